@@ -1,0 +1,63 @@
+"""Driftline watches web pages and tells you what changed.
+
+import driftline
+
+with driftline.open("pages.db") as pages:
+    pages.add("https://example.com/")
+    for change in pages.check().changes:
+        print(change.url, change.reason)
+        print(pages.diff(change.url))
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Change",
+    "Check",
+    "Driftline",
+    "DriftlineError",
+    "Page",
+    "Plan",
+    "Report",
+    "Settings",
+    "Stop",
+    "Version",
+    "load_settings",
+    "open",
+]
+
+_HOMES = {
+    "Change": "driftline.model",
+    "Check": "driftline.model",
+    "Driftline": "driftline.library",
+    "DriftlineError": "driftline.errors",
+    "Page": "driftline.model",
+    "Plan": "driftline.pipeline.plan",
+    "Report": "driftline.library",
+    "Settings": "driftline.settings",
+    "Stop": "driftline.pipeline.wiring",
+    "Version": "driftline.model",
+    "load_settings": "driftline.settings",
+    "open": "driftline.library",
+}
+
+if TYPE_CHECKING:
+    from driftline.errors import DriftlineError
+    from driftline.library import Driftline, Report, open  # noqa: A004 driftline.open is what a reader expects
+    from driftline.model import Change, Check, Page, Version
+    from driftline.pipeline.plan import Plan
+    from driftline.pipeline.wiring import Stop
+    from driftline.settings import Settings, load_settings
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: a worker process needs one module of the package and must start fast."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'driftline' has no attribute '{name}'")
+    return getattr(import_module(home), name)

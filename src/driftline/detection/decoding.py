@@ -1,0 +1,176 @@
+"""From the bytes on the wire to text: content codings undone within a size limit, and the charset found."""
+
+from __future__ import annotations
+
+import re
+import sys
+import zlib
+from typing import TYPE_CHECKING
+
+import brotli
+from charset_normalizer import from_bytes
+from isal import isal_zlib
+
+from driftline.model import Failure, FailureKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+_CHARSET_IN_HEADER = re.compile(r"charset\s*=\s*[\"']?([^\s\"';,]+)", re.IGNORECASE)
+_CHARSET_IN_MARKUP = re.compile(
+    rb"<(?:meta|\?xml)[^>]*?(?:charset|encoding)\s*=\s*[\"']?\s*([^\s\"'/>;]+)", re.IGNORECASE
+)
+_MARKUP_SEARCHED = 2_048
+_GUESSED_FROM = 65_536
+_BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+
+
+class UnreadableBody(Exception):
+    """A body that cannot be decoded, or not within the limit; it becomes the failure of its page."""
+
+    def __init__(self, kind: FailureKind, sentence: str) -> None:
+        super().__init__(sentence)
+        self.failure = Failure(kind=kind, sentence=sentence)
+
+
+def decode_body(body: bytes, codings: Sequence[str], limit: int) -> bytes:
+    """The body with its content codings undone, last applied first; UnreadableBody if broken or over `limit` bytes."""
+    for coding in reversed(codings):
+        decoder = _DECODERS.get(coding)
+        if decoder is None:
+            raise UnreadableBody(
+                FailureKind.BODY, f"The body is in an unknown content coding '{coding[:40]}'."
+            )
+        if not body:
+            return b""
+        try:
+            body = decoder(body, limit)
+        except (isal_zlib.error, zlib.error, brotli.error, zstd.ZstdError, EOFError):
+            raise UnreadableBody(FailureKind.BODY, f"The body is broken: it is not valid {coding}.") from None
+        if len(body) > limit:
+            raise UnreadableBody(
+                FailureKind.TOO_LARGE, f"The body is larger than {limit:,} bytes when decoded."
+            )
+    return body
+
+
+def decode_text(body: bytes, content_type: str) -> tuple[str, str]:
+    """The body as text with the name of its charset: by byte order mark, header, markup, then by looking at the bytes."""
+    for mark, name in _BOMS:
+        if body.startswith(mark):
+            return body.decode(name, "replace"), name.removesuffix("-sig")
+    in_header = _CHARSET_IN_HEADER.search(content_type)
+    in_markup = None if in_header else _CHARSET_IN_MARKUP.search(body, 0, _MARKUP_SEARCHED)
+    declared = (
+        in_header.group(1) if in_header else in_markup.group(1).decode("latin-1") if in_markup else "utf-8"
+    )
+    name = _WEB_NAMES.get(declared.lower(), declared.lower())
+    try:
+        return body.decode(name), name
+    except (LookupError, UnicodeDecodeError):
+        pass  # the declaration is wrong, or a few bytes are
+    try:
+        return body.decode("utf-8"), "utf-8"
+    except UnicodeDecodeError as error:
+        if _is_text_codec(name) and error.start > len(body) - 4:
+            return body.decode(name, "replace"), name
+    guess = from_bytes(body[:_GUESSED_FROM]).best()
+    guessed = guess.encoding if guess is not None else "utf-8"
+    return body.decode(guessed, "replace"), guessed
+
+
+def _is_text_codec(name: str) -> bool:
+    try:
+        b"".decode(name)
+    except LookupError:
+        return False
+    return True
+
+
+def _gunzip(body: bytes, limit: int) -> bytes:
+    parts: list[bytes] = []
+    room = limit + 1
+    while body and room > 0:
+        decoder = isal_zlib.decompressobj(wbits=31)
+        part = decoder.decompress(body, room)
+        parts.append(part)
+        room -= len(part)
+        if not decoder.eof and room > 0:
+            raise EOFError
+        body = decoder.unused_data
+        if not body.startswith(b"\x1f\x8b"):
+            break  # bytes after the last member are padding, as every browser takes them
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _inflate(body: bytes, limit: int) -> bytes:
+    # servers disagree whether 'deflate' has a zlib header: RFC 9110 says so, some send raw deflate
+    wrapped = body[0] & 0x0F == 8 and int.from_bytes(body[:2], "big") % 31 == 0
+    decoder = zlib.decompressobj(zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS)
+    data = decoder.decompress(body, limit + 1)
+    if not decoder.eof and len(data) <= limit:
+        raise EOFError
+    return data
+
+
+def _unbrotli(body: bytes, limit: int) -> bytes:
+    decoder = brotli.Decompressor()
+    parts: list[bytes] = []
+    room = limit + 1
+    chunk = body
+    while room > 0:
+        part = decoder.process(chunk, output_buffer_limit=room)
+        parts.append(part)
+        room -= len(part)
+        chunk = b""
+        if decoder.is_finished():
+            break
+        if not part and decoder.can_accept_more_data():
+            raise EOFError
+    return b"".join(parts)
+
+
+def _unzstd(body: bytes, limit: int) -> bytes:
+    parts: list[bytes] = []
+    room = limit + 1
+    while body and room > 0:
+        decoder = zstd.ZstdDecompressor()
+        part = decoder.decompress(body, room)
+        parts.append(part)
+        room -= len(part)
+        if not decoder.eof and room > 0:
+            raise EOFError
+        body = decoder.unused_data if decoder.eof else b""
+    return b"".join(parts)
+
+
+_DECODERS: dict[str, Callable[[bytes, int], bytes]] = {
+    "gzip": _gunzip,
+    "x-gzip": _gunzip,
+    "deflate": _inflate,
+    "br": _unbrotli,
+    "zstd": _unzstd,
+}
+
+#: what the encoding standard of the web means by names that Python takes literally
+_WEB_NAMES = {
+    "utf8": "utf-8",
+    "iso-8859-1": "cp1252",
+    "iso8859-1": "cp1252",
+    "latin1": "cp1252",
+    "latin-1": "cp1252",
+    "us-ascii": "cp1252",
+    "ascii": "cp1252",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "shift-jis": "cp932",
+    "x-sjis": "cp932",
+    "ks_c_5601-1987": "cp949",
+    "euc-kr": "cp949",
+}

@@ -1,0 +1,109 @@
+"""What differs between two texts: by line for reading, by word for seeing, and in a sentence for a list."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from difflib import SequenceMatcher, unified_diff
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from driftline.model import ChangeSummary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_WORD = re.compile(r"\w+|[^\w\s]|\s+")
+_LARGEST_WORD_DIFF = 20_000  # words on one side: past that, whole lines say more than words anyway
+
+
+class Piece(NamedTuple):
+    """A run of text that is in both, or was added, or was removed."""
+
+    kind: Literal["same", "added", "removed"]
+    text: str
+
+
+class _Hunk(NamedTuple):
+    old: Sequence[str]
+    new: Sequence[str]
+    old_start: int
+    new_start: int
+
+
+def unified(old: str, new: str, old_name: str, new_name: str, context: int = 3) -> str:
+    """The unified diff of two texts, by line; empty if they are equal."""
+    lines = unified_diff(old.splitlines(), new.splitlines(), old_name, new_name, lineterm="", n=context)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def by_word(old: str, new: str) -> list[list[Piece]]:
+    """The places that differ, each as a list of pieces that reads as the old and the new text at once."""
+    return [
+        _word_pieces("\n".join(hunk.old), "\n".join(hunk.new))
+        for hunk in _hunks(old.split("\n"), new.split("\n"))
+    ]
+
+
+def summarise(old: str, new: str) -> ChangeSummary:
+    """How much of the text changed, as a share of its words and as a sentence."""
+    added = removed = places = 0
+    for hunk in _hunks(old.split("\n"), new.split("\n")):
+        before = Counter(word for line in hunk.old for word in line.split())
+        after = Counter(word for line in hunk.new for word in line.split())
+        added += (after - before).total()
+        removed += (before - after).total()
+        places += 1
+    words = max(len(old.split()) + len(new.split()), 1)
+    score = min(1.0, (added + removed) / words)
+    return ChangeSummary(
+        kind="text",
+        score=round(score, 6),
+        reason=_sentence(added, removed, places),
+        words_added=added,
+        words_removed=removed,
+    )
+
+
+def _sentence(added: int, removed: int, places: int) -> str:
+    where = "in one place" if places == 1 else f"in {places} places"
+    counts = [f"{_count(added)} added"] if added else []
+    counts += [f"{_count(removed)} removed"] if removed else []
+    if not counts:
+        return f"The same words stand in another order {where}."
+    return f"{' and '.join(counts)} {where}."
+
+
+def _count(words: int) -> str:
+    return "1 word" if words == 1 else f"{words:,} words"
+
+
+def _hunks(old: Sequence[str], new: Sequence[str]) -> Iterator[_Hunk]:
+    """The runs of lines that differ. Equal ends are cut off first: most changes are small and the rest is quadratic."""
+    start = 0
+    shortest = min(len(old), len(new))
+    while start < shortest and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < shortest - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    before, after = old[start : len(old) - end], new[start : len(new) - end]
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    for tag, i, j, k, m in matcher.get_opcodes():
+        if tag != "equal":
+            yield _Hunk(before[i:j], after[k:m], start + i, start + k)
+
+
+def _word_pieces(old: str, new: str) -> list[Piece]:
+    before, after = _WORD.findall(old), _WORD.findall(new)
+    if max(len(before), len(after)) > _LARGEST_WORD_DIFF:
+        return [Piece("removed", old), Piece("added", new)]
+    pieces: list[Piece] = []
+    for tag, i, j, k, m in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag == "equal":
+            pieces.append(Piece("same", "".join(before[i:j])))
+            continue
+        if i < j:
+            pieces.append(Piece("removed", "".join(before[i:j])))
+        if k < m:
+            pieces.append(Piece("added", "".join(after[k:m])))
+    return pieces

@@ -1,0 +1,96 @@
+"""Everything that is done to the bytes of one page that is not plainly unchanged. It runs in a worker process.
+
+The rungs of the ladder that are left when the wire bytes differ: same decoded body, same text; and only then the comparison
+with the old version and the packing of the new one. A job and a finding are tuples of plain values, because they travel
+between processes as such.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+from driftline.detection.decoding import UnreadableBody, decode_body
+from driftline.detection.difference import summarise
+from driftline.detection.extraction import extract
+from driftline.errors import BrokenVersion
+from driftline.model import Blob, FailureKind
+from driftline.versions.codec import digest, pack, unpack
+
+PackedBlob: TypeAlias = tuple[bytes, bytes | None, int, int, bytes]
+
+
+class Job(NamedTuple):
+    """A body to examine. The three digests are those of the version in force, and empty for a page that is new."""
+
+    wire: bytes
+    codings: list[str]
+    content_type: str
+    limit: int
+    known_body: bytes
+    known_text: bytes
+    kept: bytes
+    blobs: list[PackedBlob]
+
+
+class Finding(NamedTuple):
+    """What the examination found: a failure, or 'body' or 'text' as the proof of no change, or a version to keep."""
+
+    failure_kind: str = ""
+    failure: str = ""
+    proof: str = ""
+    body: bytes = b""
+    text: bytes = b""
+    size: int = 0
+    title: str = ""
+    content_type: str = ""
+    charset: str = ""
+    blobs: tuple[PackedBlob, ...] = ()
+    change: tuple[Any, ...] | None = None
+
+
+def examine(job: Job) -> Finding:
+    """Read the body and compare it with the version in force; a page that cannot be read gives a failure."""
+    try:
+        return _examine(job)
+    except UnreadableBody as error:
+        return Finding(failure_kind=error.failure.kind.value, failure=error.failure.sentence)
+    except BrokenVersion as error:
+        return Finding(failure_kind=FailureKind.INTERNAL.value, failure=str(error))
+    except MemoryError:
+        sentence = "Reading the page took more memory than is allowed."
+        return Finding(failure_kind=FailureKind.HOSTILE.value, failure=sentence)
+
+
+def _examine(job: Job) -> Finding:
+    body = decode_body(job.wire, job.codings, job.limit)
+    body_name = digest(body)
+    if body_name == job.known_body:
+        return Finding(proof="body", body=body_name)
+    seen = extract(body, job.content_type)
+    text = seen.text.encode("utf-8", "surrogatepass")
+    if seen.charset == "binary":
+        # a binary document has no text to compare, so its bytes stand for it
+        text += b" Its digest is " + body_name.hex().encode() + b"."
+    text_name = digest(text)
+    if text_name == job.known_text:
+        return Finding(proof="text", body=body_name)
+    change = None
+    old_blob = None
+    old_body = b""
+    if job.known_text:
+        blobs = {packed[0]: Blob(*packed) for packed in job.blobs}
+        old_body = unpack(job.kept, blobs)
+        old_blob = blobs[job.kept]
+        old_text = unpack(job.known_text, blobs)
+        summary = summarise(old_text.decode("utf-8", "replace"), seen.text)
+        change = (summary.kind, summary.score, summary.reason, summary.words_added, summary.words_removed)
+    body_blob = pack(body, body_name, old_blob, old_body)
+    text_blob = pack(text, text_name, body_blob, body)
+    return Finding(
+        body=body_name, text=text_name, size=len(body), title=seen.title, content_type=seen.content_type,
+        charset=seen.charset, blobs=(_plain(body_blob), _plain(text_blob)), change=change,
+    )  # fmt: skip
+
+
+def _plain(blob: Blob) -> PackedBlob:
+    return blob.digest, blob.base, blob.depth, blob.size, blob.data

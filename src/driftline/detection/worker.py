@@ -1,0 +1,47 @@
+"""The process that reads pages: `python -m driftline.detection.worker MEMORY`.
+
+It takes jobs on standard input and answers on standard output, one frame each: eight bytes of length, then the value as
+`marshal` writes it, which holds plain data only. It ends when its input does, so it never outlives the run.
+"""
+
+from __future__ import annotations
+
+import marshal
+import resource
+import signal
+import sys
+from typing import Any, BinaryIO
+
+from driftline.detection.examination import Job, examine
+
+LENGTH = 8
+
+
+def write_frame(stream: BinaryIO, value: Any) -> None:
+    """Send a value made of plain data."""
+    data = marshal.dumps(value)
+    stream.write(len(data).to_bytes(LENGTH, "little") + data)
+
+
+def read_frame(stream: BinaryIO) -> Any:
+    """The next value, or None at the end of the stream."""
+    head = stream.read(LENGTH)
+    if len(head) < LENGTH:
+        return None
+    return marshal.loads(stream.read(int.from_bytes(head, "little")))  # noqa: S302 from our own child or parent
+
+
+def serve(memory: int) -> None:
+    """Examine jobs until there are no more, within `memory` bytes of address space."""
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run decides when a page is given up, not the terminal
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    while (jobs := read_frame(source)) is not None:
+        for job in jobs:
+            write_frame(sink, tuple(examine(Job(*job))))
+            sink.flush()
+
+
+if __name__ == "__main__":
+    serve(int(sys.argv[1]))

@@ -1,0 +1,68 @@
+"""Everything that Driftline raises on purpose.
+
+DriftlineError            something the user can read and act on; its text is one plain sentence
+├── UsageError            what was asked for cannot be done as it was asked (exit status 2)
+│   ├── BadURL            a text is not the address of a web page
+│   └── BadSetting        a setting, option or interval has a value that means nothing
+├── UnknownPage           a page was named that is not watched
+├── UnknownVersion        a version was named that the page does not have
+├── StoreError            the store cannot be opened, read or written
+│   ├── StoreBusy         another run is using the store
+│   └── BrokenVersion     a stored version does not match its own digest
+├── WorkerDied            a worker process crashed, hung or ran out of memory on a page
+└── MissingExtra          an optional part of Driftline is not installed
+
+A page that cannot be fetched or read raises nothing: it is a `Failure` in an outcome (see `model`).
+"""
+
+from __future__ import annotations
+
+
+class DriftlineError(Exception):
+    """Something went wrong that the user can read and act on."""
+
+
+class UsageError(DriftlineError):
+    """What was asked for cannot be done as it was asked."""
+
+
+class BadURL(UsageError):
+    """A text is not the address of a web page."""
+
+
+class BadSetting(UsageError):
+    """A setting, option or interval has a value that means nothing."""
+
+
+class UnknownPage(DriftlineError):
+    """A page was named that is not watched."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(f"{url} is not watched: add it with 'driftline add {url}'.")
+
+
+class UnknownVersion(DriftlineError):
+    """A version was named that the page does not have."""
+
+
+class StoreError(DriftlineError):
+    """The store cannot be opened, read or written."""
+
+
+class StoreBusy(StoreError):
+    """Another run is using the store."""
+
+
+class BrokenVersion(StoreError):
+    """A stored version does not match its own digest."""
+
+
+class WorkerDied(DriftlineError):
+    """A worker process crashed, hung or ran out of memory on a page."""
+
+
+class MissingExtra(DriftlineError):
+    """An optional part of Driftline is not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs the '{extra}' extra: pip install 'driftline[{extra}]'.")

@@ -1,0 +1,1 @@
+"""The producer's work: fetching the current state of pages over HTTP."""

@@ -1,0 +1,60 @@
+"""Why a fetch failed, told from libcurl's error numbers and HTTP's status codes."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+import pycurl
+
+from driftline.model import Failure, FailureKind
+
+_TLS = FailureKind.TLS
+_CONNECTION = FailureKind.CONNECTION
+
+_KINDS = {
+    pycurl.E_COULDNT_RESOLVE_HOST: FailureKind.DNS,
+    pycurl.E_COULDNT_RESOLVE_PROXY: FailureKind.DNS,
+    pycurl.E_COULDNT_CONNECT: FailureKind.REFUSED,
+    pycurl.E_OPERATION_TIMEDOUT: FailureKind.TIMED_OUT,
+    pycurl.E_SSL_CONNECT_ERROR: _TLS,
+    pycurl.E_PEER_FAILED_VERIFICATION: _TLS,
+    pycurl.E_SSL_CERTPROBLEM: _TLS,
+    pycurl.E_SSL_CIPHER: _TLS,
+    pycurl.E_SSL_CACERT_BADFILE: _TLS,
+    pycurl.E_SSL_ISSUER_ERROR: _TLS,
+    pycurl.E_SSL_INVALIDCERTSTATUS: _TLS,
+    pycurl.E_SSL_PINNEDPUBKEYNOTMATCH: _TLS,
+    pycurl.E_FILESIZE_EXCEEDED: FailureKind.TOO_LARGE,
+    pycurl.E_TOO_MANY_REDIRECTS: FailureKind.REDIRECTS,
+    pycurl.E_UNSUPPORTED_PROTOCOL: FailureKind.REDIRECTS,
+    pycurl.E_PARTIAL_FILE: FailureKind.BODY,
+    pycurl.E_BAD_CONTENT_ENCODING: FailureKind.BODY,
+}
+
+_SENTENCES = {
+    FailureKind.DNS: "The name of the host could not be resolved.",
+    FailureKind.REFUSED: "The host refused the connection or could not be reached.",
+    FailureKind.TIMED_OUT: "The server took too long to answer.",
+    FailureKind.TLS: "The secure connection could not be trusted or set up.",
+    FailureKind.TOO_LARGE: "The body is larger than the limit.",
+    FailureKind.REDIRECTS: "The page redirects too often or to an address that is not on the web.",
+    FailureKind.BODY: "The body is broken or ended too early.",
+    FailureKind.CONNECTION: "The connection broke before the page was complete.",
+}
+
+
+def transfer_failure(number: int, detail: str) -> Failure:
+    """What libcurl's error `number` means; its own words follow in brackets, for they name ports and certificates."""
+    kind = _KINDS.get(number, _CONNECTION)
+    detail = detail.strip().rstrip(".")
+    sentence = _SENTENCES[kind]
+    return Failure(kind=kind, sentence=f"{sentence[:-1]} ({detail})." if detail else sentence)
+
+
+def status_failure(status: int) -> Failure:
+    """What it means that the server answered with a status that carries no page."""
+    try:
+        name = f" {HTTPStatus(status).phrase}"
+    except ValueError:
+        name = ""
+    return Failure(kind=FailureKind.STATUS, sentence=f"The server answered {status}{name}.")

@@ -1,0 +1,246 @@
+"""Many HTTP transfers in flight in one thread: libcurl's multi interface driven by epoll.
+
+Content decoding is off: the consumer decodes, and only where the wire bytes differ from those of the last check.
+Every Python callback inside libcurl costs a hand-over of the interpreter lock, so there are few: header lines and body
+chunks go straight into `list.append`, and the size limit, the time-outs and the redirects are libcurl's own.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from typing import TYPE_CHECKING
+
+import certifi
+import pycurl
+
+from driftline.fetching.failures import status_failure, transfer_failure
+from driftline.model import Document, Failure, Link
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from driftline.settings import Settings
+
+_SYSTEM_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
+_ACCEPT = [
+    "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+    "Accept-Encoding: gzip, deflate, br, zstd",
+]
+_NOT_MODIFIED = 304
+_IN, _OUT, _ERROR = pycurl.CSELECT_IN, pycurl.CSELECT_OUT, pycurl.CSELECT_ERR
+_READABLE, _WRITABLE = select.EPOLLIN, select.EPOLLOUT
+_BUFFER = 512 * 1024
+_SLOWEST = 10  # bytes a second
+
+
+class _Slot:
+    """One reusable easy handle with the lists that its transfer fills."""
+
+    __slots__ = ("chunks", "conditional", "curl", "headers", "link")
+
+    def __init__(self, settings: Settings) -> None:
+        self.chunks: list[bytes] = []
+        self.headers: list[bytes] = []
+        self.conditional = False
+        self.link: Link | None = None
+        self.curl = curl = pycurl.Curl()
+        curl.setopt(pycurl.WRITEFUNCTION, self.chunks.append)
+        curl.setopt(pycurl.HEADERFUNCTION, self.headers.append)
+        curl.setopt(pycurl.HTTPHEADER, _ACCEPT)
+        curl.setopt(pycurl.HTTP_CONTENT_DECODING, 0)
+        curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS)
+        curl.setopt(pycurl.USERAGENT, settings.user_agent)
+        curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
+        curl.setopt(pycurl.REDIR_PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
+        curl.setopt(pycurl.FOLLOWLOCATION, 1)
+        curl.setopt(pycurl.MAXREDIRS, settings.max_redirects)
+        curl.setopt(pycurl.MAXFILESIZE_LARGE, settings.max_body)
+        curl.setopt(pycurl.CONNECTTIMEOUT_MS, int(settings.connect_timeout * 1000))
+        curl.setopt(pycurl.TIMEOUT_MS, int(settings.total_timeout * 1000))
+        curl.setopt(pycurl.LOW_SPEED_LIMIT, _SLOWEST)
+        curl.setopt(pycurl.LOW_SPEED_TIME, max(1, int(settings.stall_timeout)))
+        curl.setopt(pycurl.BUFFERSIZE, _BUFFER)
+        curl.setopt(pycurl.NOSIGNAL, 1)
+        curl.setopt(pycurl.COOKIEFILE, "")  # cookies live within one transfer, for redirects that need them
+        curl.setopt(pycurl.CAINFO, certificates(settings))
+
+    def aim(self, link: Link) -> None:
+        """Point the handle at a link, with the validators of its last good check."""
+        self.link = link
+        curl = self.curl
+        curl.setopt(pycurl.URL, link.url)
+        validators = _validators(link)
+        if validators or self.conditional:
+            curl.setopt(pycurl.HTTPHEADER, _ACCEPT + validators)
+            self.conditional = bool(validators)
+
+    def take(self) -> tuple[list[bytes], bytes]:
+        """The header lines and the body that came, leaving the slot empty for the next link."""
+        chunks = self.chunks
+        headers = self.headers[:]
+        body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        chunks.clear()
+        self.headers.clear()
+        self.link = None
+        if any(line[:11].lower() == b"set-cookie:" for line in headers):
+            self.curl.setopt(pycurl.COOKIELIST, "ALL")
+        return headers, body
+
+
+class Transfers:
+    """Starts transfers and gives their documents back as they finish. Used by one thread; `wake` by any."""
+
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._free: list[_Slot] = []
+        self._busy: dict[pycurl.Curl, _Slot] = {}
+        self._watched: dict[int, int] = {}
+        self._epoll = select.epoll()
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._epoll.register(self._wake, _READABLE)
+        self._due: float | None = None
+        self._multi = pycurl.CurlMulti()
+        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
+        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
+
+    @property
+    def active(self) -> int:
+        """How many transfers are in flight."""
+        return len(self._busy)
+
+    def start(self, links: Iterable[Link]) -> None:
+        """Put these links in flight; their documents come out of `wait`."""
+        for link in links:
+            slot = self._free.pop() if self._free else _Slot(self._settings)
+            slot.aim(link)
+            self._busy[slot.curl] = slot
+            self._multi.add_handle(slot.curl)
+
+    def wait(self, timeout: float) -> list[Document]:
+        """The documents that finished, as soon as there are any; nothing after `timeout` seconds or when woken."""
+        deadline = time.monotonic() + timeout
+        while True:
+            woken = self._turn(deadline)
+            documents = self._finished()
+            if documents or woken or time.monotonic() >= deadline:
+                return documents
+
+    def wake(self) -> None:
+        """Make `wait` return soon."""
+        os.eventfd_write(self._wake, 1)
+
+    def close(self) -> list[Link]:
+        """Give up what is in flight and free everything; the links that were given up."""
+        given_up = [slot.link for slot in self._busy.values() if slot.link is not None]
+        for curl in self._busy:
+            self._multi.remove_handle(curl)
+            curl.close()
+        for slot in self._free:
+            slot.curl.close()
+        self._busy.clear()
+        self._free.clear()
+        self._multi.close()
+        self._epoll.close()
+        os.close(self._wake)
+        return given_up
+
+    def _turn(self, deadline: float) -> bool:
+        """Let libcurl react to what happened on its sockets and clocks, waiting until `deadline` at most."""
+        now = time.monotonic()
+        until = deadline if self._due is None else min(deadline, self._due)
+        woken = False
+        for descriptor, events in self._epoll.poll(max(0.0, until - now), 1024):
+            if descriptor == self._wake:
+                os.eventfd_read(self._wake)
+                woken = True
+                continue
+            action = (_IN if events & _READABLE else 0) | (_OUT if events & _WRITABLE else 0)
+            if events & ~(_READABLE | _WRITABLE):
+                action |= _ERROR
+            self._multi.socket_action(descriptor, action)
+        if self._due is not None and self._due <= time.monotonic():
+            self._due = None
+            self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
+        return woken
+
+    def _finished(self) -> list[Document]:
+        documents: list[Document] = []
+        left = 1
+        while left:
+            left, good, bad = self._multi.info_read(1024)
+            if not good and not bad:
+                break
+            now = self._clock()
+            documents += [self._document(curl, now, None) for curl in good]
+            documents += [
+                self._document(curl, now, transfer_failure(number, text)) for curl, number, text in bad
+            ]
+        return documents
+
+    def _document(self, curl: pycurl.Curl, now: float, failure: Failure | None) -> Document:
+        slot = self._busy.pop(curl)
+        link = slot.link
+        assert link is not None
+        self._multi.remove_handle(curl)
+        status: int = curl.getinfo(pycurl.RESPONSE_CODE)
+        redirects: int = curl.getinfo(pycurl.REDIRECT_COUNT)
+        final_url: str = curl.getinfo(pycurl.EFFECTIVE_URL) if redirects else link.url
+        seconds: float = curl.getinfo(pycurl.TOTAL_TIME)
+        conditional = slot.conditional
+        headers, body = slot.take()
+        self._free.append(slot)
+        if failure is None and not (200 <= status < 300 or (status == _NOT_MODIFIED and conditional)):
+            failure = status_failure(status)
+        return Document(link, status, headers, body, final_url, redirects, now, seconds, failure)
+
+    def _on_socket(self, what: int, descriptor: int, _multi: object, _data: object) -> None:
+        watched = self._watched
+        if what == pycurl.POLL_REMOVE:
+            if watched.pop(descriptor, None) is not None:
+                try:
+                    self._epoll.unregister(descriptor)
+                except OSError:
+                    # libcurl closed the descriptor first, and closing removes it from epoll
+                    return
+            return
+        events = (_READABLE if what & pycurl.POLL_IN else 0) | (_WRITABLE if what & pycurl.POLL_OUT else 0)
+        before = watched.get(descriptor)
+        if before is None:
+            self._epoll.register(descriptor, events)
+        elif before != events:
+            self._epoll.modify(descriptor, events)
+        watched[descriptor] = events
+
+    def _on_timer(self, milliseconds: int) -> None:
+        self._due = None if milliseconds < 0 else time.monotonic() + milliseconds / 1000
+
+
+def crawl(link: Link, transfers: Transfers) -> Document:
+    """The document of one link, waited for: the first step of the way of a page."""
+    transfers.start([link])
+    while True:
+        documents = transfers.wait(1.0)
+        if documents:
+            return documents[0]
+
+
+def certificates(settings: Settings) -> str:
+    """The file of trusted certificates: the one that is set, the system's, or the one that comes with certifi."""
+    if settings.ca_file:
+        return settings.ca_file
+    return _SYSTEM_CERTIFICATES if os.path.exists(_SYSTEM_CERTIFICATES) else certifi.where()  # noqa: PTH110 once per handle
+
+
+def _validators(link: Link) -> list[str]:
+    known = link.known
+    if known is None:
+        return []
+    headers: list[str] = []
+    if known.etag:
+        headers.append(f"If-None-Match: {known.etag}")
+    if known.last_modified:
+        headers.append(f"If-Modified-Since: {known.last_modified}")
+    return headers

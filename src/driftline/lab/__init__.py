@@ -1,0 +1,1 @@
+"""The laboratory: a simulated web and the programs that measure Driftline on it."""

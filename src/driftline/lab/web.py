@@ -1,0 +1,557 @@
+"""The simulated web as a server on the loopback range, in a process of its own.
+
+One listening socket per host address, so that nothing is ever bound outside of 127.0.0.0/8. Answers are put
+together from parts that are compressed already and then remembered; per request there is little more to do
+than to find the page number in the request line. Started by `client.serve`; `python -m driftline.lab.web` is
+its entry point.
+
+Under `/lab/` on any host, the server is asked and told about itself: `generation`, `truth`, `stats` and
+`world`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import errno
+import gc
+import json
+import os
+import resource
+import socket
+import sys
+import threading
+from array import array
+from collections import OrderedDict, deque
+from dataclasses import dataclass
+from email.utils import formatdate, parsedate_to_datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+from urllib.parse import parse_qs, urlsplit
+
+from driftline.errors import BadSetting
+from driftline.lab import markup
+from driftline.lab.world import Failure, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+REMEMBERED_PAGES = 100_000
+"""How many ready answers are kept: some 300 MB when all are there."""
+
+TICK = 0.005
+"""Seconds between two releases of a capped link."""
+
+_CHUNK = 16 * 1024
+_CATCH_UP = 0.25
+_LONGEST_REQUEST = 64 * 1024
+_FIRST_DAY = 1_704_067_200  # 2024-01-01, when generation 0 was written
+_GENERATION_SECONDS = 3600
+_REASONS = {200: "OK", 304: "Not Modified", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed"}
+_REASONS |= {421: "Misdirected Request", 500: "Internal Server Error"}
+
+Receiver = TypeVar("Receiver")
+
+
+class Pacer(Generic[Receiver]):
+    """Shares a link of `rate` bytes a second between receivers, in turns.
+
+    Over any stretch of time in which something waits, no more than `rate` times its length is released, plus
+    one tick's worth that an idle link may have saved up; a delayed call of `release` catches up. It never
+    reads a clock.
+    """
+
+    def __init__(self, *, rate: float, now: float) -> None:
+        self.rate = rate
+        self._allowance = rate * TICK
+        self._last = now
+        self._waiting: deque[tuple[Receiver, memoryview]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def submit(self, receiver: Receiver, data: bytes, now: float) -> None:
+        """Puts data in line. A receiver submits again only after it was told that all before was released."""
+        self._accrue(now)
+        self._waiting.append((receiver, memoryview(data)))
+
+    def release(self, now: float) -> list[tuple[Receiver, memoryview, bool]]:
+        """What may be sent now: to whom, which bytes, and whether they end what was submitted."""
+        self._accrue(now)
+        found = []
+        while self._waiting and self._allowance >= 1:
+            receiver, data = self._waiting.popleft()
+            part = data[: min(_CHUNK, int(self._allowance))]
+            self._allowance -= len(part)
+            done = len(part) == len(data)
+            if not done:
+                self._waiting.append((receiver, data[len(part) :]))
+            found.append((receiver, part, done))
+        return found
+
+    def forget(self, receiver: Receiver) -> None:
+        self._waiting = deque(item for item in self._waiting if item[0] is not receiver)
+
+    def _accrue(self, now: float) -> None:
+        most = self.rate * (_CATCH_UP if self._waiting else TICK)
+        self._allowance = min(most, self._allowance + self.rate * (now - self._last))
+        self._last = now
+
+
+@dataclass(slots=True)
+class Stats:
+    """What the server has seen since it started or was told to forget. Requests under `/lab/` do not count."""
+
+    requests: int = 0
+    bytes: int = 0
+    not_modified: int = 0
+    failures: int = 0
+    misdirected: int = 0
+    connections: int = 0
+    connections_total: int = 0
+    connections_max: int = 0
+    in_flight: int = 0
+    in_flight_max: int = 0
+    in_flight_max_of_a_host: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Remembered:
+    """An answer in parts. Most of them belong to the pool, so that remembering a page takes some 3 kB."""
+
+    head: bytes
+    packed: markup.Packed
+    ending: bytes
+
+
+class Asked(NamedTuple):
+    """One request for a page, as it was when it arrived. `head` is in lower case."""
+
+    page: int
+    generation: int
+    attempt: int
+    head: bytes
+    gzip: bool
+
+
+def response_head(status: int, headers: str, length: int | None) -> bytes:
+    """The head of a response; without a length where there can be no body."""
+    size = "" if length is None else f"Content-Length: {length}\r\n"
+    return f"HTTP/1.1 {status} {_REASONS[status]}\r\nServer: driftline-lab\r\n{headers}{size}\r\n".encode()
+
+
+def response(status: int, headers: str = "", body: bytes = b"") -> bytes:
+    return response_head(status, headers, len(body)) + body
+
+
+class Answers:
+    """Turns requests for pages into bytes, remembering what will be asked again.
+
+    Answers carry no Date, so that a response without noise is equal bytes each time.
+    """
+
+    def __init__(self, world: World, *, remembered: int = REMEMBERED_PAGES) -> None:
+        self.world = world
+        self._limit = remembered
+        self._remembered: OrderedDict[tuple[int, int, bool], Remembered] = OrderedDict()
+        self._generation = -1
+        self._revisions: dict[int, int] = {}
+
+    def failure(self, asked: Asked) -> Failure | None:
+        return self.world.failure(asked.page, asked.generation) if self.world.error_rate else None
+
+    def answer(self, asked: Asked) -> bytes:
+        revision = self._revision(asked.page, asked.generation)
+        if b"\r\nif-" in asked.head and self._is_unmodified(asked, revision):
+            return response_head(304, self._validators(asked, revision), None)
+        ready = self._ready(asked, revision)
+        if self.world.noise != "off":
+            ready = self._prepare(asked, revision, ready.packed)
+        return (
+            b"".join((ready.head, *ready.packed.parts, ready.ending))
+            if asked.head[:1] == b"g"
+            else ready.head
+        )
+
+    def failed(self, failure: Failure, asked: Asked) -> bytes:
+        """The answer of a page that fails; after one that is cut short, the connection has to be closed."""
+        kind = "Content-Type: text/html; charset=utf-8\r\n"
+        if failure == "server_error":
+            return response(500, kind, b"<h1>Something went wrong on our side</h1>")
+        if failure == "not_found":
+            return response(404, kind, b"<h1>This page does not exist</h1>")
+        whole = self.answer(asked._replace(head=b"get"))
+        return whole[: len(whole) // 2]
+
+    def _revision(self, page: int, generation: int) -> int:
+        if generation != self._generation:
+            self._generation = generation
+            self._revisions.clear()
+        found = self._revisions.get(page)
+        if found is None:
+            found = self._revisions[page] = self.world.revision(page, generation)
+        return found
+
+    def _ready(self, asked: Asked, revision: int) -> Remembered:
+        key = (asked.page, revision, asked.gzip)
+        ready = self._remembered.get(key)
+        if ready is not None:
+            self._remembered.move_to_end(key)
+            return ready
+        packed = markup.pack(self.world.pieces(asked.page, revision), gzip=asked.gzip)
+        ready = self._remembered[key] = self._prepare(asked, revision, packed)
+        if len(self._remembered) > self._limit:
+            self._remembered.popitem(last=False)
+        return ready
+
+    def _prepare(self, asked: Asked, revision: int, packed: markup.Packed) -> Remembered:
+        """The answer to this very request; only the cost of its noise, as the rest is packed."""
+        ending = markup.ending(packed, self.world.tail(asked.page, asked.generation, asked.attempt))
+        headers = "Content-Type: text/html; charset=utf-8\r\nVary: Accept-Encoding\r\n"
+        if asked.gzip:
+            headers += "Content-Encoding: gzip\r\n"
+        headers += self._validators(asked, revision)
+        head = response_head(200, headers, packed.length + len(ending))
+        return Remembered(head=head, packed=packed, ending=ending)
+
+    def _validators(self, asked: Asked, revision: int) -> str:
+        headers = f"ETag: {self._etag(asked, revision)}\r\n" if self.world.etag else ""
+        if self.world.last_modified:
+            headers += f"Last-Modified: {formatdate(self._modified(asked), usegmt=True)}\r\n"
+        return headers
+
+    def _etag(self, asked: Asked, revision: int) -> str:
+        """A strong ETag: with noise no two answers share one, as no two have the same bytes."""
+        fresh = f"-{asked.generation}-{asked.attempt}" if self.world.noise != "off" else ""
+        return f'"{asked.page}-{revision}{fresh}{"-gzip" if asked.gzip else ""}"'
+
+    def _modified(self, asked: Asked) -> int:
+        changed = self.world.changed_at(asked.page, asked.generation)
+        return _FIRST_DAY + changed * _GENERATION_SECONDS
+
+    def _is_unmodified(self, asked: Asked, revision: int) -> bool:
+        tags = header(asked.head, b"if-none-match")
+        if tags is not None:
+            # With If-None-Match there, If-Modified-Since says nothing (RFC 9110, 13.1.3).
+            return self.world.etag and (tags == b"*" or self._etag(asked, revision).encode() in tags)
+        since = header(asked.head, b"if-modified-since")
+        if since is None or not self.world.last_modified:
+            return False
+        try:
+            return self._modified(asked) <= parsedate_to_datetime(since.decode("latin-1")).timestamp()
+        except ValueError:
+            return False
+
+
+def header(lower_head: bytes, name: bytes) -> bytes | None:
+    """The value of a header in a request head that was put in lower case."""
+    _, found, rest = lower_head.partition(b"\r\n" + name + b":")
+    return rest.partition(b"\r\n")[0].strip() if found else None
+
+
+class Link:
+    """The line that all connections share when bandwidth is capped: a pacer on the event loop's clock."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, rate: int) -> None:
+        self._loop = loop
+        self._pacer = Pacer[Connection](rate=rate, now=loop.time())
+        self._awake = False
+        self.forget = self._pacer.forget
+
+    def send(self, connection: Connection, data: bytes) -> None:
+        self._pacer.submit(connection, data, self._loop.time())
+        if not self._awake:
+            self._awake = True
+            self._loop.call_soon(self._release)
+
+    def _release(self) -> None:
+        for connection, part, done in self._pacer.release(self._loop.time()):
+            connection.sent(part, done)
+        self._awake = len(self._pacer) > 0
+        if self._awake:
+            self._loop.call_later(TICK, self._release)
+
+
+class Web:
+    """The state that all connections share."""
+
+    def __init__(self, world: World, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.generation = 0
+        self.stats = Stats()
+        self.in_flight = [0] * world.hosts
+        self.attempts = array("L")
+        self.alter(world)
+
+    def alter(self, world: World) -> None:
+        self.world = world
+        self.answers = Answers(world)
+        if len(self.attempts) != world.pages:
+            self.attempts = array("L", bytes(world.pages * array("L").itemsize))
+        # What waits in the link of the world before leaves at the rate of that world.
+        self.link = Link(self.loop, world.bandwidth) if world.bandwidth else None
+
+    def begin(self, host: int) -> None:
+        stats = self.stats
+        stats.requests += 1
+        stats.in_flight += 1
+        self.in_flight[host] += 1
+        stats.in_flight_max = max(stats.in_flight_max, stats.in_flight)
+        stats.in_flight_max_of_a_host = max(stats.in_flight_max_of_a_host, self.in_flight[host])
+
+    def end(self, host: int) -> None:
+        self.stats.in_flight -= 1
+        self.in_flight[host] -= 1
+
+    def control(self, method: str, target: str, body: bytes) -> tuple[int, Any]:
+        """What `/lab/...` answers: a status and something for JSON."""
+        split = urlsplit(target)
+        query = {name: values[-1] for name, values in parse_qs(split.query).items()}
+        what = split.path.removeprefix("/lab/")
+        try:
+            if what == "truth":
+                return 200, sorted(self.world.truth(int(query["generation"])))
+            if method == "POST":
+                self._told(what, query, body)
+        except (BadSetting, KeyError, ValueError) as error:
+            return 400, {"error": str(error)}
+        if what == "generation":
+            return 200, self.generation
+        if what == "stats":
+            return 200, {name: getattr(self.stats, name) for name in Stats.__slots__}
+        if what == "world":
+            return 200, self.world.fields()
+        return 404, {"error": f"there is no {split.path}"}
+
+    def _told(self, what: str, query: dict[str, str], body: bytes) -> None:
+        if what == "generation":
+            self.generation = max(0, int(query["n"]))
+        elif what == "stats":
+            now = self.stats
+            self.stats = Stats(
+                connections=now.connections,
+                connections_max=now.connections,
+                in_flight=now.in_flight,
+                in_flight_max=now.in_flight,
+            )
+        elif what == "world":
+            world = World.from_fields({**self.world.fields(), **json.loads(body)})
+            if world.hosts != self.world.hosts:
+                raise BadSetting("the number of hosts cannot change while the server runs")
+            self.alter(world)
+
+
+class Connection(asyncio.Protocol):
+    """One client on one host: HTTP/1.1 with keep-alive, one request at a time, in order."""
+
+    __slots__ = ("_busy", "_closing", "_counted", "_host", "_inbox", "_link", "_timer", "_transport", "_web")
+
+    def __init__(self, web: Web, host: int) -> None:
+        self._web = web
+        self._host = host
+        self._inbox = b""
+        self._busy = False
+        self._closing = False
+        self._counted = False
+        self._link: Link | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._link is not None:
+            self._link.forget(self)
+        if self._busy:
+            self._busy = False
+            self._web.end(self._host)
+        if self._counted:
+            self._web.stats.connections -= 1
+
+    def data_received(self, data: bytes) -> None:
+        self._inbox = self._inbox + data if self._inbox else data
+        if not self._busy:
+            self._next()
+
+    def _next(self) -> None:
+        while self._inbox and not self._busy and not self._closing:
+            head, found, rest = self._inbox.partition(b"\r\n\r\n")
+            if not found:
+                if len(head) > _LONGEST_REQUEST:
+                    self._transport.close()
+                return
+            lower = head.lower() + b"\r\n"
+            length = 0
+            if not lower.startswith((b"get ", b"head ")):
+                said = header(lower, b"content-length") or b""
+                length = int(said) if said.isdigit() else 0
+                if len(rest) < length:
+                    return
+            self._inbox = rest[length:]
+            self._closing = b"\r\nconnection: close" in lower or b" http/1.0\r\n" in lower
+            target = lower[lower.find(b" ") + 1 : lower.find(b" http/1.")]
+            if target.startswith(b"/p/") and target[3:].isdigit():
+                self._page(int(target[3:]), lower)
+            else:
+                self._control(head, target.decode("latin-1"), rest[:length])
+
+    def _control(self, head: bytes, target: str, body: bytes) -> None:
+        status, answer = self._web.control(head.partition(b" ")[0].decode("latin-1"), target, body)
+        data = json.dumps(answer).encode() + b"\n"
+        self._transport.write(response(status, "Content-Type: application/json\r\n", data))
+        if self._closing:
+            self._transport.close()
+
+    def _page(self, page: int, head: bytes) -> None:
+        web = self._web
+        world = web.world
+        if not self._counted:
+            self._counted = True
+            stats = web.stats
+            stats.connections += 1
+            stats.connections_total += 1
+            stats.connections_max = max(stats.connections_max, stats.connections)
+        self._busy = True
+        web.begin(self._host)
+        if page >= world.pages:
+            return self._send(response(404))
+        if page % world.hosts != self._host:
+            # A client that mixes up its connections must not go unnoticed.
+            web.stats.misdirected += 1
+            return self._send(response(421))
+        attempt = web.attempts[page]
+        web.attempts[page] = attempt + 1
+        asked = Asked(page, web.generation, attempt, head, b"gzip" in head)
+        delay = world.delay(page, web.generation, attempt)
+        if delay:
+            self._timer = web.loop.call_later(delay, self._answer_late, asked)
+            return None
+        return self._answer(asked)
+
+    def _answer_late(self, asked: Asked) -> None:
+        self._timer = None
+        self._answer(asked)
+        self._next()
+
+    def _answer(self, asked: Asked) -> None:
+        web = self._web
+        failure = web.answers.failure(asked)
+        if failure is None:
+            data = web.answers.answer(asked)
+            if data.startswith(b"HTTP/1.1 304"):
+                web.stats.not_modified += 1
+        else:
+            web.stats.failures += 1
+            data = web.answers.failed(failure, asked)
+            self._closing = self._closing or failure == "cut_short"
+        self._send(data)
+
+    def _send(self, data: bytes) -> None:
+        web = self._web
+        web.stats.bytes += len(data)
+        self._link = web.link
+        if self._link is None:
+            self._transport.write(data)
+            self._finish()
+        else:
+            self._link.send(self, data)
+
+    def sent(self, part: memoryview, done: bool) -> None:
+        """Takes what the link let through for this connection."""
+        self._transport.write(part)
+        if done:
+            self._link = None
+            self._finish()
+            self._next()
+
+    def _finish(self) -> None:
+        self._busy = False
+        self._web.end(self._host)
+        if self._closing:
+            self._transport.close()
+
+
+def listeners(world: World, port: int) -> list[socket.socket]:
+    """A bound socket for each host of the world, all on one port; 0 picks one that is free on all of them."""
+    for _ in range(20):
+        sockets: list[socket.socket] = []
+        try:
+            for host in range(world.hosts):
+                bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+                sockets.append(bound)
+                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                bound.bind((world.address(host), port or (sockets[0].getsockname()[1] if host else 0)))
+        except OSError as error:
+            for opened in sockets:
+                opened.close()
+            if port or error.errno != errno.EADDRINUSE:
+                raise
+        else:
+            return sockets
+    raise BadSetting("no port is free on all hosts: try again, or with fewer hosts")
+
+
+async def run(world: World, port: int, ready: Callable[[int], None], stop: threading.Event) -> None:
+    """Serves the world until `stop` is set, which it asks for by waiting in a thread."""
+    loop = asyncio.get_running_loop()
+    web = Web(world, loop)
+    markup.pool(world.seed)
+    sockets = listeners(world, port)
+    servers = [
+        await loop.create_server(partial(Connection, web, host), sock=bound, backlog=1024)
+        for host, bound in enumerate(sockets)
+    ]
+    # Nearly all that is allocated lives on (pool, remembered answers): collecting would only visit it again.
+    gc.freeze()
+    gc.set_threshold(200_000)
+    ready(sockets[0].getsockname()[1])
+    await asyncio.to_thread(stop.wait)
+    for server in servers:
+        server.close()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point of the server's process: tells its port on stdout, and ends when its stdin is closed."""
+    parser = argparse.ArgumentParser(
+        prog="python -m driftline.lab.web", description="Serves a simulated web."
+    )
+    parser.add_argument("--world", default="{}", help="fields of the world as JSON")
+    parser.add_argument("--port", type=int, default=0, help="port on every host; 0 picks a free one")
+    options = parser.parse_args(arguments)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    try:
+        world = World.from_fields(json.loads(options.world))
+    except (BadSetting, ValueError) as error:
+        parser.error(str(error))
+    stop = threading.Event()
+    threading.Thread(target=_wait_for_end_of_input, args=(stop,), daemon=True).start()
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(run(world, options.port, _say_ready, stop))
+    return 0
+
+
+def _say_ready(port: int) -> None:
+    sys.stdout.write(json.dumps({"port": port, "pid": os.getpid()}) + "\n")
+    sys.stdout.flush()
+
+
+def _wait_for_end_of_input(stop: threading.Event) -> None:
+    # Not through sys.stdin: its lock, held by a waiting thread, would upset the end of the interpreter.
+    while os.read(0, 4096):
+        pass
+    stop.set()
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop
+
+
+if __name__ == "__main__":
+    sys.exit(main())

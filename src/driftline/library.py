@@ -1,0 +1,179 @@
+"""Driftline for Python programs: watch pages, check them, look back."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+from driftline.detection.difference import Piece, by_word, unified
+from driftline.errors import StoreError
+from driftline.model import Change, Check, Outcome, Page, Verdict, Version
+from driftline.pages.catalog import Catalog
+from driftline.pages.intervals import parse_interval
+from driftline.pipeline.links import LinkQueue
+from driftline.pipeline.plan import Plan
+from driftline.pipeline.queues import QueueStatistics
+from driftline.pipeline.recorder import Recorder
+from driftline.pipeline.wiring import Parts, Stop, run
+from driftline.settings import Settings, load_settings
+from driftline.versions.ledger import Ledger
+from driftline.versions.repository import Repository
+from driftline.versions.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a run found. `left` counts the pages that a stopped run did not get to."""
+
+    pages: int
+    new: int
+    changed: int
+    unchanged: int
+    failed: int
+    left: int
+    seconds: float
+    effective_ms: float
+    bytes: int
+    pipeline: str
+    producers: int
+    slots: int
+    consumers: int
+    comparers: int
+    continued: bool
+    changes: list[Change] = field(default_factory=list)
+    queues: list[QueueStatistics] = field(default_factory=list)
+
+
+class Driftline:
+    """A watch list with its history. Use it in a `with` block, or call `close` in the end."""
+
+    def __init__(self, store: Store, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._clock = clock
+        self.settings = settings
+        self.catalog = Catalog(store, clock)
+        self.repository = Repository(store)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the store."""
+        self._store.close()
+
+    def add(self, *urls: str, every: str | None = None, tags: Sequence[str] = ()) -> list[str]:
+        """Watch pages; those that were not watched before, in canonical form."""
+        return self.catalog.add(urls, every=None if every is None else parse_interval(every), tags=tags)
+
+    def remove(self, *urls: str) -> list[str]:
+        """Stop watching pages and forget their history."""
+        return self.catalog.remove(urls)
+
+    def pages(self, tag: str | None = None) -> list[Page]:
+        """The pages that are watched, in the order in which they were added."""
+        return self.catalog.all(tag)
+
+    def check(
+        self, *urls: str, plan: Plan | None = None, fresh: bool = False, stop: Stop | None = None,
+        told: Callable[[Sequence[Outcome]], None] | None = None, begun: Callable[[int, bool], None] | None = None,
+    ) -> Report:  # fmt: skip
+        """Check these pages, or all of them, once, and record what came of it.
+
+        A run that was cut short is continued unless `fresh`. `begun` is told how many pages there are and whether a run is
+        continued, and `told` every batch of outcomes right after it is committed.
+        """
+        page_ids = [page.id for page in self.catalog.find_all(urls)] if urls else None
+        return self.check_pages(page_ids, plan=plan, fresh=fresh, stop=stop, told=told, begun=begun)
+
+    def check_pages(
+        self, page_ids: Sequence[int] | None, *, plan: Plan | None = None, fresh: bool = False, stop: Stop | None = None,
+        told: Callable[[Sequence[Outcome]], None] | None = None, begun: Callable[[int, bool], None] | None = None,
+    ) -> Report:  # fmt: skip
+        """The same for pages named by their ids, None for all."""
+        plan = plan or Plan(capacity=self.settings.capacity)
+        stop = stop or Stop()
+        ledger = Ledger(self._store, self._clock)
+        with self._store.exclusive_run():
+            started = time.perf_counter()
+            run_id, continued = ledger.begin(page_ids, fresh=fresh)
+            total = ledger.count_remaining(run_id, page_ids)
+            if begun is not None:
+                begun(total, continued)
+            recorder = Recorder(ledger, run_id, told)
+            links = LinkQueue(ledger.remaining(run_id, page_ids))
+            parts = Parts(
+                links=links, versions=self.repository, recorder=recorder, settings=self.settings, stop=stop
+            )
+            try:
+                wired = run(plan, parts)
+            finally:
+                recorder.close()
+            counts = recorder.counts()
+            done = counts.total()
+            left = max(0, total - done)
+            if not stop.requested:
+                ledger.finish(run_id)
+            seconds = time.perf_counter() - started
+        return Report(
+            pages=done, new=counts[Verdict.NEW], changed=counts[Verdict.CHANGED], unchanged=counts[Verdict.UNCHANGED],
+            failed=counts[Verdict.FAILED], left=left, seconds=seconds, effective_ms=seconds / max(done, 1) * 1000,
+            bytes=recorder.bytes, pipeline=plan.pipeline, producers=wired.producers, slots=wired.slots,
+            consumers=wired.consumers, comparers=wired.comparers, continued=continued,
+            changes=self.repository.changes_of_run(run_id) if counts[Verdict.CHANGED] else [], queues=wired.queues,
+        )  # fmt: skip
+
+    def history(self, url: str, limit: int | None = None) -> list[Check]:
+        """The checks of a page, the latest first."""
+        return self.repository.history(self.catalog.find(url), limit)
+
+    def version(self, url: str, number: int | None = None) -> Version:
+        """A version of a page with its body and text, the newest one unless a number is given."""
+        return self.repository.version(self.catalog.find(url), number)
+
+    def diff(self, url: str, old: int | None = None, new: int | None = None) -> str:
+        """The unified diff between two versions of a page, the last two unless told otherwise; empty if they are equal."""
+        before, after = self._two_versions(url, old, new)
+        names = [f"{url} version {version.number}" for version in (before, after)]
+        return unified(_text(before), _text(after), *names)
+
+    def word_diff(self, url: str, old: int | None = None, new: int | None = None) -> list[list[Piece]]:
+        """The places that differ between two versions, word by word."""
+        before, after = self._two_versions(url, old, new)
+        return by_word(_text(before), _text(after))
+
+    def doctor(self) -> list[str]:
+        """Everything that is wrong with the store; empty when every version can be read back to the byte."""
+        problems = self._store.problems()
+        names = list(self.repository.every_blob())
+        for name in names:
+            try:
+                self.repository.content(name)
+            except StoreError as error:
+                problems.append(str(error))
+        return problems
+
+    def _two_versions(self, url: str, old: int | None, new: int | None) -> tuple[Version, Version]:
+        page = self.catalog.find(url)
+        after = self.repository.version(page, new)
+        before = self.repository.version(page, after.number - 1 if old is None else old)
+        return before, after
+
+
+def open(store: str | None = None, settings: Settings | None = None) -> Driftline:  # noqa: A001 read as driftline.open
+    """Open a watch list: a path or `postgresql://` URL, or the one in the user's data folder."""
+    settings = settings or load_settings(store=store)
+    return Driftline(Store.open(store or settings.store), settings)
+
+
+def _text(version: Version) -> str:
+    return version.text.decode("utf-8", "replace")

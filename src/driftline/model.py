@@ -1,0 +1,231 @@
+"""The words of Driftline as data.
+
+The objects that are made once per check (`Link`, `Document`, `Pair`, `Outcome`) are plain slotted classes:
+at ten thousand pages a second the price of a frozen dataclass shows. They are treated as frozen all the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """What a check found."""
+
+    NEW = "new"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+    FAILED = "failed"
+
+
+class Proof(StrEnum):
+    """The cheapest thing that proved a page unchanged, from the cheapest to the dearest."""
+
+    VALIDATORS = "validators"
+    WIRE = "wire"
+    BODY = "body"
+    TEXT = "text"
+
+
+class FailureKind(StrEnum):
+    """Why a check failed."""
+
+    DNS = "dns"
+    REFUSED = "refused"
+    TIMED_OUT = "timed-out"
+    TLS = "tls"
+    CONNECTION = "connection"
+    TOO_LARGE = "too-large"
+    REDIRECTS = "redirects"
+    STATUS = "status"
+    BODY = "body"
+    HOSTILE = "hostile"
+    INTERNAL = "internal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a check failed, with one plain sentence for people."""
+
+    kind: FailureKind
+    sentence: str
+
+    @property
+    def points_to_overload(self) -> bool:
+        """Whether too many requests at once may be the cause, on either side."""
+        return self.kind in (FailureKind.TIMED_OUT, FailureKind.REFUSED, FailureKind.CONNECTION)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A URL that we watch, with its settings and where it stands."""
+
+    id: int
+    url: str
+    every: float | None
+    tags: tuple[str, ...]
+    added_at: float
+    checks: int
+    versions: int
+    checked_at: float | None
+    changed_at: float | None
+    verdict: Verdict | None
+    failure: Failure | None
+    failures: int
+    title: str | None
+
+
+@dataclass(slots=True, eq=False)
+class Known:
+    """What the last good check left behind: enough to prove that nothing changed without reading a version.
+
+    `wire`, `body` and `text` are digests of what came last; `kept` is that of the body kept as the version in force.
+    """
+
+    version: int
+    etag: str | None
+    last_modified: str | None
+    wire: bytes
+    body: bytes
+    text: bytes
+    kept: bytes
+
+
+@dataclass(slots=True, eq=False)
+class Link:
+    """A page handed to a producer. `sequence` is the number that this check of the page will have."""
+
+    page_id: int
+    url: str
+    sequence: int
+    known: Known | None
+
+
+@dataclass(slots=True, eq=False)
+class Document:
+    """The current state of a page as just fetched, the body undecoded as it came over the wire.
+
+    `headers` holds the header lines of every response on the way, redirects first. A document without a
+    usable answer has a `failure`, and its body means nothing.
+    """
+
+    link: Link
+    status: int
+    headers: list[bytes]
+    body: bytes
+    final_url: str
+    redirects: int
+    fetched_at: float
+    seconds: float
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """Bytes as they are stored: compressed against the blob `base`, or on their own where that is None."""
+
+    digest: bytes
+    base: bytes | None
+    depth: int
+    size: int
+    data: bytes
+
+
+@dataclass(slots=True, eq=False)
+class Pair:
+    """A document with what is needed of the old version to compare it.
+
+    `proof` says that recalling was enough to see that nothing changed. Otherwise `blobs` holds, by digest, all that the
+    body and the text of the version in force are built from; it is empty for a page that is new.
+    """
+
+    document: Document
+    wire: bytes
+    proof: Proof | None = None
+    blobs: dict[bytes, Blob] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewVersion:
+    """A version about to be kept: its digests, what is known of it, and the blobs that are new."""
+
+    number: int
+    body: bytes
+    text: bytes
+    size: int
+    title: str
+    content_type: str
+    charset: str
+    blobs: tuple[Blob, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeSummary:
+    """What differs between two versions, in a few figures and one sentence."""
+
+    kind: str
+    score: float
+    reason: str
+    words_added: int
+    words_removed: int
+
+
+@dataclass(slots=True, eq=False)
+class Outcome:
+    """What a check found, with all that must be recorded of it."""
+
+    document: Document
+    verdict: Verdict
+    proof: Proof | None = None
+    wire: bytes = b""
+    body: bytes = b""
+    version: NewVersion | None = None
+    change: ChangeSummary | None = None
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Two versions of a page that differ in a way that matters."""
+
+    url: str
+    at: float
+    from_version: int
+    to_version: int
+    kind: str
+    score: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """A past state of a page kept in the version repository; its contents are read on demand."""
+
+    url: str
+    number: int
+    at: float
+    size: int
+    title: str
+    content_type: str
+    charset: str
+    final_url: str
+    body: bytes
+    text: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One line of a page's history: when it was checked, and what came of it."""
+
+    sequence: int
+    at: float
+    verdict: Verdict
+    status: int
+    seconds: float
+    bytes: int
+    proof: Proof | None
+    failure: Failure | None
+    redirected_to: str | None
+    version: int | None
+    change: Change | None

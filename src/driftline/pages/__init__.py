@@ -1,0 +1,1 @@
+"""What is watched: addresses in canonical form, intervals, and lists of pages to import."""

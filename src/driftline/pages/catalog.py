@@ -1,0 +1,138 @@
+"""The watch list: adding, finding, editing and removing pages."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import delete, insert, select, update
+
+from driftline.errors import BadSetting, UnknownPage, UsageError
+from driftline.model import Failure, FailureKind, Page, Verdict
+from driftline.pages.urls import canonical
+from driftline.versions.schema import pages, states, versions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from sqlalchemy import Row
+
+    from driftline.versions.store import Store
+
+_AT_ONCE = 500
+
+
+class Catalog:
+    """The pages that are watched, each under its canonical address."""
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._clock = clock
+
+    def add(self, urls: Iterable[str], *, every: float | None = None, tags: Sequence[str] = ()) -> list[str]:
+        """Watch these addresses; those that were not watched before, in canonical form. BadURL if any is bad."""
+        wanted = list(dict.fromkeys(canonical(url) for url in urls))
+        labels = check_tags(tags)
+        added: list[str] = []
+        now = self._clock()
+        with self._store.write() as connection:
+            for start in range(0, len(wanted), _AT_ONCE):
+                some = wanted[start : start + _AT_ONCE]
+                known = set(connection.scalars(select(pages.c.url).where(pages.c.url.in_(some))))
+                fresh = [url for url in some if url not in known]
+                if not fresh:
+                    continue
+                rows = [
+                    {"url": url, "every": every, "tags": labels, "settings": {}, "added_at": now}
+                    for url in fresh
+                ]
+                connection.execute(insert(pages), rows)
+                ids = connection.scalars(select(pages.c.id).where(pages.c.url.in_(fresh)))
+                blank = [{"page_id": key, "sequence": 0, "version": 0, "failures": 0} for key in ids]
+                connection.execute(insert(states), blank)
+                added += fresh
+        return added
+
+    def find(self, url: str) -> Page:
+        """The page at an address; UnknownPage if it is not watched."""
+        return self.find_all([url])[0]
+
+    def find_all(self, urls: Iterable[str]) -> list[Page]:
+        """The pages at these addresses, each once, in their order; UnknownPage names the first that is not watched."""
+        wanted = list(dict.fromkeys(canonical(url) for url in urls))
+        found: dict[str, Page] = {}
+        with self._store.read() as connection:
+            for start in range(0, len(wanted), _AT_ONCE):
+                some = wanted[start : start + _AT_ONCE]
+                found |= {
+                    row.url: _page(row) for row in connection.execute(_PAGES.where(pages.c.url.in_(some)))
+                }
+        for url in wanted:
+            if url not in found:
+                raise UnknownPage(url)
+        return [found[url] for url in wanted]
+
+    def all(self, tag: str | None = None) -> list[Page]:
+        """Every page in the order in which they were added, or those that carry a tag."""
+        with self._store.read() as connection:
+            listed = [_page(row) for row in connection.execute(_PAGES.order_by(pages.c.id))]
+        return listed if tag is None else [page for page in listed if tag in page.tags]
+
+    def edit(
+        self, url: str, *, every: float | None = None, clear_every: bool = False, tag: Sequence[str] = (),
+        untag: Sequence[str] = (), move_to: str | None = None,
+    ) -> Page:  # fmt: skip
+        """Change the settings of a page, keeping its history; the page as it is now."""
+        page = self.find(url)
+        labels = [label for label in (*page.tags, *check_tags(tag)) if label not in untag]
+        values: dict[str, Any] = {"tags": list(dict.fromkeys(labels))}
+        if every is not None or clear_every:
+            values["every"] = every
+        if move_to is not None:
+            values["url"] = canonical(move_to)
+        with self._store.write() as connection:
+            if values.get("url", page.url) != page.url:
+                if connection.scalar(select(pages.c.id).where(pages.c.url == values["url"])):
+                    raise UsageError(f"{values['url']} is watched already.")
+                # what the other address sent says nothing about this one: its answers must be compared in full
+                reset = {"etag": None, "last_modified": None, "wire": b""}
+                connection.execute(update(states).where(states.c.page_id == page.id).values(**reset))
+            connection.execute(update(pages).where(pages.c.id == page.id).values(**values))
+        return self.find(values.get("url", page.url))
+
+    def remove(self, urls: Iterable[str]) -> list[str]:
+        """Stop watching these pages and forget their history; UnknownPage, and nothing removed, if one is not watched."""
+        doomed = self.find_all(urls)
+        with self._store.write() as connection:
+            for page in doomed:
+                connection.execute(delete(pages).where(pages.c.id == page.id))
+        return [page.url for page in doomed]
+
+
+def check_tags(tags: Iterable[str]) -> list[str]:
+    """The tags, each once; BadSetting unless every one is a short word."""
+    labels = list(dict.fromkeys(tag.strip() for tag in tags))
+    for label in labels:
+        if (
+            not label
+            or len(label) > 64
+            or any(character.isspace() or character == "," for character in label)
+        ):
+            raise BadSetting(f"'{label}' is not a tag: use up to 64 characters without spaces or commas.")
+    return labels
+
+
+_PAGES = (
+    select(pages, states, versions.c.title)
+    .join(states, states.c.page_id == pages.c.id)
+    .outerjoin(versions, (versions.c.page_id == pages.c.id) & (versions.c.number == states.c.version))
+)
+
+
+def _page(row: Row[Any]) -> Page:
+    failure = Failure(kind=FailureKind(row.failure_kind), sentence=row.failure) if row.failure_kind else None
+    return Page(
+        id=row.id, url=row.url, every=row.every, tags=tuple(row.tags), added_at=row.added_at, checks=row.sequence,
+        versions=row.version, checked_at=row.checked_at, changed_at=row.changed_at,
+        verdict=Verdict(row.verdict) if row.verdict else None, failure=failure, failures=row.failures, title=row.title,
+    )  # fmt: skip

@@ -1,0 +1,55 @@
+"""Lists of pages brought in from elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from driftline.errors import BadURL
+from driftline.pages.urls import canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedLine:
+    """One line of a list: the address in canonical form, or what is wrong with the line."""
+
+    number: int
+    url: str | None
+    problem: str | None
+
+
+def read_text_list(lines: Iterable[str]) -> list[ImportedLine]:
+    """The addresses of a text with one a line, in order; blank lines and those that begin with '#' are passed over.
+
+    A comment may follow an address after white space and '#'. A bad line and an address that stood on an earlier line
+    are reported with their line number, and every good line is kept.
+    """
+    found: list[ImportedLine] = []
+    first_seen: dict[str, int] = {}
+    for number, line in enumerate(lines, start=1):
+        text = _without_comment(line.removeprefix("\ufeff") if number == 1 else line)
+        if not text:
+            continue
+        try:
+            url = canonical(text)
+        except BadURL as error:
+            found.append(ImportedLine(number=number, url=None, problem=str(error)))
+            continue
+        if url in first_seen:
+            problem = f"{url} stands on line {first_seen[url]} already."
+            found.append(ImportedLine(number=number, url=None, problem=problem))
+            continue
+        first_seen[url] = number
+        found.append(ImportedLine(number=number, url=url, problem=None))
+    return found
+
+
+def _without_comment(line: str) -> str:
+    text = line.strip()
+    if text.startswith("#"):
+        return ""
+    address, _, comment = text.partition(" #")
+    return address.strip() if comment or text.endswith(" #") else text

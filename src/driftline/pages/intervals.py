@@ -1,0 +1,35 @@
+"""Lengths of time as people write them: 30s, 15m, 2h, 1d, 1w, or 1h30m."""
+
+from __future__ import annotations
+
+import re
+
+from driftline.errors import BadSetting
+
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_PART = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
+_LONGEST = 10 * 365 * 86_400
+
+
+def parse_interval(text: str) -> float:
+    """The seconds that a text such as '15m' or '1h30m' stands for; at least one second."""
+    compact = text.strip().lower()
+    seconds = sum(float(amount) * _UNITS[unit] for amount, unit in _PART.findall(compact))
+    if _PART.sub("", compact).strip() or not compact:
+        raise BadSetting(f"'{text}' is not a length of time: write 30s, 15m, 2h, 1d or 1w.")
+    if not 1 <= seconds <= _LONGEST:
+        raise BadSetting(f"'{text}' is too {'short' if seconds < 1 else 'long'}: give between 1s and 520w.")
+    return seconds
+
+
+def format_interval(seconds: float) -> str:
+    """The shortest exact text that `parse_interval` reads back as these seconds."""
+    parts: list[str] = []
+    left = seconds
+    for unit in ("w", "d", "h", "m"):
+        whole, left = divmod(left, _UNITS[unit])
+        if whole:
+            parts.append(f"{int(whole)}{unit}")
+    if left or not parts:
+        parts.append(f"{left:g}s")
+    return "".join(parts)

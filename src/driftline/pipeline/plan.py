@@ -1,0 +1,55 @@
+"""How a run is wired: which pipeline, and how many of everything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from driftline.errors import BadSetting
+
+PipelineName = Literal["sequential", "three-section", "two-section"]
+PIPELINES: tuple[PipelineName, ...] = get_args(PipelineName)
+MOST_IN_FLIGHT = 2_048
+_LIMITS = {
+    "producers": 512,
+    "slots": 4_096,
+    "consumers": 128,
+    "comparers": 128,
+    "queues": 64,
+    "capacity": 1_000_000,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The wiring that was asked for; None stands for `auto`, a number that is found while running."""
+
+    pipeline: PipelineName = "two-section"
+    producers: int | None = None
+    slots: int | None = None
+    consumers: int | None = None
+    comparers: int | None = None
+    queues: int = 1
+    capacity: int = 500
+
+    def __post_init__(self) -> None:
+        if self.pipeline not in PIPELINES:
+            raise BadSetting(f"'{self.pipeline}' is not a pipeline: choose one of {', '.join(PIPELINES)}.")
+        for name, most in _LIMITS.items():
+            value = getattr(self, name)
+            if value is not None and not 1 <= value <= most:
+                raise BadSetting(f"--{name} must be between 1 and {most:,}, not {value:,}.")
+        if self.queues > 1 and self.pipeline != "two-section":
+            raise BadSetting("--queues goes with the two-section pipeline only.")
+        if self.comparers is not None and self.pipeline != "three-section":
+            raise BadSetting("--comparers goes with the three-section pipeline only.")
+
+
+def parse_count(name: str, text: str) -> int | None:
+    """A number, or None for 'auto'."""
+    if text == "auto":
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise BadSetting(f"--{name} must be a number or 'auto', not '{text}'.") from None

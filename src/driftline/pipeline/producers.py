@@ -1,0 +1,104 @@
+"""Section 1: threads that crawl, each with a number of transfers in flight."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from driftline.fetching.transfers import Transfers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from driftline.model import Document
+    from driftline.pipeline.links import LinkQueue
+    from driftline.pipeline.queues import BoundedQueue
+    from driftline.settings import Settings
+
+_PATIENCE = 0.5  # seconds between looks at whether to stop, when nothing happens
+_WITHOUT_ROOM = 0.02  # seconds between looks at the queue while it has no room for more
+
+
+class Producer:
+    """One thread that keeps up to `slots` transfers in flight. With one slot it is exactly the paper's producer."""
+
+    def __init__(
+        self, *, links: LinkQueue, queue: BoundedQueue[Document], settings: Settings, slots: int,
+        ended: Callable[[], None],
+    ) -> None:  # fmt: skip
+        self._links = links
+        self._queue = queue
+        self._transfers = Transfers(settings)
+        self._slots = slots
+        self._give_up_at: float | None = None
+        self._finished = 0
+        self._troubled = 0
+        self._latency = 0.0
+        self._ended = ended
+        self._thread = threading.Thread(target=self._work, name="producer", daemon=True)
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread is still at work."""
+        return self._thread.is_alive()
+
+    def resize(self, slots: int) -> None:
+        """Change how many transfers may be in flight from now on."""
+        grew = slots > self._slots
+        self._slots = slots
+        if grew:
+            self._transfers.wake()
+
+    def stop(self, grace: float) -> None:
+        """Take no more links, and give up what is still in flight after `grace` seconds."""
+        self._give_up_at = time.monotonic() + grace
+        self._transfers.wake()
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for the thread to end."""
+        self._thread.join(timeout)
+
+    def figures(self) -> tuple[int, int, float]:
+        """Transfers finished so far, those of them that point to overload, and the seconds that they took in all."""
+        return self._finished, self._troubled, self._latency
+
+    def _work(self) -> None:
+        transfers = self._transfers
+        try:
+            while True:
+                stopping = self._give_up_at is not None
+                short = False if stopping else self._refill()
+                if not transfers.active:
+                    if stopping or self._links.exhausted:
+                        return
+                    continue
+                if stopping and time.monotonic() >= (self._give_up_at or 0.0):
+                    return
+                documents = transfers.wait(_WITHOUT_ROOM if short or stopping else _PATIENCE)
+                if documents:
+                    self._count(documents)
+                    self._queue.put(documents)
+        finally:
+            self._queue.release(len(transfers.close()))
+            self._ended()
+
+    def _refill(self) -> bool:
+        """Put more links in flight; whether the queue had no room for as many as there are slots."""
+        free = self._slots - self._transfers.active
+        if free <= 0 or self._links.exhausted:
+            return False
+        granted = self._queue.reserve(free, wait=not self._transfers.active)
+        if granted:
+            links = self._links.take(granted)
+            self._queue.release(granted - len(links))
+            self._transfers.start(links)
+        return granted < free
+
+    def _count(self, documents: list[Document]) -> None:
+        self._finished += len(documents)
+        for document in documents:
+            self._latency += document.seconds
+            if document.failure is not None and document.failure.points_to_overload:
+                self._troubled += 1

@@ -1,0 +1,171 @@
+"""The queues between the sections of a pipeline: bounded in items and in bytes, with lanes that can be stolen from.
+
+Room is reserved before the work that fills it begins: a producer takes a link only while what is queued and what is in
+flight leave room under the capacity (the paper's Algorithm 2), so a finished transfer never has to wait for a place.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStatistics:
+    """How a queue has fared. Waits are how often, and for how many seconds in all, one side had to wait for the other."""
+
+    depth: int
+    deepest: int
+    bytes: int
+    reserved: int
+    put: int
+    taken: int
+    stolen: int
+    full_waits: int
+    full_seconds: float
+    empty_waits: int
+    empty_seconds: float
+
+
+class BoundedQueue(Generic[T]):
+    """A first-in first-out queue of `lanes` lanes that many threads put into and take from, in batches.
+
+    Each taker has a home lane and takes from the fullest other one when its own is empty, so that no thread starves while
+    there is work. With one lane it is the paper's queue. `capacity` counts what is queued and what is reserved;
+    `capacity_bytes` counts what is queued, and when it is reached nothing more can be reserved.
+    """
+
+    def __init__(
+        self, capacity: int, capacity_bytes: int, size: Callable[[T], int], lanes: int = 1,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self._capacity = capacity
+        self._capacity_bytes = capacity_bytes
+        self._size = size
+        self._monotonic = monotonic
+        self._lanes: list[deque[T]] = [deque() for _ in range(lanes)]
+        self._next_lane = 0
+        self._lock = threading.Lock()
+        self._room = threading.Condition(self._lock)
+        self._filled = threading.Condition(self._lock)
+        self._depth = self._bytes = self._reserved = 0
+        self._deepest = self._put = self._taken = self._stolen = 0
+        self._full_waits = self._empty_waits = 0
+        self._full_seconds = self._empty_seconds = 0.0
+        self._waiting_takers = 0
+        self._closed = False
+
+    def reserve(self, want: int, *, wait: bool) -> int:
+        """Room for up to `want` items; 0 when there is none now (unless `wait`) or the queue is closed."""
+        with self._lock:
+            room = self._free()
+            if room <= 0 and wait and not self._closed:
+                started = self._monotonic()
+                self._full_waits += 1
+                while (room := self._free()) <= 0 and not self._closed:
+                    self._room.wait()
+                self._full_seconds += self._monotonic() - started
+            if self._closed:
+                return 0
+            granted = max(0, min(want, room))
+            self._reserved += granted
+            return granted
+
+    def release(self, count: int) -> None:
+        """Give back room that was reserved and will not be used."""
+        if count:
+            with self._lock:
+                self._reserved -= count
+                self._room.notify_all()
+
+    def put(self, items: Sequence[T]) -> None:
+        """Add items for which room was reserved, and wake whom they are for."""
+        size = self._size
+        added = sum([size(item) for item in items])
+        with self._lock:
+            self._reserved -= len(items)
+            if len(self._lanes) == 1:
+                self._lanes[0].extend(items)
+            else:
+                self._spread(items)
+            self._depth += len(items)
+            self._bytes += added
+            self._put += len(items)
+            if self._depth > self._deepest:
+                self._deepest = self._depth
+            if self._waiting_takers:
+                self._filled.notify(min(len(items), self._waiting_takers))
+
+    def take(self, most: int, lane: int = 0, timeout: float | None = None) -> list[T] | None:
+        """Up to `most` items, waiting for the first; an empty list after `timeout` seconds; None when closed and empty."""
+        with self._lock:
+            if not self._depth and not self._closed:
+                started = self._monotonic()
+                self._empty_waits += 1
+                self._waiting_takers += 1
+                self._filled.wait_for(lambda: self._depth or self._closed, timeout)
+                self._waiting_takers -= 1
+                self._empty_seconds += self._monotonic() - started
+            if not self._depth:
+                return None if self._closed else []
+            source = self._lanes[lane % len(self._lanes)]
+            if not source:
+                source = max(self._lanes, key=len)
+                self._stolen += min(most, len(source))
+            if len(source) <= most:
+                items = list(source)
+                source.clear()
+            else:
+                items = [source.popleft() for _ in range(most)]
+            size = self._size
+            self._depth -= len(items)
+            self._bytes -= sum([size(item) for item in items])
+            self._taken += len(items)
+            self._room.notify_all()
+            return items
+
+    def close(self) -> None:
+        """Let nothing more be reserved; takers get what is queued, then None."""
+        with self._lock:
+            self._closed = True
+            self._room.notify_all()
+            self._filled.notify_all()
+
+    def resize(self, capacity: int) -> None:
+        """Change how many items may be queued or reserved."""
+        with self._lock:
+            self._capacity = capacity
+            self._room.notify_all()
+
+    @property
+    def depth(self) -> int:
+        """How many items are queued."""
+        return self._depth
+
+    def statistics(self) -> QueueStatistics:
+        """The queue's figures at this moment."""
+        with self._lock:
+            return QueueStatistics(
+                depth=self._depth, deepest=self._deepest, bytes=self._bytes, reserved=self._reserved, put=self._put,
+                taken=self._taken, stolen=self._stolen, full_waits=self._full_waits, full_seconds=self._full_seconds,
+                empty_waits=self._empty_waits, empty_seconds=self._empty_seconds,
+            )  # fmt: skip
+
+    def _free(self) -> int:
+        if self._bytes >= self._capacity_bytes:
+            return 0
+        return self._capacity - self._depth - self._reserved
+
+    def _spread(self, items: Sequence[T]) -> None:
+        count = len(self._lanes)
+        for item in items:
+            self._lanes[self._next_lane].append(item)
+            self._next_lane = (self._next_lane + 1) % count

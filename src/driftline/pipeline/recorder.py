@@ -1,0 +1,118 @@
+"""The recorder: outcomes of all consumers, committed in batches, one transaction each."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Protocol
+
+from driftline.errors import DriftlineError
+from driftline.model import Outcome, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_MOST_PENDING_BYTES = 32 * 1024 * 1024
+_BATCH = 512
+_LINGER = 0.05  # seconds that a small batch waits for company
+
+
+class Ledger(Protocol):
+    """Where outcomes are kept."""
+
+    def record(self, run_id: int, outcomes: Sequence[Outcome]) -> int:
+        """Commit these outcomes in one transaction; how many of them were not recorded before."""
+
+
+class Recorder:
+    """Commits outcomes in the order in which they come, in a thread of its own, and counts what it committed.
+
+    Nothing is counted before it is committed. When a commit fails, the failure is kept for `close` to raise, `failed` turns
+    true, and what comes after is dropped, to be checked again by the next run.
+    """
+
+    def __init__(
+        self, ledger: Ledger, run_id: int, told: Callable[[Sequence[Outcome]], None] | None = None
+    ) -> None:
+        self._ledger = ledger
+        self._run_id = run_id
+        self._told = told
+        self._lock = threading.Lock()
+        self._pending: list[Outcome] = []
+        self._pending_bytes = 0
+        self._wanted = threading.Condition(self._lock)
+        self._drained = threading.Condition(self._lock)
+        self._closed = False
+        self._error: DriftlineError | None = None
+        self._counts: Counter[Verdict] = Counter()
+        self._bytes = 0
+        self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
+        self._thread.start()
+
+    def add(self, outcomes: Sequence[Outcome]) -> None:
+        """Hand over outcomes to be committed soon; waits while too much is pending."""
+        with self._lock:
+            while self._pending_bytes > _MOST_PENDING_BYTES and self._error is None:
+                self._drained.wait()
+            if self._error is not None:
+                return
+            was = len(self._pending)
+            self._pending += outcomes
+            self._pending_bytes += sum([_weight(outcome) for outcome in outcomes])
+            if not was or len(self._pending) >= _BATCH:
+                self._wanted.notify()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a commit failed, so that going on is pointless."""
+        return self._error is not None
+
+    def counts(self) -> Counter[Verdict]:
+        """How many outcomes of each kind are committed."""
+        with self._lock:
+            return self._counts.copy()
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes the committed documents had on the wire."""
+        return self._bytes
+
+    def close(self) -> None:
+        """Commit what is pending and end; raises what a commit failed with."""
+        with self._lock:
+            self._closed = True
+            self._wanted.notify()
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                while not self._pending and not self._closed:
+                    self._wanted.wait()
+                if not self._closed and len(self._pending) < _BATCH:
+                    self._wanted.wait(_LINGER)
+                batch, self._pending = self._pending, []
+                self._pending_bytes = 0
+                if not batch:
+                    return
+                self._drained.notify_all()
+            try:
+                self._ledger.record(self._run_id, batch)
+            except DriftlineError as error:
+                with self._lock:
+                    self._error = error
+                    self._drained.notify_all()
+                return
+            with self._lock:
+                self._counts.update([outcome.verdict for outcome in batch])
+                self._bytes += sum([len(outcome.document.body) for outcome in batch])
+            if self._told is not None:
+                self._told(batch)
+
+
+def _weight(outcome: Outcome) -> int:
+    version = outcome.version
+    kept = 0 if version is None else sum([len(blob.data) for blob in version.blobs])
+    return kept + len(outcome.document.body) + 500

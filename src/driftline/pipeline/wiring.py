@@ -1,0 +1,301 @@
+"""The wirings of the steps: the paper's three configurations and ours."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from driftline.fetching.transfers import Transfers, crawl
+from driftline.model import Document, Pair
+from driftline.pipeline.consumers import Consumer, Steps, fair_share
+from driftline.pipeline.plan import MOST_IN_FLIGHT, Plan
+from driftline.pipeline.producers import Producer
+from driftline.pipeline.queues import BoundedQueue, QueueStatistics
+from driftline.pipeline.tuner import Sample, Tuner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from driftline.detection.comparison import Versions
+    from driftline.pipeline.links import LinkQueue
+    from driftline.pipeline.recorder import Recorder
+    from driftline.settings import Settings
+
+T = TypeVar("T")
+
+_LOOK = 0.25  # seconds between two looks of the tuner
+_LAST_WORK = 0.8  # seconds that consumers get for what the producers brought in after a stop
+_PAIR_OVERHEAD = 500
+
+
+class Stop:
+    """A request to end a run early, safe to make from a signal handler or any thread."""
+
+    def __init__(self) -> None:
+        self.bell = threading.Event()
+        self._requested = False
+
+    @property
+    def requested(self) -> bool:
+        """Whether somebody asked."""
+        return self._requested
+
+    def request(self) -> None:
+        """Finish what is in flight, record it, and end."""
+        self._requested = True
+        self.bell.set()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What every wiring is made of."""
+
+    links: LinkQueue
+    versions: Versions
+    recorder: Recorder
+    settings: Settings
+    stop: Stop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wired:
+    """How the run was wired in the end, after tuning."""
+
+    producers: int
+    slots: int
+    consumers: int
+    comparers: int
+    queues: list[QueueStatistics] = field(default_factory=list)
+
+
+def run(plan: Plan, parts: Parts) -> Wired:
+    """Check every link through the pipeline of the plan; returns when all is handed to the recorder."""
+    if plan.pipeline == "sequential":
+        return _sequential(parts)
+    if plan.pipeline == "three-section":
+        return _three_section(plan, parts)
+    return _two_section(plan, parts)
+
+
+def _sequential(parts: Parts) -> Wired:
+    """Configuration 1: one thread, one step after the other."""
+    steps = Steps(parts.versions, parts.settings)
+    transfers = Transfers(parts.settings)
+    try:
+        while not parts.stop.requested and not parts.recorder.failed:
+            links = parts.links.take(1)
+            if not links:
+                break
+            parts.recorder.add(steps.compare(steps.recall([crawl(links[0], transfers)])))
+    finally:
+        transfers.close()
+        steps.close()
+    return Wired(producers=1, slots=1, consumers=1, comparers=0)
+
+
+def _two_section(plan: Plan, parts: Parts) -> Wired:
+    """Configuration 3, and with several queues the paper's future work."""
+    queue: BoundedQueue[Document] = _document_queue(plan, parts.settings)
+    recorder = parts.recorder
+
+    def work(steps: Steps, documents: list[Document]) -> None:
+        recorder.add(steps.compare(steps.recall(documents)))
+
+    tuner = Tuner(
+        in_flight=None if plan.slots is None else plan.slots * (plan.producers or 1),
+        consumers=plan.consumers,
+        most_in_flight=MOST_IN_FLIGHT,
+        most_consumers=_cores(),
+    )
+    crew = _Crew("consumer", queue, work, parts)
+    crew.resize(tuner.consumers)
+    crawlers = _Crawlers(plan, parts, queue, tuner.in_flight)
+    crawlers.tend(tuner, crew)
+    crew.drain(parts.stop, crawlers.stopped_at)
+    return Wired(
+        producers=crawlers.producers,
+        slots=crawlers.slots,
+        consumers=tuner.consumers,
+        comparers=0,
+        queues=[queue.statistics()],
+    )
+
+
+def _three_section(plan: Plan, parts: Parts) -> Wired:
+    """Configuration 2: the recalling and the comparing consumers have a queue between them."""
+    queue: BoundedQueue[Document] = _document_queue(plan, parts.settings)
+    pairs: BoundedQueue[Pair] = BoundedQueue(plan.capacity, parts.settings.capacity_bytes, _pair_size)
+    recorder = parts.recorder
+
+    def work_recall(steps: Steps, documents: list[Document]) -> None:
+        recalled = steps.recall(documents)
+        while recalled:
+            room = pairs.reserve(len(recalled), wait=True)
+            if not room:
+                return
+            pairs.put(recalled[:room])
+            recalled = recalled[room:]
+
+    def work_compare(steps: Steps, waiting: list[Pair]) -> None:
+        recorder.add(steps.compare(waiting))
+
+    tuner = Tuner(
+        in_flight=None if plan.slots is None else plan.slots * (plan.producers or 1),
+        consumers=plan.consumers,
+        most_in_flight=MOST_IN_FLIGHT,
+        most_consumers=_cores(),
+    )
+    recallers = _Crew("recaller", queue, work_recall, parts)
+    comparers = _Crew("comparer", pairs, work_compare, parts)
+    recallers.resize(tuner.consumers)
+    comparers.resize(plan.comparers or _cores())
+    crawlers = _Crawlers(plan, parts, queue, tuner.in_flight)
+    crawlers.tend(tuner, recallers)
+    recallers.drain(parts.stop, crawlers.stopped_at)
+    comparers.drain(parts.stop, crawlers.stopped_at)
+    return Wired(
+        producers=crawlers.producers, slots=crawlers.slots, consumers=tuner.consumers, comparers=comparers.size,
+        queues=[queue.statistics(), pairs.statistics()],
+    )  # fmt: skip
+
+
+class _Crawlers:
+    """The producers of a run, tended by the thread that started it until there is nothing left to crawl."""
+
+    def __init__(self, plan: Plan, parts: Parts, queue: BoundedQueue[Document], in_flight: int) -> None:
+        self._plan = plan
+        self._parts = parts
+        self._queue = queue
+        self.producers = plan.producers or 1
+        self.slots = max(1, in_flight // self.producers)
+        self.stopped_at: float | None = None
+        self._fit_queue()
+        self._threads = [
+            Producer(
+                links=parts.links,
+                queue=queue,
+                settings=parts.settings,
+                slots=self.slots,
+                ended=parts.stop.bell.set,
+            )
+            for _ in range(self.producers)
+        ]
+
+    def tend(self, tuner: Tuner, crew: _Crew[Document]) -> None:
+        """Tune and watch for a stop until every producer has ended; then let the queue run empty."""
+        parts = self._parts
+        bell = parts.stop.bell
+        last = time.monotonic()
+        while any(thread.alive for thread in self._threads):
+            bell.wait(_LOOK)
+            bell.clear()
+            now = time.monotonic()
+            if self.stopped_at is None and (parts.stop.requested or parts.recorder.failed):
+                self.stopped_at = now
+                parts.links.close()
+                for thread in self._threads:
+                    thread.stop(parts.settings.stop_grace)
+            if self.stopped_at is None and now - last >= _LOOK:
+                tuner.observe(self._sample(now - last))
+                last = now
+                self._resize(tuner.in_flight)
+                crew.resize(tuner.consumers)
+        self._queue.close()
+
+    def _sample(self, seconds: float) -> Sample:
+        figures = [thread.figures() for thread in self._threads]
+        finished, troubled, latency = (sum(column) for column in zip(*figures, strict=True))
+        statistics = self._queue.statistics()
+        return Sample(
+            seconds=seconds, finished=int(finished), troubled=int(troubled), latency=latency, taken=statistics.taken,
+            depth=statistics.depth, room=self._capacity, starved=statistics.empty_seconds,
+        )  # fmt: skip
+
+    def _resize(self, in_flight: int) -> None:
+        slots = max(1, in_flight // self.producers)
+        if slots != self.slots:
+            self.slots = slots
+            self._fit_queue()
+            for thread in self._threads:
+                thread.resize(slots)
+
+    def _fit_queue(self) -> None:
+        """The capacity holds what is queued and what is in flight, so it grows with the latter."""
+        in_flight = self.producers * self.slots
+        self._capacity = max(self._plan.capacity, in_flight + in_flight // 4)
+        self._queue.resize(self._capacity)
+
+
+class _Crew(Generic[T]):
+    """The threads of one section, as many as are wanted at the moment."""
+
+    def __init__(
+        self, name: str, queue: BoundedQueue[T], work: Callable[[Steps, list[T]], None], parts: Parts
+    ) -> None:
+        self._name = name
+        self._queue = queue
+        self._work = work
+        self._parts = parts
+        self._members: list[Consumer[T]] = []
+        self._dismissed: list[Consumer[T]] = []
+
+    @property
+    def size(self) -> int:
+        """How many threads there are."""
+        return len(self._members)
+
+    def resize(self, wanted: int) -> None:
+        """Start threads, or let some go, until there are so many."""
+        while len(self._members) < wanted:
+            self._members.append(
+                Consumer(
+                    name=self._name, queue=self._queue, lane=len(self._members), share=self._share, work=self._work,
+                    steps=Steps(self._parts.versions, self._parts.settings), ended=self._parts.stop.bell.set,
+                )
+            )  # fmt: skip
+        while len(self._members) > wanted:
+            member = self._members.pop()
+            member.dismiss()
+            self._dismissed.append(member)
+
+    def drain(self, stop: Stop, stopped_at: float | None) -> None:
+        """Let the threads empty the queue and end; after a stop, for no longer than the grace allows."""
+        self._queue.close()
+        threads = self._members + self._dismissed
+        while any(thread.alive for thread in threads):
+            if stop.requested and stopped_at is None:
+                stopped_at = time.monotonic()
+            if (
+                stopped_at is not None
+                and time.monotonic() > stopped_at + self._parts.settings.stop_grace + _LAST_WORK
+            ):
+                for thread in threads:
+                    thread.dismiss()
+                    thread.kill()
+                break
+            stop.bell.wait(0.05 if stopped_at is not None else 1.0)
+            stop.bell.clear()
+        for thread in threads:
+            thread.join(1.0)
+
+    def _share(self) -> int:
+        return fair_share(self._queue.depth, len(self._members))
+
+
+def _document_queue(plan: Plan, settings: Settings) -> BoundedQueue[Document]:
+    return BoundedQueue(plan.capacity, settings.capacity_bytes, _document_size, plan.queues)
+
+
+def _document_size(document: Document) -> int:
+    return len(document.body)
+
+
+def _pair_size(pair: Pair) -> int:
+    return len(pair.document.body) + _PAIR_OVERHEAD
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))

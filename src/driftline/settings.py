@@ -1,0 +1,88 @@
+"""The settings of Driftline: built-in default, then the TOML file, then the environment, then the option."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import platformdirs
+from pydantic import Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from driftline import __version__
+from driftline.errors import BadSetting
+
+
+def default_store() -> str:
+    """The embedded store in the user's data folder."""
+    return str(platformdirs.user_data_path("driftline") / "driftline.db")
+
+
+def settings_file() -> Path:
+    """Where the user's own settings are read from, if the file is there."""
+    return platformdirs.user_config_path("driftline") / "driftline.toml"
+
+
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class Settings(BaseSettings):
+    """Everything that can be set, with the value that suits most people."""
+
+    model_config = SettingsConfigDict(env_prefix="DRIFTLINE_", extra="forbid", frozen=True)
+
+    store: str = Field(default_factory=default_store, description="a path or a database URL")
+    user_agent: str = Field(
+        default=f"Driftline/{__version__} (web page change detection)",
+        min_length=1,
+        pattern=r"^[\x20-\x7e]+$",
+    )
+    ca_file: str | None = Field(default=None, description="trusted certificates, instead of the system's")
+    connect_timeout: Seconds = 10.0
+    total_timeout: Seconds = 60.0
+    stall_timeout: Seconds = Field(
+        default=20.0, description="give up when under 10 bytes a second arrive for this long"
+    )
+    max_body: int = Field(
+        default=20_000_000, gt=0, description="the largest body fetched or decoded, in bytes"
+    )
+    max_redirects: int = Field(default=10, ge=0)
+    capacity: int = Field(default=500, gt=0, description="documents the queue may hold")
+    capacity_bytes: int = Field(default=64 * 1024 * 1024, gt=0, description="bytes the queue may hold")
+    worker_deadline: Seconds = Field(default=30.0, description="how long reading one page may take")
+    worker_memory: int = Field(
+        default=1024 * 1024 * 1024, ge=256 * 1024 * 1024, description="bytes of memory per worker"
+    )
+    stop_grace: Seconds = Field(default=4.0, description="how long a stopped run waits for what is in flight")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        del dotenv_settings, file_secret_settings
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, toml_file=settings_file())
+
+
+def load_settings(**options: Any) -> Settings:
+    """Settings from every source, the given options first; BadSetting names the first one that is wrong."""
+    given = {name: value for name, value in options.items() if value is not None}
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise BadSetting(
+            f"The setting '{name}' is not valid: {first['msg']} (got {first['input']!r})."
+        ) from None
+    except ValueError as error:
+        raise BadSetting(f"The settings file {settings_file()} cannot be read: {error}.") from None

@@ -1,0 +1,1 @@
+"""The version repository: every state that a page was seen in, kept whole and cheap."""

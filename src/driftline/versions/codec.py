@@ -1,0 +1,88 @@
+"""Versions in few bytes: zstd with an earlier version as the prefix, every blob named by the digest of its contents.
+
+A body is compressed against the body before it, and a text against the body it was taken from, of which it is mostly a
+subsequence. Every chain starts at a blob that stands on its own and is at most DEEPEST steps long, so any version is a
+bounded number of steps away. The window covers base and contents together, or zstd could not reach the base's start; long
+distance matching stays off, for it makes such deltas larger.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from blake3 import blake3
+
+from driftline.errors import BrokenVersion
+from driftline.model import Blob
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+DEEPEST = 20
+LEVEL = 3
+_SMALLEST_BASE = 8  # bytes: zstd takes no shorter dictionary
+_WINDOWS = zstd.CompressionParameter.window_log.bounds()
+_READ_ANY_WINDOW = {
+    zstd.DecompressionParameter.window_log_max: zstd.DecompressionParameter.window_log_max.bounds()[1]
+}
+
+
+def digest(data: bytes) -> bytes:
+    """The name under which contents are stored, and by which they are compared."""
+    return blake3(data).digest()
+
+
+def pack(
+    data: bytes, name: bytes, base: Blob | None = None, base_data: bytes = b"", level: int = LEVEL
+) -> Blob:
+    """The blob of `data`, whose digest is `name`, against `base` while that keeps the chain short enough."""
+    if base is None or base.depth + 1 > DEEPEST or len(base_data) < _SMALLEST_BASE or base.digest == name:
+        return Blob(name, None, 0, len(data), zstd.compress(data, level))
+    lowest, highest = _WINDOWS
+    window = min(max((len(base_data) + len(data)).bit_length(), lowest), highest)
+    compressor = zstd.ZstdCompressor(
+        options={
+            zstd.CompressionParameter.compression_level: level,
+            zstd.CompressionParameter.window_log: window,
+        },
+        zstd_dict=zstd.ZstdDict(base_data, is_raw=True).as_prefix,
+    )
+    packed = compressor.compress(data, zstd.ZstdCompressor.FLUSH_FRAME)
+    return Blob(name, base.digest, base.depth + 1, len(data), packed)
+
+
+def unpack(name: bytes, blobs: Mapping[bytes, Blob]) -> bytes:
+    """The contents named `name`, given the blobs of its chain; BrokenVersion unless they match the name to the byte."""
+    chain: list[Blob] = []
+    wanted: bytes | None = name
+    while wanted is not None:
+        blob = blobs.get(wanted)
+        if blob is None or len(chain) > DEEPEST:
+            raise BrokenVersion(
+                f"The stored version {name.hex()[:12]} is incomplete: run 'driftline doctor'."
+            )
+        chain.append(blob)
+        wanted = blob.base
+    data = b""
+    try:
+        for blob in reversed(chain):
+            if blob.base is None:
+                data = zstd.decompress(blob.data)
+            else:
+                prefix = zstd.ZstdDict(data, is_raw=True).as_prefix
+                data = zstd.decompress(blob.data, prefix, options=_READ_ANY_WINDOW)
+    except zstd.ZstdError:
+        raise BrokenVersion(
+            f"The stored version {name.hex()[:12]} cannot be read: run 'driftline doctor'."
+        ) from None
+    if digest(data) != name:
+        raise BrokenVersion(
+            f"The stored version {name.hex()[:12]} is not what was stored: run 'driftline doctor'."
+        )
+    return data

@@ -1,0 +1,207 @@
+"""Runs and what they record: one transaction per batch of outcomes, and nothing twice."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Row, and_, func, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from driftline.headers import header, last_response
+from driftline.model import Known, Link, Outcome, Proof, Verdict
+from driftline.versions.schema import pages, runs, states
+from driftline.versions.statements import LINK_COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sqlalchemy import Connection
+
+    from driftline.versions.store import Store
+
+_CHUNK = 1_000
+_RESUME_WITHIN = 3_600.0  # seconds: a run that stopped longer ago is history, and its pages are due again
+
+
+class Ledger:
+    """Gives out what a run must check, and records what came of it."""
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._clock = clock
+
+    def begin(self, page_ids: Sequence[int] | None, *, fresh: bool = False) -> tuple[int, bool]:
+        """The run to work on, and whether it is one that was cut short and goes on now.
+
+        A run over the same pages that began within the last hour and never finished is continued, unless `fresh`.
+        """
+        scope = "all" if page_ids is None else json.dumps(sorted(page_ids), separators=(",", ":"))
+        with self._store.write() as connection:
+            last = connection.execute(
+                select(runs.c.id, runs.c.scope, runs.c.started_at, runs.c.finished_at)
+                .order_by(runs.c.id.desc())
+                .limit(1)
+            ).first()
+            now = self._clock()
+            if (
+                last is not None and not fresh and last.finished_at is None and last.scope == scope
+                and 0 <= now - last.started_at < _RESUME_WITHIN
+            ):  # fmt: skip
+                return last.id, True
+            made = connection.execute(insert(runs).values(scope=scope, started_at=now).returning(runs.c.id))
+            return made.scalar_one(), False
+
+    def finish(self, run_id: int) -> None:
+        """Mark the run as complete, so that the next one starts afresh."""
+        with self._store.write() as connection:
+            connection.execute(update(runs).where(runs.c.id == run_id).values(finished_at=self._clock()))
+
+    def count_remaining(self, run_id: int, page_ids: Sequence[int] | None) -> int:
+        """How many pages the run has not recorded yet."""
+        query = (
+            select(func.count())
+            .select_from(states)
+            .where(or_(states.c.run_id.is_(None), states.c.run_id != run_id))
+        )
+        with self._store.read() as connection:
+            if page_ids is None:
+                return connection.scalar(query) or 0
+            chunks = [page_ids[start : start + _CHUNK] for start in range(0, len(page_ids), _CHUNK)]
+            return sum(connection.scalar(query.where(states.c.page_id.in_(ids))) or 0 for ids in chunks)
+
+    def remaining(self, run_id: int, page_ids: Sequence[int] | None) -> Iterator[Link]:
+        """The links of the pages that the run has not recorded yet, read a thousand at a time in order of page."""
+        open_pages = or_(states.c.run_id.is_(None), states.c.run_id != run_id)
+        after = 0
+        wanted = None if page_ids is None else sorted(page_ids)
+        start = 0
+        while True:
+            query = select(*LINK_COLUMNS).join(states, states.c.page_id == pages.c.id)
+            if wanted is None:
+                query = query.where(and_(pages.c.id > after, open_pages)).order_by(pages.c.id).limit(_CHUNK)
+            else:
+                ids = wanted[start : start + _CHUNK]
+                if not ids:
+                    return
+                start += _CHUNK
+                query = query.where(and_(pages.c.id.in_(ids), open_pages)).order_by(pages.c.id)
+            with self._store.read() as connection:
+                rows = connection.execute(query).all()
+            for row in rows:
+                yield _link(row)
+            if wanted is None:
+                if not rows:
+                    return
+                after = rows[-1].id
+
+    def record(self, run_id: int, outcomes: Sequence[Outcome]) -> int:
+        """Commit these outcomes in one transaction; how many of them were not recorded before.
+
+        An outcome whose (page, sequence) is recorded already changes nothing, nor does one of a page that was removed
+        in the meantime.
+        """
+        try:
+            with self._store.write() as connection:
+                if _insert_checks(self._store, connection, run_id, outcomes) == len(outcomes):
+                    _insert_rest(self._store, connection, run_id, outcomes)
+                    return len(outcomes)
+                connection.rollback()
+        except IntegrityError:
+            pass  # a page was removed while it was being checked: what follows leaves it out
+        with self._store.write() as connection:
+            keys = [outcome.document.link.page_id for outcome in outcomes]
+            query = select(states.c.page_id, states.c.sequence).where(states.c.page_id.in_(keys))
+            at = {page_id: sequence for page_id, sequence in connection.execute(query)}
+            left = [
+                outcome for outcome in outcomes
+                if at.get(outcome.document.link.page_id) == outcome.document.link.sequence - 1
+            ]  # fmt: skip
+            _insert_checks(self._store, connection, run_id, left)
+            _insert_rest(self._store, connection, run_id, left)
+            return len(left)
+
+
+def _link(row: Row[Any]) -> Link:
+    page_id, url, sequence, version, etag, last_modified, wire, body, text, kept = row
+    known = Known(version, etag, last_modified, wire, body, text, kept) if version else None
+    return Link(page_id, url, sequence + 1, known)
+
+
+def _insert_checks(store: Store, connection: Connection, run_id: int, outcomes: Sequence[Outcome]) -> int:
+    rows: list[tuple[Any, ...]] = []
+    for outcome in outcomes:
+        document = outcome.document
+        link = document.link
+        failure = outcome.failure
+        rows.append((
+            link.page_id, link.sequence, run_id, document.fetched_at, outcome.verdict.value, document.status,
+            document.seconds, len(document.body), outcome.proof and outcome.proof.value,
+            failure and failure.kind.value, failure and failure.sentence,
+            document.final_url if document.redirects else None,
+        ))  # fmt: skip
+    return store.statements.check.many(connection, rows)
+
+
+def _insert_rest(store: Store, connection: Connection, run_id: int, outcomes: Sequence[Outcome]) -> None:
+    still_same: list[tuple[Any, ...]] = []
+    same_text: list[tuple[Any, ...]] = []
+    new: list[tuple[Any, ...]] = []
+    failed: list[tuple[Any, ...]] = []
+    blobs: list[tuple[Any, ...]] = []
+    versions: list[tuple[Any, ...]] = []
+    changes: list[tuple[Any, ...]] = []
+    for outcome in outcomes:
+        document = outcome.document
+        link = document.link
+        at = document.fetched_at
+        touch = (run_id, link.sequence, at, outcome.verdict.value, link.page_id, link.sequence - 1)
+        if outcome.verdict is Verdict.FAILED:
+            assert outcome.failure is not None
+            failed.append((*touch, outcome.failure.kind.value, outcome.failure.sentence))
+            continue
+        if outcome.proof is Proof.VALIDATORS:
+            still_same.append(touch)
+            continue
+        etag, modified = _validators(document.headers)
+        known = link.known
+        if (
+            outcome.proof is Proof.WIRE
+            and known is not None
+            and known.etag == etag
+            and known.last_modified == modified
+        ):
+            still_same.append(touch)
+            continue
+        if outcome.version is None:
+            same_text.append((*touch, etag, modified, outcome.wire, outcome.body))
+            continue
+        version = outcome.version
+        new.append((
+            *touch, etag, modified, outcome.wire, version.body, version.number, version.text, version.body, at,
+        ))  # fmt: skip
+        blobs += [(blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in version.blobs]
+        versions.append((
+            link.page_id, version.number, link.sequence, at, version.body, version.text, version.size, version.title,
+            version.content_type, version.charset, document.final_url, b"".join(document.headers),
+        ))  # fmt: skip
+        if outcome.change is not None:
+            change = outcome.change
+            changes.append((
+                link.page_id, link.sequence, version.number - 1, version.number, at, change.kind, change.score,
+                change.reason, change.words_added, change.words_removed,
+            ))  # fmt: skip
+    statements = store.statements
+    statements.still_same.many(connection, still_same)
+    statements.same_text.many(connection, same_text)
+    statements.failed.many(connection, failed)
+    statements.blob.many(connection, blobs)
+    statements.version.many(connection, versions)
+    statements.change.many(connection, changes)
+    statements.new_version.many(connection, new)
+
+
+def _validators(headers: list[bytes]) -> tuple[str | None, str | None]:
+    lines = last_response(headers)
+    return header(lines, b"etag:"), header(lines, b"last-modified:")

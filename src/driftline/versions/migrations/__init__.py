@@ -1,0 +1,1 @@
+"""The steps that bring a store's schema up to date."""

@@ -1,0 +1,132 @@
+"""Looking back: the old version for a comparison, and a page's versions and checks for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import and_, func, select
+
+from driftline.errors import UnknownVersion
+from driftline.model import Blob, Change, Check, Failure, FailureKind, Page, Proof, Verdict, Version
+from driftline.versions.codec import unpack
+from driftline.versions.schema import blobs, changes, checks, pages, versions
+from driftline.versions.statements import chains_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sqlalchemy import Connection, Row
+
+    from driftline.versions.store import Store
+
+_AT_ONCE = 200
+
+
+class Repository:
+    """Reads versions; every read finds its rows by primary key."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def blobs(self, digests: Sequence[bytes]) -> dict[bytes, Blob]:
+        """These blobs and all that they are built on, by digest."""
+        found: dict[bytes, Blob] = {}
+        with self._store.read() as connection:
+            for start in range(0, len(digests), _AT_ONCE):
+                found.update(_chains(connection, digests[start : start + _AT_ONCE]))
+        return found
+
+    def content(self, name: bytes) -> bytes:
+        """The contents of that digest; BrokenVersion if they cannot be read back to the byte."""
+        return unpack(name, self.blobs([name]))
+
+    def version(self, page: Page, number: int | None = None) -> Version:
+        """A version of the page with its contents, the newest one unless a number is given."""
+        wanted = page.versions if number is None else number
+        with self._store.read() as connection:
+            row = connection.execute(
+                select(versions).where(and_(versions.c.page_id == page.id, versions.c.number == wanted))
+            ).first()
+            if row is None:
+                raise UnknownVersion(_no_version(page, number))
+            chain = _chains(connection, [row.body, row.text])
+        return Version(
+            url=page.url, number=row.number, at=row.at, size=row.size, title=row.title, content_type=row.content_type,
+            charset=row.charset, final_url=row.final_url, body=unpack(row.body, chain), text=unpack(row.text, chain),
+        )  # fmt: skip
+
+    def history(self, page: Page, limit: int | None = None) -> list[Check]:
+        """The checks of a page, the latest first."""
+        this_version = and_(versions.c.page_id == checks.c.page_id, versions.c.sequence == checks.c.sequence)
+        this_change = and_(changes.c.page_id == checks.c.page_id, changes.c.sequence == checks.c.sequence)
+        query = (
+            select(
+                checks,
+                versions.c.number,
+                changes.c.from_version,
+                changes.c.kind,
+                changes.c.score,
+                changes.c.reason,
+            )
+            .outerjoin(versions, this_version)
+            .outerjoin(changes, this_change)
+            .where(checks.c.page_id == page.id)
+            .order_by(checks.c.sequence.desc())
+            .limit(limit)
+        )
+        with self._store.read() as connection:
+            return [_check(page.url, row) for row in connection.execute(query)]
+
+    def changes_of_run(self, run_id: int) -> list[Change]:
+        """What a run found changed, in order of time."""
+        query = (
+            select(changes, pages.c.url)
+            .join(
+                checks, and_(checks.c.page_id == changes.c.page_id, checks.c.sequence == changes.c.sequence)
+            )
+            .join(pages, pages.c.id == changes.c.page_id)
+            .where(checks.c.run_id == run_id)
+            .order_by(changes.c.at)
+        )
+        with self._store.read() as connection:
+            return [_change(row.url, row) for row in connection.execute(query)]
+
+    def every_blob(self) -> Iterator[bytes]:
+        """The names of all stored contents, for checking that each can be read."""
+        with self._store.read() as connection:
+            yield from connection.execute(select(blobs.c.digest)).scalars()
+
+    def sizes(self) -> tuple[int, int, int]:
+        """How many versions are kept, the bytes of their bodies and texts, and the bytes that they take in the store."""
+        with self._store.read() as connection:
+            count = connection.scalar(select(func.count()).select_from(versions))
+            raw, stored = connection.execute(
+                select(func.sum(blobs.c.size), func.sum(func.length(blobs.c.data)))
+            ).one()
+        return count or 0, raw or 0, stored or 0
+
+
+def _chains(connection: Connection, digests: Sequence[bytes]) -> dict[bytes, Blob]:
+    return {row[0]: Blob(*row) for row in connection.execute(chains_of(digests))}
+
+
+def _no_version(page: Page, number: int | None) -> str:
+    if not page.versions:
+        return f"{page.url} has no version yet: check it with 'driftline check {page.url}'."
+    return f"{page.url} has no version {number}: it has versions 1 to {page.versions}."
+
+
+def _change(url: str, row: Row[Any]) -> Change:
+    return Change(
+        url=url, at=row.at, from_version=row.from_version, to_version=row.from_version + 1, kind=row.kind,
+        score=row.score, reason=row.reason,
+    )  # fmt: skip
+
+
+def _check(url: str, row: Row[Any]) -> Check:
+    failure = Failure(kind=FailureKind(row.failure_kind), sentence=row.failure) if row.failure_kind else None
+    return Check(
+        sequence=row.sequence, at=row.at, verdict=Verdict(row.verdict), status=row.status, seconds=row.seconds,
+        bytes=row.bytes, proof=Proof(row.proof) if row.proof else None, failure=failure,
+        redirected_to=row.redirected_to, version=row.number, change=_change(url, row) if row.kind else None,
+    )  # fmt: skip

@@ -1,0 +1,142 @@
+"""The tables, for SQLite and PostgreSQL alike.
+
+`pages` is what the user asked for and `states` where each page stands: checks touch only the small, fixed-size rows of
+the latter. There, `wire`, `body` and `text` are the digests of the last good check, and `kept` is the body of the version
+in force: they differ where a body changed and its text did not. Everything that a check leaves behind has the key (page, sequence), so that recording it twice changes nothing.
+Times are seconds since 1970 in UTC.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def _page_key(**options: bool) -> Column[int]:
+    return Column("page_id", Integer, ForeignKey("pages.id", ondelete="CASCADE"), primary_key=True, **options)
+
+
+pages = Table(
+    "pages",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("url", Text, nullable=False, unique=True),
+    Column("every", Double),
+    Column("tags", JSON, nullable=False),
+    Column("settings", JSON, nullable=False),
+    Column("added_at", Double, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("scope", Text, nullable=False),
+    Column("started_at", Double, nullable=False),
+    Column("finished_at", Double),
+    sqlite_autoincrement=True,
+)
+
+states = Table(
+    "states",
+    metadata,
+    _page_key(autoincrement=False),
+    Column("run_id", Integer),
+    Column("sequence", Integer, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("etag", Text),
+    Column("last_modified", Text),
+    Column("wire", LargeBinary),
+    Column("body", LargeBinary),
+    Column("text", LargeBinary),
+    Column("kept", LargeBinary),
+    Column("checked_at", Double),
+    Column("changed_at", Double),
+    Column("verdict", Text),
+    Column("failure_kind", Text),
+    Column("failure", Text),
+    Column("failures", Integer, nullable=False),
+)
+
+checks = Table(
+    "checks",
+    metadata,
+    _page_key(autoincrement=False),
+    Column("sequence", Integer, primary_key=True, autoincrement=False),
+    Column("run_id", Integer, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("verdict", Text, nullable=False),
+    Column("status", Integer, nullable=False),
+    Column("seconds", Double, nullable=False),
+    Column("bytes", Integer, nullable=False),
+    Column("proof", Text),
+    Column("failure_kind", Text),
+    Column("failure", Text),
+    Column("redirected_to", Text),
+    sqlite_with_rowid=False,
+)
+
+versions = Table(
+    "versions",
+    metadata,
+    _page_key(autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("sequence", Integer, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("text", LargeBinary, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("content_type", Text, nullable=False),
+    Column("charset", Text, nullable=False),
+    Column("final_url", Text, nullable=False),
+    Column("headers", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+changes = Table(
+    "changes",
+    metadata,
+    _page_key(autoincrement=False),
+    Column("sequence", Integer, primary_key=True, autoincrement=False),
+    Column("from_version", Integer, nullable=False),
+    Column("to_version", Integer, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("score", Double, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("words_added", Integer, nullable=False),
+    Column("words_removed", Integer, nullable=False),
+    Index("ix_changes_at", "at"),
+    sqlite_with_rowid=False,
+)
+
+blobs = Table(
+    "blobs",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    Column("base", LargeBinary),
+    Column("depth", Integer, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+)

@@ -1,0 +1,130 @@
+"""The statements of the hot path, each compiled once per store and run on many rows at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import bindparam, insert, literal_column, null, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from driftline.versions.schema import blobs, changes, checks, pages, states, versions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import Connection, Engine, Select, Table
+    from sqlalchemy.sql.dml import Insert, UpdateBase
+
+CHECK_COLUMNS = tuple(column.name for column in checks.columns)
+VERSION_COLUMNS = tuple(column.name for column in versions.columns)
+CHANGE_COLUMNS = tuple(column.name for column in changes.columns)
+BLOB_COLUMNS = tuple(column.name for column in blobs.columns)
+LINK_COLUMNS = (
+    pages.c.id, pages.c.url, states.c.sequence, states.c.version, states.c.etag, states.c.last_modified,
+    states.c.wire, states.c.body, states.c.text, states.c.kept,
+)  # fmt: skip
+
+_SAME_CHECK = (states.c.page_id == bindparam("key")) & (states.c.sequence == bindparam("before"))
+
+_TOUCH = {"run_id": bindparam("run"), "sequence": bindparam("now"), "checked_at": bindparam("at"),
+          "verdict": bindparam("found")}  # fmt: skip
+
+# written into the statement: a bound value would have to be given with every row
+_NONE = literal_column("0")
+_ONE = literal_column("1")
+
+#: unchanged, and the validators and digests are those of the last check
+STILL_SAME = (
+    update(states).where(_SAME_CHECK).values(**_TOUCH, failure_kind=null(), failure=null(), failures=_NONE)
+)
+STILL_SAME_ROW = ("run", "now", "at", "found", "key", "before")
+
+#: unchanged, with other validators, wire bytes or body than at the last check
+SAME_TEXT = STILL_SAME.values(
+    etag=bindparam("tag"),
+    last_modified=bindparam("modified"),
+    wire=bindparam("on_wire"),
+    body=bindparam("decoded"),
+)
+SAME_TEXT_ROW = (*STILL_SAME_ROW, "tag", "modified", "on_wire", "decoded")
+
+#: new or changed
+NEW_VERSION = SAME_TEXT.values(
+    version=bindparam("number"),
+    text=bindparam("words"),
+    kept=bindparam("whole"),
+    changed_at=bindparam("since"),
+)
+NEW_VERSION_ROW = (*SAME_TEXT_ROW, "number", "words", "whole", "since")
+
+#: failed: what the last good check left behind stays
+FAILED = (
+    update(states)
+    .where(_SAME_CHECK)
+    .values(
+        **_TOUCH, failure_kind=bindparam("kind"), failure=bindparam("why"), failures=states.c.failures + _ONE
+    )
+)
+FAILED_ROW = (*STILL_SAME_ROW, "kind", "why")
+
+
+class Prepared:
+    """A statement turned into the driver's own text once, so that a row costs what the driver costs."""
+
+    def __init__(self, engine: Engine, statement: UpdateBase, columns: Sequence[str]) -> None:
+        keys = list(columns) if isinstance(statement, _INSERTS) else None
+        compiled = statement.compile(dialect=engine.dialect, column_keys=keys)
+        self._text = str(compiled)
+        self._columns = tuple(columns)
+        order = compiled.positiontup
+        self._order = None if order is None else [self._columns.index(name) for name in order]
+        self._in_order = self._order == list(range(len(self._columns)))
+
+    def many(self, connection: Connection, rows: list[tuple[Any, ...]]) -> int:
+        """Run on these rows, each in the order of the columns given at the start; how many rows it touched."""
+        if not rows:
+            return 0
+        if self._order is None:
+            named = [dict(zip(self._columns, row, strict=True)) for row in rows]
+            return connection.exec_driver_sql(self._text, named).rowcount
+        if not self._in_order:
+            order = self._order
+            rows = [tuple([row[index] for index in order]) for row in rows]
+        return connection.exec_driver_sql(self._text, rows).rowcount
+
+
+class Statements:
+    """Every statement that recording needs, prepared for one engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        def ignoring(table: Table) -> Insert:
+            dialect: Any = postgresql if engine.dialect.name == "postgresql" else sqlite
+            statement: Insert = dialect.insert(table).on_conflict_do_nothing()
+            return statement
+
+        self.check = Prepared(engine, ignoring(checks), CHECK_COLUMNS)
+        self.version = Prepared(engine, ignoring(versions), VERSION_COLUMNS)
+        self.change = Prepared(engine, ignoring(changes), CHANGE_COLUMNS)
+        self.blob = Prepared(engine, ignoring(blobs), BLOB_COLUMNS)
+        self.still_same = Prepared(engine, STILL_SAME, STILL_SAME_ROW)
+        self.same_text = Prepared(engine, SAME_TEXT, SAME_TEXT_ROW)
+        self.new_version = Prepared(engine, NEW_VERSION, NEW_VERSION_ROW)
+        self.failed = Prepared(engine, FAILED, FAILED_ROW)
+
+
+def chains_of(digests: Sequence[bytes]) -> Select[Any]:
+    """The blobs named by these digests with all that they are built on, found by primary key step by step."""
+    chain = (
+        select(blobs.c.digest, blobs.c.base, blobs.c.depth, blobs.c.size, blobs.c.data)
+        .where(blobs.c.digest.in_(digests))
+        .cte("chain", recursive=True)
+    )
+    chain = chain.union_all(
+        select(blobs.c.digest, blobs.c.base, blobs.c.depth, blobs.c.size, blobs.c.data).where(
+            blobs.c.digest == chain.c.base
+        )
+    )
+    return select(chain)
+
+
+_INSERTS = (type(insert(blobs)), type(sqlite.insert(blobs)), type(postgresql.insert(blobs)))

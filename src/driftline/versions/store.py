@@ -1,0 +1,183 @@
+"""Opening the store: one schema on SQLite or PostgreSQL, brought up to date, with one writer at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from sqlalchemy import URL, create_engine, event, inspect, make_url, text
+from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError, OperationalError
+
+from driftline.errors import MissingExtra, StoreBusy, StoreError
+from driftline.versions.statements import Statements
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy import Connection, Engine
+
+NEWEST = "0001"
+_RUN_LOCK = 0x44_52_49_46  # an arbitrary number that names our lock in PostgreSQL
+_PRAGMAS = (
+    "PRAGMA journal_mode=WAL",
+    "PRAGMA synchronous=NORMAL",
+    "PRAGMA foreign_keys=ON",
+    "PRAGMA busy_timeout=10000",
+    "PRAGMA cache_size=-16000",
+    "PRAGMA wal_autocheckpoint=4000",
+)
+
+
+class Store:
+    """The database behind everything. Any thread may read; `write` admits one thread at a time.
+
+    A commit survives the end of the process at any moment after it, `kill -9` included.
+    """
+
+    def __init__(self, engine: Engine, where: str, path: Path | None) -> None:
+        self.engine = engine
+        self.where = where
+        self.path = path
+        self.statements = Statements(engine)
+        self._writing = threading.Lock()
+        self._writer = engine.execution_options(driftline_writes=True)
+
+    @classmethod
+    def open(cls, where: str) -> Self:
+        """Open the store at a path or `postgresql://` URL, making it or bringing its schema up to date."""
+        url, path = _locate(where)
+        try:
+            engine = create_engine(url, pool_size=32, max_overflow=-1)
+        except (ArgumentError, NoSuchModuleError, ValueError) as error:
+            raise StoreError(f"The store '{where}' is not a path or a postgresql:// URL: {error}.") from None
+        except ModuleNotFoundError:
+            raise MissingExtra("A PostgreSQL store", "postgres") from None
+        if path is not None:
+            _prepare_sqlite(engine)
+        store = cls(engine, where, path)
+        try:
+            store._upgrade()
+        except StoreError:
+            engine.dispose()
+            raise
+        except (DatabaseError, OSError) as error:
+            engine.dispose()
+            cause = getattr(error, "orig", None) or error
+            raise StoreError(f"The store '{where}' cannot be opened: {cause}.") from None
+        return store
+
+    def close(self) -> None:
+        """Close every connection; an embedded store is left as one file."""
+        self.engine.dispose()
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A consistent view of the store."""
+        try:
+            with self.engine.connect() as connection:
+                yield connection
+        except OperationalError as error:
+            raise StoreError(f"The store '{self.where}' cannot be read: {error.orig}.") from None
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """One transaction: committed at the end, undone if anything is raised."""
+        try:
+            with self._writing, self._writer.begin() as connection:
+                yield connection
+        except OperationalError as error:
+            raise StoreError(f"The store '{self.where}' cannot be written: {error.orig}.") from None
+
+    @contextmanager
+    def exclusive_run(self) -> Iterator[None]:
+        """Hold the right to check pages; StoreBusy if another process has it. It ends with the process."""
+        if self.path is None:
+            yield from self._advisory_lock()
+            return
+        lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                holder = os.read(lock, 32).decode("ascii", "replace").strip()
+                raise StoreBusy(
+                    f"Another run (process {holder or 'unknown'}) is checking the pages of {self.where}: "
+                    "wait for it or stop it."
+                ) from None
+            os.ftruncate(lock, 0)
+            os.write(lock, str(os.getpid()).encode())
+            yield
+        finally:
+            os.close(lock)
+
+    def problems(self) -> list[str]:
+        """What the database itself finds wrong with its own files and references; empty when all is well."""
+        if self.path is None:
+            return []
+        with self.read() as connection:
+            found = [row[0] for row in connection.execute(text("PRAGMA integrity_check")) if row[0] != "ok"]
+            found += [f"a row of {row[0]} refers to a missing row of {row[2]}"
+                      for row in connection.execute(text("PRAGMA foreign_key_check"))]  # fmt: skip
+        return found
+
+    def _advisory_lock(self) -> Iterator[None]:
+        with self.engine.connect() as connection:
+            if not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": _RUN_LOCK}):
+                raise StoreBusy(f"Another run is checking the pages of {self.where}: wait for it or stop it.")
+            yield
+
+    def _upgrade(self) -> None:
+        with self.engine.connect() as connection:
+            has_schema = inspect(connection).has_table("alembic_version")
+            found = connection.scalar(text("SELECT version_num FROM alembic_version")) if has_schema else None
+        if found == NEWEST:
+            return
+        if found is not None and str(found) > NEWEST:
+            raise StoreError(
+                f"The store '{self.where}' was made by a newer Driftline: upgrade Driftline to open it."
+            )
+        # imported only here: most commands find the schema up to date and should not wait for it
+        from driftline.versions.migrations.upgrade import upgrade
+
+        with self._writing, self._writer.begin() as connection:
+            upgrade(connection)
+
+
+def _locate(where: str) -> tuple[URL, Path | None]:
+    if "://" in where and not where.startswith("sqlite://"):
+        try:
+            url = make_url(where)
+        except ArgumentError:
+            raise StoreError(f"The store '{where}' is not a path or a postgresql:// URL.") from None
+        if url.drivername in ("postgresql", "postgres"):
+            url = url.set(drivername="postgresql+psycopg")
+        if url.get_backend_name() != "postgresql":
+            raise StoreError(f"The store '{where}' is not a path or a postgresql:// URL.")
+        return url, None
+    path = Path(where.removeprefix("sqlite:///")).expanduser().absolute()
+    if path.is_dir():
+        raise StoreError(f"The store '{where}' is a folder: give the path of a file in it.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+    except OSError as error:
+        raise StoreError(f"The store '{where}' cannot be made: {error.strerror}.") from None
+    return URL.create("sqlite", database=str(path)), path
+
+
+def _prepare_sqlite(engine: Engine) -> None:
+    @event.listens_for(engine, "connect")
+    def _on_connect(connection: Any, _record: object) -> None:
+        # the driver must not open transactions by itself: '_on_begin' says which kind is wanted
+        connection.isolation_level = None
+        for pragma in _PRAGMAS:
+            connection.execute(pragma)
+
+    @event.listens_for(engine, "begin")
+    def _on_begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("driftline_writes")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
