@@ -13,7 +13,6 @@ from driftline.pages.catalog import Catalog
 from driftline.pages.intervals import parse_interval
 from driftline.pipeline.links import LinkQueue
 from driftline.pipeline.plan import Plan
-from driftline.pipeline.queues import QueueStatistics
 from driftline.pipeline.recorder import Recorder
 from driftline.pipeline.wiring import Parts, Stop, run
 from driftline.settings import Settings, load_settings
@@ -24,6 +23,8 @@ from driftline.versions.store import Store
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
+
+    from driftline.pipeline.queues import QueueStatistics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +90,8 @@ class Driftline:
     ) -> Report:  # fmt: skip
         """Check these pages, or all of them, once, and record what came of it.
 
-        A run that was cut short is continued unless `fresh`. `begun` is told how many pages there are and whether a run is
-        continued, and `told` every batch of outcomes right after it is committed.
+        A run that was cut short is continued unless `fresh`. `begun` is told how many pages there are and whether a run
+        is continued, and `told` every batch of outcomes right after it is committed.
         """
         page_ids = [page.id for page in self.catalog.find_all(urls)] if urls else None
         return self.check_pages(page_ids, plan=plan, fresh=fresh, stop=stop, told=told, begun=begun)
@@ -111,9 +112,7 @@ class Driftline:
                 begun(total, continued)
             recorder = Recorder(ledger, run_id, told)
             links = LinkQueue(ledger.remaining(run_id, page_ids))
-            parts = Parts(
-                links=links, versions=self.repository, recorder=recorder, settings=self.settings, stop=stop
-            )
+            parts = Parts(links=links, versions=self.repository, recorder=recorder, settings=self.settings, stop=stop)
             try:
                 wired = run(plan, parts)
             finally:
@@ -141,10 +140,9 @@ class Driftline:
         return self.repository.version(self.catalog.find(url), number)
 
     def diff(self, url: str, old: int | None = None, new: int | None = None) -> str:
-        """The unified diff between two versions of a page, the last two unless told otherwise; empty if they are equal."""
+        """The unified diff between two versions, the last two unless told otherwise; empty if they are equal."""
         before, after = self._two_versions(url, old, new)
-        names = [f"{url} version {version.number}" for version in (before, after)]
-        return unified(_text(before), _text(after), *names)
+        return unified(_text(before), _text(after), f"version {before.number}", f"version {after.number}")
 
     def word_diff(self, url: str, old: int | None = None, new: int | None = None) -> list[list[Piece]]:
         """The places that differ between two versions, word by word."""

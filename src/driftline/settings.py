@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import platformdirs
 from pydantic import Field, ValidationError
@@ -16,6 +15,9 @@ from pydantic_settings import (
 
 from driftline import __version__
 from driftline.errors import BadSetting
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def default_store() -> str:
@@ -48,9 +50,7 @@ class Settings(BaseSettings):
     stall_timeout: Seconds = Field(
         default=20.0, description="give up when under 10 bytes a second arrive for this long"
     )
-    max_body: int = Field(
-        default=20_000_000, gt=0, description="the largest body fetched or decoded, in bytes"
-    )
+    max_body: int = Field(default=20_000_000, gt=0, description="the largest body fetched or decoded, in bytes")
     max_redirects: int = Field(default=10, ge=0)
     capacity: int = Field(default=500, gt=0, description="documents the queue may hold")
     capacity_bytes: int = Field(default=64 * 1024 * 1024, gt=0, description="bytes the queue may hold")
@@ -81,8 +81,6 @@ def load_settings(**options: Any) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
-        raise BadSetting(
-            f"The setting '{name}' is not valid: {first['msg']} (got {first['input']!r})."
-        ) from None
+        raise BadSetting(f"The setting '{name}' is not valid: {first['msg']} (got {first['input']!r}).") from None
     except ValueError as error:
         raise BadSetting(f"The settings file {settings_file()} cannot be read: {error}.") from None

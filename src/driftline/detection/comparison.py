@@ -41,7 +41,7 @@ class Examiner(Protocol):
 
 
 def recall(documents: Sequence[Document], versions: Versions) -> list[Pair]:
-    """Each document with the old version that it must be compared with, unless validators or wire bytes prove it same."""
+    """Each document with the old version to compare it with, unless validators or wire bytes prove it the same."""
     pairs: list[Pair] = []
     wanted: list[bytes] = []
     for document in documents:

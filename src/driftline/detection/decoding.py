@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import brotli
 from charset_normalizer import from_bytes
 from isal import isal_zlib
+from isal.igzip_lib import IsalError
 
 from driftline.model import Failure, FailureKind
 
@@ -27,6 +28,7 @@ _CHARSET_IN_MARKUP = re.compile(
 )
 _MARKUP_SEARCHED = 2_048
 _GUESSED_FROM = 65_536
+_BROKEN: tuple[type[Exception], ...] = (IsalError, zlib.error, brotli.error, zstd.ZstdError, EOFError)
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 
 
@@ -43,32 +45,26 @@ def decode_body(body: bytes, codings: Sequence[str], limit: int) -> bytes:
     for coding in reversed(codings):
         decoder = _DECODERS.get(coding)
         if decoder is None:
-            raise UnreadableBody(
-                FailureKind.BODY, f"The body is in an unknown content coding '{coding[:40]}'."
-            )
+            raise UnreadableBody(FailureKind.BODY, f"The body is in an unknown content coding '{coding[:40]}'.")
         if not body:
             return b""
         try:
             body = decoder(body, limit)
-        except (isal_zlib.error, zlib.error, brotli.error, zstd.ZstdError, EOFError):
+        except _BROKEN:
             raise UnreadableBody(FailureKind.BODY, f"The body is broken: it is not valid {coding}.") from None
         if len(body) > limit:
-            raise UnreadableBody(
-                FailureKind.TOO_LARGE, f"The body is larger than {limit:,} bytes when decoded."
-            )
+            raise UnreadableBody(FailureKind.TOO_LARGE, f"The body is larger than {limit:,} bytes when decoded.")
     return body
 
 
 def decode_text(body: bytes, content_type: str) -> tuple[str, str]:
-    """The body as text with the name of its charset: by byte order mark, header, markup, then by looking at the bytes."""
+    """The body as text with the name of its charset: by byte order mark, header, markup, then by the bytes."""
     for mark, name in _BOMS:
         if body.startswith(mark):
             return body.decode(name, "replace"), name.removesuffix("-sig")
     in_header = _CHARSET_IN_HEADER.search(content_type)
     in_markup = None if in_header else _CHARSET_IN_MARKUP.search(body, 0, _MARKUP_SEARCHED)
-    declared = (
-        in_header.group(1) if in_header else in_markup.group(1).decode("latin-1") if in_markup else "utf-8"
-    )
+    declared = in_header.group(1) if in_header else in_markup.group(1).decode("latin-1") if in_markup else "utf-8"
     name = _WEB_NAMES.get(declared.lower(), declared.lower())
     try:
         return body.decode(name), name

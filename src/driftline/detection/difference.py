@@ -38,10 +38,7 @@ def unified(old: str, new: str, old_name: str, new_name: str, context: int = 3) 
 
 def by_word(old: str, new: str) -> list[list[Piece]]:
     """The places that differ, each as a list of pieces that reads as the old and the new text at once."""
-    return [
-        _word_pieces("\n".join(hunk.old), "\n".join(hunk.new))
-        for hunk in _hunks(old.split("\n"), new.split("\n"))
-    ]
+    return [_word_pieces("\n".join(hunk.old), "\n".join(hunk.new)) for hunk in _hunks(old.split("\n"), new.split("\n"))]
 
 
 def summarise(old: str, new: str) -> ChangeSummary:

@@ -1,8 +1,8 @@
 """Everything that is done to the bytes of one page that is not plainly unchanged. It runs in a worker process.
 
-The rungs of the ladder that are left when the wire bytes differ: same decoded body, same text; and only then the comparison
-with the old version and the packing of the new one. A job and a finding are tuples of plain values, because they travel
-between processes as such.
+The rungs of the ladder that are left when the wire bytes differ: same decoded body, same text; and only then the
+comparison with the old version and the packing of the new one. A job and a finding are tuples of plain values, because
+they travel between processes as such.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The text of a document that a person sees, one block a line.
 
-White space and the way characters are written (entities, non-breaking spaces) leave no trace in it, so two documents with
-equal text look the same to a reader. The work is done by the parser's own loops: a walk over the nodes in Python would cost
-more than everything else in a check.
+White space and the way characters are written (entities, non-breaking spaces) leave no trace in it, so two documents
+with equal text look the same to a reader. The work is done by the parser's own loops: a walk over the nodes in Python
+would cost more than everything else in a check.
 """
 
 from __future__ import annotations
@@ -39,12 +39,10 @@ class Extract(NamedTuple):
 
 
 def extract(body: bytes, content_type: str) -> Extract:
-    """Title and visible text of a decoded body, by its content type and, where that says nothing, by its first bytes."""
+    """Title and visible text of a decoded body, by its content type or, where there is none, by its first bytes."""
     kind = content_type.partition(";")[0].strip().lower()
     if _is_binary(body, kind):
-        return Extract(
-            "", f"This document is not text: {len(body)} bytes of {kind or 'unknown type'}.", kind, "binary"
-        )
+        return Extract("", f"This document is not text: {len(body)} bytes of {kind or 'unknown type'}.", kind, "binary")
     text, charset = decode_text(body, content_type)
     if kind in ("text/html", "application/xhtml+xml") or (not kind and _looks_like_html(text)):
         title, seen = _read_html(text)
@@ -83,7 +81,7 @@ def _lines(blocks: Iterable[str]) -> str:
             or "\r" in block
             or not block.isprintable()
         ):
-            block = " ".join(block.split())  # noqa: PLW2901 the folded block takes its place
+            block = " ".join(block.split())
         if block:
             lines.append(block)
     return "\n".join(lines)

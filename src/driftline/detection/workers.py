@@ -38,8 +38,7 @@ class Worker:
             left = jobs[len(findings) :]
             try:
                 self._send(left)
-                for _ in left:
-                    findings.append(self._receive())
+                findings += (self._receive() for _ in left)
             except WorkerDied as error:
                 self.kill()
                 findings.append(Finding(failure_kind=FailureKind.HOSTILE.value, failure=str(error)))

@@ -175,9 +175,7 @@ class Transfers:
                 break
             now = self._clock()
             documents += [self._document(curl, now, None) for curl in good]
-            documents += [
-                self._document(curl, now, transfer_failure(number, text)) for curl, number, text in bad
-            ]
+            documents += [self._document(curl, now, transfer_failure(number, text)) for curl, number, text in bad]
         return documents
 
     def _document(self, curl: pycurl.Curl, now: float, failure: Failure | None) -> Document:

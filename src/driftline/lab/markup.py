@@ -70,7 +70,7 @@ class Piece:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Packed:
-    """A body without its tail, as it goes over the wire. What pages share is not copied: it stays the pool's."""
+    """A body without its tail, as it goes over the wire. What pages share is not copied."""
 
     parts: tuple[bytes, ...]
     length: int
@@ -95,14 +95,12 @@ def stored(html: bytes) -> Piece:
 
 def pack(pieces: list[Piece], *, gzip: bool) -> Packed:
     """The pieces ready to be sent, as the start of a gzip member or as they are."""
-    if gzip:
-        parts = (_GZIP_HEADER, *[piece.deflated for piece in pieces])
-    else:
-        parts = tuple([piece.html for piece in pieces])
+    html = [piece.html for piece in pieces]
+    parts = (_GZIP_HEADER, *[piece.deflated for piece in pieces]) if gzip else tuple(html)
     crc = size = 0
-    for piece in pieces:
-        crc = isal_zlib.crc32(piece.html, crc)
-        size += len(piece.html)
+    for part in html:
+        crc = isal_zlib.crc32(part, crc)
+        size += len(part)
     return Packed(parts=parts, length=sum(map(len, parts)), gzip=gzip, crc=crc, html_size=size)
 
 
@@ -140,9 +138,7 @@ class _Writer:
         self._weights = list(accumulate(1.0 / (rank + 12) ** 0.9 for rank in range(len(self.words))))
 
     def some(self, least: int, most: int) -> list[str]:
-        return self._random.choices(
-            self.words, cum_weights=self._weights, k=self._random.randint(least, most)
-        )
+        return self._random.choices(self.words, cum_weights=self._weights, k=self._random.randint(least, most))
 
     def title(self) -> str:
         return " ".join(self.some(3, 7)).capitalize()
@@ -174,7 +170,7 @@ class _Writer:
             f'<div class="card card--{number}" data-id="{self.token()}" data-track="view">'
             f'<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d="M{path}z"/></svg>\n'
             f'<picture><source srcset="{image}-640.webp 640w, {image}-1280.webp 1280w" type="image/webp">'
-            f'<img src="{image}.jpg" alt="{self.title()}" width="640" height="360" loading="lazy"></picture>\n'
+            f'<img src="{image}.jpg" alt="{self.title()}" width="640" height="360"></picture>\n'
             f'<h3 class="card__title"><a href="{self.path()}">{self.title()}</a></h3>'
             f'<p class="card__text">{self.sentence()}</p></div>\n'
         )
@@ -186,10 +182,7 @@ class _Writer:
         if kind < 0.8:
             return self.card()
         if kind < 0.92:
-            items = [
-                f'<li class="points__item">{self.sentence()}</li>\n'
-                for _ in range(self._random.randint(3, 6))
-            ]
+            items = [f'<li class="points__item">{self.sentence()}</li>\n' for _ in range(self._random.randint(3, 6))]
             return f'<ul class="points">\n{"".join(items)}</ul>\n'
         return f"<h3>{self.title()}</h3>\n<blockquote><p>{self.sentence()}</p></blockquote>\n"
 
@@ -205,8 +198,7 @@ class _Writer:
 
     def frame(self) -> Piece:
         rules = "".join(
-            f".{word}{{margin:{self._random.randint(0, 40)}px;color:#{self.token()[:6]}}}"
-            for word in self.some(12, 16)
+            f".{word}{{margin:{self._random.randint(0, 40)}px;color:#{self.token()[:6]}}}" for word in self.some(12, 16)
         )
         links = "".join(f"<li>{self.link()}</li>" for _ in range(8))
         return compressed(
@@ -301,9 +293,7 @@ def _opening(pool: Pool, name: str, page: int, revision: int, pick: int) -> byte
     for row in range(5):
         cents = 500 + (pick >> row) % 9000 + (137 * _last_edit(page, revision, 0) if row == page % 5 else 0)
         label = words[(pick >> (3 * row)) % len(words)]
-        rows.append(
-            f"<tr><td>{label}</td><td>{1 + row}</td><td>${cents // 100}.{cents % 100:02d}</td></tr>\n"
-        )
+        rows.append(f"<tr><td>{label}</td><td>{1 + row}</td><td>${cents // 100}.{cents % 100:02d}</td></tr>\n")
     return (
         f'<h1>{name}</h1>\n<p class="lead">{lead}</p>\n<table class="prices">\n'
         f"<tr><th>Item</th><th>Pieces</th><th>Price</th></tr>\n{''.join(rows)}</table>\n"

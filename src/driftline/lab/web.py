@@ -5,8 +5,8 @@ together from parts that are compressed already and then remembered; per request
 than to find the page number in the request line. Started by `client.serve`; `python -m driftline.lab.web` is
 its entry point.
 
-Under `/lab/` on any host, the server is asked and told about itself: `generation`, `truth`, `stats` and
-`world`.
+Under `/lab/` on any host, the server is asked and told about itself: `generation`, `truth`, `stats`,
+`world` and `prepared`.
 """
 
 from __future__ import annotations
@@ -100,7 +100,11 @@ class Pacer(Generic[Receiver]):
 
 @dataclass(slots=True)
 class Stats:
-    """What the server has seen since it started or was told to forget. Requests under `/lab/` do not count."""
+    """What the server has seen since it started or was told to forget, without what is under `/lab/`.
+
+    A request is in flight until its answer was handed to the system: without latency and with bandwidth for
+    all, that is at once, and only one is in flight at a time.
+    """
 
     requests: int = 0
     bytes: int = 0
@@ -167,21 +171,26 @@ class Answers:
         ready = self._ready(asked, revision)
         if self.world.noise != "off":
             ready = self._prepare(asked, revision, ready.packed)
-        return (
-            b"".join((ready.head, *ready.packed.parts, ready.ending))
-            if asked.head[:1] == b"g"
-            else ready.head
-        )
+        return b"".join((ready.head, *ready.packed.parts, ready.ending)) if asked.head[:1] == b"g" else ready.head
+
+    def prepare_all(self, generation: int) -> int:
+        """Remembers the compressed answers of as many pages as fit; returns how many that are."""
+        count = min(self.world.pages, self._limit)
+        for page in range(count):
+            self._ready(Asked(page, generation, 0, b"get", True), self._revision(page, generation))
+        return count
 
     def failed(self, failure: Failure, asked: Asked) -> bytes:
         """The answer of a page that fails; after one that is cut short, the connection has to be closed."""
         kind = "Content-Type: text/html; charset=utf-8\r\n"
         if failure == "server_error":
-            return response(500, kind, b"<h1>Something went wrong on our side</h1>")
-        if failure == "not_found":
-            return response(404, kind, b"<h1>This page does not exist</h1>")
-        whole = self.answer(asked._replace(head=b"get"))
-        return whole[: len(whole) // 2]
+            found = response(500, kind, b"<h1>Something went wrong on our side</h1>")
+        elif failure == "not_found":
+            found = response(404, kind, b"<h1>This page does not exist</h1>")
+        else:
+            found = self.answer(asked._replace(head=b"get"))
+            found = found[: len(found) // 2]
+        return found if asked.head[:1] == b"g" else found[: found.index(b"\r\n\r\n") + 4]
 
     def _revision(self, page: int, generation: int) -> int:
         if generation != self._generation:
@@ -307,13 +316,17 @@ class Web:
         """What `/lab/...` answers: a status and something for JSON."""
         split = urlsplit(target)
         query = {name: values[-1] for name, values in parse_qs(split.query).items()}
-        what = split.path.removeprefix("/lab/")
+        root, _, what = split.path.rpartition("/")
+        if root != "/lab":
+            return 404, {"error": f"there is no {split.path}"}
         try:
             if what == "truth":
                 return 200, sorted(self.world.truth(int(query["generation"])))
+            if method == "POST" and what == "prepared":
+                return 200, self.answers.prepare_all(self.generation)
             if method == "POST":
                 self._told(what, query, body)
-        except (BadSetting, KeyError, ValueError) as error:
+        except (BadSetting, KeyError, TypeError, ValueError) as error:
             return 400, {"error": str(error)}
         if what == "generation":
             return 200, self.generation
@@ -415,6 +428,8 @@ class Connection(asyncio.Protocol):
             stats.connections_max = max(stats.connections_max, stats.connections)
         self._busy = True
         web.begin(self._host)
+        if not head.startswith((b"get ", b"head ")):
+            return self._send(response(405))
         if page >= world.pages:
             return self._send(response(404))
         if page % world.hosts != self._host:
@@ -449,10 +464,9 @@ class Connection(asyncio.Protocol):
         self._send(data)
 
     def _send(self, data: bytes) -> None:
-        web = self._web
-        web.stats.bytes += len(data)
-        self._link = web.link
+        self._link = self._web.link
         if self._link is None:
+            self._web.stats.bytes += len(data)
             self._transport.write(data)
             self._finish()
         else:
@@ -460,6 +474,7 @@ class Connection(asyncio.Protocol):
 
     def sent(self, part: memoryview, done: bool) -> None:
         """Takes what the link let through for this connection."""
+        self._web.stats.bytes += len(part)
         self._transport.write(part)
         if done:
             self._link = None
@@ -514,9 +529,7 @@ async def run(world: World, port: int, ready: Callable[[int], None], stop: threa
 
 def main(arguments: list[str] | None = None) -> int:
     """Entry point of the server's process: tells its port on stdout, and ends when its stdin is closed."""
-    parser = argparse.ArgumentParser(
-        prog="python -m driftline.lab.web", description="Serves a simulated web."
-    )
+    parser = argparse.ArgumentParser(prog="python -m driftline.lab.web", description="Serves a simulated web.")
     parser.add_argument("--world", default="{}", help="fields of the world as JSON")
     parser.add_argument("--port", type=int, default=0, help="port on every host; 0 picks a free one")
     options = parser.parse_args(arguments)

@@ -94,8 +94,8 @@ class World:
 
     `latency` is a mean in seconds; `bandwidth` is in bytes a second over all connections together, 0 for no
     cap. `noise` is what differs in every answer without being a change: "hidden" never touches the visible
-    text, "visible" also moves a clock and counters in the footer. `error_rate` is the share of pages that fail
-    in a generation, however often they are asked for.
+    text, "visible" also moves a clock and counters in the footer. `error_rate` is the share of pages that
+    fail in a generation, however often they are asked for.
     """
 
     pages: int = 1000
@@ -142,7 +142,7 @@ class World:
     # Where pages are.
 
     def address(self, host: int) -> str:
-        """The loopback address of a host. The last octet is never 0 or 255, which some software takes for special."""
+        """The loopback address of a host. Its last octet is never 0 or 255: some software rejects those."""
         return f"127.{1 + host // 65_024}.{host // 254 % 256}.{1 + host % 254}"
 
     def path(self, page: int) -> str:

@@ -42,9 +42,8 @@ class Catalog:
                 fresh = [url for url in some if url not in known]
                 if not fresh:
                     continue
-                rows = [
-                    {"url": url, "every": every, "tags": labels, "settings": {}, "added_at": now}
-                    for url in fresh
+                rows: list[dict[str, Any]] = [
+                    {"url": url, "every": every, "tags": labels, "settings": {}, "added_at": now} for url in fresh
                 ]
                 connection.execute(insert(pages), rows)
                 ids = connection.scalars(select(pages.c.id).where(pages.c.url.in_(fresh)))
@@ -64,9 +63,7 @@ class Catalog:
         with self._store.read() as connection:
             for start in range(0, len(wanted), _AT_ONCE):
                 some = wanted[start : start + _AT_ONCE]
-                found |= {
-                    row.url: _page(row) for row in connection.execute(_PAGES.where(pages.c.url.in_(some)))
-                }
+                found |= {row.url: _page(row) for row in connection.execute(_PAGES.where(pages.c.url.in_(some)))}
         for url in wanted:
             if url not in found:
                 raise UnknownPage(url)
@@ -101,7 +98,7 @@ class Catalog:
         return self.find(values.get("url", page.url))
 
     def remove(self, urls: Iterable[str]) -> list[str]:
-        """Stop watching these pages and forget their history; UnknownPage, and nothing removed, if one is not watched."""
+        """Stop watching these pages and forget their history; UnknownPage, and none removed, if one is not watched."""
         doomed = self.find_all(urls)
         with self._store.write() as connection:
             for page in doomed:
@@ -113,11 +110,7 @@ def check_tags(tags: Iterable[str]) -> list[str]:
     """The tags, each once; BadSetting unless every one is a short word."""
     labels = list(dict.fromkeys(tag.strip() for tag in tags))
     for label in labels:
-        if (
-            not label
-            or len(label) > 64
-            or any(character.isspace() or character == "," for character in label)
-        ):
+        if not label or len(label) > 64 or any(character.isspace() or character == "," for character in label):
             raise BadSetting(f"'{label}' is not a tag: use up to 64 characters without spaces or commas.")
     return labels
 

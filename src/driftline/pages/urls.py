@@ -22,16 +22,12 @@ def canonical(text: str) -> str:
     if any(ord(character) < 0x20 or ord(character) == 0x7F for character in text):
         raise BadURL(f"The address {text!r} contains control characters.")
     if " " in text:
-        raise BadURL(
-            f"The address '{text}' contains a space: write it as %20, or give one address at a time."
-        )
+        raise BadURL(f"The address '{text}' contains a space: write it as %20, or give one address at a time.")
     candidate = text if "://" in text or _names_other_scheme(text) else f"https://{text}"
     try:
         url = URL(candidate)
     except ValueError:
-        raise BadURL(
-            f"'{text}' is not the address of a web page: give one such as https://example.com/."
-        ) from None
+        raise BadURL(f"'{text}' is not the address of a web page: give one such as https://example.com/.") from None
     if url.protocol not in ("http:", "https:"):
         raise BadURL(f"'{text}' is not on the web: only http and https addresses can be watched.")
     if "." not in url.hostname and "://" not in text and url.hostname != "localhost":

@@ -109,7 +109,7 @@ class Consumer(Generic[T]):
 
 
 def fair_share(depth: int, consumers: int) -> int:
-    """How many of `depth` items one of so many consumers should take at once, so as not to sit on work others wait for."""
+    """How many of `depth` items one of so many consumers takes at once, so as not to sit on what others wait for."""
     return max(1, min(_BATCH, -(-depth // max(1, consumers))))
 
 

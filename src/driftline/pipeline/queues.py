@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStatistics:
-    """How a queue has fared. Waits are how often, and for how many seconds in all, one side had to wait for the other."""
+    """How a queue has fared. Waits: how often, and for how many seconds in all, one side waited for the other."""
 
     depth: int
     deepest: int
@@ -38,8 +38,8 @@ class QueueStatistics:
 class BoundedQueue(Generic[T]):
     """A first-in first-out queue of `lanes` lanes that many threads put into and take from, in batches.
 
-    Each taker has a home lane and takes from the fullest other one when its own is empty, so that no thread starves while
-    there is work. With one lane it is the paper's queue. `capacity` counts what is queued and what is reserved;
+    Each taker has a home lane and takes from the fullest other one when its own is empty, so that no thread starves
+    while there is work. With one lane it is the paper's queue. `capacity` counts what is queued and what is reserved;
     `capacity_bytes` counts what is queued, and when it is reached nothing more can be reserved.
     """
 
@@ -105,7 +105,7 @@ class BoundedQueue(Generic[T]):
                 self._filled.notify(min(len(items), self._waiting_takers))
 
     def take(self, most: int, lane: int = 0, timeout: float | None = None) -> list[T] | None:
-        """Up to `most` items, waiting for the first; an empty list after `timeout` seconds; None when closed and empty."""
+        """Up to `most` items, waiting for the first; none after `timeout` seconds; None when closed and empty."""
         with self._lock:
             if not self._depth and not self._closed:
                 started = self._monotonic()

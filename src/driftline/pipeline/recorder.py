@@ -7,10 +7,11 @@ from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
 from driftline.errors import DriftlineError
-from driftline.model import Outcome, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from driftline.model import Outcome, Verdict
 
 _MOST_PENDING_BYTES = 32 * 1024 * 1024
 _BATCH = 512
@@ -27,13 +28,11 @@ class Ledger(Protocol):
 class Recorder:
     """Commits outcomes in the order in which they come, in a thread of its own, and counts what it committed.
 
-    Nothing is counted before it is committed. When a commit fails, the failure is kept for `close` to raise, `failed` turns
-    true, and what comes after is dropped, to be checked again by the next run.
+    Nothing is counted before it is committed. When a commit fails, the failure is kept for `close` to raise, `failed`
+    turns true, and what comes after is dropped, to be checked again by the next run.
     """
 
-    def __init__(
-        self, ledger: Ledger, run_id: int, told: Callable[[Sequence[Outcome]], None] | None = None
-    ) -> None:
+    def __init__(self, ledger: Ledger, run_id: int, told: Callable[[Sequence[Outcome]], None] | None = None) -> None:
         self._ledger = ledger
         self._run_id = run_id
         self._told = told

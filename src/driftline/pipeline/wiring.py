@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from driftline.fetching.transfers import Transfers, crawl
-from driftline.model import Document, Pair
 from driftline.pipeline.consumers import Consumer, Steps, fair_share
 from driftline.pipeline.plan import MOST_IN_FLIGHT, Plan
 from driftline.pipeline.producers import Producer
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from driftline.detection.comparison import Versions
+    from driftline.model import Document, Pair
     from driftline.pipeline.links import LinkQueue
     from driftline.pipeline.recorder import Recorder
     from driftline.settings import Settings
@@ -232,9 +232,7 @@ class _Crawlers:
 class _Crew(Generic[T]):
     """The threads of one section, as many as are wanted at the moment."""
 
-    def __init__(
-        self, name: str, queue: BoundedQueue[T], work: Callable[[Steps, list[T]], None], parts: Parts
-    ) -> None:
+    def __init__(self, name: str, queue: BoundedQueue[T], work: Callable[[Steps, list[T]], None], parts: Parts) -> None:
         self._name = name
         self._queue = queue
         self._work = work
@@ -268,10 +266,7 @@ class _Crew(Generic[T]):
         while any(thread.alive for thread in threads):
             if stop.requested and stopped_at is None:
                 stopped_at = time.monotonic()
-            if (
-                stopped_at is not None
-                and time.monotonic() > stopped_at + self._parts.settings.stop_grace + _LAST_WORK
-            ):
+            if stopped_at is not None and time.monotonic() > stopped_at + self._parts.settings.stop_grace + _LAST_WORK:
                 for thread in threads:
                     thread.dismiss()
                     thread.kill()

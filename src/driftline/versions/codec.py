@@ -1,9 +1,9 @@
 """Versions in few bytes: zstd with an earlier version as the prefix, every blob named by the digest of its contents.
 
-A body is compressed against the body before it, and a text against the body it was taken from, of which it is mostly a
-subsequence. Every chain starts at a blob that stands on its own and is at most DEEPEST steps long, so any version is a
-bounded number of steps away. The window covers base and contents together, or zstd could not reach the base's start; long
-distance matching stays off, for it makes such deltas larger.
+A body is compressed against the body before it, and a text against the body it was taken from, of which it is mostly
+a subsequence. Every chain starts at a blob that stands on its own and is at most DEEPEST steps long, so any version is
+a bounded number of steps away. The window covers base and contents together, or zstd could not reach the base's start;
+long distance matching stays off, for it makes such deltas larger.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ DEEPEST = 20
 LEVEL = 3
 _SMALLEST_BASE = 8  # bytes: zstd takes no shorter dictionary
 _WINDOWS = zstd.CompressionParameter.window_log.bounds()
-_READ_ANY_WINDOW = {
-    zstd.DecompressionParameter.window_log_max: zstd.DecompressionParameter.window_log_max.bounds()[1]
-}
+_LARGEST_WINDOW = zstd.DecompressionParameter.window_log_max
+_READ_ANY_WINDOW: dict[int, int] = {_LARGEST_WINDOW: _LARGEST_WINDOW.bounds()[1]}
 
 
 def digest(data: bytes) -> bytes:
@@ -38,9 +37,7 @@ def digest(data: bytes) -> bytes:
     return blake3(data).digest()
 
 
-def pack(
-    data: bytes, name: bytes, base: Blob | None = None, base_data: bytes = b"", level: int = LEVEL
-) -> Blob:
+def pack(data: bytes, name: bytes, base: Blob | None = None, base_data: bytes = b"", level: int = LEVEL) -> Blob:
     """The blob of `data`, whose digest is `name`, against `base` while that keeps the chain short enough."""
     if base is None or base.depth + 1 > DEEPEST or len(base_data) < _SMALLEST_BASE or base.digest == name:
         return Blob(name, None, 0, len(data), zstd.compress(data, level))
@@ -64,9 +61,7 @@ def unpack(name: bytes, blobs: Mapping[bytes, Blob]) -> bytes:
     while wanted is not None:
         blob = blobs.get(wanted)
         if blob is None or len(chain) > DEEPEST:
-            raise BrokenVersion(
-                f"The stored version {name.hex()[:12]} is incomplete: run 'driftline doctor'."
-            )
+            raise BrokenVersion(f"The stored version {name.hex()[:12]} is incomplete: run 'driftline doctor'.")
         chain.append(blob)
         wanted = blob.base
     data = b""
@@ -78,11 +73,7 @@ def unpack(name: bytes, blobs: Mapping[bytes, Blob]) -> bytes:
                 prefix = zstd.ZstdDict(data, is_raw=True).as_prefix
                 data = zstd.decompress(blob.data, prefix, options=_READ_ANY_WINDOW)
     except zstd.ZstdError:
-        raise BrokenVersion(
-            f"The stored version {name.hex()[:12]} cannot be read: run 'driftline doctor'."
-        ) from None
+        raise BrokenVersion(f"The stored version {name.hex()[:12]} cannot be read: run 'driftline doctor'.") from None
     if digest(data) != name:
-        raise BrokenVersion(
-            f"The stored version {name.hex()[:12]} is not what was stored: run 'driftline doctor'."
-        )
+        raise BrokenVersion(f"The stored version {name.hex()[:12]} is not what was stored: run 'driftline doctor'.")
     return data

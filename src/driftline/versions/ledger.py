@@ -6,7 +6,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Row, and_, func, insert, or_, select, update
+from sqlalchemy import and_, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from driftline.headers import header, last_response
@@ -61,9 +61,7 @@ class Ledger:
     def count_remaining(self, run_id: int, page_ids: Sequence[int] | None) -> int:
         """How many pages the run has not recorded yet."""
         query = (
-            select(func.count())
-            .select_from(states)
-            .where(or_(states.c.run_id.is_(None), states.c.run_id != run_id))
+            select(func.count()).select_from(states).where(or_(states.c.run_id.is_(None), states.c.run_id != run_id))
         )
         with self._store.read() as connection:
             if page_ids is None:
@@ -90,7 +88,7 @@ class Ledger:
             with self._store.read() as connection:
                 rows = connection.execute(query).all()
             for row in rows:
-                yield _link(row)
+                yield _link(tuple(row))
             if wanted is None:
                 if not rows:
                     return
@@ -113,7 +111,7 @@ class Ledger:
         with self._store.write() as connection:
             keys = [outcome.document.link.page_id for outcome in outcomes]
             query = select(states.c.page_id, states.c.sequence).where(states.c.page_id.in_(keys))
-            at = {page_id: sequence for page_id, sequence in connection.execute(query)}
+            at = {row[0]: row[1] for row in connection.execute(query)}
             left = [
                 outcome for outcome in outcomes
                 if at.get(outcome.document.link.page_id) == outcome.document.link.sequence - 1
@@ -123,7 +121,7 @@ class Ledger:
             return len(left)
 
 
-def _link(row: Row[Any]) -> Link:
+def _link(row: tuple[Any, ...]) -> Link:
     page_id, url, sequence, version, etag, last_modified, wire, body, text, kept = row
     known = Known(version, etag, last_modified, wire, body, text, kept) if version else None
     return Link(page_id, url, sequence + 1, known)
@@ -166,12 +164,7 @@ def _insert_rest(store: Store, connection: Connection, run_id: int, outcomes: Se
             continue
         etag, modified = _validators(document.headers)
         known = link.known
-        if (
-            outcome.proof is Proof.WIRE
-            and known is not None
-            and known.etag == etag
-            and known.last_modified == modified
-        ):
+        if outcome.proof is Proof.WIRE and known is not None and known.etag == etag and known.last_modified == modified:
             still_same.append(touch)
             continue
         if outcome.version is None:

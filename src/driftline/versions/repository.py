@@ -81,9 +81,7 @@ class Repository:
         """What a run found changed, in order of time."""
         query = (
             select(changes, pages.c.url)
-            .join(
-                checks, and_(checks.c.page_id == changes.c.page_id, checks.c.sequence == changes.c.sequence)
-            )
+            .join(checks, and_(checks.c.page_id == changes.c.page_id, checks.c.sequence == changes.c.sequence))
             .join(pages, pages.c.id == changes.c.page_id)
             .where(checks.c.run_id == run_id)
             .order_by(changes.c.at)
@@ -97,12 +95,10 @@ class Repository:
             yield from connection.execute(select(blobs.c.digest)).scalars()
 
     def sizes(self) -> tuple[int, int, int]:
-        """How many versions are kept, the bytes of their bodies and texts, and the bytes that they take in the store."""
+        """How many versions are kept, the bytes of their bodies and texts, and the bytes that these take stored."""
         with self._store.read() as connection:
             count = connection.scalar(select(func.count()).select_from(versions))
-            raw, stored = connection.execute(
-                select(func.sum(blobs.c.size), func.sum(func.length(blobs.c.data)))
-            ).one()
+            raw, stored = connection.execute(select(func.sum(blobs.c.size), func.sum(func.length(blobs.c.data)))).one()
         return count or 0, raw or 0, stored or 0
 
 

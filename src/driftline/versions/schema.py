@@ -1,8 +1,9 @@
 """The tables, for SQLite and PostgreSQL alike.
 
-`pages` is what the user asked for and `states` where each page stands: checks touch only the small, fixed-size rows of
-the latter. There, `wire`, `body` and `text` are the digests of the last good check, and `kept` is the body of the version
-in force: they differ where a body changed and its text did not. Everything that a check leaves behind has the key (page, sequence), so that recording it twice changes nothing.
+`pages` is what the user asked for and `states` where each page stands: checks touch only the small, fixed-size rows
+of the latter. There, `wire`, `body` and `text` are the digests of the last good check, and `kept` is that of the body
+kept as the version in force: `body` differs from it where a body changed and its text did not. Everything that a check
+leaves behind has the key (page, sequence), so that recording it twice changes nothing.
 Times are seconds since 1970 in UTC.
 """
 
@@ -31,8 +32,9 @@ metadata = MetaData(
 )
 
 
-def _page_key(**options: bool) -> Column[int]:
-    return Column("page_id", Integer, ForeignKey("pages.id", ondelete="CASCADE"), primary_key=True, **options)
+def _page_key() -> Column[int]:
+    belongs = ForeignKey("pages.id", ondelete="CASCADE")
+    return Column("page_id", Integer, belongs, primary_key=True, autoincrement=False)
 
 
 pages = Table(
@@ -60,7 +62,7 @@ runs = Table(
 states = Table(
     "states",
     metadata,
-    _page_key(autoincrement=False),
+    _page_key(),
     Column("run_id", Integer),
     Column("sequence", Integer, nullable=False),
     Column("version", Integer, nullable=False),
@@ -81,7 +83,7 @@ states = Table(
 checks = Table(
     "checks",
     metadata,
-    _page_key(autoincrement=False),
+    _page_key(),
     Column("sequence", Integer, primary_key=True, autoincrement=False),
     Column("run_id", Integer, nullable=False),
     Column("at", Double, nullable=False),
@@ -99,7 +101,7 @@ checks = Table(
 versions = Table(
     "versions",
     metadata,
-    _page_key(autoincrement=False),
+    _page_key(),
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("sequence", Integer, nullable=False),
     Column("at", Double, nullable=False),
@@ -117,7 +119,7 @@ versions = Table(
 changes = Table(
     "changes",
     metadata,
-    _page_key(autoincrement=False),
+    _page_key(),
     Column("sequence", Integer, primary_key=True, autoincrement=False),
     Column("from_version", Integer, nullable=False),
     Column("to_version", Integer, nullable=False),

@@ -12,7 +12,7 @@ from driftline.versions.schema import blobs, changes, checks, pages, states, ver
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlalchemy import Connection, Engine, Select, Table
+    from sqlalchemy import ColumnElement, Connection, Engine, Select, Table
     from sqlalchemy.sql.dml import Insert, UpdateBase
 
 CHECK_COLUMNS = tuple(column.name for column in checks.columns)
@@ -26,17 +26,15 @@ LINK_COLUMNS = (
 
 _SAME_CHECK = (states.c.page_id == bindparam("key")) & (states.c.sequence == bindparam("before"))
 
-_TOUCH = {"run_id": bindparam("run"), "sequence": bindparam("now"), "checked_at": bindparam("at"),
+_TOUCH: dict[str, Any] = {"run_id": bindparam("run"), "sequence": bindparam("now"), "checked_at": bindparam("at"),
           "verdict": bindparam("found")}  # fmt: skip
 
 # written into the statement: a bound value would have to be given with every row
-_NONE = literal_column("0")
-_ONE = literal_column("1")
+_NONE: ColumnElement[int] = literal_column("0")
+_ONE: ColumnElement[int] = literal_column("1")
 
 #: unchanged, and the validators and digests are those of the last check
-STILL_SAME = (
-    update(states).where(_SAME_CHECK).values(**_TOUCH, failure_kind=null(), failure=null(), failures=_NONE)
-)
+STILL_SAME = update(states).where(_SAME_CHECK).values(**_TOUCH, failure_kind=null(), failure=null(), failures=_NONE)
 STILL_SAME_ROW = ("run", "now", "at", "found", "key", "before")
 
 #: unchanged, with other validators, wire bytes or body than at the last check
@@ -61,9 +59,7 @@ NEW_VERSION_ROW = (*SAME_TEXT_ROW, "number", "words", "whole", "since")
 FAILED = (
     update(states)
     .where(_SAME_CHECK)
-    .values(
-        **_TOUCH, failure_kind=bindparam("kind"), failure=bindparam("why"), failures=states.c.failures + _ONE
-    )
+    .values(**_TOUCH, failure_kind=bindparam("kind"), failure=bindparam("why"), failures=states.c.failures + _ONE)
 )
 FAILED_ROW = (*STILL_SAME_ROW, "kind", "why")
 

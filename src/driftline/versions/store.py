@@ -137,9 +137,7 @@ class Store:
         if found == NEWEST:
             return
         if found is not None and str(found) > NEWEST:
-            raise StoreError(
-                f"The store '{self.where}' was made by a newer Driftline: upgrade Driftline to open it."
-            )
+            raise StoreError(f"The store '{self.where}' was made by a newer Driftline: upgrade Driftline to open it.")
         # imported only here: most commands find the schema up to date and should not wait for it
         from driftline.versions.migrations.upgrade import upgrade
 

@@ -1,0 +1,1 @@
+"""The command `driftline`: one module per group of commands."""

@@ -1,0 +1,149 @@
+"""`check`: one run over the watched pages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from driftline.cli.options import JsonOption, StoreOption, TagOption, opened, pages_with
+from driftline.cli.output import clean, count, fields, print_json, say, size
+from driftline.errors import DriftlineError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from driftline.cli.progress import Progress
+    from driftline.library import Driftline, Report
+    from driftline.model import Failure
+    from driftline.pipeline.plan import Plan
+
+_NAMED = 10  # pages told by name, of those that changed and of those that failed
+_PIPELINES = "two-section|three-section|sequential"
+_REPORTED = (
+    "pages", "new", "changed", "unchanged", "failed", "left", "seconds", "effective_ms", "bytes", "pipeline",
+    "producers", "slots", "consumers", "comparers", "continued",
+)  # fmt: skip
+
+
+def check(
+    urls: Annotated[
+        list[str] | None, typer.Argument(metavar="[URL...]", help="Only these pages.", show_default=False)
+    ] = None,
+    tag: TagOption = None,
+    pipeline: Annotated[str, typer.Option(metavar=_PIPELINES, help="How the work is divided.")] = "two-section",
+    producers: Annotated[str, typer.Option(metavar="N|auto", help="Threads that fetch.")] = "auto",
+    slots: Annotated[str, typer.Option(metavar="S|auto", help="Transfers in flight per producer.")] = "auto",
+    consumers: Annotated[str, typer.Option(metavar="M|auto", help="Threads that compare.")] = "auto",
+    comparers: Annotated[
+        str, typer.Option(metavar="K|auto", help="Threads that only compare, in the three-section pipeline.")
+    ] = "auto",
+    queues: Annotated[int, typer.Option(metavar="Q", help="Document queues, in the two-section pipeline.")] = 1,
+    capacity: Annotated[
+        int | None, typer.Option(metavar="C", help="Documents the queue may hold. [default: 500]", show_default=False)
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of continuing a run cut short.")] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check pages once and show what changed."""
+    from driftline.pipeline.plan import PipelineName, Plan, parse_count
+
+    name: PipelineName = pipeline  # type: ignore[assignment]  # Plan says what the choices are
+    plan = Plan(
+        pipeline=name, producers=parse_count("producers", producers), slots=parse_count("slots", slots),
+        consumers=parse_count("consumers", consumers), comparers=parse_count("comparers", comparers),
+        queues=queues, capacity=500 if capacity is None else capacity,
+    )  # fmt: skip
+    if urls and tag is not None:
+        raise UsageError("Say which pages to check: give their addresses or --tag, not both.")
+    with opened(store) as watch_list:
+        if capacity is None:
+            from dataclasses import replace
+
+            plan = replace(plan, capacity=watch_list.settings.capacity)
+        report, progress = _checked(watch_list, _chosen(watch_list, urls, tag), plan, fresh)
+    if as_json:
+        print_json(_as_json(report, plan, progress.failures))
+    else:
+        _summarise(report, progress.failures)
+    if report.left:
+        again = "'driftline check' with the same pages" if urls or tag else "'driftline check'"
+        say(f"Stopped: {count(report.left, 'page')} left; {again} continues the run.", to_stderr=True)
+        raise typer.Exit(1)
+
+
+def _chosen(watch_list: Driftline, urls: Sequence[str] | None, tag: str | None) -> list[int] | None:
+    if urls:
+        return [page.id for page in watch_list.catalog.find_all(urls)]
+    return None if tag is None else [page.id for page in pages_with(watch_list, tag)]
+
+
+def _checked(
+    watch_list: Driftline, page_ids: list[int] | None, plan: Plan, fresh: bool
+) -> tuple[Report, Progress]:  # fmt: skip
+    from driftline.cli.progress import Progress
+    from driftline.cli.signals import first_signal
+    from driftline.pipeline.wiring import Stop
+
+    stop = Stop()
+
+    def on_signal() -> None:
+        say("Stopping: finishing what is in flight…", to_stderr=True)
+        stop.request()
+
+    with first_signal(on_signal):
+        while True:
+            with Progress() as progress:
+                report = watch_list.check_pages(
+                    page_ids, plan=plan, fresh=fresh, stop=stop, told=progress.told, begun=progress.begun
+                )
+            # a run that was stopped at its very last page is over now, and the one that was asked for can begin
+            if progress.total or not progress.continued or stop.requested:
+                break
+    if not progress.total and not stop.requested:
+        raise DriftlineError("No pages are watched yet: 'driftline add URL' adds one.")
+    return report, progress
+
+
+def _summarise(report: Report, failures: Sequence[tuple[str, Failure]]) -> None:
+    for change in report.changes[:_NAMED]:
+        say(("changed ", "yellow"), clean(change.url), "  ", (clean(change.reason), "dim"))
+    _tell_more(len(report.changes), "changed", "yellow")
+    for url, failure in failures[:_NAMED]:
+        say(("failed  ", "red"), clean(url), "  ", (clean(failure.sentence), "dim"))
+    _tell_more(len(failures), "failed", "red")
+    found = [(report.new, "new", "cyan"), (report.changed, "changed", "yellow")]
+    found += [(report.unchanged, "unchanged", "green"), (report.failed, "failed", "red")]
+    parts: list[str | tuple[str, str]] = []
+    for number, word, style in found:
+        parts += [", " if parts else "", (f"{number:,} {word}", style if number else "")]
+    say(
+        f"{count(report.pages, 'page')} in {_seconds(report.seconds)}: ", *parts,
+        (f" ({report.effective_ms:.3g} ms a page, {size(report.bytes)})", "dim"),
+    )  # fmt: skip
+
+
+def _tell_more(found: int, word: str, style: str) -> None:
+    if found > _NAMED:
+        say((f"{word:<8}", style), f"… and {found - _NAMED:,} more")
+
+
+def _seconds(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, seconds = divmod(round(seconds), 60)
+    return f"{minutes} min {seconds} s"
+
+
+def _as_json(report: Report, plan: Plan, failures: Sequence[tuple[str, Failure]]) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    changed = ("url", "kind", "score", "reason", "from_version", "to_version")
+    return {
+        **fields(report, *_REPORTED),
+        "queues": plan.queues,
+        "queue_statistics": [asdict(statistics) for statistics in report.queues],
+        "changes": [fields(change, *changed) for change in report.changes],
+        "failures": [{"url": url, "kind": failure.kind, "reason": failure.sentence} for url, failure in failures],
+    }

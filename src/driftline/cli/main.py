@@ -1,0 +1,126 @@
+"""The command itself: what it offers, and how it ends.
+
+Exit status: 0 done, 1 it failed, 2 usage, 130 interrupted. Every error is one plain sentence; DRIFTLINE_DEBUG=1 shows
+where an unexpected one came from.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer.main import get_command
+
+from driftline import __version__
+from driftline.cli import checking, looking, running, upkeep, watchlist
+from driftline.cli.lab import lab_app
+from driftline.cli.output import complain
+from driftline.errors import DriftlineError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_WATCH, _CHECK, _LOOK, _KEEP = "The watch list", "Checking", "Looking back", "Upkeep"
+_INTERRUPTED = 130
+
+app = typer.Typer(
+    help="Watch web pages and see what changed.",
+    epilog="The watch list and its history are kept in a store: see --store of any command, or 'driftline settings'.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("add", rich_help_panel=_WATCH)(watchlist.add)
+app.command("import", rich_help_panel=_WATCH)(watchlist.import_)
+app.command("list", rich_help_panel=_WATCH)(watchlist.list_)
+app.command("edit", rich_help_panel=_WATCH)(watchlist.edit)
+app.command("remove", rich_help_panel=_WATCH)(watchlist.remove)
+app.command("check", rich_help_panel=_CHECK)(checking.check)
+app.command("run", rich_help_panel=_CHECK)(running.run)
+app.command("history", rich_help_panel=_LOOK)(looking.history)
+app.command("show", rich_help_panel=_LOOK)(looking.show)
+app.command("diff", rich_help_panel=_LOOK)(looking.diff)
+app.command("doctor", rich_help_panel=_KEEP)(upkeep.doctor)
+app.command("settings", rich_help_panel=_KEEP)(upkeep.settings)
+app.add_typer(
+    lab_app, name="lab", rich_help_panel=_KEEP, hidden=not (lab_app.registered_commands or lab_app.registered_groups)
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print("driftline", __version__)
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _driftline(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit(2)
+
+
+def main() -> None:
+    """Run the command with the arguments of the process, and end the process."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command; its exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    try:
+        status = get_command(app).main(args=list(arguments), prog_name="driftline", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _close_quietly()
+        return 1
+    except (KeyboardInterrupt, typer.Abort):
+        return _INTERRUPTED
+    except DriftlineError as error:
+        complain(str(error))
+        return 2 if isinstance(error, UsageError) else 1
+    except Exception as error:  # noqa: BLE001 the last place: whatever went wrong, the user gets a sentence
+        return _told(error)
+    return status if isinstance(status, int) else 0
+
+
+def _told(error: Exception) -> int:
+    # Typer carries its own copy of click since 0.2x and used click before: what they raise is told by its shape
+    format_message = getattr(error, "format_message", None)
+    if callable(format_message):
+        context = getattr(error, "ctx", None)
+        command = getattr(context, "command_path", "driftline")
+        complain(f"{str(format_message()).rstrip('. ')}: see '{command} --help'.")
+        return int(getattr(error, "exit_code", 2))
+    if os.environ.get("DRIFTLINE_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exception(error)
+    else:
+        detail = str(error).strip().rstrip(".")
+        complain(
+            f"Something unexpected went wrong ({type(error).__name__}{': ' if detail else ''}{detail}); "
+            "DRIFTLINE_DEBUG=1 shows where, please report it."
+        )
+    return 1
+
+
+def _close_quietly() -> None:
+    """Nobody reads on: keep the interpreter from complaining about it when it flushes at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""Options that many commands share, and opening the store that they name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from driftline.errors import UsageError
+
+if TYPE_CHECKING:
+    from driftline.library import Driftline
+    from driftline.model import Page
+
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="PATH|URL",
+        help="The store to use: a path or a postgresql:// URL. [default: DRIFTLINE_STORE, or a file in your data folder]",
+        show_default=False,
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+PageArgument = Annotated[str, typer.Argument(metavar="URL", help="The address of a watched page.", show_default=False)]
+EveryOption = Annotated[
+    str | None,
+    typer.Option("--every", metavar="TIME", help="How often to check: 30s, 15m, 2h, 1d or 1w.", show_default=False),
+]
+TagsOption = Annotated[
+    list[str] | None,
+    typer.Option("--tag", metavar="TAG", help="A tag for the pages; may be given several times.", show_default=False),
+]
+TagOption = Annotated[
+    str | None, typer.Option("--tag", metavar="TAG", help="Only the pages with this tag.", show_default=False)
+]
+
+
+def opened(store: str | None) -> Driftline:
+    """The watch list that the option, the environment or the settings name."""
+    from driftline.library import open as open_store
+
+    return open_store(store)
+
+
+def pages_with(watch_list: Driftline, tag: str) -> list[Page]:
+    """The pages with a tag; UsageError if there are none, for then the tag is mistyped."""
+    found = watch_list.pages(tag)
+    if not found:
+        raise UsageError(f"No page has the tag '{tag}': 'driftline list' shows the tags.")
+    return found

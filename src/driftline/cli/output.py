@@ -1,0 +1,122 @@
+"""How things are told to people and to programs: plain sentences, colours on a terminal, one JSON document.
+
+Whatever a page sent (its address, title or text) goes through `clean` before it reaches a terminal: a hostile page must
+not move the cursor, change colours or reorder what is read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from driftline.model import Verdict
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+VERDICT_STYLES = {
+    Verdict.NEW: "cyan",
+    Verdict.CHANGED: "yellow",
+    Verdict.UNCHANGED: "green",
+    Verdict.FAILED: "red",
+}
+_REPLACEMENT = "\ufffd"
+_DIRECTIONS = (*range(0x200E, 0x2010), *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+_CONTROLS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), *_DIRECTIONS, *range(0xD800, 0xE000)), _REPLACEMENT)
+_CONTROLS_IN_LINES = {code: text for code, text in _CONTROLS.items() if code not in (0x09, 0x0A)}
+_UNBOUNDED = 1_000_000  # columns: what is piped must not be wrapped at the width of nobody's terminal
+_AGES = ((604_800, "week"), (86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
+
+
+def clean(text: str, *, lines: bool = False) -> str:
+    """The text with every control character replaced; line ends and tabs stay if `lines`."""
+    return text.translate(_CONTROLS_IN_LINES if lines else _CONTROLS)
+
+
+@cache
+def out() -> Console:
+    """Standard output, for what was asked for."""
+    return _console(stderr=False)
+
+
+@cache
+def err() -> Console:
+    """Standard error, for progress and remarks."""
+    return _console(stderr=True)
+
+
+def say(*parts: str | tuple[str, str] | Text, to_stderr: bool = False) -> None:
+    """Print one line of texts, or (text, style) pairs, as they are: nothing in them is taken as markup."""
+    from rich.text import Text
+
+    (err() if to_stderr else out()).print(Text.assemble(*parts), soft_wrap=True)
+
+
+def complain(sentence: str) -> None:
+    """One sentence on standard error; quick, so that nothing else has to be loaded to say it."""
+    name = "driftline:"
+    if sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
+        name = f"\x1b[31m{name}\x1b[0m"
+    print(name, clean(" ".join(sentence.split())), file=sys.stderr)
+
+
+def print_json(document: object) -> None:
+    """Print one JSON document on standard output."""
+    readable = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    text = json.dumps(document, indent=2, ensure_ascii=not readable)
+    sys.stdout.write(text.encode("utf-8", "replace").decode() + "\n")
+    sys.stdout.flush()
+
+
+def iso(at: float | None) -> str | None:
+    """A time for programs: ISO 8601 in UTC."""
+    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
+
+
+def local_time(at: float) -> str:
+    """A time for people: date and time of day where they are."""
+    return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def ago(at: float | None, now: float) -> str:
+    """How long ago that was, in words."""
+    if at is None:
+        return "never"
+    age = now - at
+    for seconds, unit in _AGES:
+        amount = int(age // seconds)
+        if amount >= 1:
+            return f"{count(amount, unit)} ago"
+    return "just now"
+
+
+def size(amount: float) -> str:
+    """A number of bytes, in the unit that suits it."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if amount < 999.5:
+            return f"{amount:,.0f} {unit}" if unit == "bytes" else f"{amount:,.3g} {unit}"
+        amount /= 1000
+    return f"{amount:,.3g} TB"
+
+
+def count(amount: int, noun: str) -> str:
+    """A number with its noun: '1 page', '6,540 pages'."""
+    return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
+
+
+def fields(item: Any, *names: str) -> dict[str, Any]:
+    """These attributes as a JSON object would hold them."""
+    return {name: getattr(item, name) for name in names}
+
+
+def _console(*, stderr: bool) -> Console:
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else _UNBOUNDED
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=width)

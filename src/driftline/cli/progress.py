@@ -1,0 +1,93 @@
+"""How far a check is: a bar on a terminal, nothing elsewhere."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Self
+
+from driftline.cli.output import VERDICT_STYLES, count, err, say
+from driftline.model import Failure, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
+
+    from driftline.model import Outcome
+
+
+class Progress:
+    """Follows one check: shows the bar and keeps which pages failed. Told by any thread."""
+
+    def __init__(self) -> None:
+        self.failures: list[tuple[str, Failure]] = []
+        self.total = 0
+        self.continued = False
+        self._counts: Counter[Verdict] = Counter()
+        self._lock = threading.Lock()
+        self._bar: Bar | None = None
+        self._task: TaskID | None = None
+        self._started = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def begun(self, total: int, continued: bool) -> None:
+        """The check starts, over so many pages."""
+        self.total, self.continued = total, continued
+        self._started = time.monotonic()
+        if continued and total:
+            left = f"{count(total, 'page')} left; --fresh starts over."
+            say(f"Continuing the run that was cut short: {left}", to_stderr=True)
+        console = err()
+        if total and console.is_terminal and not console.is_dumb_terminal:
+            self._bar = _bar()
+            self._task = self._bar.add_task("", total=total, figures="")
+            self._bar.start()
+
+    def told(self, outcomes: Sequence[Outcome]) -> None:
+        """These outcomes are recorded."""
+        with self._lock:
+            for outcome in outcomes:
+                self._counts[outcome.verdict] += 1
+                if outcome.failure is not None:
+                    self.failures.append((outcome.document.link.url, outcome.failure))
+            done = self._counts.total()
+            figures = self._figures(done)
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=done, figures=figures)
+
+    def _figures(self, done: int) -> str:
+        rate = done / max(time.monotonic() - self._started, 1e-3)
+        found = [
+            f"[{VERDICT_STYLES[verdict]}]{self._counts[verdict]:,} {verdict}[/]"
+            for verdict in (Verdict.NEW, Verdict.CHANGED, Verdict.FAILED)
+            if self._counts[verdict]
+        ]
+        return " ".join([f"[dim]{rate:,.0f}/s[/]", *found])
+
+
+def _bar() -> Bar:
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    # the streams stay as they are: standard output may be a pipe while the bar is on the terminal
+    return Bar(
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[figures]}"),
+        console=err(),
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )

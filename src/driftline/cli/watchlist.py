@@ -1,0 +1,209 @@
+"""`add`, `import`, `list`, `edit`, `remove`: the watch list."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from driftline.cli.options import (
+    EveryOption,
+    JsonOption,
+    PageArgument,
+    StoreOption,
+    TagOption,
+    TagsOption,
+    opened,
+    pages_with,
+)
+from driftline.cli.output import VERDICT_STYLES, ago, clean, count, fields, iso, print_json, say
+from driftline.cli.tables import Cell, Column, print_table
+from driftline.errors import DriftlineError, UsageError
+from driftline.pages.intervals import format_interval, parse_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from driftline.model import Page
+
+_NAMED = 10  # pages told by name; more than that only by their number
+_NOTHING_YET = "No pages are watched yet: 'driftline add URL' adds one."
+_COLUMNS = (
+    Column(name="url", least=24, keep=2),
+    Column(name="title", least=10),
+    Column(name="every", style="dim"),
+    Column(name="last check", least=10, keep=1),
+    Column(name="found"),
+    Column(name="versions", right=True),
+    Column(name="tags", least=6, style="dim"),
+)
+
+
+def add(
+    urls: Annotated[list[str], typer.Argument(metavar="URL...", help="Addresses of pages.", show_default=False)],
+    every: EveryOption = None,
+    tag: TagsOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Watch pages."""
+    from driftline.pages.urls import canonical
+
+    wanted = list(dict.fromkeys(canonical(url) for url in urls))
+    with opened(store) as watch_list:
+        added = set(watch_list.add(*wanted, every=every, tags=tag or ()))
+    _tell_added(wanted, added)
+    if len(added) < len(wanted) and (every or tag):
+        say("Pages that were watched already keep their settings: 'driftline edit' changes them.", to_stderr=True)
+
+
+def import_(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A text with one address a line, - for standard input.")],
+    every: EveryOption = None,
+    tag: TagsOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Watch the pages of a list."""
+    from driftline.pages.importers import read_text_list
+
+    name = "Standard input" if file == "-" else file
+    lines = read_text_list(io.StringIO(_read_list(file, name), newline=None))
+    wanted = [line.url for line in lines if line.url is not None]
+    added: list[str] = []
+    if wanted:
+        with opened(store) as watch_list:
+            added = watch_list.add(*wanted, every=every, tags=tag or ())
+    for line in lines:
+        if line.problem is not None:
+            say(clean(f"{name}, line {line.number}: {line.problem}"), to_stderr=True)
+    if not wanted:
+        raise DriftlineError(f"{name} holds no address that can be watched: write one a line.")
+    passed_over = len(lines) - len(wanted)
+    remarks = [f"{count(len(wanted) - len(added), 'page')} watched already"] if len(added) < len(wanted) else []
+    remarks += [f"{count(passed_over, 'line')} passed over"] if passed_over else []
+    say(f"Watching {count(len(added), 'more page')}", f" ({', '.join(remarks)})." if remarks else ".")
+
+
+def list_(tag: TagOption = None, store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """Show the pages that are watched."""
+    with opened(store) as watch_list:
+        pages = watch_list.pages(tag)
+    if as_json:
+        print_json([_as_json(page) for page in pages])
+    elif pages:
+        now = time.time()
+        print_table(_COLUMNS, [_row(page, now) for page in pages])
+    else:
+        say(_NOTHING_YET if tag is None else clean(f"No page has the tag '{tag}'."), to_stderr=True)
+
+
+def edit(
+    url: PageArgument,
+    every: Annotated[
+        str | None,
+        typer.Option("--every", metavar="TIME", help="How often to check it, or 'default'.", show_default=False),
+    ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", metavar="TAG", help="Add a tag.", show_default=False)
+    ] = None,
+    untag: Annotated[
+        list[str] | None, typer.Option("--untag", metavar="TAG", help="Take a tag away.", show_default=False)
+    ] = None,
+    move_to: Annotated[
+        str | None,
+        typer.Option("--url", metavar="NEW", help="Its new address; the history stays.", show_default=False),
+    ] = None,
+    store: StoreOption = None,
+) -> None:
+    """Change how a page is watched; its history stays."""
+    if every is None and not tag and not untag and move_to is None:
+        raise UsageError("Say what to change: --every, --tag, --untag or --url.")
+    clear = every == "default"
+    seconds = None if every is None or clear else parse_interval(every)
+    with opened(store) as watch_list:
+        page = watch_list.catalog.edit(
+            url, every=seconds, clear_every=clear, tag=tag or (), untag=untag or (), move_to=move_to
+        )
+    often = "at the default interval" if page.every is None else f"every {format_interval(page.every)}"
+    say(clean(f"{page.url}: checked {often}, {_tags(page.tags)}."))
+
+
+def remove(
+    urls: Annotated[
+        list[str] | None, typer.Argument(metavar="[URL...]", help="Addresses of watched pages.", show_default=False)
+    ] = None,
+    tag: Annotated[
+        str | None, typer.Option("--tag", metavar="TAG", help="All pages with this tag.", show_default=False)
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    store: StoreOption = None,
+) -> None:
+    """Stop watching pages and forget their history."""
+    if bool(urls) == (tag is not None):
+        raise UsageError("Say which pages to remove: give their addresses, or --tag.")
+    with opened(store) as watch_list:
+        doomed = watch_list.catalog.find_all(urls) if urls else pages_with(watch_list, tag or "")
+        if not yes and not _confirmed(doomed):
+            say("Nothing was removed.", to_stderr=True)
+            raise typer.Exit(1)
+        removed = watch_list.remove(*(page.url for page in doomed))
+    if len(removed) > _NAMED:
+        say(f"Removed {count(len(removed), 'page')}.")
+    for url in removed if len(removed) <= _NAMED else ():
+        say(f"Removed {clean(url)}")
+
+
+def _confirmed(doomed: Sequence[Page]) -> bool:
+    if not sys.stdin.isatty():
+        raise UsageError("Removing pages forgets their history: add --yes to do it without being asked.")
+    what = clean(doomed[0].url) if len(doomed) == 1 else count(len(doomed), "page")
+    versions = sum(page.versions for page in doomed)
+    return typer.confirm(f"Remove {what} and forget {count(versions, 'version')} of history?", err=True)
+
+
+def _tell_added(wanted: Sequence[str], added: set[str]) -> None:
+    old = [url for url in wanted if url not in added]
+    if len(wanted) > _NAMED:
+        say(f"Watching {count(len(added), 'more page')}", f" ({len(old):,} watched already)." if old else ".")
+        return
+    for url in wanted:
+        say(f"Watching {clean(url)}" if url in added else f"Already watched: {clean(url)}")
+
+
+def _read_list(file: str, name: str) -> str:
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise DriftlineError(f"{name} cannot be read: {error.strerror}.") from None
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DriftlineError(f"{name} is not a text in UTF-8 (line {line}): save it as UTF-8.") from None
+    if "\0" in text:
+        raise DriftlineError(f"{name} is not a text: give a list with one address a line, in UTF-8.")
+    return text
+
+
+def _row(page: Page, now: float) -> list[str | Cell]:
+    verdict = Cell(page.verdict or "not yet", VERDICT_STYLES[page.verdict] if page.verdict else "dim")
+    every = "" if page.every is None else format_interval(page.every)
+    checked = ago(page.checked_at, now)
+    return [page.url, page.title or "", every, checked, verdict, str(page.versions), ",".join(page.tags)]
+
+
+def _tags(tags: Sequence[str]) -> str:
+    return f"tagged {', '.join(tags)}" if tags else "no tags"
+
+
+def _as_json(page: Page) -> dict[str, Any]:
+    times = {name: iso(getattr(page, name)) for name in ("added_at", "checked_at", "changed_at")}
+    failure = None if page.failure is None else {"kind": page.failure.kind, "reason": page.failure.sentence}
+    return {
+        **fields(page, "url", "title", "every", "tags", "verdict", "checks", "versions", "failures"),
+        **times,
+        "failure": failure,
+    }

@@ -1,0 +1,262 @@
+"""The contenders of `lab speed`, each in a process of its own: `python -m driftline.lab.contenders JSON`.
+
+`download` is bare libcurl. `floor` is that plus only the library calls that the pass cannot avoid, in the same threads and
+processes as the pipeline: one digest where nothing changed; decoding, parsing with text, and the digests where bodies
+differ; packing and inserting where there is something new. `check` is Driftline itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import resource
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from isal import isal_zlib
+from selectolax.lexbor import LexborHTMLParser
+
+from driftline.detection.worker import read_frame, write_frame
+from driftline.lab.bare import BareClient, Request
+from driftline.library import Driftline
+from driftline.pipeline.plan import Plan
+from driftline.settings import load_settings
+from driftline.versions.codec import digest, pack
+from driftline.versions.ledger import Ledger
+from driftline.versions.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from driftline.model import Link
+
+Pass = Literal["new", "same", "not-modified", "noisy", "changed"]
+_BATCH = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heat:
+    """One run of one contender over the pages of a store."""
+
+    contender: Literal["download", "floor", "check"]
+    kind: Pass
+    store: str
+    in_flight: int
+    consumers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Time:
+    """What a heat took: seconds, processor seconds of all its processes, and the most memory they had together."""
+
+    pages: int
+    seconds: float
+    cpu: float
+    peak_mb: float
+
+
+def enter(heat: Heat) -> Time:
+    """Run a heat in a process of its own."""
+    command = [sys.executable, "-P", "-m", "driftline.lab.contenders", json.dumps(asdict(heat))]
+    answer = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    return Time(**json.loads(answer.stdout))
+
+
+def run(heat: Heat) -> Time:
+    """Run a heat here. The clock starts with the store open and its pages listed, and stops when all is recorded."""
+    memory = _MemoryWatch()
+    if heat.contender == "check":
+        pages, seconds, cpu = _check(heat)
+    else:
+        store = Store.open(heat.store)
+        links = list(Ledger(store).remaining(0, None))
+        store.close()
+        work = _Floor(heat) if heat.contender == "floor" else None
+        client = BareClient(heat.in_flight)
+        cpu_before = _cpu()
+        started = time.perf_counter()
+        client.run(_requests(links, heat), work and work.got({link.url: link for link in links}))
+        if work:
+            work.finish()
+        seconds = time.perf_counter() - started
+        client.close()
+        cpu = _cpu() - cpu_before
+        pages = len(links)
+    return Time(pages=pages, seconds=seconds, cpu=cpu, peak_mb=memory.peak_mb())
+
+
+def _check(heat: Heat) -> tuple[int, float, float]:
+    with Driftline(Store.open(heat.store), load_settings(store=heat.store)) as driftline:
+        cpu_before = _cpu()
+        slots, consumers = heat.in_flight or None, heat.consumers or None
+        report = driftline.check(plan=Plan(producers=1, slots=slots, consumers=consumers), fresh=True)
+        cpu = _cpu() - cpu_before
+    expected = {"new": report.new, "same": report.unchanged, "not-modified": report.unchanged, "noisy": report.unchanged}
+    if report.failed or expected.get(heat.kind, report.pages) != report.pages:
+        raise SystemExit(f"The pass '{heat.kind}' went wrong: {report}")
+    return report.pages, report.seconds, cpu
+
+
+def _requests(links: list[Link], heat: Heat) -> Iterator[Request]:
+    conditional = heat.kind == "not-modified"
+    return ((link.url, [f"If-None-Match: {link.known.etag}"] if conditional and link.known else []) for link in links)
+
+
+class _Floor:
+    """The unavoidable library calls, spread over threads and processes as the pipeline spreads them."""
+
+    def __init__(self, heat: Heat) -> None:
+        self._heat = heat
+        self._links: dict[str, Link] = {}
+        self._queue: queue.SimpleQueue[list[tuple[str, bytes]] | None] = queue.SimpleQueue()
+        self._results: queue.SimpleQueue[list[tuple[Any, ...]] | None] = queue.SimpleQueue()
+        self._reads = heat.kind in ("new", "noisy", "changed")
+        self._room = threading.Semaphore(500)
+        self._consumers = [threading.Thread(target=self._consume) for _ in range(heat.consumers)]
+        self._recorder = threading.Thread(target=self._record)
+        for thread in (*self._consumers, self._recorder):
+            thread.start()
+
+    def got(self, links: dict[str, Link]) -> Any:
+        self._links = links
+
+        def take(finished: list[tuple[str, bytes]]) -> None:
+            for _ in finished:
+                self._room.acquire()
+            for start in range(0, len(finished), _BATCH):
+                self._queue.put(finished[start : start + _BATCH])
+
+        return take
+
+    def finish(self) -> None:
+        for _ in self._consumers:
+            self._queue.put(None)
+        for thread in self._consumers:
+            thread.join()
+        self._results.put(None)
+        self._recorder.join()
+
+    def _consume(self) -> None:
+        worker = _start_worker(self._heat.kind) if self._reads else None
+        while (batch := self._queue.get()) is not None:
+            unlike: list[bytes] = []
+            for url, body in batch:
+                if self._heat.kind == "not-modified":
+                    continue
+                name = digest(body)
+                known = self._links[url].known
+                if known is None or known.wire != name:
+                    unlike.append(body)
+            if worker and unlike:
+                assert worker.stdin is not None
+                assert worker.stdout is not None
+                write_frame(worker.stdin, unlike)
+                worker.stdin.flush()
+                self._results.put(read_frame(worker.stdout))
+            self._room.release(len(batch))
+        if worker:
+            assert worker.stdin is not None
+            worker.stdin.close()
+            worker.wait()
+
+    def _record(self) -> None:
+        path = f"{self._heat.store}.floor"
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+        connection.execute("CREATE TABLE blobs (digest BLOB PRIMARY KEY, data BLOB)")
+        done = False
+        while not done:
+            results = [self._results.get()]
+            while not self._results.empty():
+                results.append(self._results.get())
+            done = results[-1] is None
+            rows = [row for some in results if some for row in some]
+            if rows:
+                connection.execute("BEGIN")
+                connection.executemany("INSERT INTO blobs VALUES (?, ?)", rows)
+                connection.execute("COMMIT")
+        connection.close()
+        for suffix in ("", "-wal", "-shm"):
+            if os.path.exists(path + suffix):  # noqa: PTH110 a string all along
+                os.remove(path + suffix)  # noqa: PTH107 a string all along
+
+
+def _start_worker(kind: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-P", "-m", "driftline.lab.contenders", "worker", kind]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def _work(kind: str) -> None:
+    """The worker of the floor: decode, parse with text, digests, and pack what is new."""
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    while (bodies := read_frame(source)) is not None:
+        rows: list[tuple[bytes, bytes]] = []
+        for wire in bodies:
+            body = isal_zlib.decompress(wire, 31)
+            text = (LexborHTMLParser(body).text(separator="\n", strip=True) or "").encode()
+            names = digest(body), digest(text)
+            if kind != "noisy":
+                packed = pack(body, names[0])
+                rows.append((names[0], packed.data))
+                rows.append((names[1], pack(text, names[1], packed, body).data))
+        write_frame(sink, rows)
+        sink.flush()
+
+
+class _MemoryWatch:
+    """The most resident memory that this process and its children had together, looked at every 20 ms."""
+
+    def __init__(self) -> None:
+        self._peak = 0
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def peak_mb(self) -> float:
+        self._done.set()
+        self._thread.join()
+        own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return max(self._peak, own) / 1e6
+
+    def _watch(self) -> None:
+        page = os.sysconf("SC_PAGESIZE")
+        here = os.getpid()
+        while not self._done.wait(0.02):
+            total = 0
+            for process in (here, *_children(here)):
+                try:
+                    with open(f"/proc/{process}/statm") as statm:
+                        total += int(statm.read().split()[1]) * page
+                except OSError:
+                    continue  # it ended just now
+            self._peak = max(self._peak, total)
+
+
+def _children(process: int) -> list[int]:
+    found: list[int] = []
+    for task in os.listdir(f"/proc/{process}/task"):
+        try:
+            with open(f"/proc/{process}/task/{task}/children") as listing:
+                found += [int(child) for child in listing.read().split()]
+        except OSError:
+            continue  # the thread ended just now
+    return found
+
+
+def _cpu() -> float:
+    own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "worker":
+        _work(sys.argv[2])
+    else:
+        print(json.dumps(asdict(run(Heat(**json.loads(sys.argv[1]))))))
