@@ -1,33 +1,43 @@
-"""The header lines of a response, read only when somebody asks."""
+"""Response headers, kept as the bytes that came and read only when somebody asks.
+
+A block holds the header lines of every response on the way to a page, those of redirects and 1xx answers first. Looking
+for a name in the whole block at once is several times faster than going through its lines, and it is done for every check.
+"""
 
 from __future__ import annotations
 
 
-def last_response(lines: list[bytes]) -> list[bytes]:
-    """The lines that belong to the last response, after those of redirects and of 1xx answers."""
-    for index in range(len(lines) - 1, -1, -1):
-        if lines[index].startswith(b"HTTP/"):
-            return lines[index:]
-    return lines
+def last_response(block: bytes) -> bytes:
+    """The part of the block that belongs to the last response."""
+    start = block.rfind(b"\nHTTP/")
+    return block if start < 0 else block[start + 1 :]
 
 
-def header(lines: list[bytes], name: bytes) -> str | None:
-    """The last value of a header; `name` is in lower case and ends with a colon."""
-    length = len(name)
-    for line in reversed(lines):
-        if line[:length].lower() == name:
-            return line[length:].strip().decode("latin-1")
-    return None
+def header(block: bytes, name: bytes) -> str | None:
+    """The last value of a header in a block; `name` is in lower case, without a colon."""
+    at = block.lower().rfind(b"\n" + name + b":")
+    if at < 0:
+        return None
+    start = at + len(name) + 2
+    end = block.find(b"\n", start)
+    return block[start : end if end >= 0 else None].strip().decode("latin-1")
 
 
-def content_encodings(lines: list[bytes]) -> list[str]:
+def validators(block: bytes) -> tuple[str | None, str | None]:
+    """The ETag and Last-Modified of the last response."""
+    response = last_response(block)
+    return header(response, b"etag"), header(response, b"last-modified")
+
+
+def content_encodings(block: bytes) -> list[str]:
     """The codings in the order in which they were applied, 'identity' left out."""
-    value = header(lines, b"content-encoding:")
+    value = header(block, b"content-encoding")
     if not value:
         return []
     return [coding for part in value.split(",") if (coding := part.strip().lower()) not in ("", "identity")]
 
 
-def redirect_targets(lines: list[bytes]) -> list[str]:
+def redirect_targets(block: bytes) -> list[str]:
     """Where each redirect on the way pointed, in order."""
+    lines = block.split(b"\n")
     return [line[9:].strip().decode("latin-1") for line in lines if line[:9].lower() == b"location:"]

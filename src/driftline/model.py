@@ -80,7 +80,8 @@ class Page:
 class Known:
     """What the last good check left behind: enough to prove that nothing changed without reading a version.
 
-    `wire`, `body` and `text` are digests of what came last; `kept` is that of the body kept as the version in force.
+    `wire`, `body` and `letters` are digests of what came last: as sent, decoded, and of what can be seen. `kept_body` and
+    `kept_text` name the contents of the version in force; its body is another one where only what is unseen changed.
     """
 
     version: int
@@ -88,8 +89,9 @@ class Known:
     last_modified: str | None
     wire: bytes
     body: bytes
-    text: bytes
-    kept: bytes
+    letters: bytes
+    kept_body: bytes
+    kept_text: bytes
 
 
 @dataclass(slots=True, eq=False)
@@ -106,13 +108,13 @@ class Link:
 class Document:
     """The current state of a page as just fetched, the body undecoded as it came over the wire.
 
-    `headers` holds the header lines of every response on the way, redirects first. A document without a
-    usable answer has a `failure`, and its body means nothing.
+    `headers` is the block of the header lines of every response on the way, redirects first (see `headers`). A document
+    without a usable answer has a `failure`, and its body means nothing.
     """
 
     link: Link
     status: int
-    headers: list[bytes]
+    headers: bytes
     body: bytes
     final_url: str
     redirects: int
@@ -152,6 +154,7 @@ class NewVersion:
 
     number: int
     body: bytes
+    letters: bytes
     text: bytes
     size: int
     title: str

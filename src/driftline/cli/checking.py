@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -28,7 +29,7 @@ _REPORTED = (
 
 def check(
     urls: Annotated[
-        list[str] | None, typer.Argument(metavar="[URL...]", help="Only these pages.", show_default=False)
+        list[str] | None, typer.Argument(metavar="URL", help="Only these pages.", show_default=False)
     ] = None,
     tag: TagOption = None,
     pipeline: Annotated[str, typer.Option(metavar=_PIPELINES, help="How the work is divided.")] = "two-section",
@@ -59,8 +60,6 @@ def check(
         raise UsageError("Say which pages to check: give their addresses or --tag, not both.")
     with opened(store) as watch_list:
         if capacity is None:
-            from dataclasses import replace
-
             plan = replace(plan, capacity=watch_list.settings.capacity)
         report, progress = _checked(watch_list, _chosen(watch_list, urls, tag), plan, fresh)
     if as_json:
@@ -120,13 +119,17 @@ def _summarise(report: Report, failures: Sequence[tuple[str, Failure]]) -> None:
         parts += [", " if parts else "", (f"{number:,} {word}", style if number else "")]
     say(
         f"{count(report.pages, 'page')} in {_seconds(report.seconds)}: ", *parts,
-        (f" ({report.effective_ms:.3g} ms a page, {size(report.bytes)})", "dim"),
+        (f" ({_three_digits(report.effective_ms)} ms a page, {size(report.bytes)})", "dim"),
     )  # fmt: skip
 
 
 def _tell_more(found: int, word: str, style: str) -> None:
     if found > _NAMED:
         say((f"{word:<8}", style), f"… and {found - _NAMED:,} more")
+
+
+def _three_digits(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def _seconds(seconds: float) -> str:
@@ -137,8 +140,6 @@ def _seconds(seconds: float) -> str:
 
 
 def _as_json(report: Report, plan: Plan, failures: Sequence[tuple[str, Failure]]) -> dict[str, Any]:
-    from dataclasses import asdict
-
     changed = ("url", "kind", "score", "reason", "from_version", "to_version")
     return {
         **fields(report, *_REPORTED),

@@ -23,31 +23,29 @@ from driftline.errors import DriftlineError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_WATCH, _CHECK, _LOOK, _KEEP = "The watch list", "Checking", "Looking back", "Upkeep"
 _INTERRUPTED = 130
 
 app = typer.Typer(
     help="Watch web pages and see what changed.",
     epilog="The watch list and its history are kept in a store: see --store of any command, or 'driftline settings'.",
+    rich_markup_mode=None,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("add", rich_help_panel=_WATCH)(watchlist.add)
-app.command("import", rich_help_panel=_WATCH)(watchlist.import_)
-app.command("list", rich_help_panel=_WATCH)(watchlist.list_)
-app.command("edit", rich_help_panel=_WATCH)(watchlist.edit)
-app.command("remove", rich_help_panel=_WATCH)(watchlist.remove)
-app.command("check", rich_help_panel=_CHECK)(checking.check)
-app.command("run", rich_help_panel=_CHECK)(running.run)
-app.command("history", rich_help_panel=_LOOK)(looking.history)
-app.command("show", rich_help_panel=_LOOK)(looking.show)
-app.command("diff", rich_help_panel=_LOOK)(looking.diff)
-app.command("doctor", rich_help_panel=_KEEP)(upkeep.doctor)
-app.command("settings", rich_help_panel=_KEEP)(upkeep.settings)
-app.add_typer(
-    lab_app, name="lab", rich_help_panel=_KEEP, hidden=not (lab_app.registered_commands or lab_app.registered_groups)
-)
+app.command("add")(watchlist.add)
+app.command("import")(watchlist.import_)
+app.command("list")(watchlist.list_)
+app.command("edit")(watchlist.edit)
+app.command("remove")(watchlist.remove)
+app.command("check")(checking.check)
+app.command("run")(running.run)
+app.command("history")(looking.history)
+app.command("show")(looking.show)
+app.command("diff")(looking.diff)
+app.command("doctor")(upkeep.doctor)
+app.command("settings")(upkeep.settings)
+app.add_typer(lab_app, name="lab", hidden=not (lab_app.registered_commands or lab_app.registered_groups))
 
 
 def _print_version(wanted: bool) -> None:
@@ -59,7 +57,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback(invoke_without_command=True)
 def _driftline(
     context: typer.Context,
-    version: Annotated[
+    _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
@@ -106,12 +104,11 @@ def _told(error: Exception) -> int:
         import traceback
 
         traceback.print_exception(error)
-    else:
-        detail = str(error).strip().rstrip(".")
-        complain(
-            f"Something unexpected went wrong ({type(error).__name__}{': ' if detail else ''}{detail}); "
-            "DRIFTLINE_DEBUG=1 shows where, please report it."
-        )
+        return 1
+    # what a database driver says comes wrapped with the statement, which is of no use to the user
+    detail = str(getattr(error, "orig", None) or error).strip().partition("\n")[0].rstrip(".")
+    kind = f"{type(error).__name__}: {detail}" if detail else type(error).__name__
+    complain(f"Something unexpected went wrong ({kind}): try 'driftline doctor'; DRIFTLINE_DEBUG=1 shows where it was.")
     return 1
 
 

@@ -17,7 +17,7 @@ StoreOption = Annotated[
     typer.Option(
         "--store",
         metavar="PATH|URL",
-        help="The store to use: a path or a postgresql:// URL. [default: DRIFTLINE_STORE, or a file in your data folder]",
+        help="The store to use: a path or a postgresql:// URL. [default: DRIFTLINE_STORE, or a file of your own]",
         show_default=False,
     ),
 ]

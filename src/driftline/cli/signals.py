@@ -21,7 +21,7 @@ _SHOW_CURSOR = b"\x1b[?25h\n"
 def first_signal(stop: Callable[[], None]) -> Iterator[None]:
     """Within this block the first signal calls `stop` in a thread of its own, and a second one ends the process.
 
-    The handler only writes to a pipe: it may interrupt the main thread while that holds the very lock that `stop` needs.
+    The handler only writes to a pipe: it may interrupt the main thread while that holds the very lock `stop` needs.
     """
     reader, writer = os.pipe()
     received = 0

@@ -11,16 +11,22 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _GAP = "  "
+_NARROWEST = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column. One with a `least` width gives way when the terminal is narrow, those with the lowest `keep` first."""
+    """A column. On a narrow terminal it may be cut to its `least` width, or left out if it is `optional`.
+
+    Of several, the one with the lowest `keep` gives way first. An address is cut in its `middle`: its end tells most.
+    """
 
     name: str
     right: bool = False
     least: int | None = None
+    optional: bool = False
     keep: int = 0
+    middle: bool = False
     style: str = ""
 
 
@@ -33,7 +39,7 @@ class Cell(NamedTuple):
 
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str | Cell]]) -> None:
     """Print rows under their headings; on a terminal cut to its width, elsewhere whole."""
-    from rich.cells import cell_len, set_cell_size
+    from rich.cells import cell_len
     from rich.text import Text
 
     console = out()
@@ -49,10 +55,9 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str | Cell]])
         text = Text(no_wrap=True, end="")
         for place in shown:
             width, cell = widths[place], cells[place]
-            length = cell_len(cell)
-            if length > width:
-                cell, length = set_cell_size(cell, width - 1).rstrip() + "…", width
-            blank = " " * (width - length)
+            if cell_len(cell) > width:
+                cell = _cut(cell, width, middle=columns[place].middle)
+            blank = " " * (width - cell_len(cell))
             if columns[place].right:
                 text.append(blank)
             text.append(cell, styles[place])
@@ -77,21 +82,32 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str | Cell]])
 def fit(widths: Sequence[int], columns: Sequence[Column], room: int) -> list[int]:
     """The widths that the columns get in so much room; 0 for a column that is left out.
 
-    First the columns that may give way are cut to their least width, then the same columns are left out, in order of
-    `keep`; the one that is kept longest is never left out, only cut.
+    Columns are cut before any is left out, and what is not optional stays even where there is too little room for it.
     """
+    places = sorted(range(len(columns)), key=lambda place: columns[place].keep)
+    optional = [place for place in places if columns[place].optional]
+    cuttable = [place for place in places if columns[place].least is not None]
     fitted = list(widths)
-    giving = sorted((place for place, column in enumerate(columns) if column.least), key=lambda at: columns[at].keep)
-
-    def excess() -> int:
-        shown = [width for width in fitted if width]
-        return sum(shown) + len(_GAP) * (len(shown) - 1) - room
-
-    for place in giving:
-        fitted[place] = max(min(fitted[place], columns[place].least or 0), fitted[place] - max(0, excess()))
-    for place in giving[:-1]:
-        if excess() > 0:
-            fitted[place] = 0
-    if giving and excess() > 0:
-        fitted[giving[-1]] = max(8, fitted[giving[-1]] - excess())
+    for left_out in range(len(optional) + 1):
+        fitted = [0 if place in optional[:left_out] else width for place, width in enumerate(widths)]
+        for place in cuttable:
+            least = min(fitted[place], columns[place].least or 0)
+            fitted[place] = max(least, fitted[place] - max(0, _excess(fitted, room)))
+        if _excess(fitted, room) <= 0:
+            return fitted
+    if cuttable:
+        fitted[cuttable[-1]] = max(_NARROWEST, fitted[cuttable[-1]] - _excess(fitted, room))
     return fitted
+
+
+def _excess(widths: Sequence[int], room: int) -> int:
+    shown = [width for width in widths if width]
+    return sum(shown) + len(_GAP) * (len(shown) - 1) - room
+
+
+def _cut(text: str, width: int, *, middle: bool) -> str:
+    from rich.cells import set_cell_size
+
+    tail = (width - 1) // 2 if middle else 0
+    head = set_cell_size(text, width - 1 - tail).rstrip()
+    return f"{head}…{set_cell_size(text[::-1], tail)[::-1] if tail else ''}"

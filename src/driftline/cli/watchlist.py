@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 _NAMED = 10  # pages told by name; more than that only by their number
 _NOTHING_YET = "No pages are watched yet: 'driftline add URL' adds one."
 _COLUMNS = (
-    Column(name="url", least=24, keep=2),
-    Column(name="title", least=10),
-    Column(name="every", style="dim"),
-    Column(name="last check", least=10, keep=1),
+    Column(name="url", least=40, keep=4, middle=True),
+    Column(name="title", least=10, optional=True),
+    Column(name="every", optional=True, keep=2, style="dim"),
+    Column(name="last check", optional=True, keep=3),
     Column(name="found"),
     Column(name="versions", right=True),
-    Column(name="tags", least=6, style="dim"),
+    Column(name="tags", least=4, optional=True, keep=1, style="dim"),
 )
 
 
 def add(
-    urls: Annotated[list[str], typer.Argument(metavar="URL...", help="Addresses of pages.", show_default=False)],
+    urls: Annotated[list[str], typer.Argument(metavar="URL", help="Addresses of pages.", show_default=False)],
     every: EveryOption = None,
     tag: TagsOption = None,
     store: StoreOption = None,
@@ -133,7 +133,7 @@ def edit(
 
 def remove(
     urls: Annotated[
-        list[str] | None, typer.Argument(metavar="[URL...]", help="Addresses of watched pages.", show_default=False)
+        list[str] | None, typer.Argument(metavar="URL", help="Addresses of watched pages.", show_default=False)
     ] = None,
     tag: Annotated[
         str | None, typer.Option("--tag", metavar="TAG", help="All pages with this tag.", show_default=False)

@@ -57,14 +57,14 @@ def recall(documents: Sequence[Document], versions: Versions) -> list[Pair]:
                 continue
             pairs.append(Pair(document, wire))
             if known is not None:
-                wanted.append(known.kept)
-                wanted.append(known.text)
+                wanted.append(known.kept_body)
+                wanted.append(known.kept_text)
     if wanted:
         blobs = versions.blobs(wanted)
         for pair in pairs:
             known = pair.document.link.known
             if known is not None and pair.proof is None and pair.document.failure is None:
-                pair.blobs = _chain((known.kept, known.text), blobs)
+                pair.blobs = _chain((known.kept_body, known.kept_text), blobs)
     return pairs
 
 
@@ -89,15 +89,16 @@ def compare(pairs: Sequence[Pair], examiner: Examiner, limit: int) -> list[Outco
 def _job(pair: Pair, limit: int) -> Job:
     document = pair.document
     known = document.link.known
-    lines = last_response(document.headers)
+    block = last_response(document.headers)
     return Job(
         document.body,
-        content_encodings(lines),
-        header(lines, b"content-type:") or "",
+        content_encodings(block),
+        header(block, b"content-type") or "",
         limit,
         known.body if known else b"",
-        known.text if known else b"",
-        known.kept if known else b"",
+        known.letters if known else b"",
+        known.kept_body if known else b"",
+        known.kept_text if known else b"",
         [(blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in pair.blobs.values()],
     )
 
@@ -111,7 +112,7 @@ def _outcome(pair: Pair, finding: Finding) -> Outcome:
         return Outcome(document, Verdict.UNCHANGED, Proof(finding.proof), pair.wire, finding.body)
     known = document.link.known
     version = NewVersion(
-        number=known.version + 1 if known else 1, body=finding.body, text=finding.text, size=finding.size,
+        number=known.version + 1 if known else 1, body=finding.body, letters=finding.letters, text=finding.text, size=finding.size,
         title=finding.title, content_type=finding.content_type, charset=finding.charset,
         blobs=tuple(Blob(*packed) for packed in finding.blobs),
     )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from driftline.detection.decoding import UnreadableBody, decode_body
 from driftline.detection.difference import summarise
-from driftline.detection.extraction import extract
+from driftline.detection.extraction import Reading
 from driftline.errors import BrokenVersion
 from driftline.model import Blob, FailureKind
 from driftline.versions.codec import digest, pack, unpack
@@ -20,15 +20,16 @@ PackedBlob: TypeAlias = tuple[bytes, bytes | None, int, int, bytes]
 
 
 class Job(NamedTuple):
-    """A body to examine. The three digests are those of the version in force, and empty for a page that is new."""
+    """A body to examine. The digests are those that the last check left behind, and empty for a page that is new."""
 
     wire: bytes
     codings: list[str]
     content_type: str
     limit: int
     known_body: bytes
-    known_text: bytes
-    kept: bytes
+    known_letters: bytes
+    kept_body: bytes
+    kept_text: bytes
     blobs: list[PackedBlob]
 
 
@@ -39,6 +40,7 @@ class Finding(NamedTuple):
     failure: str = ""
     proof: str = ""
     body: bytes = b""
+    letters: bytes = b""
     text: bytes = b""
     size: int = 0
     title: str = ""
@@ -66,28 +68,29 @@ def _examine(job: Job) -> Finding:
     body_name = digest(body)
     if body_name == job.known_body:
         return Finding(proof="body", body=body_name)
-    seen = extract(body, job.content_type)
-    text = seen.text.encode("utf-8", "surrogatepass")
-    if seen.charset == "binary":
-        # a binary document has no text to compare, so its bytes stand for it
-        text += b" Its digest is " + body_name.hex().encode() + b"."
+    seen = Reading(body, job.content_type)
+    letters = digest(seen.letters())
+    if letters == job.known_letters:
+        return Finding(proof="text", body=body_name)
+    title = seen.title()
+    text = seen.text().encode("utf-8", "replace")
     text_name = digest(text)
-    if text_name == job.known_text:
+    if text_name == job.kept_text:
         return Finding(proof="text", body=body_name)
     change = None
     old_blob = None
     old_body = b""
-    if job.known_text:
+    if job.kept_body:
         blobs = {packed[0]: Blob(*packed) for packed in job.blobs}
-        old_body = unpack(job.kept, blobs)
-        old_blob = blobs[job.kept]
-        old_text = unpack(job.known_text, blobs)
-        summary = summarise(old_text.decode("utf-8", "replace"), seen.text)
+        old_body = unpack(job.kept_body, blobs)
+        old_blob = blobs[job.kept_body]
+        old_text = unpack(job.kept_text, blobs)
+        summary = summarise(old_text.decode(), text.decode())
         change = (summary.kind, summary.score, summary.reason, summary.words_added, summary.words_removed)
     body_blob = pack(body, body_name, old_blob, old_body)
     text_blob = pack(text, text_name, body_blob, body)
     return Finding(
-        body=body_name, text=text_name, size=len(body), title=seen.title, content_type=seen.content_type,
+        body=body_name, letters=letters, text=text_name, size=len(body), title=title, content_type=seen.content_type,
         charset=seen.charset, blobs=(_plain(body_blob), _plain(text_blob)), change=change,
     )  # fmt: skip
 

@@ -1,17 +1,18 @@
-"""The text of a document that a person sees, one block a line.
+"""The text of a document that a person sees, one block a line, and its letters: the same without any white space.
 
-White space and the way characters are written (entities, non-breaking spaces) leave no trace in it, so two documents
-with equal text look the same to a reader. The work is done by the parser's own loops: a walk over the nodes in Python
-would cost more than everything else in a check.
+The letters are what is compared. Two documents with equal letters say the same, however their white space, entities and
+tags are written, and the letters are had far cheaper than lines that read well, which only a new version needs. The work
+is done by the parser's own loops: a walk over the nodes in Python would cost more than everything else in a check.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.decoding import decode_text
+from driftline.versions.codec import digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,68 +20,83 @@ if TYPE_CHECKING:
 _UNSEEN = [
     "audio", "canvas", "iframe", "noscript", "object", "script", "style", "svg", "template", "video",
 ]  # fmt: skip
+# the common ones only: each costs a pass over the document, and a rare one left out breaks a line, no more
 _INLINE = [
-    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins",
-    "kbd", "label", "mark", "nobr", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt",
-    "u", "var", "wbr",
+    "a", "abbr", "b", "code", "em", "font", "i", "label", "mark", "small", "span", "strong", "sub", "sup", "time", "u",
 ]  # fmt: skip
 _HIDDEN = "[hidden], [style*='display:none'], [style*='display: none']"
+_SIDE_BY_SIDE = "a + a"
 _BLOCK = "\x00"  # no text of a document can hold it: the parser replaces it
 _TEXT_TYPES = ("json", "xml", "javascript", "ecmascript", "csv", "yaml", "x-ndjson", "x-www-form-urlencoded")
+_WHITE_SPACE = b" \t\n\r\f\v\x00"
+_NO_BREAK_SPACE = "\u00a0".encode()
 
 
-class Extract(NamedTuple):
-    """What a reader gets of a document."""
+class Reading:
+    """A decoded body, read as far as somebody asks."""
 
-    title: str
-    text: str
-    content_type: str
-    charset: str
+    def __init__(self, body: bytes, content_type: str) -> None:
+        self.content_type = kind = content_type.partition(";")[0].strip().lower()
+        self._tree: LexborHTMLParser | None = None
+        self._source = ""
+        if _is_binary(body, kind):
+            # a document without text is compared by its bytes
+            self._source = f"This document is not text: {len(body)} bytes of {kind or 'unknown type'}, digest {digest(body).hex()}."
+            self.charset = "binary"
+            return
+        text, self.charset = decode_text(body, content_type)
+        if kind in ("text/html", "application/xhtml+xml") or (not kind and _looks_like_html(text)):
+            self._tree = _parse(text)
+        else:
+            self._source = text
+
+    def letters(self) -> bytes:
+        """All that can be seen, without white space."""
+        body = None if self._tree is None else self._tree.body
+        return letters_of(self._source if body is None else body.text())
+
+    def title(self) -> str:
+        """What the document calls itself, or nothing."""
+        heading = None if self._tree is None else self._tree.css_first("title")
+        return "" if heading is None else " ".join(heading.text().split())
+
+    def text(self) -> str:
+        """All that can be seen, one block a line. To be asked last: it takes the document apart."""
+        tree = self._tree
+        if tree is None:
+            return _lines(self._source.splitlines())
+        for node in tree.css(_SIDE_BY_SIDE):
+            # one word in the markup, but on the screen there is a gap between two links
+            node.insert_before(" ")
+        tree.unwrap_tags(_INLINE)
+        tree.merge_text_nodes()
+        body = tree.body
+        return "" if body is None else _lines(body.text(separator=_BLOCK, strip=True).split(_BLOCK))
 
 
-def extract(body: bytes, content_type: str) -> Extract:
-    """Title and visible text of a decoded body, by its content type or, where there is none, by its first bytes."""
-    kind = content_type.partition(";")[0].strip().lower()
-    if _is_binary(body, kind):
-        return Extract("", f"This document is not text: {len(body)} bytes of {kind or 'unknown type'}.", kind, "binary")
-    text, charset = decode_text(body, content_type)
-    if kind in ("text/html", "application/xhtml+xml") or (not kind and _looks_like_html(text)):
-        title, seen = _read_html(text)
-        return Extract(title, seen, kind or "text/html", charset)
-    return Extract("", _lines(text.splitlines()), kind or "text/plain", charset)
+def letters_of(text: str) -> bytes:
+    """The text without its white space."""
+    data = text.encode("utf-8", "replace")
+    if "\xa0" in text:
+        data = data.replace(_NO_BREAK_SPACE, b"")
+    return data.translate(None, _WHITE_SPACE)
 
 
-def _read_html(markup: str) -> tuple[str, str]:
-    # links side by side are one word only in the markup: on the screen there is a gap between them
-    tree = LexborHTMLParser(markup.replace("</a><a", "</a> <a"))
-    heading = tree.css_first("title")
-    title = " ".join(heading.text().split()) if heading is not None else ""
+def _parse(markup: str) -> LexborHTMLParser:
+    """The document without what nobody sees."""
+    tree = LexborHTMLParser(markup)
     tree.strip_tags(_UNSEEN)
-    if "hidden" in markup or "display" in markup:
-        for node in tree.css(_HIDDEN):
-            if node.tag not in ("html", "body"):
-                node.decompose()
-    tree.unwrap_tags(_INLINE)
-    tree.merge_text_nodes()
-    body = tree.body
-    if body is None:
-        return title, ""
-    seen = body.text(separator=_BLOCK, strip=True)
-    return title, _lines(seen.split(_BLOCK))
+    for node in tree.css(_HIDDEN):
+        if node.tag not in ("html", "body"):
+            node.decompose()
+    return tree
 
 
 def _lines(blocks: Iterable[str]) -> str:
     lines: list[str] = []
     for block in blocks:
         # splitting into words is the dear part, so it is done only where there is something to fold
-        if (
-            "\n" in block
-            or "  " in block
-            or "\t" in block
-            or "\xa0" in block
-            or "\r" in block
-            or not block.isprintable()
-        ):
+        if "\n" in block or "  " in block or "\t" in block or "\xa0" in block or "\r" in block or "\f" in block:
             block = " ".join(block.split())
         if block:
             lines.append(block)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import marshal
+import os
 import select
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from driftline.model import FailureKind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# keep what was freed for the next page instead of giving it back to the system and asking for it again
+_MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(64 * 1024 * 1024), "MALLOC_TRIM_THRESHOLD_": str(128 * 1024 * 1024)}
 _PIPE = 1024 * 1024
 _READ = 1024 * 1024
 
@@ -73,6 +76,7 @@ class Worker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 bufsize=0,
+                env=os.environ | _MALLOC,
                 process_group=0,  # a Ctrl-C in the terminal is for the run alone
             )
             assert process.stdin is not None

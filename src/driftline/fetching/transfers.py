@@ -76,15 +76,15 @@ class _Slot:
             curl.setopt(pycurl.HTTPHEADER, _ACCEPT + validators)
             self.conditional = bool(validators)
 
-    def take(self) -> tuple[list[bytes], bytes]:
-        """The header lines and the body that came, leaving the slot empty for the next link."""
+    def take(self) -> tuple[bytes, bytes]:
+        """The header block and the body that came, leaving the slot empty for the next link."""
         chunks = self.chunks
-        headers = self.headers[:]
+        headers = b"".join(self.headers)
         body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
         chunks.clear()
         self.headers.clear()
         self.link = None
-        if any(line[:11].lower() == b"set-cookie:" for line in headers):
+        if b"ookie:" in headers:
             self.curl.setopt(pycurl.COOKIELIST, "ALL")
         return headers, body
 

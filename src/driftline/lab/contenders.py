@@ -97,7 +97,12 @@ def _check(heat: Heat) -> tuple[int, float, float]:
         slots, consumers = heat.in_flight or None, heat.consumers or None
         report = driftline.check(plan=Plan(producers=1, slots=slots, consumers=consumers), fresh=True)
         cpu = _cpu() - cpu_before
-    expected = {"new": report.new, "same": report.unchanged, "not-modified": report.unchanged, "noisy": report.unchanged}
+    expected = {
+        "new": report.new,
+        "same": report.unchanged,
+        "not-modified": report.unchanged,
+        "noisy": report.unchanged,
+    }
     if report.failed or expected.get(heat.kind, report.pages) != report.pages:
         raise SystemExit(f"The pass '{heat.kind}' went wrong: {report}")
     return report.pages, report.seconds, cpu

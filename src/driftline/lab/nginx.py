@@ -52,7 +52,9 @@ def installed() -> str | None:
     return shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
 
 
-def write_pages(world: World, root: Path, *, generation: int = 0, noise: int = 0, only: Iterable[int] | None = None) -> None:
+def write_pages(
+    world: World, root: Path, *, generation: int = 0, noise: int = 0, only: Iterable[int] | None = None
+) -> None:
     """The pages of one generation, or some of them, as gzip files that nginx sends as they are."""
     for page in range(world.pages) if only is None else only:
         path = root / (world.path(page).lstrip("/") + ".gz")

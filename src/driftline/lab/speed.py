@@ -18,6 +18,7 @@ from driftline.library import open as open_store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+_ORIGINS = {"new": "empty", "not-modified": "validating"}
 PASSES: tuple[Pass, ...] = get_args(Pass)
 
 
@@ -62,7 +63,7 @@ def race(course: Course, told: Callable[[str], None] = lambda _: None) -> Iterat
         for kind in course.passes:
             port = ports[1] if kind == "not-modified" else ports[0]
             urls = [f"http://127.0.0.1:{port}{world.path(page)}" for page in range(world.pages)]
-            origin = folder / f"{'validating' if kind == 'not-modified' else 'plain'}.db"
+            origin = folder / f"{_ORIGINS.get(kind, 'plain')}.db"
             with _served(roots["first"], folder, ports):
                 _prepare(origin, urls, checked=kind != "new")
             root = {"noisy": roots["noisy"], "changed": roots["changed"]}.get(kind, roots["first"])
@@ -95,7 +96,9 @@ def _prepare(path: Path, urls: list[str], *, checked: bool) -> None:
             driftline.check()
 
 
-def _heats(course: Course, kind: Pass, origin: Path, folder: Path, told: Callable[[str], None]) -> dict[str, list[Time]]:
+def _heats(
+    course: Course, kind: Pass, origin: Path, folder: Path, told: Callable[[str], None]
+) -> dict[str, list[Time]]:
     times: dict[str, list[Time]] = {"download": [], "floor": [], "check": []}
     for turn in range(course.repeats):
         for contender in ("download", "floor", "check"):

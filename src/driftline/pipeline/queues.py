@@ -102,7 +102,7 @@ class BoundedQueue(Generic[T]):
             if self._depth > self._deepest:
                 self._deepest = self._depth
             if self._waiting_takers:
-                self._filled.notify(min(len(items), self._waiting_takers))
+                self._filled.notify()  # one is enough: it wakes the next if it leaves something
 
     def take(self, most: int, lane: int = 0, timeout: float | None = None) -> list[T] | None:
         """Up to `most` items, waiting for the first; none after `timeout` seconds; None when closed and empty."""
@@ -129,6 +129,8 @@ class BoundedQueue(Generic[T]):
             self._depth -= len(items)
             self._bytes -= sum([size(item) for item in items])
             self._taken += len(items)
+            if self._depth and self._waiting_takers:
+                self._filled.notify()
             self._room.notify_all()
             return items
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import and_, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from driftline.headers import header, last_response
+from driftline.headers import validators
 from driftline.model import Known, Link, Outcome, Proof, Verdict
 from driftline.versions.schema import pages, runs, states
 from driftline.versions.statements import LINK_COLUMNS
@@ -17,7 +17,7 @@ from driftline.versions.statements import LINK_COLUMNS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from sqlalchemy import Connection
+    from sqlalchemy import ColumnElement, Connection
 
     from driftline.versions.store import Store
 
@@ -71,28 +71,23 @@ class Ledger:
 
     def remaining(self, run_id: int, page_ids: Sequence[int] | None) -> Iterator[Link]:
         """The links of the pages that the run has not recorded yet, read a thousand at a time in order of page."""
-        open_pages = or_(states.c.run_id.is_(None), states.c.run_id != run_id)
-        after = 0
         wanted = None if page_ids is None else sorted(page_ids)
-        start = 0
+        start = after = 0
         while True:
-            query = select(*LINK_COLUMNS).join(states, states.c.page_id == pages.c.id)
             if wanted is None:
-                query = query.where(and_(pages.c.id > after, open_pages)).order_by(pages.c.id).limit(_CHUNK)
+                some = and_(pages.c.id > after, _open_pages(run_id))
             else:
-                ids = wanted[start : start + _CHUNK]
-                if not ids:
-                    return
+                some = and_(pages.c.id.in_(wanted[start : start + _CHUNK]), _open_pages(run_id))
                 start += _CHUNK
-                query = query.where(and_(pages.c.id.in_(ids), open_pages)).order_by(pages.c.id)
+            query = select(*LINK_COLUMNS).join(states, states.c.page_id == pages.c.id).where(some)
             with self._store.read() as connection:
-                rows = connection.execute(query).all()
-            for row in rows:
-                yield _link(tuple(row))
-            if wanted is None:
-                if not rows:
-                    return
-                after = rows[-1].id
+                # the driver's own rows: wrapping them would cost as much as reading them
+                rows = connection.execute(query.order_by(pages.c.id).limit(_CHUNK)).cursor.fetchall()
+            yield from map(_link, rows)
+            if wanted is None and rows:
+                after = rows[-1][0]
+            elif wanted is None or start >= len(wanted):
+                return
 
     def record(self, run_id: int, outcomes: Sequence[Outcome]) -> int:
         """Commit these outcomes in one transaction; how many of them were not recorded before.
@@ -121,9 +116,13 @@ class Ledger:
             return len(left)
 
 
+def _open_pages(run_id: int) -> ColumnElement[bool]:
+    return or_(states.c.run_id.is_(None), states.c.run_id != run_id)
+
+
 def _link(row: tuple[Any, ...]) -> Link:
-    page_id, url, sequence, version, etag, last_modified, wire, body, text, kept = row
-    known = Known(version, etag, last_modified, wire, body, text, kept) if version else None
+    page_id, url, sequence, version, etag, last_modified, wire, body, letters, kept_body, kept_text = row
+    known = Known(version, etag, last_modified, wire, body, letters, kept_body, kept_text) if version else None
     return Link(page_id, url, sequence + 1, known)
 
 
@@ -162,7 +161,7 @@ def _insert_rest(store: Store, connection: Connection, run_id: int, outcomes: Se
         if outcome.proof is Proof.VALIDATORS:
             still_same.append(touch)
             continue
-        etag, modified = _validators(document.headers)
+        etag, modified = validators(document.headers)
         known = link.known
         if outcome.proof is Proof.WIRE and known is not None and known.etag == etag and known.last_modified == modified:
             still_same.append(touch)
@@ -172,12 +171,12 @@ def _insert_rest(store: Store, connection: Connection, run_id: int, outcomes: Se
             continue
         version = outcome.version
         new.append((
-            *touch, etag, modified, outcome.wire, version.body, version.number, version.text, version.body, at,
+            *touch, etag, modified, outcome.wire, version.body, version.number, version.letters, version.body, version.text, at,
         ))  # fmt: skip
         blobs += [(blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in version.blobs]
         versions.append((
             link.page_id, version.number, link.sequence, at, version.body, version.text, version.size, version.title,
-            version.content_type, version.charset, document.final_url, b"".join(document.headers),
+            version.content_type, version.charset, document.final_url, document.headers,
         ))  # fmt: skip
         if outcome.change is not None:
             change = outcome.change
@@ -193,8 +192,3 @@ def _insert_rest(store: Store, connection: Connection, run_id: int, outcomes: Se
     statements.version.many(connection, versions)
     statements.change.many(connection, changes)
     statements.new_version.many(connection, new)
-
-
-def _validators(headers: list[bytes]) -> tuple[str | None, str | None]:
-    lines = last_response(headers)
-    return header(lines, b"etag:"), header(lines, b"last-modified:")

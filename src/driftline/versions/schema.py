@@ -1,9 +1,9 @@
 """The tables, for SQLite and PostgreSQL alike.
 
 `pages` is what the user asked for and `states` where each page stands: checks touch only the small, fixed-size rows
-of the latter. There, `wire`, `body` and `text` are the digests of the last good check, and `kept` is that of the body
-kept as the version in force: `body` differs from it where a body changed and its text did not. Everything that a check
-leaves behind has the key (page, sequence), so that recording it twice changes nothing.
+of the latter. There, `wire`, `body` and `letters` are the digests of the last good check, `kept_body` and `kept_text`
+those of the version in force: `body` differs from `kept_body` where a body changed and what can be seen did not.
+Everything that a check leaves behind has the key (page, sequence), so that recording it twice changes nothing.
 Times are seconds since 1970 in UTC.
 """
 
@@ -70,8 +70,9 @@ states = Table(
     Column("last_modified", Text),
     Column("wire", LargeBinary),
     Column("body", LargeBinary),
-    Column("text", LargeBinary),
-    Column("kept", LargeBinary),
+    Column("letters", LargeBinary),
+    Column("kept_body", LargeBinary),
+    Column("kept_text", LargeBinary),
     Column("checked_at", Double),
     Column("changed_at", Double),
     Column("verdict", Text),

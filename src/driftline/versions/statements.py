@@ -21,7 +21,7 @@ CHANGE_COLUMNS = tuple(column.name for column in changes.columns)
 BLOB_COLUMNS = tuple(column.name for column in blobs.columns)
 LINK_COLUMNS = (
     pages.c.id, pages.c.url, states.c.sequence, states.c.version, states.c.etag, states.c.last_modified,
-    states.c.wire, states.c.body, states.c.text, states.c.kept,
+    states.c.wire, states.c.body, states.c.letters, states.c.kept_body, states.c.kept_text,
 )  # fmt: skip
 
 _SAME_CHECK = (states.c.page_id == bindparam("key")) & (states.c.sequence == bindparam("before"))
@@ -49,11 +49,12 @@ SAME_TEXT_ROW = (*STILL_SAME_ROW, "tag", "modified", "on_wire", "decoded")
 #: new or changed
 NEW_VERSION = SAME_TEXT.values(
     version=bindparam("number"),
-    text=bindparam("words"),
-    kept=bindparam("whole"),
+    letters=bindparam("seen"),
+    kept_body=bindparam("whole"),
+    kept_text=bindparam("words"),
     changed_at=bindparam("since"),
 )
-NEW_VERSION_ROW = (*SAME_TEXT_ROW, "number", "words", "whole", "since")
+NEW_VERSION_ROW = (*SAME_TEXT_ROW, "number", "seen", "whole", "words", "since")
 
 #: failed: what the last good check left behind stays
 FAILED = (

@@ -1,0 +1,152 @@
+"""What `doctor` looks at, one finding each, with what to do about it."""
+
+from __future__ import annotations
+
+import platform
+import resource
+import shutil
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from driftline.cli.output import count, size
+from driftline.errors import DriftlineError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from driftline.detection.workers import Worker
+    from driftline.settings import Settings
+
+_OLDEST = (3, 11)
+_FILES_WANTED = 4_096
+_PROBLEMS_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that was looked at: how it is, and if it is not well, what to do."""
+
+    what: str
+    well: bool
+    detail: str
+
+
+def examine(store: str | None) -> list[Finding]:
+    """Look at everything; nothing that is broken keeps the rest from being looked at."""
+    return list(_findings(store))
+
+
+def _findings(store: str | None) -> Iterator[Finding]:
+    from driftline.settings import load_settings
+
+    yield _python()
+    yield _curl()
+    yield _open_files()
+    try:
+        settings = load_settings(store=store)
+    except DriftlineError as error:
+        yield Finding(what="Settings", well=False, detail=f"{error} Correct it; the rest could not be looked at.")
+        return
+    yield Finding(what="Settings", well=True, detail="every value is valid.")
+    yield _worker(settings)
+    yield _store(settings)
+    yield _nginx()
+
+
+def _python() -> Finding:
+    found = platform.python_version()
+    wanted = ".".join(str(part) for part in _OLDEST)
+    well = sys.version_info >= _OLDEST
+    detail = f"{found}." if well else f"{found} is too old: use {wanted} or later."
+    return Finding(what="Python", well=well, detail=detail)
+
+
+def _curl() -> Finding:
+    try:
+        import pycurl
+    except ImportError as error:
+        return Finding(what="libcurl", well=False, detail=f"pycurl cannot be loaded ({error}): reinstall pycurl.")
+    facts = pycurl.version_info()
+    name, features, protocols = facts[1], facts[4], facts[8]
+    missing = [protocol for protocol in ("http", "https") if protocol not in protocols]
+    if missing:
+        detail = f"{name} was built without {' and '.join(missing)}: install pycurl from its wheel."
+        return Finding(what="libcurl", well=False, detail=detail)
+    http2 = "with" if features & pycurl.VERSION_HTTP2 else "without"
+    return Finding(what="libcurl", well=True, detail=f"{name}, {facts[5] or 'no TLS'}, {http2} HTTP/2.")
+
+
+def _open_files() -> Finding:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    well = soft == resource.RLIM_INFINITY or soft >= _FILES_WANTED
+    detail = "no limit." if soft == resource.RLIM_INFINITY else f"{soft:,} at once."
+    if not well and (hard == resource.RLIM_INFINITY or hard > soft):
+        detail = f"only {soft:,} at once, which limits the transfers in flight: run 'ulimit -n {_FILES_WANTED}' first."
+        # a low limit slows a run down and breaks nothing
+        well = soft >= 256
+    return Finding(what="Open files", well=well, detail=detail)
+
+
+def _worker(settings: Settings) -> Finding:
+    from driftline.detection.workers import Worker
+
+    what = "Worker process"
+    worker = Worker(deadline=settings.worker_deadline, memory=settings.worker_memory)
+    try:
+        problem = _first_page(worker)
+    finally:
+        worker.kill()
+    if problem:
+        return Finding(what=what, well=False, detail=f"it cannot read a page ({problem}): reinstall Driftline.")
+    return Finding(what=what, well=True, detail="starts and reads a page.")
+
+
+def _first_page(worker: Worker) -> str:
+    """What goes wrong when the worker reads a small page; nothing, as a rule."""
+    from driftline.detection.comparison import compare
+    from driftline.model import Document, Link, Pair
+
+    headers = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+    body = b"<!doctype html><title>well</title><p>All is well."
+    document = Document(
+        link=Link(0, "http://localhost/", 1, None), status=200, headers=headers, body=body,
+        final_url="http://localhost/", redirects=0, fetched_at=0.0, seconds=0.0,
+    )  # fmt: skip
+    try:
+        outcome = compare([Pair(document, b"")], worker, len(body))[0]
+    except (DriftlineError, OSError) as error:
+        return str(error).rstrip(".")
+    if outcome.version is None:
+        return outcome.failure.sentence.rstrip(".") if outcome.failure else "it finds nothing in it"
+    return "" if outcome.version.title == "well" else "it reads it wrongly"
+
+
+def _store(settings: Settings) -> Finding:
+    from sqlalchemy.exc import DatabaseError
+
+    from driftline.library import open as open_store
+
+    advice = "restore a backup, or move the file away to start anew"
+    try:
+        with open_store(settings=settings) as watch_list:
+            problems = watch_list.doctor()
+            versions, _raw, stored = watch_list.repository.sizes()
+            pages = len(watch_list.pages())
+    except (DriftlineError, DatabaseError) as error:
+        cause = getattr(error, "orig", None) or error
+        return Finding(what="Store", well=False, detail=f"{str(cause).rstrip('.')}: {advice}.")
+    if problems:
+        shown = "; ".join(problem.rstrip(".") for problem in problems[:_PROBLEMS_SHOWN])
+        more = len(problems) - _PROBLEMS_SHOWN
+        return Finding(
+            what="Store", well=False, detail=f"{shown}{f' and {more:,} more' if more > 0 else ''}: {advice}."
+        )
+    held = f"{count(pages, 'page')}, {count(versions, 'version')} in {size(stored)}"
+    return Finding(what="Store", well=True, detail=f"{settings.store} holds {held}, all of them readable.")
+
+
+def _nginx() -> Finding:
+    found = shutil.which("nginx")
+    detail = f"{found}." if found else "not found; only 'driftline lab' needs it: install nginx to measure with it."
+    return Finding(what="nginx", well=True, detail=detail)

@@ -1,0 +1,207 @@
+"""`history`, `show`, `diff`: looking back at a page."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from driftline.cli.options import JsonOption, PageArgument, StoreOption, opened
+from driftline.cli.output import VERDICT_STYLES, ago, clean, fields, iso, local_time, out, print_json, say, size
+from driftline.cli.tables import Cell, Column, print_table
+from driftline.errors import DriftlineError, UsageError
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from driftline.detection.difference import Piece
+    from driftline.model import Check, Page, Version
+
+_COLUMNS = (
+    Column(name="check", right=True),
+    Column(name="when"),
+    Column(name="found"),
+    Column(name="proof", optional=True, style="dim"),
+    Column(name="status", right=True, optional=True, keep=3),
+    Column(name="ms", right=True, optional=True, keep=1),
+    Column(name="size", right=True, optional=True, keep=2),
+    Column(name="version", right=True, optional=True, keep=4),
+    Column(name="what", least=30, keep=5),
+)
+
+
+def history(
+    url: PageArgument,
+    limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="How many checks, the latest first.")] = 20,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the checks of a page, the latest first."""
+    with opened(store) as watch_list:
+        checks = watch_list.history(url, limit)
+    if as_json:
+        print_json([_check_as_json(check) for check in checks])
+    elif checks:
+        now = time.time()
+        print_table(_COLUMNS, [_row(check, now) for check in checks])
+    else:
+        say(clean(f"{url} was never checked: 'driftline check {url}' does it."), to_stderr=True)
+
+
+def show(
+    url: PageArgument,
+    version: Annotated[
+        int | None,
+        typer.Option("--version", metavar="N", help="Which version. [default: the newest]", show_default=False),
+    ] = None,
+    raw: Annotated[bool, typer.Option("--raw/--text", help="The body as it was sent, or its text.")] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a version of a page."""
+    with opened(store) as watch_list:
+        found = watch_list.version(url, version)
+    if as_json:
+        print_json(_version_as_json(found, raw))
+    elif raw:
+        sys.stdout.buffer.write(found.body)
+        sys.stdout.buffer.flush()
+    else:
+        if out().is_terminal:
+            _print_heading(found)
+        print(clean(_text(found), lines=True))
+
+
+def diff(
+    url: PageArgument,
+    old: Annotated[
+        int | None,
+        typer.Argument(metavar="FROM", help="The older version. [default: the one before TO]", show_default=False),
+    ] = None,
+    new: Annotated[
+        int | None, typer.Argument(metavar="TO", help="The newer version. [default: the newest]", show_default=False)
+    ] = None,
+    words: Annotated[
+        bool | None,
+        typer.Option(
+            "--words/--unified",
+            help="Word by word, or as a unified diff. [default: words on a terminal, unified elsewhere]",
+            show_default=False,
+        ),
+    ] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what differs between two versions of a page."""
+    with opened(store) as watch_list:
+        page = watch_list.catalog.find(url)
+        after = page.versions if new is None else new
+        before = after - 1 if old is None else old
+        _refuse_one_version(page, before, given=old is not None or new is not None)
+        unified = watch_list.diff(page.url, before, after)
+        wanted = out().is_terminal if words is None else words
+        places = watch_list.word_diff(page.url, before, after) if (wanted or as_json) and unified else []
+    if as_json:
+        pieces = [[{"kind": piece.kind, "text": piece.text} for piece in place] for place in places]
+        named = {"url": page.url, "from_version": before, "to_version": after}
+        print_json({**named, "equal": not unified, "unified": unified, "words": pieces})
+    elif not unified:
+        say(f"Versions {before} and {after} are equal in their text.")
+    elif wanted:
+        _print_words(places)
+    else:
+        _print_unified(unified)
+
+
+def _refuse_one_version(page: Page, before: int, *, given: bool) -> None:
+    if page.versions == 1 and not given:
+        raise DriftlineError(f"{page.url} has only one version so far: there is nothing to compare it with yet.")
+    if page.versions and before == 0:
+        raise UsageError(f"There is no version before version 1 of {page.url}: name the versions to compare.")
+
+
+def _print_heading(version: Version) -> None:
+    say((clean(version.title) or clean(version.url), "bold"))
+    kind = clean(version.content_type) or "unknown kind"
+    say((f"version {version.number}, {local_time(version.at)}, {kind}, {size(version.size)}", "dim"))
+    say("")
+
+
+def _print_words(places: list[list[Piece]]) -> None:
+    """Every place that differs, removed words before added ones; in brackets as wdiff does where there is no colour."""
+    from rich.text import Text
+
+    colours = out().color_system is not None and not out().no_color
+    for number, place in enumerate(places):
+        if number:
+            say(("···", "dim"))
+        line = Text()
+        for piece in place:
+            line.append(*_styled(piece, colours=colours))
+        _print_text(line)
+
+
+def _styled(piece: Piece, *, colours: bool) -> tuple[str, str]:
+    text = clean(piece.text, lines=True)
+    if piece.kind == "same":
+        return text, ""
+    if colours:
+        return text, "green" if piece.kind == "added" else "red strike"
+    return (f"{{+{text}+}}" if piece.kind == "added" else f"[-{text}-]"), ""
+
+
+def _print_unified(unified: str) -> None:
+    from rich.text import Text
+
+    styles = {"+": "green", "-": "red", "@": "cyan"}
+    for number, line in enumerate(clean(unified, lines=True).splitlines()):
+        _print_text(Text(line, "bold" if number < 2 else styles.get(line[:1], "")))
+
+
+def _print_text(text: Text) -> None:
+    out().print(text, soft_wrap=True)
+
+
+def _text(version: Version) -> str:
+    return version.text.decode("utf-8", "replace")
+
+
+def _row(check: Check, now: float) -> list[str | Cell]:
+    found = Cell(check.verdict, VERDICT_STYLES[check.verdict])
+    what = check.failure.sentence if check.failure else check.change.reason if check.change else ""
+    if check.redirected_to:
+        what = f"{what} Redirected to {check.redirected_to}".strip()
+    return [
+        str(check.sequence), ago(check.at, now), found, check.proof or "", str(check.status or ""),
+        f"{check.seconds * 1000:,.0f}", size(check.bytes), str(check.version or ""), what,
+    ]  # fmt: skip
+
+
+def _check_as_json(check: Check) -> dict[str, Any]:
+    failure = None if check.failure is None else {"kind": check.failure.kind, "reason": check.failure.sentence}
+    change = None
+    if check.change is not None:
+        change = fields(check.change, "kind", "score", "reason", "from_version", "to_version")
+    return {
+        "sequence": check.sequence,
+        "at": iso(check.at),
+        **fields(check, "verdict", "proof", "status", "seconds", "bytes", "redirected_to", "version"),
+        "change": change,
+        "failure": failure,
+    }
+
+
+def _version_as_json(version: Version, raw: bool) -> dict[str, Any]:
+    import base64
+
+    found = {
+        "url": version.url,
+        "version": version.number,
+        "at": iso(version.at),
+        **fields(version, "title", "size", "content_type", "charset", "final_url"),
+    }
+    if raw:
+        return {**found, "body_base64": base64.b64encode(version.body).decode("ascii")}
+    return {**found, "text": _text(version)}

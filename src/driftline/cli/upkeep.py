@@ -1,0 +1,96 @@
+"""`doctor`, `settings`: is everything well, and how is it set."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from driftline.cli.options import JsonOption, StoreOption  # noqa: TC001 Typer reads the annotations
+from driftline.cli.output import clean, print_json, say
+from driftline.cli.tables import Cell, Column, print_table
+
+if TYPE_CHECKING:
+    from driftline.cli.diagnosis import Finding
+    from driftline.settings import Settings
+
+_PASSWORD = re.compile(r"(?<=://)([^:/@]*):[^@/]*@")
+
+
+def doctor(store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """Check the store, the settings and what Driftline needs."""
+    from driftline.cli.diagnosis import examine
+
+    findings = examine(store)
+    broken = [finding for finding in findings if not finding.well]
+    if as_json:
+        rows = [{"what": finding.what, "ok": finding.well, "detail": finding.detail} for finding in findings]
+        print_json({"ok": not broken, "checks": rows})
+    else:
+        for finding in findings:
+            _print_finding(finding)
+    if broken:
+        raise typer.Exit(1)
+
+
+def settings(store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """Show every setting, its value and where it came from."""
+    from driftline.settings import load_settings, settings_file
+
+    rows = _setting_rows(load_settings(store=store), store)
+    if as_json:
+        print_json(rows)
+        return
+    columns = (
+        Column(name="setting"),
+        Column(name="value", least=20, keep=1, middle=True),
+        Column(name="from"),
+        Column(name="meaning", least=20, optional=True, style="dim"),
+    )
+    print_table(columns, [_setting_row(row) for row in rows])
+    say((clean(f"Settings file: {settings_file()}"), "dim"), to_stderr=True)
+
+
+def _print_finding(finding: Finding) -> None:
+    mark = ("✓ ", "green") if finding.well else ("✗ ", "red")
+    say(mark, clean(f"{finding.what}: {finding.detail}"))
+
+
+def _setting_rows(found: Settings, store: str | None) -> list[dict[str, Any]]:
+    from driftline.settings import Settings, settings_file
+
+    rows: list[dict[str, Any]] = []
+    prefix = Settings.model_config.get("env_prefix", "")
+    environment = {name.lower() for name in os.environ}
+    values = found.model_dump(mode="json")
+    for name, field in Settings.model_fields.items():
+        value = values[name]
+        variable = f"{prefix}{name}"
+        if name == "store" and store is not None:
+            source, place = "option", "--store"
+        elif variable.lower() in environment:
+            source, place = "environment", variable.upper()
+        elif name in found.model_fields_set:
+            source, place = "file", str(settings_file())
+        else:
+            source, place = "default", None
+        if isinstance(value, str):
+            value = _PASSWORD.sub(r"\1:***@", value)
+        meaning = field.description or ""
+        rows.append({"name": name, "value": value, "source": source, "place": place, "meaning": meaning})
+    return rows
+
+
+def _setting_row(row: dict[str, Any]) -> list[str | Cell]:
+    source = Cell(row["source"], "dim" if row["source"] == "default" else "yellow")
+    return [row["name"], _shown(row["value"]), source, row["meaning"]]
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:g}"
+    return ", ".join(str(item) for item in value) if isinstance(value, list) else str(value)

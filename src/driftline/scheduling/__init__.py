@@ -1,0 +1,1 @@
+"""Which pages to check next, and when."""

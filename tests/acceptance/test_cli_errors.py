@@ -1,0 +1,151 @@
+"""Whatever is asked in a wrong way is answered with one sentence, the right exit status and no traceback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from command import Command, Ended
+from servers import Site
+
+
+def assert_one_sentence(ended: Ended, status: int, *words: str) -> None:
+    assert ended.status == status, ended
+    assert ended.out == ""
+    assert ended.err.count("\n") == 1, ended.err
+    assert ended.err.startswith("driftline: ")
+    assert ended.err.endswith(".\n")
+    assert "Traceback" not in ended.err
+    for word in words:
+        assert word in ended.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("add",), ("URL", "driftline add --help")),
+        (("add", "nonsense"), ("nonsense", "https://example.com/")),
+        (("add", "http://"), ("http://",)),
+        (("add", "http://exa mple.com"), ("space",)),
+        (("add", "http://example.com:99999/"), ("99999",)),
+        (("add", "mailto:a@example.com"), ("only http and https",)),
+        (("add", "example.com", "--every", "soon"), ("soon", "15m")),
+        (("add", "example.com", "--every", "0s"), ("0s", "too short")),
+        (("add", "example.com", "--tag", "two words"), ("two words", "tag")),
+        (("check", "--pipeline", "magic"), ("magic", "two-section")),
+        (("check", "--producers", "many"), ("--producers", "auto")),
+        (("check", "--slots", "-1"), ("--slots", "between")),
+        (("check", "--queues", "x"), ("--queues", "driftline check --help")),
+        (("check", "--comparers", "2"), ("three-section",)),
+        (("check", "--capacity", "0"), ("--capacity",)),
+        (("check", "example.com", "--tag", "x"), ("not both",)),
+        (("check", "--nonsense"), ("--nonsense", "driftline check --help")),
+        (("check", "--tag", "nobody"), ("nobody",)),
+        (("run", "--every", "never"), ("never",)),
+        (("history", "example.com", "--limit", "0"), ("--limit",)),
+        (("show", "example.com", "--version", "x"), ("--version",)),
+        (("edit", "example.com"), ("--every",)),
+        (("remove",), ("--tag",)),
+        (("remove", "--tag", "nobody", "--yes"), ("nobody",)),
+        (("nonsense",), ("nonsense", "driftline --help")),
+    ],
+)
+def test_wrong_usage(driftline: Command, arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
+    assert_one_sentence(driftline(*arguments), 2, *words)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("check",), ("history",), ("show",), ("diff",), ("edit", "--every", "1h"), ("remove", "--yes")],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_page_that_is_not_watched(driftline: Command, arguments: tuple[str, ...]) -> None:
+    ended = driftline(arguments[0], "example.com/x", *arguments[1:])
+
+    assert_one_sentence(ended, 1, "https://example.com/x is not watched", "driftline add")
+
+
+def test_nothing_is_watched(driftline: Command) -> None:
+    assert_one_sentence(driftline("check"), 1, "driftline add URL")
+    assert_one_sentence(driftline("check", "--json"), 1, "driftline add URL")
+
+
+def test_a_version_that_there_is_not(driftline: Command, site: Site) -> None:
+    url = site.put("/a", "text")
+    driftline("add", url)
+    assert_one_sentence(driftline("show", url), 1, "no version yet", "driftline check")
+    driftline("check")
+    assert_one_sentence(driftline("show", url, "--version", "7"), 1, "version 7")
+    assert_one_sentence(driftline("diff", url, "1", "7"), 1, "version 7")
+    assert_one_sentence(driftline("diff", url, "0", "1"), 2, "version 1")
+
+
+def test_a_list_that_cannot_be_read(driftline: Command, tmp_path: Path) -> None:
+    assert_one_sentence(driftline("import", str(tmp_path / "none.txt")), 1, "none.txt", "No such file")
+    assert_one_sentence(driftline("import", str(tmp_path)), 1, "directory")
+    assert_one_sentence(driftline("import", "-", given=b"\x89PNG\r\n\xff\xfe"), 1, "UTF-8")
+    assert_one_sentence(driftline("import", "-", given=b"a\0b"), 1, "not a text")
+    assert_one_sentence(driftline("import", "-", given=b"# nothing\n"), 1, "no address")
+
+
+def test_a_store_that_cannot_be_used(driftline: Command, tmp_path: Path) -> None:
+    (tmp_path / "junk.db").write_bytes(b"this is no database" * 500)
+    (tmp_path / "file").touch()
+
+    assert_one_sentence(driftline("list", "--store", str(tmp_path)), 1, "folder")
+    assert_one_sentence(driftline("list", "--store", str(tmp_path / "junk.db")), 1, "junk.db")
+    assert_one_sentence(driftline("list", "--store", str(tmp_path / "file" / "x.db")), 1, "x.db")
+    assert_one_sentence(driftline("list", "--store", "mysql://localhost/x"), 1, "mysql")
+
+
+def test_a_store_that_is_damaged_inside(driftline: Command, tmp_path: Path) -> None:
+    driftline("add", "example.com")
+    store = tmp_path / "pages.db"
+    data = bytearray(store.read_bytes())
+    for start in range(8192, len(data), 4096):
+        data[start : start + 200] = b"\xff" * 200
+    store.write_bytes(data)
+
+    assert_one_sentence(driftline("list"), 1, "malformed")
+    assert_one_sentence(driftline("check"), 1, "malformed")
+
+
+def test_a_setting_that_means_nothing(driftline: Command, tmp_path: Path) -> None:
+    assert_one_sentence(driftline("list", DRIFTLINE_CAPACITY="lots"), 2, "capacity", "lots")
+    folder = tmp_path / ".config" / "driftline"
+    folder.mkdir(parents=True)
+    (folder / "driftline.toml").write_text("capacity = ")
+    assert_one_sentence(driftline("list"), 2, "driftline.toml")
+
+
+def test_a_reader_that_goes_away_is_no_error(driftline: Command) -> None:
+    driftline("import", "-", given="".join(f"example.com/{number}\n" for number in range(3000)))
+
+    with driftline.start("list") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == ""
+
+
+def test_something_unexpected_is_a_sentence_too() -> None:
+    program = (
+        "from driftline.cli import main, watchlist\n"
+        "@main.app.command('explode')\n"
+        "def explode() -> None: raise ZeroDivisionError('a detail')\n"
+        "raise SystemExit(main.run(['explode']))"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert_one_sentence(
+        Ended(ended.returncode, ended.stdout, ended.stderr), 1, "ZeroDivisionError", "DRIFTLINE_DEBUG=1"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, env={"DRIFTLINE_DEBUG": "1"}
+    )
+    assert told.returncode == 1
+    assert "Traceback" in told.stderr

@@ -1,0 +1,97 @@
+"""Looking back from the command line."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+
+import pytest
+
+from command import Command
+from servers import Site
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with Site() as site:
+        yield site
+
+
+@pytest.fixture(scope="module")
+def driftline(tmp_path_factory: pytest.TempPathFactory) -> Command:
+    return Command(tmp_path_factory.mktemp("looking"))
+
+
+@pytest.fixture(scope="module")
+def page(driftline: Command, site: Site) -> str:
+    """A page with two versions and a failure, looked at by all tests here and changed by none."""
+    url = site.put("/a", "The price is five euros.")
+    driftline("add", url)
+    driftline("check")
+    site.put("/a", "The price is six euros.", title="Second")
+    driftline("check")
+    body = site.pages.pop("/a")
+    driftline("check")
+    site.pages["/a"] = body
+    return url
+
+
+def test_the_history_tells_every_check(driftline: Command, page: str) -> None:
+    failed, changed, new = driftline.json("history", page)
+
+    assert [check["verdict"] for check in (failed, changed, new)] == ["failed", "changed", "new"]
+    assert [check["sequence"] for check in (failed, changed, new)] == [3, 2, 1]
+    assert failed["failure"] == {"kind": "status", "reason": "The server answered 404 Not Found."}
+    assert changed["change"]["to_version"] == changed["version"] == 2
+    assert new["at"] < changed["at"] < failed["at"]
+    assert len(driftline.json("history", page, "--limit", "2")) == 2
+    table = driftline("history", page).out.splitlines()
+    assert len(table) == 4
+    assert table[1].endswith("The server answered 404 Not Found.")
+
+
+def test_a_version_is_shown_as_text_and_to_the_byte(driftline: Command, page: str, site: Site) -> None:
+    assert driftline("show", page).out == "The price is six euros.\n"
+    assert driftline("show", page, "--version", "1").out == "The price is five euros.\n"
+    assert driftline.raw("show", page, "--raw") == site.pages["/a"]
+    shown = driftline.json("show", page)
+    assert (shown["version"], shown["title"], shown["text"]) == (2, "Second", "The price is six euros.")
+    assert base64.b64decode(driftline.json("show", page, "--raw")["body_base64"]) == site.pages["/a"]
+
+
+def test_a_difference_is_unified_when_piped_and_by_word_on_a_terminal(driftline: Command, page: str) -> None:
+    lines = driftline("diff", page).out.splitlines()
+    assert "-The price is five euros." in lines
+    assert "+The price is six euros." in lines
+    assert driftline("diff", page, "1", "2", "--words").out == "The price is [-five-]{+six+} euros.\n"
+    status, shown = driftline.on_terminal("diff", page)
+    assert status == 0
+    assert "\x1b[9;31mfive\x1b[0m\x1b[32msix\x1b[0m" in shown
+    found = driftline.json("diff", page)
+    assert (found["from_version"], found["to_version"], found["equal"]) == (1, 2, False)
+    assert {"kind": "removed", "text": "five"} in found["words"][0]
+
+
+def test_equal_versions_and_a_single_version_are_told_apart(driftline: Command, page: str, site: Site) -> None:
+    same = driftline("diff", page, "2", "2")
+    assert (same.status, same.out) == (0, "Versions 2 and 2 are equal in their text.\n")
+    assert driftline.json("diff", page, "2", "2")["equal"] is True
+
+    driftline("add", site.put("/b", "text"))
+    driftline("check", site.url("/b"))
+    single = driftline("diff", site.url("/b"))
+    assert single.status == 1
+    assert "only one version" in single.err
+
+
+def test_what_a_hostile_page_says_is_only_text(driftline: Command, site: Site) -> None:
+    driftline("add", site.put("/evil", "\x1b[2Jgone \x9b31m [red]bold[/red]", title="\x1b]0;owned\x07[bold]title"))
+    driftline("check")
+
+    for command in (("list",), ("show", site.url("/evil"))):
+        _, shown = driftline.on_terminal(*command)
+        assert "\x1b[2J" not in shown
+        assert "\x1b]0;" not in shown
+        assert "\x07" not in shown
+        assert "\x9b" not in shown
+    assert "[red]bold[/red]" in driftline("show", site.url("/evil")).out

@@ -1,0 +1,77 @@
+"""The command itself, its settings and its health."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import driftline as package
+from command import Command
+from servers import Site
+
+
+def test_help_and_version_load_nothing_heavy(driftline: Command) -> None:
+    assert driftline("--version").out == f"driftline {package.__version__}\n"
+    helped = driftline("--help").out
+    for name in ("add", "import", "list", "edit", "remove", "check", "run", "history", "show", "diff", "doctor"):
+        assert f"\n  {name} " in helped
+    assert "completion" not in helped
+    program = (
+        "import sys; from driftline.cli import main; main.run(['--version'])\n"
+        "print([name for name in ('sqlalchemy', 'rich', 'pydantic', 'pycurl') if name in sys.modules])"
+    )
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert loaded.splitlines()[1] == "[]"
+
+
+def test_without_a_command_the_help_is_shown(driftline: Command) -> None:
+    ended = driftline()
+
+    assert ended.status == 2
+    assert ended.out.startswith("Usage: driftline")
+
+
+def test_the_settings_tell_where_each_value_came_from(driftline: Command, tmp_path: Path) -> None:
+    folder = tmp_path / ".config" / "driftline"
+    folder.mkdir(parents=True)
+    (folder / "driftline.toml").write_text("max_redirects = 3\ncapacity = 7\n")
+    driftline.environment["DRIFTLINE_CAPACITY"] = "9"
+
+    found = {row["name"]: row for row in driftline.json("settings")}
+
+    assert (found["max_redirects"]["value"], found["max_redirects"]["source"]) == (3, "file")
+    assert (found["capacity"]["value"], found["capacity"]["place"]) == (9, "DRIFTLINE_CAPACITY")
+    assert found["total_timeout"]["source"] == "default"
+    assert found["store"]["source"] == "environment"
+    optional = {row["name"]: row for row in driftline.json("settings", "--store", "postgresql://me:secret@host/db")}
+    assert (optional["store"]["value"], optional["store"]["source"]) == ("postgresql://me:***@host/db", "option")
+    assert "environment" in driftline("settings").out
+
+
+def test_the_doctor_finds_a_healthy_installation_well(driftline: Command, site: Site) -> None:
+    driftline("add", site.put("/a", "text"))
+    driftline("check")
+
+    found = driftline.json("doctor")
+
+    assert found["ok"] is True
+    assert {check["what"] for check in found["checks"]} >= {"Python", "libcurl", "Settings", "Worker process", "Store"}
+    ended = driftline("doctor")
+    assert ended.status == 0
+    assert "✓ Store: " in ended.out
+    assert "1 page, 1 version" in ended.out
+
+
+def test_the_doctor_tells_what_is_broken_and_looks_at_the_rest(driftline: Command, tmp_path: Path) -> None:
+    (tmp_path / "junk.db").write_bytes(b"this is no database" * 500)
+
+    ended = driftline("doctor", "--store", str(tmp_path / "junk.db"))
+
+    assert ended.status == 1
+    assert "✗ Store: " in ended.out
+    assert "✓ Worker process: " in ended.out
+    assert driftline.json("doctor", "--store", str(tmp_path / "junk.db"), status=1)["ok"] is False
+    wrong = driftline("doctor", DRIFTLINE_CAPACITY="lots")
+    assert wrong.status == 1
+    assert "✗ Settings: " in wrong.out

@@ -1,0 +1,115 @@
+"""The watch list from the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from command import Command
+
+
+def test_added_pages_are_listed_with_their_settings(driftline: Command) -> None:
+    added = driftline("add", "https://Example.com/a#part", "example.com/b", "--every", "15m", "--tag", "news")
+
+    assert added.status == 0
+    assert added.out == "Watching https://example.com/a\nWatching https://example.com/b\n"
+    listed = driftline.json("list")
+    assert [page["url"] for page in listed] == ["https://example.com/a", "https://example.com/b"]
+    assert listed[0]["every"] == 900
+    assert listed[0]["tags"] == ["news"]
+    assert listed[0]["added_at"].endswith("Z")
+    assert listed[0]["checked_at"] is listed[0]["verdict"] is None
+    table = driftline("list").out.splitlines()
+    assert len(table) == 3
+    assert table[1].split() == ["https://example.com/a", "15m", "never", "not", "yet", "0", "news"]
+
+
+def test_a_page_that_is_watched_already_is_said_to_be(driftline: Command) -> None:
+    driftline("add", "https://example.com/a")
+
+    again = driftline("add", "https://example.com/a", "https://example.com/b", "--tag", "x")
+
+    assert again.status == 0
+    assert again.out == "Already watched: https://example.com/a\nWatching https://example.com/b\n"
+    assert "driftline edit" in again.err
+
+
+def test_one_bad_address_keeps_all_from_being_added(driftline: Command) -> None:
+    ended = driftline("add", "https://example.com/", "ftp://example.com/")
+
+    assert (ended.status, ended.out) == (2, "")
+    assert "only http and https" in ended.err
+    assert driftline.json("list") == []
+
+
+def test_an_import_keeps_good_lines_and_tells_the_others_by_number(driftline: Command, tmp_path: Path) -> None:
+    text = "# mine\r\n\nexample.com/a\nhttps://example.com/a\nnot an address\nexample.com/b # the second\n"
+    (tmp_path / "list.txt").write_text(text)
+
+    ended = driftline("import", str(tmp_path / "list.txt"), "--tag", "list", "--every", "1d")
+
+    assert ended.status == 0
+    assert ended.out == "Watching 2 more pages (2 lines passed over).\n"
+    first, second = ended.err.splitlines()
+    assert "line 4: " in first
+    assert "stands on line 3 already" in first
+    assert "line 5: " in second
+    assert [(page["url"], page["every"]) for page in driftline.json("list", "--tag", "list")] == [
+        ("https://example.com/a", 86_400),
+        ("https://example.com/b", 86_400),
+    ]
+
+
+def test_an_import_reads_standard_input_and_may_be_repeated(driftline: Command) -> None:
+    assert driftline("import", "-", given="\ufeffexample.com/a\n").out == "Watching 1 more page.\n"
+    again = driftline("import", "-", given="example.com/a\n")
+    assert (again.status, again.out) == (0, "Watching 0 more pages (1 page watched already).\n")
+
+
+def test_an_edit_changes_settings_and_address(driftline: Command) -> None:
+    driftline("add", "example.com/a", "--tag", "old", "--every", "1h")
+
+    ended = driftline("edit", "example.com/a", "--every", "default", "--tag", "new", "--untag", "old")
+    assert ended.out == "https://example.com/a: checked at the default interval, tagged new.\n"
+    assert driftline("edit", "example.com/a", "--url", "example.com/b", "--every", "2h").status == 0
+
+    (page,) = driftline.json("list")
+    assert (page["url"], page["every"], page["tags"]) == ("https://example.com/b", 7200, ["new"])
+
+
+def test_pages_are_removed_by_address_and_by_tag(driftline: Command) -> None:
+    driftline("add", "example.com/a", "example.com/b", "--tag", "x")
+    driftline("add", "example.com/c")
+
+    assert driftline("remove", "example.com/a", "--yes").out == "Removed https://example.com/a\n"
+    assert driftline("remove", "--tag", "x", "--yes").out == "Removed https://example.com/b\n"
+
+    assert [page["url"] for page in driftline.json("list")] == ["https://example.com/c"]
+
+
+def test_nothing_is_removed_unasked(driftline: Command) -> None:
+    driftline("add", "example.com/a")
+
+    ended = driftline("remove", "example.com/a")
+    assert ended.status == 2
+    assert "--yes" in ended.err
+    status, shown = driftline.on_terminal("remove", "example.com/a", typed="n\n")
+    assert status == 1
+    assert "Remove https://example.com/a and forget" in shown
+    assert len(driftline.json("list")) == 1
+
+    status, _ = driftline.on_terminal("remove", "example.com/a", typed="y\n")
+    assert (status, driftline.json("list")) == (0, [])
+
+
+def test_an_empty_list_says_how_to_begin(driftline: Command) -> None:
+    ended = driftline("list")
+
+    assert (ended.status, ended.out) == (0, "")
+    assert "driftline add URL" in ended.err
+
+
+def test_the_store_option_names_another_store(driftline: Command, tmp_path: Path) -> None:
+    driftline("add", "example.com/a", "--store", str(tmp_path / "deep" / "other.db"))
+
+    assert driftline.json("list") == []
+    assert len(driftline.json("list", "--store", str(tmp_path / "deep" / "other.db"))) == 1

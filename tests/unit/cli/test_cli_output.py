@@ -1,0 +1,71 @@
+"""How times, sizes and hostile texts are told."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driftline.cli.output import ago, clean, count, iso, size
+
+
+@pytest.mark.parametrize(
+    ("age", "words"),
+    [
+        (-5, "just now"),
+        (0.4, "just now"),
+        (1, "1 second ago"),
+        (59.9, "59 seconds ago"),
+        (60, "1 minute ago"),
+        (200, "3 minutes ago"),
+        (7_300, "2 hours ago"),
+        (86_400, "1 day ago"),
+        (604_800 * 3, "3 weeks ago"),
+    ],
+)
+def test_an_age_is_told_in_its_largest_unit(age: float, words: str) -> None:
+    assert ago(1_000_000 - age, 1_000_000) == words
+
+
+def test_what_never_was_has_no_age() -> None:
+    assert ago(None, 5) == "never"
+    assert iso(None) is None
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (1_000, "1 kB"),
+        (12_345_678, "12.3 MB"),
+        (999_600, "1 MB"),
+        (5e9, "5 GB"),
+        (2e15, "2e+03 TB"),
+    ],
+)
+def test_a_size_is_told_with_three_digits(amount: float, text: str) -> None:
+    assert size(amount) == text
+
+
+def test_a_number_agrees_with_its_noun() -> None:
+    assert [count(number, "page") for number in (0, 1, 6_540)] == ["0 pages", "1 page", "6,540 pages"]
+
+
+def test_a_time_for_programs_is_in_utc() -> None:
+    assert iso(0.5) == "1970-01-01T00:00:00.500000Z"
+
+
+@given(st.text())
+def test_no_control_character_survives_and_no_text_is_lost(text: str) -> None:
+    shown = clean(text)
+
+    assert len(shown) == len(text)
+    assert not any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") for character in shown)
+    assert all(kept in (was, "\ufffd") for was, kept in zip(text, shown, strict=True))
+
+
+def test_line_ends_and_tabs_stay_where_lines_are_shown() -> None:
+    assert clean("a\tb\nc\rd\x1b[2J\u202e", lines=True) == "a\tb\nc\ufffdd\ufffd[2J\ufffd"
