@@ -40,7 +40,7 @@ _HOMES = {
     "Plan": "driftline.pipeline.plan",
     "Report": "driftline.library",
     "Settings": "driftline.settings",
-    "Stop": "driftline.pipeline.wiring",
+    "Stop": "driftline.pipeline.stopping",
     "Version": "driftline.model",
     "load_settings": "driftline.settings",
     "open": "driftline.library",
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from driftline.library import Driftline, Report, open  # noqa: A004 driftline.open is what a reader expects
     from driftline.model import Change, Check, Page, Version
     from driftline.pipeline.plan import Plan
-    from driftline.pipeline.wiring import Stop
+    from driftline.pipeline.stopping import Stop
     from driftline.settings import Settings, load_settings
 
 

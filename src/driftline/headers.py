@@ -1,7 +1,8 @@
 """Response headers, kept as the bytes that came and read only when somebody asks.
 
-A block holds the header lines of every response on the way to a page, those of redirects and 1xx answers first. Looking
-for a name in the whole block at once is several times faster than going through its lines, and it is done for every check.
+A block holds the header lines of every response on the way to a page, those of redirects and 1xx answers first.
+Looking for a name in the whole block at once is several times faster than going through its lines, and it is done for
+every check.
 """
 
 from __future__ import annotations

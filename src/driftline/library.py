@@ -14,7 +14,8 @@ from driftline.pages.intervals import parse_interval
 from driftline.pipeline.links import LinkQueue
 from driftline.pipeline.plan import Plan
 from driftline.pipeline.recorder import Recorder
-from driftline.pipeline.wiring import Parts, Stop, run
+from driftline.pipeline.stopping import Stop
+from driftline.pipeline.wiring import Parts, run
 from driftline.settings import Settings, load_settings
 from driftline.versions.ledger import Ledger
 from driftline.versions.repository import Repository
@@ -97,7 +98,8 @@ class Driftline:
         return self.check_pages(page_ids, plan=plan, fresh=fresh, stop=stop, told=told, begun=begun)
 
     def check_pages(
-        self, page_ids: Sequence[int] | None, *, plan: Plan | None = None, fresh: bool = False, stop: Stop | None = None,
+        self, page_ids: Sequence[int] | None, *, plan: Plan | None = None, fresh: bool = False,
+        stop: Stop | None = None,
         told: Callable[[Sequence[Outcome]], None] | None = None, begun: Callable[[int, bool], None] | None = None,
     ) -> Report:  # fmt: skip
         """The same for pages named by their ids, None for all."""
@@ -107,7 +109,7 @@ class Driftline:
         with self._store.exclusive_run():
             started = time.perf_counter()
             run_id, continued = ledger.begin(page_ids, fresh=fresh)
-            total = ledger.count_remaining(run_id, page_ids)
+            total = ledger.remain(run_id, page_ids)
             if begun is not None:
                 begun(total, continued)
             recorder = Recorder(ledger, run_id, told)
@@ -119,8 +121,8 @@ class Driftline:
                 recorder.close()
             counts = recorder.counts()
             done = counts.total()
-            left = max(0, total - done)
-            if not stop.requested:
+            left = ledger.remain(run_id, page_ids) if stop.requested else 0
+            if not left:
                 ledger.finish(run_id)
             seconds = time.perf_counter() - started
         return Report(
@@ -128,7 +130,7 @@ class Driftline:
             failed=counts[Verdict.FAILED], left=left, seconds=seconds, effective_ms=seconds / max(done, 1) * 1000,
             bytes=recorder.bytes, pipeline=plan.pipeline, producers=wired.producers, slots=wired.slots,
             consumers=wired.consumers, comparers=wired.comparers, continued=continued,
-            changes=self.repository.changes_of_run(run_id) if counts[Verdict.CHANGED] else [], queues=wired.queues,
+            changes=recorder.changes(), queues=wired.queues,
         )  # fmt: skip
 
     def history(self, url: str, limit: int | None = None) -> list[Check]:
@@ -142,7 +144,9 @@ class Driftline:
     def diff(self, url: str, old: int | None = None, new: int | None = None) -> str:
         """The unified diff between two versions, the last two unless told otherwise; empty if they are equal."""
         before, after = self._two_versions(url, old, new)
-        return unified(_text(before), _text(after), f"version {before.number}", f"version {after.number}")
+        return unified(
+            _text(before), _text(after), f"{after.url} version {before.number}", f"{after.url} version {after.number}"
+        )
 
     def word_diff(self, url: str, old: int | None = None, new: int | None = None) -> list[list[Piece]]:
         """The places that differ between two versions, word by word."""

@@ -80,8 +80,8 @@ class Page:
 class Known:
     """What the last good check left behind: enough to prove that nothing changed without reading a version.
 
-    `wire`, `body` and `letters` are digests of what came last: as sent, decoded, and of what can be seen. `kept_body` and
-    `kept_text` name the contents of the version in force; its body is another one where only what is unseen changed.
+    `wire`, `body` and `letters` are digests of what came last: as sent, decoded, and of what can be seen. `kept_body`
+    and `kept_text` name the contents of the version in force; its body is another where only the unseen changed.
     """
 
     version: int

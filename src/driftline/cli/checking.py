@@ -83,7 +83,7 @@ def _checked(
 ) -> tuple[Report, Progress]:  # fmt: skip
     from driftline.cli.progress import Progress
     from driftline.cli.signals import first_signal
-    from driftline.pipeline.wiring import Stop
+    from driftline.pipeline.stopping import Stop
 
     stop = Stop()
 
@@ -91,15 +91,10 @@ def _checked(
         say("Stopping: finishing what is in flight…", to_stderr=True)
         stop.request()
 
-    with first_signal(on_signal):
-        while True:
-            with Progress() as progress:
-                report = watch_list.check_pages(
-                    page_ids, plan=plan, fresh=fresh, stop=stop, told=progress.told, begun=progress.begun
-                )
-            # a run that was stopped at its very last page is over now, and the one that was asked for can begin
-            if progress.total or not progress.continued or stop.requested:
-                break
+    with first_signal(on_signal), Progress() as progress:
+        report = watch_list.check_pages(
+            page_ids, plan=plan, fresh=fresh, stop=stop, told=progress.told, begun=progress.begun
+        )
     if not progress.total and not stop.requested:
         raise DriftlineError("No pages are watched yet: 'driftline add URL' adds one.")
     return report, progress

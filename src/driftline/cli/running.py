@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from driftline.library import Driftline
     from driftline.model import Outcome, Page
-    from driftline.pipeline.wiring import Stop
+    from driftline.pipeline.stopping import Stop
 
 _LOOK = 2.0  # seconds after which pages that were added, edited or removed are picked up
 _SHARE = 20  # looking may take one part in so many of the time
@@ -33,7 +33,7 @@ def run(
 ) -> None:
     """Keep checking pages as they become due, and tell what changed."""
     from driftline.cli.signals import first_signal
-    from driftline.pipeline.wiring import Stop
+    from driftline.pipeline.stopping import Stop
 
     default = parse_interval(every)
     stop = Stop()
@@ -55,7 +55,6 @@ def run(
             if once:
                 break
             stop.bell.wait(pause)
-            stop.bell.clear()
 
 
 class _Rounds:

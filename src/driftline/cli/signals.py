@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import sys
-import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,11 +18,7 @@ _SHOW_CURSOR = b"\x1b[?25h\n"
 
 @contextlib.contextmanager
 def first_signal(stop: Callable[[], None]) -> Iterator[None]:
-    """Within this block the first signal calls `stop` in a thread of its own, and a second one ends the process.
-
-    The handler only writes to a pipe: it may interrupt the main thread while that holds the very lock `stop` needs.
-    """
-    reader, writer = os.pipe()
+    """Within this block the first signal calls `stop`, in its handler, and a second one ends the process."""
     received = 0
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
@@ -33,20 +28,11 @@ def first_signal(stop: Callable[[], None]) -> Iterator[None]:
             if sys.stderr.isatty():
                 os.write(2, _SHOW_CURSOR)
             os._exit(130)
-        os.write(writer, b"!")
+        stop()
 
-    def wait() -> None:
-        if os.read(reader, 1):
-            stop()
-
-    watcher = threading.Thread(target=wait, name="signals", daemon=True)
-    watcher.start()
     before = {number: signal.signal(number, on_signal) for number in _SIGNALS}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        os.close(writer)
-        watcher.join()
-        os.close(reader)

@@ -112,8 +112,8 @@ def _outcome(pair: Pair, finding: Finding) -> Outcome:
         return Outcome(document, Verdict.UNCHANGED, Proof(finding.proof), pair.wire, finding.body)
     known = document.link.known
     version = NewVersion(
-        number=known.version + 1 if known else 1, body=finding.body, letters=finding.letters, text=finding.text, size=finding.size,
-        title=finding.title, content_type=finding.content_type, charset=finding.charset,
+        number=known.version + 1 if known else 1, body=finding.body, letters=finding.letters, text=finding.text,
+        size=finding.size, title=finding.title, content_type=finding.content_type, charset=finding.charset,
         blobs=tuple(Blob(*packed) for packed in finding.blobs),
     )  # fmt: skip
     verdict = Verdict.CHANGED if known else Verdict.NEW

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import zlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import brotli
 from charset_normalizer import from_bytes
@@ -28,7 +28,9 @@ _CHARSET_IN_MARKUP = re.compile(
 )
 _MARKUP_SEARCHED = 2_048
 _GUESSED_FROM = 65_536
-_BROKEN: tuple[type[Exception], ...] = (IsalError, zlib.error, brotli.error, zstd.ZstdError, EOFError)
+# the stubs of isal call its exception class an instance
+_ISAL = cast("type[Exception]", IsalError)
+_BROKEN: tuple[type[Exception], ...] = (_ISAL, zlib.error, brotli.error, zstd.ZstdError, EOFError)
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 
 

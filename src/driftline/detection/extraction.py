@@ -1,8 +1,8 @@
 """The text of a document that a person sees, one block a line, and its letters: the same without any white space.
 
-The letters are what is compared. Two documents with equal letters say the same, however their white space, entities and
-tags are written, and the letters are had far cheaper than lines that read well, which only a new version needs. The work
-is done by the parser's own loops: a walk over the nodes in Python would cost more than everything else in a check.
+The letters are what is compared. Two documents with equal letters say the same, however their white space, entities
+and tags are written, and the letters are had far cheaper than lines that read well, which only a new version needs. The
+work is done by the parser's own loops: a walk over the nodes in Python would cost more than everything else in a check.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Reading:
         self._source = ""
         if _is_binary(body, kind):
             # a document without text is compared by its bytes
-            self._source = f"This document is not text: {len(body)} bytes of {kind or 'unknown type'}, digest {digest(body).hex()}."
+            size = f"{len(body)} bytes of {kind or 'unknown type'}"
+            self._source = f"This document is not text: {size}, digest {digest(body).hex()}."
             self.charset = "binary"
             return
         text, self.charset = decode_text(body, content_type)

@@ -10,20 +10,20 @@ import marshal
 import resource
 import signal
 import sys
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from driftline.detection.examination import Job, examine
 
 LENGTH = 8
 
 
-def write_frame(stream: BinaryIO, value: Any) -> None:
+def write_frame(stream: IO[bytes], value: Any) -> None:
     """Send a value made of plain data."""
     data = marshal.dumps(value)
     stream.write(len(data).to_bytes(LENGTH, "little") + data)
 
 
-def read_frame(stream: BinaryIO) -> Any:
+def read_frame(stream: IO[bytes]) -> Any:
     """The next value, or None at the end of the stream."""
     head = stream.read(LENGTH)
     if len(head) < LENGTH:

@@ -13,9 +13,8 @@ from dataclasses import replace
 from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any
 
-import pycurl
-
-from driftline.errors import BadSetting, DriftlineError
+from driftline.errors import BadSetting
+from driftline.lab.bare import BareClient, LabError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,10 +24,6 @@ if TYPE_CHECKING:
 _START_SECONDS = 60.0
 _STOP_SECONDS = 5.0
 _ANSWER_SECONDS = 60.0
-
-
-class LabError(DriftlineError):
-    """The simulated web did not start or did not do what it was asked."""
 
 
 class RunningWeb:
@@ -146,87 +141,18 @@ def ceiling(running: RunningWeb, *, in_flight: int, pages: int) -> float:
     if pages <= in_flight:
         raise BadSetting("the speed of the simulated web shows only with more pages than are in flight")
     urls = islice(cycle(running.urls()), pages)
-    return (pages - in_flight) / _BareClient(in_flight).run(urls)
+    client = BareClient(in_flight)
+    began = last = time.perf_counter()
+    left = pages
 
+    def got(finished: list[tuple[str, bytes]]) -> None:
+        nonlocal last, left
+        left -= len(finished)
+        if left >= in_flight:
+            last = time.perf_counter()
 
-class _BareClient:
-    """libcurl on epoll, with no more Python than it takes to start the next transfer."""
-
-    def __init__(self, in_flight: int) -> None:
-        self._epoll = select.epoll()
-        self._known: set[int] = set()
-        self._timeout_ms = -1
-        self._multi = pycurl.CurlMulti()
-        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
-        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timeout)
-        self._handles = [self._handle() for _ in range(in_flight)]
-
-    def _handle(self) -> pycurl.Curl:
-        handle = pycurl.Curl()
-        handle.setopt(pycurl.HTTPHEADER, ["Accept-Encoding: gzip"])
-        handle.setopt(pycurl.HTTP_CONTENT_DECODING, 0)
-        handle.setopt(pycurl.BUFFERSIZE, 512 * 1024)
-        handle.setopt(pycurl.NOSIGNAL, 1)
-        handle.setopt(pycurl.PROXY, "")
-        handle.setopt(pycurl.FAILONERROR, 1)
-        handle.setopt(pycurl.WRITEFUNCTION, len)
-        return handle
-
-    def _watch(self, what: int, fd: int, _multi: object, _data: object) -> None:
-        if what == pycurl.POLL_REMOVE:
-            # The descriptor may be closed already, and gone from epoll with that.
-            if fd in self._known:
-                self._known.remove(fd)
-                try:
-                    self._epoll.unregister(fd)
-                except OSError:
-                    return
-            return
-        events = (select.EPOLLIN if what & pycurl.POLL_IN else 0) | (select.EPOLLOUT if what & pycurl.POLL_OUT else 0)
-        if fd in self._known:
-            self._epoll.modify(fd, events)
-        else:
-            self._known.add(fd)
-            self._epoll.register(fd, events)
-
-    def _set_timeout(self, milliseconds: int) -> None:
-        self._timeout_ms = milliseconds
-
-    def run(self, urls: Iterator[str]) -> float:
-        """Gets all pages; returns the seconds until the last of them was asked for."""
-        multi = self._multi
-        began = last = time.perf_counter()
-        live = sum(self._start(handle, urls) for handle in self._handles)
-        while live:
-            wait = self._timeout_ms / 1000 if self._timeout_ms >= 0 else 1.0
-            events = self._epoll.poll(min(wait, 1.0))
-            for fd, event in events:
-                action = pycurl.CSELECT_IN if event & ~select.EPOLLOUT else 0
-                multi.socket_action(fd, action | (pycurl.CSELECT_OUT if event & select.EPOLLOUT else 0))
-            if not events:
-                self._timeout_ms = -1
-                multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
-            _, done, failed = multi.info_read(len(self._handles))
-            if failed:
-                raise LabError(f"the simulated web failed while its speed was measured: {failed[0][2]}")
-            for handle in done:
-                multi.remove_handle(handle)
-                live += self._start(handle, urls) - 1
-            if live == len(self._handles):
-                last = time.perf_counter()
-        self._close()
-        return last - began
-
-    def _start(self, handle: pycurl.Curl, urls: Iterator[str]) -> int:
-        url = next(urls, None)
-        if url is None:
-            return 0
-        handle.setopt(pycurl.URL, url)
-        self._multi.add_handle(handle)
-        return 1
-
-    def _close(self) -> None:
-        for handle in self._handles:
-            handle.close()
-        self._multi.close()
-        self._epoll.close()
+    try:
+        client.run(((url, []) for url in urls), got)
+    finally:
+        client.close()
+    return (pages - in_flight) / (last - began)

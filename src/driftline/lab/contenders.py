@@ -1,8 +1,8 @@
 """The contenders of `lab speed`, each in a process of its own: `python -m driftline.lab.contenders JSON`.
 
-`download` is bare libcurl. `floor` is that plus only the library calls that the pass cannot avoid, in the same threads and
-processes as the pipeline: one digest where nothing changed; decoding, parsing with text, and the digests where bodies
-differ; packing and inserting where there is something new. `check` is Driftline itself.
+`download` is bare libcurl. `floor` is that plus only the library calls that the pass cannot avoid, in the same threads
+and processes as the pipeline: one digest where nothing changed; decoding, parsing with text, and the digests where
+bodies differ; packing and inserting where there is something new. `check` is Driftline itself.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from isal import isal_zlib
@@ -81,7 +82,7 @@ def run(heat: Heat) -> Time:
         client = BareClient(heat.in_flight)
         cpu_before = _cpu()
         started = time.perf_counter()
-        client.run(_requests(links, heat), work and work.got({link.url: link for link in links}))
+        client.run(_requests(links, heat), None if work is None else work.got({link.url: link for link in links}))
         if work:
             work.finish()
         seconds = time.perf_counter() - started
@@ -189,8 +190,7 @@ class _Floor:
                 connection.execute("COMMIT")
         connection.close()
         for suffix in ("", "-wal", "-shm"):
-            if os.path.exists(path + suffix):  # noqa: PTH110 a string all along
-                os.remove(path + suffix)  # noqa: PTH107 a string all along
+            Path(path + suffix).unlink(missing_ok=True)
 
 
 def _start_worker(kind: str) -> subprocess.Popen[bytes]:
@@ -237,8 +237,7 @@ class _MemoryWatch:
             total = 0
             for process in (here, *_children(here)):
                 try:
-                    with open(f"/proc/{process}/statm") as statm:
-                        total += int(statm.read().split()[1]) * page
+                    total += int(Path(f"/proc/{process}/statm").read_text().split()[1]) * page
                 except OSError:
                     continue  # it ended just now
             self._peak = max(self._peak, total)
@@ -246,10 +245,9 @@ class _MemoryWatch:
 
 def _children(process: int) -> list[int]:
     found: list[int] = []
-    for task in os.listdir(f"/proc/{process}/task"):
+    for task in Path(f"/proc/{process}/task").iterdir():
         try:
-            with open(f"/proc/{process}/task/{task}/children") as listing:
-                found += [int(child) for child in listing.read().split()]
+            found += [int(child) for child in (task / "children").read_text().split()]
         except OSError:
             continue  # the thread ended just now
     return found

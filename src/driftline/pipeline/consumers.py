@@ -74,6 +74,7 @@ class Consumer(Generic[T]):
         self._steps = steps
         self._do = work
         self._ended = ended
+        self.error: Exception | None = None
         self._wanted = True
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
@@ -97,15 +98,20 @@ class Consumer(Generic[T]):
 
     def _work(self) -> None:
         try:
-            while self._wanted:
-                batch = self._queue.take(self._share(), self._lane, _PATIENCE)
-                if batch is None:
-                    return
-                if batch:
-                    self._do(self._steps, batch)
+            self._consume()
+        except Exception as error:  # noqa: BLE001 kept for the thread that tends this one: nobody else can hear it
+            self.error = error
         finally:
             self._steps.close()
             self._ended()
+
+    def _consume(self) -> None:
+        while self._wanted:
+            batch = self._queue.take(self._share(), self._lane, _PATIENCE)
+            if batch is None:
+                return
+            if batch:
+                self._do(self._steps, batch)
 
 
 def fair_share(depth: int, consumers: int) -> int:

@@ -36,6 +36,7 @@ class Producer:
         self._troubled = 0
         self._latency = 0.0
         self._ended = ended
+        self.error: Exception | None = None
         self._thread = threading.Thread(target=self._work, name="producer", daemon=True)
         self._thread.start()
 
@@ -67,22 +68,27 @@ class Producer:
     def _work(self) -> None:
         transfers = self._transfers
         try:
-            while True:
-                stopping = self._give_up_at is not None
-                short = False if stopping else self._refill()
-                if not transfers.active:
-                    if stopping or self._links.exhausted:
-                        return
-                    continue
-                if stopping and time.monotonic() >= (self._give_up_at or 0.0):
-                    return
-                documents = transfers.wait(_WITHOUT_ROOM if short or stopping else _PATIENCE)
-                if documents:
-                    self._count(documents)
-                    self._queue.put(documents)
+            self._crawl(transfers)
+        except Exception as error:  # noqa: BLE001 kept for the thread that tends this one: nobody else can hear it
+            self.error = error
         finally:
             self._queue.release(len(transfers.close()))
             self._ended()
+
+    def _crawl(self, transfers: Transfers) -> None:
+        while True:
+            stopping = self._give_up_at is not None
+            short = False if stopping else self._refill()
+            if not transfers.active:
+                if stopping or self._links.exhausted:
+                    return
+                continue
+            if stopping and time.monotonic() >= (self._give_up_at or 0.0):
+                return
+            documents = transfers.wait(_WITHOUT_ROOM if short or stopping else _PATIENCE)
+            if documents:
+                self._count(documents)
+                self._queue.put(documents)
 
     def _refill(self) -> bool:
         """Put more links in flight; whether the queue had no room for as many as there are slots."""

@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
-from driftline.errors import DriftlineError
+from driftline.model import Change
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,8 +21,8 @@ _LINGER = 0.05  # seconds that a small batch waits for company
 class Ledger(Protocol):
     """Where outcomes are kept."""
 
-    def record(self, run_id: int, outcomes: Sequence[Outcome]) -> int:
-        """Commit these outcomes in one transaction; how many of them were not recorded before."""
+    def record(self, run_id: int, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+        """Commit these outcomes in one transaction; those of them that were not recorded before."""
 
 
 class Recorder:
@@ -42,9 +42,10 @@ class Recorder:
         self._wanted = threading.Condition(self._lock)
         self._drained = threading.Condition(self._lock)
         self._closed = False
-        self._error: DriftlineError | None = None
+        self._error: Exception | None = None
         self._counts: Counter[Verdict] = Counter()
         self._bytes = 0
+        self._changes: list[Change] = []
         self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
         self._thread.start()
 
@@ -76,6 +77,11 @@ class Recorder:
         """How many bytes the committed documents had on the wire."""
         return self._bytes
 
+    def changes(self) -> list[Change]:
+        """The changes that are committed, in that order."""
+        with self._lock:
+            return self._changes.copy()
+
     def close(self) -> None:
         """Commit what is pending and end; raises what a commit failed with."""
         with self._lock:
@@ -98,17 +104,33 @@ class Recorder:
                     return
                 self._drained.notify_all()
             try:
-                self._ledger.record(self._run_id, batch)
-            except DriftlineError as error:
+                recorded = self._ledger.record(self._run_id, batch)
+                with self._lock:
+                    self._counts.update([outcome.verdict for outcome in recorded])
+                    self._bytes += sum([len(outcome.document.body) for outcome in recorded])
+                    self._changes += [_change(outcome) for outcome in recorded if outcome.change is not None]
+                if self._told is not None:
+                    self._told(recorded)
+            except Exception as error:  # noqa: BLE001 kept, and raised by `close`: nobody else can hear it
                 with self._lock:
                     self._error = error
                     self._drained.notify_all()
                 return
-            with self._lock:
-                self._counts.update([outcome.verdict for outcome in batch])
-                self._bytes += sum([len(outcome.document.body) for outcome in batch])
-            if self._told is not None:
-                self._told(batch)
+
+
+def _change(outcome: Outcome) -> Change:
+    summary, version = outcome.change, outcome.version
+    assert summary is not None
+    assert version is not None
+    return Change(
+        url=outcome.document.link.url,
+        at=outcome.document.fetched_at,
+        from_version=version.number - 1,
+        to_version=version.number,
+        kind=summary.kind,
+        score=summary.score,
+        reason=summary.reason,
+    )
 
 
 def _weight(outcome: Outcome) -> int:

@@ -1,13 +1,34 @@
-"""Finding how many transfers in flight and how many consumers suit the world, while running."""
+"""Finding how many transfers in flight and how many consumers suit the world, while running.
+
+In flight: start small and double while the network answers as fast as it did with few in flight, for then twice as
+many in flight means twice the throughput (Little's law). When answers take over twice as long as they did at best, the
+transfers wait for each other: shrink in proportion. Troubles (time-outs, refusals, broken connections) and a queue
+that fills shrink it too. After the first shrinking it grows by a tenth at a time, and a step that made things slower
+is undone.
+
+Consumers: one is enough while the queue is short. When it fills, there are too few: double them, look whether more
+pages are consumed, and take the step back if not. When they wait for work most of the time, there are too many: one
+less.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+START = 64
+FEWEST = 8
+_TOLERATED = 2.0  # times the best latency
+_TROUBLED = 0.05  # share of transfers
+_BEHIND = 0.2  # share of the queue's room
+_STARVED = 0.9  # share of the consumers' time
+_EVIDENCE = 20  # transfers: fewer say nothing about latency
+_FORGET = 1.01  # per look: the best latency of long ago may never come back
+_REST = 12  # looks before trying again what did not help
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What happened since the last look (`seconds`), and the totals since the start of the run."""
+    """The seconds since the last look, the totals since the start of the run, and the queue as it is now."""
 
     seconds: float
     finished: int
@@ -19,12 +40,91 @@ class Sample:
     starved: float
 
 
+_NOTHING = Sample(seconds=0, finished=0, troubled=0, latency=0, taken=0, depth=0, room=1, starved=0)
+
+
 class Tuner:
+    """Decides, from one look to the next, how many transfers and consumers there should be.
+
+    A number that is given is kept; one that is None is found, up to the most that is allowed.
+    """
+
     def __init__(
         self, *, in_flight: int | None, consumers: int | None, most_in_flight: int, most_consumers: int
     ) -> None:
-        self.in_flight = in_flight or 64
-        self.consumers = consumers or most_consumers
+        self.in_flight = in_flight or min(START, most_in_flight)
+        self.consumers = consumers or 1
+        self._most_in_flight = self.in_flight if in_flight else most_in_flight
+        self._fewest_in_flight = self.in_flight if in_flight else min(FEWEST, most_in_flight)
+        self._most_consumers = self.consumers if consumers else most_consumers
+        self._fewest_consumers = self.consumers if consumers else 1
+        self._last = _NOTHING
+        self._waited = 0.0
+        self._best_latency: float | None = None
+        self._doubling = True
+        self._before_step: tuple[int, float] | None = None
+        self._crew_step: tuple[int, float] | None = None
+        self._rest_in_flight = self._rest_consumers = 0
 
     def observe(self, sample: Sample) -> None:
-        pass
+        """Take one look, and set `in_flight` and `consumers` to what they should be until the next."""
+        self._waited += sample.seconds
+        finished = sample.finished - self._last.finished
+        taken = sample.taken - self._last.taken
+        if finished < _EVIDENCE and taken < _EVIDENCE:
+            return  # too little to judge by: let it add up
+        rate = taken / self._waited
+        latency = (sample.latency - self._last.latency) / max(finished, 1)
+        troubled = (sample.troubled - self._last.troubled) / max(finished, 1)
+        starved = (sample.starved - self._last.starved) / (self._waited * self.consumers)
+        behind = sample.depth > _BEHIND * sample.room
+        self._tune_consumers(rate, starved, behind=behind)
+        if finished >= _EVIDENCE and self._waited >= latency / 2:
+            self._tune_in_flight(rate, latency, troubled, behind=behind)
+        elif finished >= _EVIDENCE:
+            return  # what was started since the last step has not come back yet: let it add up
+        self._last = sample
+        self._waited = 0.0
+
+    def _tune_in_flight(self, rate: float, latency: float, troubled: float, *, behind: bool) -> None:
+        self._rest_in_flight = max(0, self._rest_in_flight - 1)
+        best = latency if self._best_latency is None else min(self._best_latency * _FORGET, latency)
+        self._best_latency = best
+        if troubled > _TROUBLED:
+            self._shrink(0.5)
+            self._rest_in_flight = _REST
+        elif behind:
+            self._shrink(0.9)
+        elif latency > _TOLERATED * best:
+            self._shrink(max(0.5, _TOLERATED * best / latency))
+        elif self._before_step is not None and rate < 0.95 * self._before_step[1]:
+            self.in_flight = self._before_step[0]
+            self._before_step = None
+            self._doubling = False
+            self._rest_in_flight = _REST
+        elif not self._rest_in_flight:
+            self._before_step = (self.in_flight, rate)
+            step = self.in_flight if self._doubling else max(4, self.in_flight // 10)
+            self.in_flight = min(self._most_in_flight, self.in_flight + step)
+
+    def _shrink(self, factor: float) -> None:
+        self._doubling = False
+        self._before_step = None
+        self.in_flight = max(self._fewest_in_flight, int(self.in_flight * factor))
+
+    def _tune_consumers(self, rate: float, starved: float, *, behind: bool) -> None:
+        self._rest_consumers = max(0, self._rest_consumers - 1)
+        if self._crew_step is not None and not self._rest_consumers:
+            before, rate_before = self._crew_step
+            self._crew_step = None
+            if rate < 1.05 * rate_before:
+                self.consumers = before
+                self._rest_consumers = 4 * _REST
+                return
+        if behind and not self._rest_consumers and self.consumers < self._most_consumers:
+            self._crew_step = (self.consumers, rate)
+            self.consumers = min(self._most_consumers, 2 * self.consumers)
+            self._rest_consumers = 3  # looks until the new ones have started up and show what they add
+        elif starved > _STARVED and not self._rest_consumers and self.consumers > self._fewest_consumers:
+            self.consumers -= 1
+            self._rest_consumers = _REST

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from driftline.model import Document, Pair
     from driftline.pipeline.links import LinkQueue
     from driftline.pipeline.recorder import Recorder
+    from driftline.pipeline.stopping import Stop
     from driftline.settings import Settings
 
 T = TypeVar("T")
@@ -29,24 +29,6 @@ T = TypeVar("T")
 _LOOK = 0.25  # seconds between two looks of the tuner
 _LAST_WORK = 0.8  # seconds that consumers get for what the producers brought in after a stop
 _PAIR_OVERHEAD = 500
-
-
-class Stop:
-    """A request to end a run early, safe to make from a signal handler or any thread."""
-
-    def __init__(self) -> None:
-        self.bell = threading.Event()
-        self._requested = False
-
-    @property
-    def requested(self) -> bool:
-        """Whether somebody asked."""
-        return self._requested
-
-    def request(self) -> None:
-        """Finish what is in flight, record it, and end."""
-        self._requested = True
-        self.bell.set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +97,7 @@ def _two_section(plan: Plan, parts: Parts) -> Wired:
     crawlers = _Crawlers(plan, parts, queue, tuner.in_flight)
     crawlers.tend(tuner, crew)
     crew.drain(parts.stop, crawlers.stopped_at)
+    _raise_first(crawlers.error, crew.error)
     return Wired(
         producers=crawlers.producers,
         slots=crawlers.slots,
@@ -156,6 +139,7 @@ def _three_section(plan: Plan, parts: Parts) -> Wired:
     crawlers.tend(tuner, recallers)
     recallers.drain(parts.stop, crawlers.stopped_at)
     comparers.drain(parts.stop, crawlers.stopped_at)
+    _raise_first(crawlers.error, recallers.error, comparers.error)
     return Wired(
         producers=crawlers.producers, slots=crawlers.slots, consumers=tuner.consumers, comparers=comparers.size,
         queues=[queue.statistics(), pairs.statistics()],
@@ -179,7 +163,7 @@ class _Crawlers:
                 queue=queue,
                 settings=parts.settings,
                 slots=self.slots,
-                ended=parts.stop.bell.set,
+                ended=parts.stop.bell.ring,
             )
             for _ in range(self.producers)
         ]
@@ -191,19 +175,26 @@ class _Crawlers:
         last = time.monotonic()
         while any(thread.alive for thread in self._threads):
             bell.wait(_LOOK)
-            bell.clear()
             now = time.monotonic()
-            if self.stopped_at is None and (parts.stop.requested or parts.recorder.failed):
+            broken = parts.recorder.failed or crew.error is not None or self.error is not None
+            if self.stopped_at is None and (parts.stop.requested or broken):
                 self.stopped_at = now
                 parts.links.close()
+                if broken:
+                    self._queue.close()  # nobody may be left to make room in it
                 for thread in self._threads:
-                    thread.stop(parts.settings.stop_grace)
+                    thread.stop(0.0 if broken else parts.settings.stop_grace)
             if self.stopped_at is None and now - last >= _LOOK:
                 tuner.observe(self._sample(now - last))
                 last = now
                 self._resize(tuner.in_flight)
                 crew.resize(tuner.consumers)
         self._queue.close()
+
+    @property
+    def error(self) -> Exception | None:
+        """What ended a producer that should not have ended."""
+        return next((thread.error for thread in self._threads if thread.error is not None), None)
 
     def _sample(self, seconds: float) -> Sample:
         figures = [thread.figures() for thread in self._threads]
@@ -245,13 +236,18 @@ class _Crew(Generic[T]):
         """How many threads there are."""
         return len(self._members)
 
+    @property
+    def error(self) -> Exception | None:
+        """What ended a thread that should not have ended."""
+        return next((thread.error for thread in (*self._members, *self._dismissed) if thread.error is not None), None)
+
     def resize(self, wanted: int) -> None:
         """Start threads, or let some go, until there are so many."""
         while len(self._members) < wanted:
             self._members.append(
                 Consumer(
                     name=self._name, queue=self._queue, lane=len(self._members), share=self._share, work=self._work,
-                    steps=Steps(self._parts.versions, self._parts.settings), ended=self._parts.stop.bell.set,
+                    steps=Steps(self._parts.versions, self._parts.settings), ended=self._parts.stop.bell.ring,
                 )
             )  # fmt: skip
         while len(self._members) > wanted:
@@ -272,12 +268,17 @@ class _Crew(Generic[T]):
                     thread.kill()
                 break
             stop.bell.wait(0.05 if stopped_at is not None else 1.0)
-            stop.bell.clear()
         for thread in threads:
             thread.join(1.0)
 
     def _share(self) -> int:
         return fair_share(self._queue.depth, len(self._members))
+
+
+def _raise_first(*errors: Exception | None) -> None:
+    for error in errors:
+        if error is not None:
+            raise error
 
 
 def _document_queue(plan: Plan, settings: Settings) -> BoundedQueue[Document]:

@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from driftline.headers import validators
 from driftline.model import Known, Link, Outcome, Proof, Verdict
+from driftline.versions.codec import digest
 from driftline.versions.schema import pages, runs, states
 from driftline.versions.statements import LINK_COLUMNS
 
@@ -35,21 +36,18 @@ class Ledger:
     def begin(self, page_ids: Sequence[int] | None, *, fresh: bool = False) -> tuple[int, bool]:
         """The run to work on, and whether it is one that was cut short and goes on now.
 
-        A run over the same pages that began within the last hour and never finished is continued, unless `fresh`.
+        A run over the same pages that began within the last hour and never got to all of them is continued, unless
+        `fresh`.
         """
-        scope = "all" if page_ids is None else json.dumps(sorted(page_ids), separators=(",", ":"))
+        scope = _scope(page_ids)
+        newest = select(runs.c.id, runs.c.scope, runs.c.started_at, runs.c.finished_at).order_by(runs.c.id.desc())
         with self._store.write() as connection:
-            last = connection.execute(
-                select(runs.c.id, runs.c.scope, runs.c.started_at, runs.c.finished_at)
-                .order_by(runs.c.id.desc())
-                .limit(1)
-            ).first()
+            last = connection.execute(newest.limit(1)).first()
             now = self._clock()
-            if (
-                last is not None and not fresh and last.finished_at is None and last.scope == scope
-                and 0 <= now - last.started_at < _RESUME_WITHIN
-            ):  # fmt: skip
-                return last.id, True
+            if last is not None and not fresh and last.finished_at is None and last.scope == scope:
+                recent = 0 <= now - last.started_at < _RESUME_WITHIN
+                if recent and self.remain(last.id, page_ids):
+                    return last.id, True
             made = connection.execute(insert(runs).values(scope=scope, started_at=now).returning(runs.c.id))
             return made.scalar_one(), False
 
@@ -58,7 +56,7 @@ class Ledger:
         with self._store.write() as connection:
             connection.execute(update(runs).where(runs.c.id == run_id).values(finished_at=self._clock()))
 
-    def count_remaining(self, run_id: int, page_ids: Sequence[int] | None) -> int:
+    def remain(self, run_id: int, page_ids: Sequence[int] | None) -> int:
         """How many pages the run has not recorded yet."""
         query = (
             select(func.count()).select_from(states).where(or_(states.c.run_id.is_(None), states.c.run_id != run_id))
@@ -89,8 +87,8 @@ class Ledger:
             elif wanted is None or start >= len(wanted):
                 return
 
-    def record(self, run_id: int, outcomes: Sequence[Outcome]) -> int:
-        """Commit these outcomes in one transaction; how many of them were not recorded before.
+    def record(self, run_id: int, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+        """Commit these outcomes in one transaction; those of them that were not recorded before.
 
         An outcome whose (page, sequence) is recorded already changes nothing, nor does one of a page that was removed
         in the meantime.
@@ -99,7 +97,7 @@ class Ledger:
             with self._store.write() as connection:
                 if _insert_checks(self._store, connection, run_id, outcomes) == len(outcomes):
                     _insert_rest(self._store, connection, run_id, outcomes)
-                    return len(outcomes)
+                    return outcomes
                 connection.rollback()
         except IntegrityError:
             pass  # a page was removed while it was being checked: what follows leaves it out
@@ -113,7 +111,12 @@ class Ledger:
             ]  # fmt: skip
             _insert_checks(self._store, connection, run_id, left)
             _insert_rest(self._store, connection, run_id, left)
-            return len(left)
+            return left
+
+
+def _scope(page_ids: Sequence[int] | None) -> str:
+    """What a run is over, in few bytes: two runs over the same pages have the same scope."""
+    return "all" if page_ids is None else digest(json.dumps(sorted(page_ids)).encode()).hex()
 
 
 def _open_pages(run_id: int) -> ColumnElement[bool]:
@@ -171,7 +174,8 @@ def _insert_rest(store: Store, connection: Connection, run_id: int, outcomes: Se
             continue
         version = outcome.version
         new.append((
-            *touch, etag, modified, outcome.wire, version.body, version.number, version.letters, version.body, version.text, at,
+            *touch, etag, modified, outcome.wire, version.body,
+            version.number, version.letters, version.body, version.text, at,
         ))  # fmt: skip
         blobs += [(blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in version.blobs]
         versions.append((

@@ -9,7 +9,7 @@ from sqlalchemy import and_, func, select
 from driftline.errors import UnknownVersion
 from driftline.model import Blob, Change, Check, Failure, FailureKind, Page, Proof, Verdict, Version
 from driftline.versions.codec import unpack
-from driftline.versions.schema import blobs, changes, checks, pages, versions
+from driftline.versions.schema import blobs, changes, checks, versions
 from driftline.versions.statements import chains_of
 
 if TYPE_CHECKING:
@@ -76,18 +76,6 @@ class Repository:
         )
         with self._store.read() as connection:
             return [_check(page.url, row) for row in connection.execute(query)]
-
-    def changes_of_run(self, run_id: int) -> list[Change]:
-        """What a run found changed, in order of time."""
-        query = (
-            select(changes, pages.c.url)
-            .join(checks, and_(checks.c.page_id == changes.c.page_id, checks.c.sequence == changes.c.sequence))
-            .join(pages, pages.c.id == changes.c.page_id)
-            .where(checks.c.run_id == run_id)
-            .order_by(changes.c.at)
-        )
-        with self._store.read() as connection:
-            return [_change(row.url, row) for row in connection.execute(query)]
 
     def every_blob(self) -> Iterator[bytes]:
         """The names of all stored contents, for checking that each can be read."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import bindparam, insert, literal_column, null, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import bindparam, literal_column, null, select, update
+from sqlalchemy.sql.dml import Insert
 
 from driftline.versions.schema import blobs, changes, checks, pages, states, versions
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sqlalchemy import ColumnElement, Connection, Engine, Select, Table
-    from sqlalchemy.sql.dml import Insert, UpdateBase
+    from sqlalchemy.sql.dml import UpdateBase
 
 CHECK_COLUMNS = tuple(column.name for column in checks.columns)
 VERSION_COLUMNS = tuple(column.name for column in versions.columns)
@@ -69,7 +70,7 @@ class Prepared:
     """A statement turned into the driver's own text once, so that a row costs what the driver costs."""
 
     def __init__(self, engine: Engine, statement: UpdateBase, columns: Sequence[str]) -> None:
-        keys = list(columns) if isinstance(statement, _INSERTS) else None
+        keys = list(columns) if isinstance(statement, Insert) else None
         compiled = statement.compile(dialect=engine.dialect, column_keys=keys)
         self._text = str(compiled)
         self._columns = tuple(columns)
@@ -95,7 +96,8 @@ class Statements:
 
     def __init__(self, engine: Engine) -> None:
         def ignoring(table: Table) -> Insert:
-            dialect: Any = postgresql if engine.dialect.name == "postgresql" else sqlite
+            # each dialect has an INSERT of its own; importing one that is not used would slow every command
+            dialect = import_module(f"sqlalchemy.dialects.{engine.dialect.name}")
             statement: Insert = dialect.insert(table).on_conflict_do_nothing()
             return statement
 
@@ -122,6 +124,3 @@ def chains_of(digests: Sequence[bytes]) -> Select[Any]:
         )
     )
     return select(chain)
-
-
-_INSERTS = (type(insert(blobs)), type(sqlite.insert(blobs)), type(postgresql.insert(blobs)))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import URL, create_engine, event, inspect, make_url, text
-from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError
 
 from driftline.errors import MissingExtra, StoreBusy, StoreError
 from driftline.versions.statements import Statements
@@ -50,6 +50,7 @@ class Store:
     def open(cls, where: str) -> Self:
         """Open the store at a path or `postgresql://` URL, making it or bringing its schema up to date."""
         url, path = _locate(where)
+        where = where if path else url.render_as_string(hide_password=True)
         try:
             engine = create_engine(url, pool_size=32, max_overflow=-1)
         except (ArgumentError, NoSuchModuleError, ValueError) as error:
@@ -80,7 +81,9 @@ class Store:
         try:
             with self.engine.connect() as connection:
                 yield connection
-        except OperationalError as error:
+        except IntegrityError:
+            raise
+        except DatabaseError as error:
             raise StoreError(f"The store '{self.where}' cannot be read: {error.orig}.") from None
 
     @contextmanager
@@ -89,7 +92,9 @@ class Store:
         try:
             with self._writing, self._writer.begin() as connection:
                 yield connection
-        except OperationalError as error:
+        except IntegrityError:
+            raise
+        except DatabaseError as error:
             raise StoreError(f"The store '{self.where}' cannot be written: {error.orig}.") from None
 
     @contextmanager
@@ -150,11 +155,12 @@ def _locate(where: str) -> tuple[URL, Path | None]:
         try:
             url = make_url(where)
         except ArgumentError:
-            raise StoreError(f"The store '{where}' is not a path or a postgresql:// URL.") from None
+            raise StoreError("The store is not a path or a postgresql:// URL that can be read.") from None
         if url.drivername in ("postgresql", "postgres"):
             url = url.set(drivername="postgresql+psycopg")
         if url.get_backend_name() != "postgresql":
-            raise StoreError(f"The store '{where}' is not a path or a postgresql:// URL.")
+            shown = url.render_as_string(hide_password=True)
+            raise StoreError(f"The store '{shown}' is not a path or a postgresql:// URL.")
         return url, None
     path = Path(where.removeprefix("sqlite:///")).expanduser().absolute()
     if path.is_dir():

@@ -1,0 +1,67 @@
+"""The paper's Figs. 5 and 6, drawn from a study."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from driftline.errors import MissingExtra
+from driftline.lab.findings import per_n
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from driftline.lab.experiment import Measured, Study
+
+_BLUE, _ORANGE, _GREY = "#1f5fa8", "#d9772b", "#8a8f98"
+
+
+def draw(study: Study, measured: Sequence[Measured], folder: Path) -> list[Path]:
+    """Write Fig. 5 (configuration 2) and Fig. 6 (configuration 3), each as SVG and PNG; the files made."""
+    try:
+        import matplotlib as mpl
+    except ModuleNotFoundError:
+        raise MissingExtra("Drawing figures", "lab") from None
+    mpl.use("Agg")
+    folder.mkdir(parents=True, exist_ok=True)
+    return [
+        path
+        for number, configuration in ((5, 2), (6, 3))
+        for path in _draw(study, measured, configuration, number, folder)
+    ]
+
+
+def _draw(study: Study, measured: Sequence[Measured], configuration: int, number: int, folder: Path) -> list[Path]:
+    from matplotlib import pyplot as plt
+
+    from driftline.lab.experiment import PAPER_LATENCY, PAPER_SATURATED
+
+    figure, axes = plt.subplots(figsize=(7.5, 4.5), layout="constrained")
+    first = per_n(measured, 1)
+    for capped, colour, label in ((False, _BLUE, "unlimited bandwidth"), (True, _ORANGE, "bandwidth like the paper's")):
+        points = per_n(measured, configuration, capped=capped)
+        if not points:
+            continue
+        if not capped and first:
+            axes.axhline(first[0].effective_ms, color=_GREY, linewidth=1, linestyle=":", label="configuration 1")
+        xs = [point.cell.n for point in points]
+        ys = [point.effective_ms for point in points]
+        axes.errorbar(xs, ys, [point.sd for point in points], color=colour, marker="o", markersize=4, capsize=3, label=label)
+    ns = range(1, 101)
+    ideal = [PAPER_LATENCY * study.scale * 1000 / n for n in ns]
+    axes.plot(ns, ideal, color=_GREY, linewidth=1, linestyle="--", label="ideal: configuration 1 divided by N")
+    axes.axhline(
+        PAPER_SATURATED * study.scale * 1000, color=_ORANGE, linewidth=1, linestyle=":",
+        label=f"the paper's optimum, 59.19 ms × {study.scale:g}",
+    )  # fmt: skip
+    axes.set_yscale("log")
+    axes.set_xlabel("N, producer threads")
+    axes.set_ylabel("effective time, ms a page")
+    axes.set_title(f"Fig. {number}: minimum effective time by N, configuration {configuration}", loc="left")
+    axes.grid(visible=True, which="major", alpha=0.3)
+    axes.legend(frameon=False)
+    made = [folder / f"figure-{number}.svg", folder / f"figure-{number}.png"]
+    for path in made:
+        figure.savefig(path, dpi=144)
+    plt.close(figure)
+    return made

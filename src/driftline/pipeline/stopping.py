@@ -1,0 +1,44 @@
+"""Ending a run early, and waking the thread that tends it."""
+
+from __future__ import annotations
+
+import queue
+
+
+class Bell:
+    """Rung by any thread, or by a signal handler; waited for by one. Rings are not counted."""
+
+    def __init__(self) -> None:
+        # made to be used by a signal handler even while the thread it interrupts is in the middle of it
+        self._rings: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def ring(self) -> None:
+        """Wake whoever waits, now or at its next wait."""
+        self._rings.put(None)
+
+    def wait(self, timeout: float) -> None:
+        """Return at a ring, or after `timeout` seconds."""
+        try:
+            self._rings.get(timeout=timeout)
+            while True:
+                self._rings.get_nowait()
+        except queue.Empty:
+            return
+
+
+class Stop:
+    """A request to end a run early, safe to make from a signal handler or any thread."""
+
+    def __init__(self) -> None:
+        self.bell = Bell()
+        self._requested = False
+
+    @property
+    def requested(self) -> bool:
+        """Whether somebody asked."""
+        return self._requested
+
+    def request(self) -> None:
+        """Finish what is in flight, record it, and end."""
+        self._requested = True
+        self.bell.ring()

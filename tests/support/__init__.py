@@ -1,0 +1,1 @@
+"""What the tests of several parts build their worlds with."""

@@ -1,0 +1,60 @@
+"""Links, documents and settings for tests, with what matters given and the rest filled in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from driftline.detection.examination import Finding, Job, PackedBlob, examine
+from driftline.model import Blob, Document, Failure, Known, Link, NewVersion, Outcome, Verdict
+from driftline.settings import Settings
+from driftline.versions.codec import digest
+
+
+def settings(**given: Any) -> Settings:
+    """Settings that a test waits for only briefly."""
+    return Settings(**({"store": "unused.db", "stop_grace": 0.5, "total_timeout": 20.0} | given))
+
+
+def known(version: int = 1, etag: str | None = None, last_modified: str | None = None, body: bytes = b"old") -> Known:
+    """What a check of this body would have left behind."""
+    name = digest(body)
+    return Known(version, etag, last_modified, name, name, name, name, name)
+
+
+def link(url: str = "http://page.example/", page_id: int = 1, sequence: int = 1, known: Known | None = None) -> Link:
+    """A page handed to a producer."""
+    return Link(page_id, url, sequence, known)
+
+
+def document(
+    of: Link | None = None, body: bytes = b"<p>hello</p>", status: int = 200, content_type: str = "text/html",
+    headers: str = "", failure: Failure | None = None, at: float = 1000.0,
+) -> Document:  # fmt: skip
+    """A page as just fetched."""
+    of = of or link()
+    block = f"HTTP/1.1 {status} X\r\nContent-Type: {content_type}\r\n{headers}\r\n".encode("latin-1")
+    return Document(of, status, block, body, of.url, 0, at, 0.01, failure)
+
+
+def job(
+    body: bytes, content_type: str = "text/html; charset=utf-8", codings: list[str] | None = None,
+    limit: int = 20_000_000, after: Finding | None = None, blobs: tuple[PackedBlob, ...] | None = None,
+) -> Job:  # fmt: skip
+    """A body to examine, of a page that is new, or that had what `after` found."""
+    if after is None:
+        return Job(body, codings or [], content_type, limit, b"", b"", b"", b"", [])
+    packed = after.blobs if blobs is None else blobs
+    return Job(
+        body, codings or [], content_type, limit, after.body, after.letters, after.body, after.text, list(packed)
+    )
+
+
+def outcome_of(of: Document) -> Outcome:
+    """What a check of this document finds if the page is new."""
+    finding = examine(job(of.body))
+    version = NewVersion(
+        number=1, body=finding.body, letters=finding.letters, text=finding.text, size=finding.size,
+        title=finding.title, content_type=finding.content_type, charset=finding.charset,
+        blobs=tuple(Blob(*packed) for packed in finding.blobs),
+    )  # fmt: skip
+    return Outcome(of, Verdict.NEW, None, digest(of.body), finding.body, version)

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driftline.headers import content_encodings, header, last_response, redirect_targets, validators
+from support.properties import searched
+
+REDIRECTED = (
+    b"HTTP/1.1 302 Found\r\nLocation: /next\r\nETag: \"redirect\"\r\nContent-Encoding: br\r\n\r\n"
+    b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n"
+    b"HTTP/2 200 \r\nContent-Type: text/html\r\nLast-Modified: Tue, 01 Jul 2025 00:00:00 GMT\r\n\r\n"
+)  # fmt: skip
+
+
+def block(*lines: str) -> bytes:
+    return "\r\n".join(["HTTP/1.1 200 OK", *lines, "", ""]).encode("latin-1")
+
+
+def test_the_last_response_is_what_follows_the_redirects() -> None:
+    assert last_response(REDIRECTED).startswith(b"HTTP/2 200")
+    assert last_response(b"HTTP/1.1 200 OK\r\n\r\n") == b"HTTP/1.1 200 OK\r\n\r\n"
+    assert last_response(b"") == b""
+
+
+def test_validators_are_those_of_the_last_response_only() -> None:
+    assert validators(REDIRECTED) == (None, "Tue, 01 Jul 2025 00:00:00 GMT")
+
+
+def test_a_header_is_found_in_any_case_and_without_the_space_around_it() -> None:
+    assert header(block("cOnTeNt-TyPe:   text/html  "), b"content-type") == "text/html"
+
+
+def test_a_header_keeps_the_case_of_its_value() -> None:
+    assert header(block('ETag: W/"AbC"'), b"etag") == 'W/"AbC"'
+
+
+def test_a_name_is_found_as_a_whole_and_not_inside_another() -> None:
+    assert header(block("X-ETag: no", "Note: etag: no"), b"etag") is None
+
+
+def test_a_header_that_is_there_twice_counts_the_last_time() -> None:
+    assert header(block("ETag: one", "ETag: two"), b"etag") == "two"
+
+
+def test_an_empty_header_is_an_empty_text_and_a_missing_one_is_nothing() -> None:
+    assert header(block("ETag:"), b"etag") == ""
+    assert header(block(), b"etag") is None
+    assert header(b"", b"etag") is None
+
+
+def test_bytes_outside_ascii_are_kept_one_for_one() -> None:
+    assert header(block("ETag: \xe9\xff"), b"etag") == "\xe9\xff"
+
+
+def test_a_block_that_ends_without_a_line_end_is_read_all_the_same() -> None:
+    assert header(b"HTTP/1.1 200 OK\r\nETag: x", b"etag") == "x"
+
+
+@pytest.mark.parametrize(
+    ("value", "codings"),
+    [
+        ("gzip", ["gzip"]),
+        ("GZIP", ["gzip"]),
+        ("gzip, br", ["gzip", "br"]),
+        (" gzip ,, identity , br ", ["gzip", "br"]),
+        ("identity", []),
+        ("", []),
+    ],
+)
+def test_codings_come_in_the_order_in_which_they_were_applied(value: str, codings: list[str]) -> None:
+    assert content_encodings(block(f"Content-Encoding: {value}")) == codings
+
+
+def test_no_coding_is_named_where_there_is_no_header() -> None:
+    assert content_encodings(block("X-Content-Encoding: gzip")) == []
+
+
+def test_redirect_targets_are_listed_in_order() -> None:
+    twice = b"HTTP/1.1 301 X\r\nLOCATION:  /a\r\n\r\nHTTP/1.1 302 X\r\nlocation: http://b.example/\r\n\r\n" + REDIRECTED
+    assert redirect_targets(twice) == ["/a", "http://b.example/", "/next"]
+
+
+@searched
+@given(st.binary(max_size=200), st.sampled_from([b"etag", b"content-type", b"x"]))
+def test_no_block_is_too_broken_to_be_asked(data: bytes, name: bytes) -> None:
+    header(data, name)
+    validators(data)
+    content_encodings(data)
+    redirect_targets(data)
