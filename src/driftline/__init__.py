@@ -38,7 +38,7 @@ _HOMES = {
     "DriftlineError": "driftline.errors",
     "Page": "driftline.model",
     "Plan": "driftline.pipeline.plan",
-    "Report": "driftline.library",
+    "Report": "driftline.pipeline.run",
     "Settings": "driftline.settings",
     "Stop": "driftline.pipeline.stopping",
     "Version": "driftline.model",
@@ -48,9 +48,10 @@ _HOMES = {
 
 if TYPE_CHECKING:
     from driftline.errors import DriftlineError
-    from driftline.library import Driftline, Report, open  # noqa: A004 driftline.open is what a reader expects
+    from driftline.library import Driftline, open  # noqa: A004 driftline.open is what a reader expects
     from driftline.model import Change, Check, Page, Version
     from driftline.pipeline.plan import Plan
+    from driftline.pipeline.run import Report
     from driftline.pipeline.stopping import Stop
     from driftline.settings import Settings, load_settings
 

@@ -10,6 +10,7 @@ DriftlineError            something the user can read and act on; its text is on
 │   ├── StoreBusy         another run is using the store
 │   └── BrokenVersion     a stored version does not match its own digest
 ├── WorkerDied            a worker process crashed, hung or ran out of memory on a page
+├── RunStopped            a run was asked to stop before this was done
 └── MissingExtra          an optional part of Driftline is not installed
 
 A page that cannot be fetched or read raises nothing: it is a `Failure` in an outcome (see `model`).
@@ -59,6 +60,10 @@ class BrokenVersion(StoreError):
 
 class WorkerDied(DriftlineError):
     """A worker process crashed, hung or ran out of memory on a page."""
+
+
+class RunStopped(DriftlineError):
+    """A run was asked to stop before this was done."""
 
 
 class MissingExtra(DriftlineError):

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from driftline.detection.difference import Piece, by_word, unified
 from driftline.errors import StoreError
-from driftline.model import Change, Check, Outcome, Page, Verdict, Version
 from driftline.pages.catalog import Catalog
 from driftline.pages.intervals import parse_interval
-from driftline.pipeline.links import LinkQueue
 from driftline.pipeline.plan import Plan
-from driftline.pipeline.recorder import Recorder
+from driftline.pipeline.run import Report, Run
 from driftline.pipeline.stopping import Stop
-from driftline.pipeline.wiring import Parts, run
 from driftline.settings import Settings, load_settings
 from driftline.versions.ledger import Ledger
 from driftline.versions.repository import Repository
@@ -25,30 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    from driftline.pipeline.queues import QueueStatistics
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """What a run found. `left` counts the pages that a stopped run did not get to."""
-
-    pages: int
-    new: int
-    changed: int
-    unchanged: int
-    failed: int
-    left: int
-    seconds: float
-    effective_ms: float
-    bytes: int
-    pipeline: str
-    producers: int
-    slots: int
-    consumers: int
-    comparers: int
-    continued: bool
-    changes: list[Change] = field(default_factory=list)
-    queues: list[QueueStatistics] = field(default_factory=list)
+    from driftline.model import Check, Outcome, Page, Version
 
 
 class Driftline:
@@ -104,34 +77,10 @@ class Driftline:
     ) -> Report:  # fmt: skip
         """The same for pages named by their ids, None for all."""
         plan = plan or Plan(capacity=self.settings.capacity)
-        stop = stop or Stop()
         ledger = Ledger(self._store, self._clock)
         with self._store.exclusive_run():
-            started = time.perf_counter()
-            run_id, continued = ledger.begin(page_ids, fresh=fresh)
-            total = ledger.remain(run_id, page_ids)
-            if begun is not None:
-                begun(total, continued)
-            recorder = Recorder(ledger, run_id, told)
-            links = LinkQueue(ledger.remaining(run_id, page_ids))
-            parts = Parts(links=links, versions=self.repository, recorder=recorder, settings=self.settings, stop=stop)
-            try:
-                wired = run(plan, parts)
-            finally:
-                recorder.close()
-            counts = recorder.counts()
-            done = counts.total()
-            left = ledger.remain(run_id, page_ids) if stop.requested else 0
-            if not left:
-                ledger.finish(run_id)
-            seconds = time.perf_counter() - started
-        return Report(
-            pages=done, new=counts[Verdict.NEW], changed=counts[Verdict.CHANGED], unchanged=counts[Verdict.UNCHANGED],
-            failed=counts[Verdict.FAILED], left=left, seconds=seconds, effective_ms=seconds / max(done, 1) * 1000,
-            bytes=recorder.bytes, pipeline=plan.pipeline, producers=wired.producers, slots=wired.slots,
-            consumers=wired.consumers, comparers=wired.comparers, continued=continued,
-            changes=recorder.changes(), queues=wired.queues,
-        )  # fmt: skip
+            run = Run(ledger, self.repository, self.settings, plan, stop or Stop())
+            return run.check(page_ids, fresh=fresh, told=told, begun=begun)
 
     def history(self, url: str, limit: int | None = None) -> list[Check]:
         """The checks of a page, the latest first."""

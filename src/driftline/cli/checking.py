@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from driftline.cli.progress import Progress
-    from driftline.library import Driftline, Report
+    from driftline.library import Driftline
     from driftline.model import Failure
     from driftline.pipeline.plan import Plan
+    from driftline.pipeline.run import Report
 
 _NAMED = 10  # pages told by name, of those that changed and of those that failed
 _PIPELINES = "two-section|three-section|sequential"

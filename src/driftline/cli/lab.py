@@ -1,7 +1,274 @@
-"""`driftline lab`: measure Driftline."""
+"""`driftline lab`: a simulated web, and the programs that measure Driftline on it."""
 
 from __future__ import annotations
 
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
 
-lab_app = typer.Typer(help="Measure Driftline: speed, freshness, detection, and the paper's experiments.")
+from driftline.cli.options import JsonOption  # noqa: TC001 typer reads the annotations when it runs
+from driftline.cli.output import print_json, say
+from driftline.errors import BadSetting
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from driftline.lab.experiment import Measured, Study
+    from driftline.lab.findings import Findings
+    from driftline.lab.speed import Row as SpeedRow
+    from driftline.lab.tuning import Row as TuningRow
+
+lab_app = typer.Typer(help="Measure Driftline on a simulated web: its speed, its tuning and the paper's experiment.")
+
+
+@lab_app.command()
+def web(
+    pages: Annotated[int, typer.Option(help="How many pages there are.")] = 1_000,
+    hosts: Annotated[int, typer.Option(help="How many hosts they are on, each with an address of its own.")] = 100,
+    port: Annotated[int, typer.Option(help="The port that every host listens on; 0 takes a free one.")] = 8080,
+    size: Annotated[int, typer.Option(help="Mean size of a page in bytes.")] = 67_000,
+    latency: Annotated[float, typer.Option(help="Mean seconds before an answer.")] = 0.0,
+    bandwidth: Annotated[int, typer.Option(help="Bytes a second that all connections share; 0 is no limit.")] = 0,
+    change_rate: Annotated[float, typer.Option(help="Share of pages that change in a generation.")] = 0.05,
+    noise: Annotated[str, typer.Option(metavar="off|hidden|visible", help="What differs at every request.")] = "off",
+    etag: Annotated[bool, typer.Option("--etag", help="Send ETags and answer 304.")] = False,
+    error_rate: Annotated[float, typer.Option(help="Share of pages that fail.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Another seed makes another web.")] = 1,
+    urls: Annotated[Path | None, typer.Option(help="Write the addresses of all pages to this file.")] = None,
+    ceiling: Annotated[bool, typer.Option("--ceiling", help="Measure how fast it can answer, then end.")] = False,
+) -> None:
+    """Serve a simulated web on this machine until Ctrl-C; POST /lab/generation?n=N on any host makes pages change."""
+    from driftline.cli.signals import first_signal
+    from driftline.lab import client
+    from driftline.lab.world import World
+    from driftline.pipeline.stopping import Bell
+
+    shape = "lognormal" if latency else "none"
+    world = World.from_fields({
+        "pages": pages, "hosts": hosts, "seed": seed, "size_mean": size, "latency": latency, "latency_shape": shape,
+        "bandwidth": bandwidth, "change_rate": change_rate, "noise": noise, "etag": etag, "error_rate": error_rate,
+    })  # fmt: skip
+    with client.serve(world, port=port) as running:
+        if ceiling:
+            running.prepare()
+            for in_flight in (64, 512, 2_048):
+                if pages > in_flight:
+                    speed = client.ceiling(running, in_flight=in_flight, pages=max(4 * in_flight, 20_000))
+                    say(f"{speed:,.0f} pages a second with {in_flight:,} in flight")
+            return
+        if urls is not None:
+            urls.write_text("".join(f"{url}\n" for url in running.urls()))
+            say(f"The addresses of {pages:,} pages are in {urls}.")
+        say(f"{pages:,} pages on {hosts:,} hosts, the first at {world.url(0, running.port)}; Ctrl-C ends it.")
+        bell = Bell()
+        ended = False
+
+        def end() -> None:
+            nonlocal ended
+            ended = True
+            bell.ring()
+
+        with first_signal(end):
+            while not ended:
+                bell.wait(3_600)
+
+
+@lab_app.command()
+def experiment(
+    quick: Annotated[bool, typer.Option("--quick", help="A small grid that takes under three minutes.")] = False,
+    n: Annotated[str, typer.Option("--n", metavar="LIST", help="Values of N, such as 1-100 or 10,20,78.")] = "1-100",
+    iterations: Annotated[int, typer.Option(help="How often each cell is run.")] = 5,
+    scale: Annotated[float, typer.Option(help="Latency as a share of the paper's 0.911 s a page.")] = 0.25,
+    seconds: Annotated[float, typer.Option(help="How long one run of a cell should last.")] = 8.0,
+    out: Annotated[Path, typer.Option(help="Folder for the results so far, and for the figures.")] = Path("experiment"),
+    as_json: JsonOption = False,
+) -> None:
+    """Repeat the paper's study: configurations 1, 2 and 3, Tables I to III and Figs. 5 and 6. It resumes if stopped."""
+    from driftline.lab import experiment as lab
+    from driftline.lab.figures import draw
+    from driftline.lab.findings import draw_up
+
+    if iterations < 1 or scale <= 0 or seconds <= 0:
+        raise BadSetting("--iterations, --scale and --seconds must be above zero.")
+    study = lab.quick_study() if quick else lab.full_study(
+        parse_numbers(n), scale=scale, iterations=iterations, seconds=seconds
+    )  # fmt: skip
+    kept = out / ("quick.jsonl" if quick else "cells.jsonl")
+    measured = list(lab.conduct(study, kept, _tell))
+    figures = draw(study, measured, out)
+    _tell("")
+    if as_json:
+        print_json([one.row() for one in measured])
+        return
+    _show_cells(measured)
+    _show_findings(study, draw_up(measured))
+    say(f"The figures are {', '.join(str(path) for path in figures)}.")
+
+
+@lab_app.command()
+def speed(
+    pages: Annotated[int, typer.Option(help="How many pages are fetched.")] = 6_540,
+    size: Annotated[int, typer.Option(help="Mean size of a page in bytes.")] = 67_000,
+    in_flight: Annotated[int, typer.Option(help="Transfers in flight.")] = 64,
+    consumers: Annotated[int, typer.Option(help="Consumers, and worker processes of the floor.")] = 2,
+    repeats: Annotated[int, typer.Option(help="How often each contender runs; the median counts.")] = 5,
+    auto: Annotated[bool, typer.Option("--auto", help="Let Driftline find its own numbers.")] = False,
+    only: Annotated[list[str] | None, typer.Option("--pass", metavar="PASS", help="Only this pass.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Race Driftline against bare downloading and against the work that no detector can avoid."""
+    from driftline.lab import speed as lab
+
+    passes = tuple(kind for kind in lab.PASSES if not only or kind in only)
+    if not passes or (only and set(only) - set(lab.PASSES)):
+        raise BadSetting(f"--pass takes one of {', '.join(lab.PASSES)}.")
+    if min(pages, size, in_flight, consumers, repeats) < 1:
+        raise BadSetting("Every number must be at least 1.")
+    course = lab.Course(
+        pages=pages, size_mean=size, in_flight=in_flight, consumers=consumers, repeats=repeats, auto=auto, passes=passes
+    )
+    rows = list(lab.race(course, _tell))
+    _tell("")
+    if as_json:
+        print_json([row.as_json() for row in rows])
+    else:
+        _show_speed(rows, lab.server())
+
+
+@lab_app.command()
+def tuning(
+    seconds: Annotated[float, typer.Option(help="How long each run is measured once it has settled.")] = 5.0,
+    only: Annotated[list[str] | None, typer.Option("--world", metavar="WORLD", help="Only this world.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare what `auto` finds with a grid search, in a latency-bound, a bandwidth-bound and a CPU-bound world."""
+    from driftline.lab import tuning as lab
+
+    known = [setting.name for setting in lab.settings()]
+    if only and set(only) - set(known):
+        raise BadSetting(f"--world takes one of {', '.join(known)}.")
+    rows = [
+        row
+        for setting in lab.settings()
+        if not only or setting.name in only
+        for row in lab.search(setting, seconds, _tell)
+    ]
+    _tell("")
+    if as_json:
+        print_json([asdict(row) for row in rows])
+    else:
+        _show_tuning(rows)
+
+
+def parse_numbers(text: str) -> list[int]:
+    """The numbers of a list such as '1-100', '10,20,78' or '1-10,78', in order and each once."""
+    found: set[int] = set()
+    try:
+        for part in text.split(","):
+            first, dash, last = part.partition("-")
+            found |= set(range(int(first), int(last) + 1)) if dash else {int(first)}
+    except ValueError:
+        raise BadSetting(f"'{text}' is not a list of numbers: write 1-100 or 10,20,78.") from None
+    if not found or min(found) < 1 or max(found) > 512:
+        raise BadSetting("N goes from 1 to 512.")
+    return sorted(found)
+
+
+def _tell(what: str) -> None:
+    """What is being measured now, on one line of standard error that is written over, if that is a terminal."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{what}")
+        sys.stderr.flush()
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """A plain table: the first column to the left, the others to the right."""
+    cells = [[str(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
+    for number, row in enumerate(cells):
+        line = "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        say((line.rstrip(), "bold" if number == 0 else ""))
+
+
+def _show_cells(measured: Sequence[Measured]) -> None:
+    from driftline.lab.experiment import describe
+
+    _table(
+        ("cell", "pages", "effective ms", "sd"),
+        [(describe(one.cell), f"{one.pages:,}", f"{one.effective_ms:.3f}", f"{one.sd:.3f}") for one in measured],
+    )
+
+
+def _show_findings(study: Study, findings: Findings) -> None:
+    from driftline.lab import findings as paper
+    from driftline.lab.experiment import describe
+
+    say("")
+    say(("Table I: optimum effective time", "bold"), f" (latency {study.scale:g} of the paper's)")
+    rows = [
+        (describe(one.cell), f"{one.effective_ms:.2f} ms", f"{findings.reduction(one):.2f} %",
+         f"{paper.PAPER_TABLE_1[number][0]} ms ({paper.PAPER_TABLE_1[number][1]})")
+        for number, one in findings.optimum.items()
+    ]  # fmt: skip
+    if findings.headline is not None:
+        rows.append(_reduced(findings.headline, findings, f"{paper.PAPER_REDUCTION} % less than configuration 1"))
+    if findings.with_slots is not None:
+        rows.append(_reduced(findings.with_slots, findings, "not in the paper"))
+    _table(("", "here", "reduction", "the paper"), rows)
+    say("")
+    say(("Table II: M and K at the minimum for each N", "bold"))
+    _table(("", "here", "the paper"), _beside(findings.m_and_k, paper.PAPER_TABLE_2))
+    say("")
+    say(
+        ("Table III: configurations 2 and 3 at the minimum for each N", "bold"),
+        " (equal: within one standard deviation)",
+    )
+    _table(("", "here", "the paper"), _beside(findings.two_and_three, paper.PAPER_TABLE_3))
+    at_or_below, pairs = findings.matched
+    say(f"Configuration 3 is at or below configuration 2 in {at_or_below} of {pairs} cells with the same N and M = K.")
+    say("")
+
+
+def _reduced(one: Measured, findings: Findings, paper: str) -> tuple[str, str, str, str]:
+    from driftline.lab.experiment import describe
+
+    return describe(one.cell), f"{one.effective_ms:.2f} ms", f"{findings.reduction(one):.2f} %", paper
+
+
+def _beside(here: dict[str, float], paper: dict[str, int]) -> list[tuple[str, str, str]]:
+    return [(name, f"{here.get(name, 0):.0f} %", f"{share} %") for name, share in paper.items()]
+
+
+def _show_speed(rows: Sequence[SpeedRow], server: str) -> None:
+    say(f"Pages a second, medians; the server is {server}.")
+    _table(
+        ("pass", "download", "floor", "check", "/download", "/floor", "µs CPU a page", "of floor", "of download", "peak MB"),
+        [
+            (row.kind, f"{row.download:,.0f}", f"{row.floor:,.0f}", f"{row.check:,.0f}", f"{row.to_download:.2f}",
+             f"{row.to_floor:.2f}", f"{row.cpu_us:,.0f}", f"{row.floor_cpu_us:,.0f}", f"{row.download_cpu_us:,.0f}",
+             f"{row.peak_mb:.0f}")
+            for row in rows
+        ],
+    )  # fmt: skip
+
+
+def _show_tuning(rows: Sequence[TuningRow]) -> None:
+    for world in dict.fromkeys(row.world for row in rows):
+        some = [row for row in rows if row.world == world]
+        best = max((row for row in some if not row.auto), key=lambda row: row.pages_per_s)
+        say((world, "bold"))
+        _table(
+            ("", "in flight", "consumers", "pages/s", "of the best cell"),
+            [
+                ("auto" if row.auto else "best" if row is best else "cell", row.slots, row.consumers,
+                 f"{row.pages_per_s:,.0f}", f"{row.pages_per_s / best.pages_per_s:.2f}")
+                for row in some
+            ],
+        )  # fmt: skip
+        say("")

@@ -1,4 +1,4 @@
-"""The parent's side of a worker process: jobs in, findings out, and a page that kills its worker costs only itself."""
+"""The parent's side of the worker processes: jobs in, findings out. A page that kills its worker costs only itself."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import os
 import select
 import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 from driftline.detection.examination import Finding, Job
 from driftline.detection.worker import LENGTH
-from driftline.errors import WorkerDied
+from driftline.errors import RunStopped, WorkerDied
 from driftline.model import FailureKind
 
 if TYPE_CHECKING:
@@ -24,10 +25,51 @@ _PIPE = 1024 * 1024
 _READ = 1024 * 1024
 
 
+class WorkerPool:
+    """Worker processes for any number of threads: started when first needed, and never more than `most` of them.
+
+    More of them than cores would only cost memory, so the threads of a pipeline share them. A busy page does not hold
+    up the others as long as one worker is free.
+    """
+
+    def __init__(self, *, most: int, deadline: float, memory: int) -> None:
+        self._free = threading.BoundedSemaphore(most)
+        self._lock = threading.Lock()
+        self._idle = [Worker(deadline=deadline, memory=memory) for _ in range(most)]
+        self._workers = tuple(self._idle)
+        self._stopped = False
+
+    def examine(self, jobs: Sequence[Job]) -> list[Finding]:
+        """The findings of these jobs, in order, from whichever worker is free; RunStopped once `stop` was called."""
+        with self._free:
+            with self._lock:
+                worker = self._idle.pop()  # the one used last, which has started up already
+            try:
+                findings = worker.examine(jobs) if not self._stopped else []
+            finally:
+                with self._lock:
+                    self._idle.append(worker)
+        if self._stopped:
+            raise RunStopped("The run was stopped before the page was read.")
+        return findings
+
+    def stop(self) -> None:
+        """Give up the pages at hand by ending every process at once."""
+        self._stopped = True
+        for worker in self._workers:
+            worker.kill()
+
+    def close(self) -> None:
+        """Let the processes end by themselves. To be called when no thread uses the pool any more."""
+        for worker in self._workers:
+            worker.close()
+
+
 class Worker:
-    """One worker process, started when first needed. Used by one thread; `kill` by any."""
+    """One worker process, started when first needed. Used by one thread at a time; `kill` by any."""
 
     def __init__(self, *, deadline: float, memory: int) -> None:
+        self._killed = False
         self._deadline = deadline
         self._memory = memory
         self._process: subprocess.Popen[bytes] | None = None
@@ -37,17 +79,24 @@ class Worker:
     def examine(self, jobs: Sequence[Job]) -> list[Finding]:
         """The findings of these jobs, in order. A job that crashes the worker or passes its deadline is a failure."""
         findings: list[Finding] = []
-        while len(findings) < len(jobs):
+        while len(findings) < len(jobs) and not self._killed:
             left = jobs[len(findings) :]
             try:
                 self._send(left)
                 findings += (self._receive() for _ in left)
             except WorkerDied as error:
-                self.kill()
+                self._end()
                 findings.append(Finding(failure_kind=FailureKind.HOSTILE.value, failure=str(error)))
         return findings
 
     def kill(self) -> None:
+        """End the process at once, for good. The thread that uses it gets findings for some of its jobs only."""
+        self._killed = True
+        process = self._process
+        if process is not None:
+            process.kill()
+
+    def _end(self) -> None:
         """End the process at once; the next jobs get a new one."""
         process, self._process = self._process, None
         self._received.clear()

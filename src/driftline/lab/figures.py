@@ -46,7 +46,9 @@ def _draw(study: Study, measured: Sequence[Measured], configuration: int, number
             axes.axhline(first[0].effective_ms, color=_GREY, linewidth=1, linestyle=":", label="configuration 1")
         xs = [point.cell.n for point in points]
         ys = [point.effective_ms for point in points]
-        axes.errorbar(xs, ys, [point.sd for point in points], color=colour, marker="o", markersize=4, capsize=3, label=label)
+        axes.errorbar(
+            xs, ys, [point.sd for point in points], color=colour, marker="o", markersize=4, capsize=3, label=label
+        )
     ns = range(1, 101)
     ideal = [PAPER_LATENCY * study.scale * 1000 / n for n in ns]
     axes.plot(ns, ideal, color=_GREY, linewidth=1, linestyle="--", label="ideal: configuration 1 divided by N")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 import statistics
 import tempfile
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 from driftline.lab import nginx
+from driftline.lab.client import RunningWeb, serve
 from driftline.lab.contenders import Heat, Pass, Time, enter
 from driftline.lab.world import World
 from driftline.library import open as open_store
@@ -38,6 +39,17 @@ class Row:
     floor_cpu_us: float
     peak_mb: float
 
+    def as_json(self) -> dict[str, Any]:
+        """The row as it is printed, under the names that scripts rely on."""
+        figures = asdict(self)
+        return {
+            "pass": figures.pop("kind"),
+            "pages_per_s": self.check,
+            "ratio": self.to_floor,
+            "cpu_ms": self.cpu_us / 1000,
+            "peak_mb": figures.pop("peak_mb"),
+        } | figures
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
@@ -54,37 +66,74 @@ class Course:
 
 def race(course: Course, told: Callable[[str], None] = lambda _: None) -> Iterator[Row]:
     """Every pass of the course; each contender runs `repeats` times in turn, and its median time counts."""
-    world = World(pages=course.pages, hosts=1, size_mean=course.size_mean, change_rate=0.10, noise="hidden")
-    with tempfile.TemporaryDirectory(prefix="driftline-speed-") as name:
+    world = World(pages=course.pages, hosts=1, size_mean=course.size_mean, change_rate=0.10)
+    with tempfile.TemporaryDirectory(prefix="driftline-speed-") as name, _site(world, Path(name), told) as site:
         folder = Path(name)
-        ports = nginx.free_port(), nginx.free_port()
-        told("Writing the pages…")
-        roots = _write(world, folder)
         for kind in course.passes:
-            port = ports[1] if kind == "not-modified" else ports[0]
-            urls = [f"http://127.0.0.1:{port}{world.path(page)}" for page in range(world.pages)]
             origin = folder / f"{_ORIGINS.get(kind, 'plain')}.db"
-            with _served(roots["first"], folder, ports):
-                _prepare(origin, urls, checked=kind != "new")
-            root = {"noisy": roots["noisy"], "changed": roots["changed"]}.get(kind, roots["first"])
-            with _served(root, folder, ports):
+            validating = kind == "not-modified"
+            with site.showing("first", validating=validating) as base:
+                _prepare(origin, [base + world.path(page) for page in range(world.pages)], checked=kind != "new")
+            state = kind if kind in ("noisy", "changed") else "first"
+            with site.showing(state, validating=validating):
                 times = _heats(course, kind, origin, folder, told)
             yield _row(kind, course.pages, times)
 
 
+def server() -> str:
+    """What serves the pages."""
+    return "nginx" if nginx.installed() else "the simulated web, for nginx is not installed"
+
+
+class _Site(Protocol):
+    """Pages at one address that can be shown in three states."""
+
+    def showing(self, state: str, *, validating: bool) -> AbstractContextManager[str]:
+        """Serve the pages as they were first, with other noise, or with a tenth of them changed; the address."""
+
+
 @contextmanager
-def _served(root: Path, folder: Path, ports: tuple[int, int]) -> Iterator[None]:
-    with nginx.serve_files(root, folder / "nginx", *ports):
-        yield
+def _site(world: World, folder: Path, told: Callable[[str], None]) -> Iterator[_Site]:
+    if nginx.installed():
+        told("Writing the pages…")
+        yield _Files(world, folder)
+    else:
+        with serve(world) as web:
+            web.prepare()
+            yield _Simulated(web)
 
 
-def _write(world: World, folder: Path) -> dict[str, Path]:
-    roots = {name: folder / name for name in ("first", "noisy", "changed")}
-    nginx.write_pages(world, roots["first"])
-    nginx.write_pages(world, roots["noisy"], noise=1)
-    shutil.copytree(roots["first"], roots["changed"])
-    nginx.write_pages(world, roots["changed"], generation=1, only=world.truth(1))
-    return roots
+class _Files:
+    """The pages as files behind nginx, which is started anew for each state."""
+
+    def __init__(self, world: World, folder: Path) -> None:
+        self._folder = folder
+        self._ports = {False: nginx.free_port(), True: nginx.free_port()}
+        world = replace(world, noise="hidden")
+        nginx.write_pages(world, folder / "first")
+        nginx.write_pages(world, folder / "noisy", noise=1)
+        shutil.copytree(folder / "first", folder / "changed")
+        nginx.write_pages(world, folder / "changed", generation=1, only=world.truth(1))
+
+    @contextmanager
+    def showing(self, state: str, *, validating: bool) -> Iterator[str]:
+        """Serve one of the folders."""
+        with nginx.serve_files(self._folder / state, self._folder / "nginx", self._ports[False], self._ports[True]):
+            yield f"http://127.0.0.1:{self._ports[validating]}"
+
+
+class _Simulated:
+    """The pages from the simulated web, which is one process all along."""
+
+    def __init__(self, web: RunningWeb) -> None:
+        self._web = web
+
+    @contextmanager
+    def showing(self, state: str, *, validating: bool) -> Iterator[str]:
+        """Alter the world to that state."""
+        self._web.alter(noise="hidden" if state == "noisy" else "off", etag=validating)
+        self._web.generation(1 if state == "changed" else 0)
+        yield f"http://{self._web.world.address(0)}:{self._web.port}"
 
 
 def _prepare(path: Path, urls: list[str], *, checked: bool) -> None:

@@ -439,7 +439,7 @@ class Connection(asyncio.Protocol):
         attempt = web.attempts[page]
         web.attempts[page] = attempt + 1
         asked = Asked(page, web.generation, attempt, head, b"gzip" in head)
-        delay = world.delay(page, web.generation, attempt)
+        delay = world.delay(page, web.generation)
         if delay:
             self._timer = web.loop.call_later(delay, self._answer_late, asked)
             return None

@@ -219,13 +219,13 @@ class World:
 
     # How it answers.
 
-    def delay(self, page: int, generation: int, attempt: int) -> float:
-        """Seconds that the answer to this request waits."""
+    def delay(self, page: int, generation: int) -> float:
+        """Seconds that an answer of the page waits, the same for all requests of a generation: runs compare."""
         if self.latency_shape == "none":
             return 0.0
         if self.latency_shape == "fixed":
             return self.latency
-        share = mix(self.seed, _DELAY, page, generation, attempt) * _UNIT
+        share = mix(self.seed, _DELAY, page, generation) * _UNIT
         return lognormal(mean=self.latency, sigma=self.latency_sigma, share=share)
 
     def failure(self, page: int, generation: int) -> Failure | None:

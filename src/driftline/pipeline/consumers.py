@@ -6,15 +6,14 @@ import threading
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from driftline.detection.comparison import compare, recall
-from driftline.detection.workers import Worker
+from driftline.errors import RunStopped
 from driftline.model import Document, Failure, FailureKind, Outcome, Pair, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from driftline.detection.comparison import Versions
+    from driftline.detection.comparison import Examiner, Versions
     from driftline.pipeline.queues import BoundedQueue
-    from driftline.settings import Settings
 
 T = TypeVar("T")
 
@@ -23,12 +22,12 @@ _PATIENCE = 0.2  # seconds after which an idle thread looks whether it is still 
 
 
 class Steps:
-    """The consumer's steps with what they need, for one thread. A step that raises fails only the page it was at."""
+    """The consumer's steps with what they need. A step that raises fails only the page it was at. For any thread."""
 
-    def __init__(self, versions: Versions, settings: Settings) -> None:
+    def __init__(self, versions: Versions, examiner: Examiner, limit: int) -> None:
         self._versions = versions
-        self._limit = settings.max_body
-        self._worker = Worker(deadline=settings.worker_deadline, memory=settings.worker_memory)
+        self._examiner = examiner
+        self._limit = limit
 
     def recall(self, documents: list[Document]) -> list[Pair]:
         """Each document with the old version that it must be compared with."""
@@ -41,21 +40,15 @@ class Steps:
             return [Pair(documents[0], b"")]
 
     def compare(self, pairs: list[Pair]) -> list[Outcome]:
-        """What each pair shows."""
+        """What each pair shows; RunStopped if there is no time left to find out."""
         try:
-            return compare(pairs, self._worker, self._limit)
+            return compare(pairs, self._examiner, self._limit)
+        except RunStopped:
+            raise
         except Exception as error:  # noqa: BLE001 whatever a page makes a step raise must fail that page only
             if len(pairs) > 1:
                 return [outcome for pair in pairs for outcome in self.compare([pair])]
             return [Outcome(pairs[0].document, Verdict.FAILED, failure=_internal(error))]
-
-    def kill(self) -> None:
-        """End the worker process at once."""
-        self._worker.kill()
-
-    def close(self) -> None:
-        """Let the worker process end."""
-        self._worker.close()
 
 
 class Consumer(Generic[T]):
@@ -65,13 +58,12 @@ class Consumer(Generic[T]):
     """
 
     def __init__(
-        self, *, name: str, queue: BoundedQueue[T], lane: int, share: Callable[[], int], steps: Steps,
-        work: Callable[[Steps, list[T]], None], ended: Callable[[], None],
+        self, *, name: str, queue: BoundedQueue[T], lane: int, share: Callable[[], int],
+        work: Callable[[list[T]], None], ended: Callable[[], None],
     ) -> None:  # fmt: skip
         self._queue = queue
         self._lane = lane
         self._share = share
-        self._steps = steps
         self._do = work
         self._ended = ended
         self.error: Exception | None = None
@@ -88,10 +80,6 @@ class Consumer(Generic[T]):
         """End after the batch at hand, leaving the rest of the queue to others."""
         self._wanted = False
 
-    def kill(self) -> None:
-        """Give up the page at hand by ending its worker process."""
-        self._steps.kill()
-
     def join(self, timeout: float | None = None) -> None:
         """Wait for the thread to end."""
         self._thread.join(timeout)
@@ -99,10 +87,11 @@ class Consumer(Generic[T]):
     def _work(self) -> None:
         try:
             self._consume()
+        except RunStopped:
+            return
         except Exception as error:  # noqa: BLE001 kept for the thread that tends this one: nobody else can hear it
             self.error = error
         finally:
-            self._steps.close()
             self._ended()
 
     def _consume(self) -> None:
@@ -111,7 +100,7 @@ class Consumer(Generic[T]):
             if batch is None:
                 return
             if batch:
-                self._do(self._steps, batch)
+                self._do(batch)
 
 
 def fair_share(depth: int, consumers: int) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from driftline.fetching.transfers import Transfers, crawl
-from driftline.pipeline.consumers import Consumer, Steps, fair_share
+from driftline.pipeline.consumers import Consumer, fair_share
 from driftline.pipeline.plan import MOST_IN_FLIGHT, Plan
 from driftline.pipeline.producers import Producer
 from driftline.pipeline.queues import BoundedQueue, QueueStatistics
@@ -17,8 +17,9 @@ from driftline.pipeline.tuner import Sample, Tuner
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from driftline.detection.comparison import Versions
+    from driftline.detection.workers import WorkerPool
     from driftline.model import Document, Pair
+    from driftline.pipeline.consumers import Steps
     from driftline.pipeline.links import LinkQueue
     from driftline.pipeline.recorder import Recorder
     from driftline.pipeline.stopping import Stop
@@ -36,7 +37,8 @@ class Parts:
     """What every wiring is made of."""
 
     links: LinkQueue
-    versions: Versions
+    steps: Steps
+    workers: WorkerPool
     recorder: Recorder
     settings: Settings
     stop: Stop
@@ -53,7 +55,7 @@ class Wired:
     queues: list[QueueStatistics] = field(default_factory=list)
 
 
-def run(plan: Plan, parts: Parts) -> Wired:
+def wire(plan: Plan, parts: Parts) -> Wired:
     """Check every link through the pipeline of the plan; returns when all is handed to the recorder."""
     if plan.pipeline == "sequential":
         return _sequential(parts)
@@ -64,7 +66,7 @@ def run(plan: Plan, parts: Parts) -> Wired:
 
 def _sequential(parts: Parts) -> Wired:
     """Configuration 1: one thread, one step after the other."""
-    steps = Steps(parts.versions, parts.settings)
+    steps = parts.steps
     transfers = Transfers(parts.settings)
     try:
         while not parts.stop.requested and not parts.recorder.failed:
@@ -74,23 +76,22 @@ def _sequential(parts: Parts) -> Wired:
             parts.recorder.add(steps.compare(steps.recall([crawl(links[0], transfers)])))
     finally:
         transfers.close()
-        steps.close()
     return Wired(producers=1, slots=1, consumers=1, comparers=0)
 
 
 def _two_section(plan: Plan, parts: Parts) -> Wired:
     """Configuration 3, and with several queues the paper's future work."""
     queue: BoundedQueue[Document] = _document_queue(plan, parts.settings)
-    recorder = parts.recorder
+    recorder, steps = parts.recorder, parts.steps
 
-    def work(steps: Steps, documents: list[Document]) -> None:
+    def work(documents: list[Document]) -> None:
         recorder.add(steps.compare(steps.recall(documents)))
 
     tuner = Tuner(
         in_flight=None if plan.slots is None else plan.slots * (plan.producers or 1),
         consumers=plan.consumers,
         most_in_flight=MOST_IN_FLIGHT,
-        most_consumers=_cores(),
+        most_consumers=cores(),
     )
     crew = _Crew("consumer", queue, work, parts)
     crew.resize(tuner.consumers)
@@ -111,9 +112,9 @@ def _three_section(plan: Plan, parts: Parts) -> Wired:
     """Configuration 2: the recalling and the comparing consumers have a queue between them."""
     queue: BoundedQueue[Document] = _document_queue(plan, parts.settings)
     pairs: BoundedQueue[Pair] = BoundedQueue(plan.capacity, parts.settings.capacity_bytes, _pair_size)
-    recorder = parts.recorder
+    recorder, steps = parts.recorder, parts.steps
 
-    def work_recall(steps: Steps, documents: list[Document]) -> None:
+    def work_recall(documents: list[Document]) -> None:
         recalled = steps.recall(documents)
         while recalled:
             room = pairs.reserve(len(recalled), wait=True)
@@ -122,19 +123,19 @@ def _three_section(plan: Plan, parts: Parts) -> Wired:
             pairs.put(recalled[:room])
             recalled = recalled[room:]
 
-    def work_compare(steps: Steps, waiting: list[Pair]) -> None:
+    def work_compare(waiting: list[Pair]) -> None:
         recorder.add(steps.compare(waiting))
 
     tuner = Tuner(
         in_flight=None if plan.slots is None else plan.slots * (plan.producers or 1),
         consumers=plan.consumers,
         most_in_flight=MOST_IN_FLIGHT,
-        most_consumers=_cores(),
+        most_consumers=cores(),
     )
     recallers = _Crew("recaller", queue, work_recall, parts)
     comparers = _Crew("comparer", pairs, work_compare, parts)
     recallers.resize(tuner.consumers)
-    comparers.resize(plan.comparers or _cores())
+    comparers.resize(plan.comparers or cores())
     crawlers = _Crawlers(plan, parts, queue, tuner.in_flight)
     crawlers.tend(tuner, recallers)
     recallers.drain(parts.stop, crawlers.stopped_at)
@@ -223,7 +224,7 @@ class _Crawlers:
 class _Crew(Generic[T]):
     """The threads of one section, as many as are wanted at the moment."""
 
-    def __init__(self, name: str, queue: BoundedQueue[T], work: Callable[[Steps, list[T]], None], parts: Parts) -> None:
+    def __init__(self, name: str, queue: BoundedQueue[T], work: Callable[[list[T]], None], parts: Parts) -> None:
         self._name = name
         self._queue = queue
         self._work = work
@@ -246,8 +247,8 @@ class _Crew(Generic[T]):
         while len(self._members) < wanted:
             self._members.append(
                 Consumer(
-                    name=self._name, queue=self._queue, lane=len(self._members), share=self._share, work=self._work,
-                    steps=Steps(self._parts.versions, self._parts.settings), ended=self._parts.stop.bell.ring,
+                    name=self._name, queue=self._queue, lane=len(self._members), share=self._share,
+                    work=self._work, ended=self._parts.stop.bell.ring,
                 )
             )  # fmt: skip
         while len(self._members) > wanted:
@@ -265,7 +266,7 @@ class _Crew(Generic[T]):
             if stopped_at is not None and time.monotonic() > stopped_at + self._parts.settings.stop_grace + _LAST_WORK:
                 for thread in threads:
                     thread.dismiss()
-                    thread.kill()
+                self._parts.workers.stop()
                 break
             stop.bell.wait(0.05 if stopped_at is not None else 1.0)
         for thread in threads:
@@ -293,5 +294,6 @@ def _pair_size(pair: Pair) -> int:
     return len(pair.document.body) + _PAIR_OVERHEAD
 
 
-def _cores() -> int:
+def cores() -> int:
+    """How many cores this process may use."""
     return len(os.sched_getaffinity(0))

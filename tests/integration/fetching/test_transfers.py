@@ -260,7 +260,9 @@ def test_a_certificate_for_another_name_is_not_trusted(trusted_only_by_file: Ser
     fails_as(fetch(address, settings(ca_file=str(certificate))), FailureKind.TLS)
 
 
-def test_a_file_of_certificates_that_is_not_there_is_a_tls_failure(trusted_only_by_file: Server, tmp_path: Path) -> None:
+def test_a_file_of_certificates_that_is_not_there_is_a_tls_failure(
+    trusted_only_by_file: Server, tmp_path: Path
+) -> None:
     missing = str(tmp_path / "missing.pem")
     fails_as(fetch(trusted_only_by_file.url(), settings(ca_file=missing)), FailureKind.TLS)
 

@@ -157,15 +157,15 @@ def test_lognormal_delays_have_the_asked_mean() -> None:
 
 def test_delays_of_a_world_have_its_mean_and_repeat() -> None:
     world = World(pages=5000, latency=0.3, latency_shape="lognormal")
-    delays = [world.delay(page, 2, 0) for page in range(5000)]
+    delays = [world.delay(page, 2) for page in range(5000)]
     assert statistics.mean(delays) == pytest.approx(0.3, rel=0.05)
-    assert delays == [world.delay(page, 2, 0) for page in range(5000)]
-    assert world.delay(1, 2, 0) != world.delay(1, 2, 1)
+    assert delays == [world.delay(page, 2) for page in range(5000)]
+    assert world.delay(1, 2) != world.delay(1, 3)
 
 
 def test_other_shapes_of_latency_are_constant() -> None:
-    assert World(latency=0.3).delay(1, 0, 0) == 0
-    assert World(latency=0.3, latency_shape="fixed").delay(1, 0, 0) == 0.3
+    assert World(latency=0.3).delay(1, 0) == 0
+    assert World(latency=0.3, latency_shape="fixed").delay(1, 0) == 0.3
 
 
 def test_the_asked_share_of_pages_fails_in_all_ways() -> None:

@@ -32,7 +32,8 @@ def test_a_text_that_is_no_length_of_time_is_refused_with_a_sentence(text: str) 
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(1, "1s"), (90, "1m30s"), (5_400, "1h30m"), (604_800, "1w"), (86_400 * 8, "1w1d"), (1.5, "1.5s")]
+    ("seconds", "text"),
+    [(1, "1s"), (90, "1m30s"), (5_400, "1h30m"), (604_800, "1w"), (86_400 * 8, "1w1d"), (1.5, "1.5s")],
 )
 def test_a_length_of_time_is_written_in_its_largest_units(seconds: float, text: str) -> None:
     assert format_interval(seconds) == text

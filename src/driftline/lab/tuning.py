@@ -1,0 +1,122 @@
+"""`lab tuning`: does `auto` find what a grid search finds, in three worlds that call for different numbers?
+
+Every run has more pages than it can check before it is stopped. Its speed is counted from a moment on when it should
+have settled: ten seconds for `auto`, which has to find its numbers first, and three for a cell of the grid.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from driftline.lab.client import serve
+from driftline.lab.world import World
+from driftline.library import Driftline
+from driftline.library import open as open_store
+from driftline.pipeline.plan import Plan
+from driftline.pipeline.stopping import Stop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from driftline.model import Outcome
+
+_SETTLED_AUTO = 10.0
+_SETTLED_CELL = 3.0
+_SLOTS = (8, 32, 128, 512, 2_048)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A world with the reason why it is there, and the consumers that the grid tries."""
+
+    name: str
+    world: World
+    consumers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """The speed of one cell, or of `auto`, in pages a second, and the numbers that it ran with in the end."""
+
+    world: str
+    auto: bool
+    slots: int
+    consumers: int
+    pages_per_s: float
+
+
+def settings() -> tuple[Setting, ...]:
+    """The three worlds: waiting for answers, waiting for the line, and waiting for the processor."""
+    return (
+        Setting(
+            name="latency-bound",
+            consumers=(1, 2),
+            world=World(pages=40_000, hosts=500, size_mean=6_000, latency=0.9, latency_shape="lognormal"),
+        ),
+        Setting(
+            name="bandwidth-bound",
+            consumers=(1, 2),
+            world=World(pages=7_000, hosts=500, latency=0.1, latency_shape="lognormal", bandwidth=8_000_000),
+        ),
+        Setting(name="CPU-bound", consumers=(1, 2), world=World(pages=22_000, hosts=50, noise="hidden")),
+    )
+
+
+def search(setting: Setting, seconds: float, told: Callable[[str], None]) -> Iterator[Row]:
+    """Every cell of the grid in this world, then `auto`, each measured for so many seconds after it settled."""
+    with (
+        tempfile.TemporaryDirectory(prefix="driftline-tuning-") as folder,
+        serve(replace(setting.world, latency_shape="none", bandwidth=0)) as web,
+        open_store(str(Path(folder) / "pages.db")) as driftline,
+    ):
+        told(f"{setting.name}: fetching the first version of every page")
+        driftline.add(*web.urls())
+        driftline.check()
+        web.alter(latency_shape=setting.world.latency_shape, bandwidth=setting.world.bandwidth)
+        for slots in _SLOTS:
+            for consumers in setting.consumers:
+                told(f"{setting.name}: {slots} in flight, {consumers} consumers")
+                plan = Plan(producers=1, slots=slots, consumers=consumers)
+                yield _row(setting.name, driftline, plan, _SETTLED_CELL, seconds)
+        told(f"{setting.name}: auto")
+        yield _row(setting.name, driftline, Plan(), _SETTLED_AUTO, seconds)
+
+
+def _row(name: str, driftline: Driftline, plan: Plan, settled: float, seconds: float) -> Row:
+    counter = _Counter(settled, seconds)
+    report = driftline.check(plan=plan, fresh=True, stop=counter.stop, told=counter.told)
+    return Row(
+        world=name, auto=plan.slots is None, slots=report.slots * report.producers, consumers=report.consumers,
+        pages_per_s=counter.speed(),
+    )  # fmt: skip
+
+
+class _Counter:
+    """Counts outcomes between two moments of a run, and stops it after the second."""
+
+    def __init__(self, settled: float, seconds: float) -> None:
+        self.stop = Stop()
+        self._counted = 0
+        self._lock = threading.Lock()
+        self._start = time.perf_counter() + settled
+        self._first = self._last = self._start
+        self._end = self._start + seconds
+
+    def told(self, outcomes: Sequence[Outcome]) -> None:
+        now = time.perf_counter()
+        with self._lock:
+            if now < self._start:
+                self._first = now
+            elif now <= self._end:
+                self._counted += len(outcomes)
+                self._last = now
+            else:
+                self.stop.request()
+
+    def speed(self) -> float:
+        return self._counted / max(self._last - self._first, 0.001)

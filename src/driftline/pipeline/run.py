@@ -1,0 +1,116 @@
+"""One run over pages: what is left to check goes through a pipeline, and what came of it is recorded."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from driftline.detection.workers import WorkerPool
+from driftline.model import Change, Verdict
+from driftline.pipeline import recorder as recording
+from driftline.pipeline.consumers import Steps
+from driftline.pipeline.links import LinkQueue
+from driftline.pipeline.recorder import Recorder
+from driftline.pipeline.wiring import Parts, cores, wire
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from driftline.detection.comparison import Versions
+    from driftline.model import Link, Outcome
+    from driftline.pipeline.plan import Plan
+    from driftline.pipeline.queues import QueueStatistics
+    from driftline.pipeline.stopping import Stop
+    from driftline.settings import Settings
+
+
+class Ledger(recording.Ledger, Protocol):
+    """Where a run learns what is left to check, and where it is recorded."""
+
+    def begin(self, page_ids: Sequence[int] | None, *, fresh: bool = False) -> tuple[int, bool]:
+        """The run to work on, and whether it is one that was cut short and goes on now."""
+
+    def remain(self, run_id: int, page_ids: Sequence[int] | None) -> int:
+        """How many pages the run has not recorded yet."""
+
+    def remaining(self, run_id: int, page_ids: Sequence[int] | None) -> Iterator[Link]:
+        """The links of the pages that the run has not recorded yet."""
+
+    def finish(self, run_id: int) -> None:
+        """Mark the run as complete."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a run found. `left` counts the pages that a stopped run did not get to."""
+
+    pages: int
+    new: int
+    changed: int
+    unchanged: int
+    failed: int
+    left: int
+    seconds: float
+    effective_ms: float
+    bytes: int
+    pipeline: str
+    producers: int
+    slots: int
+    consumers: int
+    comparers: int
+    continued: bool
+    changes: list[Change] = field(default_factory=list)
+    queues: list[QueueStatistics] = field(default_factory=list)
+
+
+class Run:
+    """The parts of a run, put together. It is used once."""
+
+    def __init__(self, ledger: Ledger, versions: Versions, settings: Settings, plan: Plan, stop: Stop) -> None:
+        self._ledger = ledger
+        self._versions = versions
+        self._settings = settings
+        self._plan = plan
+        self._stop = stop
+
+    def check(
+        self, page_ids: Sequence[int] | None, *, fresh: bool, told: Callable[[Sequence[Outcome]], None] | None,
+        begun: Callable[[int, bool], None] | None,
+    ) -> Report:  # fmt: skip
+        """Check these pages, or all of them. The clock runs until the last outcome is committed."""
+        ledger, plan, stop, settings = self._ledger, self._plan, self._stop, self._settings
+        started = time.perf_counter()
+        run_id, continued = ledger.begin(page_ids, fresh=fresh)
+        if begun is not None:
+            begun(ledger.remain(run_id, page_ids), continued)
+        workers = WorkerPool(most=cores(), deadline=settings.worker_deadline, memory=settings.worker_memory)
+        recorder = Recorder(ledger, run_id, told)
+        parts = Parts(
+            links=LinkQueue(ledger.remaining(run_id, page_ids)),
+            steps=Steps(self._versions, workers, settings.max_body),
+            workers=workers,
+            recorder=recorder,
+            settings=settings,
+            stop=stop,
+        )
+        try:
+            try:
+                wired = wire(plan, parts)
+            finally:
+                recorder.close()
+            left = ledger.remain(run_id, page_ids) if stop.requested else 0
+            if not left:
+                ledger.finish(run_id)
+            seconds = time.perf_counter() - started
+        finally:
+            workers.close()
+        counts = recorder.counts()
+        pages = counts.total()
+        return Report(
+            pages=pages, new=counts[Verdict.NEW], changed=counts[Verdict.CHANGED], unchanged=counts[Verdict.UNCHANGED],
+            failed=counts[Verdict.FAILED], left=left, seconds=seconds, effective_ms=seconds / max(pages, 1) * 1000,
+            bytes=recorder.bytes, pipeline=plan.pipeline, producers=wired.producers, slots=wired.slots,
+            consumers=wired.consumers, comparers=wired.comparers, continued=continued, changes=recorder.changes(),
+            queues=wired.queues,
+        )  # fmt: skip

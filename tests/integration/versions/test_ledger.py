@@ -1,0 +1,333 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import and_, event, select, text
+
+from driftline.detection.comparison import compare, recall
+from driftline.detection.examination import Finding, Job, examine
+from driftline.errors import BrokenVersion, UnknownVersion
+from driftline.model import Failure, FailureKind, Link, Outcome, Proof, Verdict
+from driftline.pages.catalog import Catalog
+from driftline.versions.codec import DEEPEST
+from driftline.versions.ledger import Ledger
+from driftline.versions.repository import Repository
+from driftline.versions.schema import blobs, pages, states
+from driftline.versions.statements import LINK_COLUMNS, chains_of
+from driftline.versions.store import Store
+from support.making import document
+
+URL = "https://a.example/"
+
+
+class InThisProcess:
+    """Reads bodies where the test is, which is enough when they mean no harm."""
+
+    def examine(self, jobs: list[Job] | Any) -> list[Finding]:
+        return [examine(job) for job in jobs]
+
+
+class World:
+    """A store with its catalogue, and a clock that a test moves."""
+
+    def __init__(self, path: Path) -> None:
+        self.now = 1_000.0
+        self.store = Store.open(str(path))
+        self.catalog = Catalog(self.store, lambda: self.now)
+        self.ledger = Ledger(self.store, lambda: self.now)
+        self.repository = Repository(self.store)
+
+    def links(self, run: int, ids: list[int] | None = None) -> list[Link]:
+        return list(self.ledger.remaining(run, ids))
+
+    def outcome(self, link: Link, body: str, content_type: str = "text/html", headers: str = "") -> Outcome:
+        fetched = document(link, body.encode(), content_type=content_type, headers=headers, at=self.now)
+        return compare(recall([fetched], self.repository), InThisProcess(), 10**8)[0]
+
+    def check(self, *bodies: str) -> list[Outcome]:
+        """One run in which each page, in order, had this body."""
+        run, _ = self.ledger.begin(None)
+        found = [self.outcome(link, body) for link, body in zip(self.links(run), bodies, strict=True)]
+        self.ledger.record(run, found)
+        self.ledger.finish(run)
+        self.now += 60
+        return found
+
+    def everything(self) -> list[tuple[Any, ...]]:
+        """Every row of every table that a check writes."""
+        tables = ("pages", "states", "checks", "versions", "changes", "blobs")
+        with self.store.read() as connection:
+            return [tuple(row) for table in tables for row in connection.execute(text(f"SELECT * FROM {table}"))]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path / "pages.db")
+    yield made
+    made.store.close()
+
+
+def failed(link: Link) -> Outcome:
+    failure = Failure(kind=FailureKind.DNS, sentence="The name of the host could not be resolved.")
+    return Outcome(document(link, failure=failure, status=0), Verdict.FAILED, failure=failure)
+
+
+def test_a_page_is_new_then_unchanged_then_changed(world: World) -> None:
+    world.catalog.add([URL])
+    assert world.check("<p>one</p>")[0].verdict is Verdict.NEW
+    assert world.check("<p>one</p>")[0].proof is Proof.WIRE
+    assert world.check("<div>one</div>")[0].proof is Proof.TEXT
+    assert world.check("<p>two</p>")[0].verdict is Verdict.CHANGED
+    page = world.catalog.find(URL)
+    assert (page.checks, page.versions, page.verdict) == (4, 2, Verdict.CHANGED)
+    history = world.repository.history(page)
+    assert [check.version for check in history] == [2, None, None, 1]
+    assert history[0].change is not None
+    assert (history[0].change.from_version, history[0].change.to_version) == (1, 2)
+    assert world.repository.version(page, 1).text == b"one"
+    assert world.repository.version(page).body == b"<p>two</p>"
+
+
+def test_a_failure_keeps_what_the_last_good_check_left_and_counts_up(world: World) -> None:
+    world.catalog.add([URL])
+    world.check("<p>one</p>")
+    for count in (1, 2):
+        run, _ = world.ledger.begin(None)
+        world.ledger.record(run, [failed(link) for link in world.links(run)])
+        world.ledger.finish(run)
+        assert world.catalog.find(URL).failures == count
+    assert world.check("<p>one</p>")[0].proof is Proof.WIRE
+    page = world.catalog.find(URL)
+    assert (page.failures, page.failure, page.versions) == (0, None, 1)
+
+
+def test_new_validators_are_kept_although_nothing_changed(world: World) -> None:
+    world.catalog.add([URL])
+    for tag in ('"one"', '"two"'):
+        run, _ = world.ledger.begin(None)
+        found = [world.outcome(link, "<p>x</p>", headers=f"ETag: {tag}\r\n") for link in world.links(run)]
+        world.ledger.record(run, found)
+        world.ledger.finish(run)
+    run, _ = world.ledger.begin(None)
+    known = world.links(run)[0].known
+    assert known is not None
+    assert known.etag == '"two"'
+
+
+def test_recording_the_same_outcomes_twice_changes_nothing(world: World) -> None:
+    world.catalog.add([URL, "https://b.example/", "https://c.example/"])
+    world.check("<p>1</p>", "<p>2</p>", "<p>3</p>")
+    run, _ = world.ledger.begin(None)
+    links = world.links(run)
+    outcomes = [world.outcome(links[0], "<p>changed</p>"), world.outcome(links[1], "<p>2</p>"), failed(links[2])]
+    assert world.ledger.record(run, outcomes) == outcomes
+    before = world.everything()
+    assert list(world.ledger.record(run, outcomes)) == []
+    assert list(world.ledger.record(run, outcomes[:1])) == []
+    assert world.everything() == before
+
+
+def test_a_batch_that_is_recorded_in_part_is_completed(world: World) -> None:
+    world.catalog.add([URL, "https://b.example/"])
+    run, _ = world.ledger.begin(None)
+    one, two = world.links(run)
+    first, second = world.outcome(one, "<p>1</p>"), world.outcome(two, "<p>2</p>")
+    world.ledger.record(run, [first])
+    assert world.ledger.record(run, [first, second]) == [second]
+    assert [page.versions for page in world.catalog.all()] == [1, 1]
+
+
+def test_a_page_removed_during_the_run_is_left_out_and_the_others_are_recorded(world: World) -> None:
+    world.catalog.add([URL, "https://b.example/"])
+    run, _ = world.ledger.begin(None)
+    outcomes = [world.outcome(link, f"<p>{link.url}</p>") for link in world.links(run)]
+    world.catalog.remove([URL])
+    assert world.ledger.record(run, outcomes) == outcomes[1:]
+    assert [page.checks for page in world.catalog.all()] == [1]
+    assert world.store.problems() == []
+
+
+def test_a_page_removed_and_added_again_does_not_get_the_outcome_of_the_old_one(world: World) -> None:
+    world.catalog.add([URL])
+    run, _ = world.ledger.begin(None)
+    outcomes = [world.outcome(link, "<p>old</p>") for link in world.links(run)]
+    world.catalog.remove([URL])
+    world.catalog.add([URL])
+    assert list(world.ledger.record(run, outcomes)) == []
+    assert world.catalog.find(URL).checks == 0
+
+
+def test_a_run_cut_short_goes_on_with_the_pages_that_are_left(world: World) -> None:
+    world.catalog.add([URL, "https://b.example/"])
+    run, continued = world.ledger.begin(None)
+    assert not continued
+    first = world.links(run)[0]
+    world.ledger.record(run, [world.outcome(first, "<p>1</p>")])
+    assert world.ledger.begin(None) == (run, True)
+    assert [link.url for link in world.links(run)] == ["https://b.example/"]
+    assert world.ledger.remain(run, None) == 1
+
+
+def test_a_finished_run_does_not_go_on(world: World) -> None:
+    world.catalog.add([URL])
+    run, _ = world.ledger.begin(None)
+    world.ledger.finish(run)
+    assert world.ledger.begin(None) == (run + 1, False)
+
+
+def test_a_run_that_got_to_every_page_does_not_go_on_although_it_was_cut_short(world: World) -> None:
+    world.catalog.add([URL])
+    run, _ = world.ledger.begin(None)
+    world.ledger.record(run, [world.outcome(link, "<p>1</p>") for link in world.links(run)])
+    assert world.ledger.begin(None) == (run + 1, False)
+
+
+@pytest.mark.parametrize(("fresh", "later", "ids"), [(True, 0.0, None), (False, 3_601.0, None), (False, 0.0, [1])])
+def test_a_run_does_not_go_on_afresh_too_late_or_over_other_pages(
+    world: World, fresh: bool, later: float, ids: list[int] | None
+) -> None:
+    world.catalog.add([URL])
+    run, _ = world.ledger.begin(None)
+    world.now += later
+    assert world.ledger.begin(ids, fresh=fresh) == (run + 1, False)
+
+
+def test_more_pages_than_one_read_takes_come_out_once_each_in_order(world: World) -> None:
+    world.catalog.add([f"https://a.example/{number}" for number in range(2_500)])
+    run, _ = world.ledger.begin(None)
+    assert [link.page_id for link in world.links(run)] == list(range(1, 2_501))
+    some = list(range(2_400, 10, -1))
+    assert [link.page_id for link in world.links(run, some)] == sorted(some)
+    assert world.ledger.remain(run, some) == len(some)
+
+
+def test_the_same_contents_of_two_pages_are_stored_once(world: World) -> None:
+    world.catalog.add([URL, "https://b.example/"])
+    world.check("<p>the very same page</p>", "<p>the very same page</p>")
+    with world.store.read() as connection:
+        assert connection.scalar(text("SELECT count(*) FROM blobs")) == 2  # a body and its text
+
+
+def test_sixty_versions_of_a_page_stay_within_the_deepest_chain_and_all_read_back(world: World) -> None:
+    world.catalog.add([URL])
+    lines = [f"<p>line {number}</p>" for number in range(50)]
+    bodies = []
+    for number in range(60):
+        lines[number % 50] = f"<p>version {number}</p>"
+        bodies.append("".join(lines))
+        world.check(bodies[-1])
+    page = world.catalog.find(URL)
+    assert page.versions == 60
+    for number, body in enumerate(bodies, start=1):
+        assert world.repository.version(page, number).body == body.encode()
+        assert f"version {number - 1}".encode() in world.repository.version(page, number).text
+    with world.store.read() as connection:
+        assert connection.scalar(text("SELECT max(depth) FROM blobs")) == DEEPEST
+
+
+def test_a_page_that_goes_back_and_forth_reads_back_every_time(world: World) -> None:
+    world.catalog.add([URL])
+    for number in range(50):
+        world.check("<p>the page as it was</p>" if number % 2 else "<p>the page as it is now</p>")
+    page = world.catalog.find(URL)
+    assert page.versions == 50
+    assert world.repository.version(page, 49).text == b"the page as it is now"
+    with world.store.read() as connection:
+        assert connection.scalar(text("SELECT count(*) FROM blobs")) == 4
+
+
+def test_a_damaged_blob_is_a_broken_version_and_fails_only_its_page(world: World) -> None:
+    world.catalog.add([URL])
+    world.check("<p>a page with some words in it</p>")
+    with world.store.write() as connection:
+        connection.execute(text("UPDATE blobs SET data = zeroblob(length(data))"))
+    page = world.catalog.find(URL)
+    with pytest.raises(BrokenVersion):
+        world.repository.version(page)
+    found = world.check("<p>another page</p>")[0]
+    assert found.verdict is Verdict.FAILED
+    assert found.failure is not None
+    assert found.failure.kind is FailureKind.INTERNAL
+
+
+def test_a_version_that_is_not_there_is_named_with_those_that_are(world: World) -> None:
+    world.catalog.add([URL])
+    with pytest.raises(UnknownVersion, match="no version yet"):
+        world.repository.version(world.catalog.find(URL))
+    world.check("<p>x</p>")
+    with pytest.raises(UnknownVersion, match="versions 1 to 1"):
+        world.repository.version(world.catalog.find(URL), 2)
+
+
+def plan_of(world: World, statement: str, parameters: Any) -> list[str]:
+    with world.store.read() as connection:
+        return [row[-1] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)]
+
+
+def scanned(steps: list[str]) -> list[str]:
+    """The steps that go through a whole table; walking the rows of a common table expression is none."""
+    return [step for step in steps if re.match(r"SCAN (?!chain\b)", step)]
+
+
+def statements_of(world: World, act: Any) -> list[tuple[str, Any]]:
+    """Every statement with parameters that reaches the driver while `act` runs, each with one row of parameters."""
+    seen: list[tuple[str, Any]] = []
+
+    def listen(_c: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, many: bool) -> None:
+        seen.append((statement, parameters[0] if many else parameters))
+
+    event.listen(world.store.engine, "before_cursor_execute", listen)
+    try:
+        act()
+    finally:
+        event.remove(world.store.engine, "before_cursor_execute", listen)
+    return [(statement, row) for statement, row in seen if re.match(r"\s*(SELECT|INSERT|UPDATE|WITH)", statement)]
+
+
+def test_no_statement_of_recording_reads_a_whole_table(world: World) -> None:
+    world.catalog.add([URL, "https://b.example/", "https://c.example/", "https://d.example/"])
+    world.check("<p>1</p>", "<p>2</p>", "<p>3</p>", "<p>4</p>")
+    run, _ = world.ledger.begin(None)
+    links = world.links(run)
+    outcomes = [
+        world.outcome(links[0], "<p>changed</p>"),
+        world.outcome(links[1], "<p>2</p>"),
+        world.outcome(links[2], "<div>3</div>"),
+        failed(links[3]),
+    ]
+    seen = statements_of(world, lambda: world.ledger.record(run, outcomes))
+    assert len(seen) == 8, "checks, three kinds of state, failures, blobs, versions, changes"
+    seen += statements_of(world, lambda: world.ledger.record(run, outcomes))
+    for statement, parameters in seen:
+        assert scanned(plan_of(world, statement, parameters)) == [], statement
+
+
+def test_old_versions_are_found_by_their_names(world: World) -> None:
+    compiled = chains_of([b"a" * 32, b"b" * 32]).compile(
+        world.store.engine, compile_kwargs={"render_postcompile": True}
+    )
+    assert compiled.positiontup is not None
+    row = tuple(compiled.params[name] for name in compiled.positiontup)
+    steps = plan_of(world, str(compiled), row)
+    assert scanned(steps) == [], steps
+    assert sum(f"SEARCH {blobs.name}" in step for step in steps) == 2, steps
+
+
+def test_links_are_read_by_walking_the_pages_in_order_without_sorting(world: World) -> None:
+    seen = statements_of(world, lambda: world.links(1))
+    assert len(seen) == 1
+    steps = plan_of(world, *seen[0])
+    assert scanned(steps) == [], steps
+    assert not any("TEMP B-TREE" in step for step in steps), steps
+    named = statements_of(world, lambda: world.links(1, [3, 1, 2]))
+    steps = plan_of(world, *named[0])
+    assert scanned(steps) == [], steps
+
+
+def test_links_carry_the_columns_that_the_reader_expects() -> None:
+    query = select(*LINK_COLUMNS).join(states, states.c.page_id == pages.c.id).where(and_(pages.c.id > 0))
+    assert len(query.selected_columns) == 11

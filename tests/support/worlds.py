@@ -1,0 +1,101 @@
+"""A small web and a watch list over it, and pipelines wired without a store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pytest
+
+import driftline
+from driftline import Plan, Stop
+from driftline.detection.workers import WorkerPool
+from driftline.model import Blob, Outcome
+from driftline.pipeline.consumers import Steps
+from driftline.pipeline.links import LinkQueue
+from driftline.pipeline.recorder import Recorder
+from driftline.pipeline.wiring import Parts, wire
+from support.making import settings
+from support.servers import Answer, Request, Server, answer, html
+
+WIRINGS = [
+    pytest.param(Plan(pipeline="sequential"), id="sequential"),
+    pytest.param(Plan(pipeline="three-section", slots=8, consumers=2, comparers=2), id="three-section"),
+    pytest.param(Plan(slots=8, consumers=2), id="two-section"),
+    pytest.param(Plan(producers=2, slots=4, consumers=3, queues=3, capacity=5), id="two-section with three queues"),
+]
+
+
+class World:
+    """A web site whose pages a test rewrites, and a watch list over them."""
+
+    def __init__(self, folder: Path, **given: Any) -> None:
+        self.words: dict[str, str] = {}
+        self.held: set[str] = set()
+        self.asked: Callable[[str], None] = lambda _: None
+        self.server = Server(self._answer)
+        self.settings = settings(store=str(folder / "pages.db"), **given)
+        self.pages = driftline.open(settings=self.settings)
+
+    def __enter__(self) -> Self:
+        self.server.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.pages.close()
+        self.server.__exit__(kind, error, trace)
+
+    def watch(self, count: int) -> list[str]:
+        for number in range(count):
+            self.words[f"/{number}"] = f"page {number} as it is"
+        return self.pages.add(*[self.server.url(path) for path in self.words])
+
+    def _answer(self, request: Request) -> Answer:
+        self.asked(request.path)
+        if request.path in self.held:
+            return answer(b"", length=10, hold=True)
+        words = self.words.get(request.path)
+        return answer(b"", "404 Not Found") if words is None else html(words)
+
+
+class Memory:
+    """A ledger that keeps outcomes in a list."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[Outcome] = []
+
+    def record(self, run_id: int, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+        self.outcomes += outcomes
+        return outcomes
+
+
+class Untrustworthy:
+    """Old versions of which one raises when it is asked for."""
+
+    def __init__(self, bad: bytes) -> None:
+        self.bad = bad
+
+    def blobs(self, digests: Sequence[bytes]) -> dict[bytes, Blob]:
+        if self.bad in digests:
+            raise RuntimeError("no such luck")
+        return {}
+
+
+def wire_up(plan: Plan, links: LinkQueue, versions: Untrustworthy) -> list[Outcome]:
+    """Run a plan over these links, with this in the place of the version repository."""
+    memory = Memory()
+    given = settings()
+    recorder = Recorder(memory, 1)
+    workers = WorkerPool(most=2, deadline=20.0, memory=given.worker_memory)
+    steps = Steps(versions, workers, given.max_body)
+    parts = Parts(links=links, steps=steps, workers=workers, recorder=recorder, settings=given, stop=Stop())
+    try:
+        wire(plan, parts)
+    finally:
+        workers.close()
+        recorder.close()
+    return memory.outcomes

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driftline.detection.extraction import Reading, letters_of
+from support.properties import searched
+
+HTML = "text/html; charset=utf-8"
+
+
+def text_of(markup: str, content_type: str = HTML) -> str:
+    return Reading(markup.encode(), content_type).text()
+
+
+def letters(markup: str, content_type: str = HTML) -> bytes:
+    return Reading(markup.encode(), content_type).letters()
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("<p>one</p><p>two</p>", "one\ntwo"),
+        ("<p>one <b>bold</b> and <i>leaning</i> word</p>", "one bold and leaning word"),
+        ("<p>in<b>side</b> a word</p>", "inside a word"),
+        ("<p>  much \n\t white   space </p>", "much white space"),
+        ("<p>a&nbsp;b&amp;c&lt;d&eacute;</p>", "a b&c<dé"),
+        ("<ul><li>one</li><li>two</li></ul>", "one\ntwo"),
+        ("<table><tr><td>1</td><td>2</td></tr><tr><td>3</td></tr></table>", "1\n2\n3"),
+        ("<nav><a>one</a><a>two</a></nav>", "one two"),
+        ("<p>one<br>two</p>", "one\ntwo"),
+        ("<h1>Title</h1>text after it", "Title\ntext after it"),
+        ("<p>seen</p><script>unseen()</script><style>.unseen{}</style>", "seen"),
+        ("<p>seen</p><noscript>unseen</noscript><template><p>unseen</p></template>", "seen"),
+        ("<p>seen</p><svg><text>unseen</text></svg><iframe>unseen</iframe>", "seen"),
+        ("<p>seen</p><p hidden>unseen</p><div style='display:none'>unseen</div>", "seen"),
+        ("<p>seen</p><div style='color:red; display: none;'>unseen<p>unseen</p></div>", "seen"),
+        ("<div hidden><p hidden>unseen<b hidden>unseen</b></p></div><p>seen</p>", "seen"),
+        ("<body hidden><p>seen all the same</p>", "seen all the same"),
+        ("<p>seen<!-- unseen --></p>", "seen"),
+        ("<title>unseen</title><p>seen</p>", "seen"),
+        ("", ""),
+        ("<html></html>", ""),
+        ("<p>unclosed <b>tags <i>all over</p><p>the place", "unclosed tags all over\nthe place"),
+        ("</div></p>stray ends</table>", "stray ends"),
+        ("a < b and c > d", "a < b and c > d"),
+        ("<p>one</p>" * 3, "one\none\none"),
+        ("just words", "just words"),
+    ],
+)
+def test_the_text_is_what_a_person_sees_one_block_a_line(markup: str, text: str) -> None:
+    assert text_of(markup) == text
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<p>Price: 5 &euro; &amp; more</p><p>end</p>",
+        "<p>Price: 5&nbsp;€ &#38; more</p>\n\n<p>end</p>\n",
+        "<div>Price:\t5 € &amp; <b>mo</b>re</div><div>end</div>",
+        "<P CLASS=x>Price: <span>5</span> &#x20AC; &amp; more<P>end<!-- note -->",
+        "<p>Price: 5 € &amp; more</p><script>noise(1)</script><p>end</p><p hidden>x</p>",
+        "<table><tr><td>Price:<td>5 €<td>&amp; more<tr><td>end</table>",
+    ],
+)
+def test_letters_are_equal_however_white_space_entities_and_tags_are_written(markup: str) -> None:
+    assert letters(markup) == "Price:5€&moreend".encode()
+
+
+@pytest.mark.parametrize(("one", "other"), [("5 apples", "6 apples"), ("a b", "b a"), ("Word", "word"), ("a", "a.")])
+def test_letters_differ_where_the_words_do(one: str, other: str) -> None:
+    assert letters(f"<p>{one}</p>") != letters(f"<p>{other}</p>")
+
+
+def test_the_title_is_read_apart_from_the_text() -> None:
+    assert Reading(b"<title> A\n title &amp; more </title><p>x", HTML).title() == "A title & more"
+    assert Reading(b"<p>x", HTML).title() == ""
+    assert Reading(b"{}", "application/json").title() == ""
+
+
+def test_json_is_text_as_it_is_and_its_white_space_does_not_count() -> None:
+    compact, spread = '{"a":[1,2]}', '{\n  "a": [1, 2]\n}\n'
+    assert text_of(spread, "application/json") == '{\n "a": [1, 2]\n}'.replace("\n ", "\n")
+    assert letters(compact, "application/json") == letters(spread, "application/json")
+
+
+def test_plain_text_is_never_read_as_markup() -> None:
+    assert text_of("a <b>tag</b>\n\n\nand  more\r\n", "text/plain") == "a <b>tag</b>\nand more"
+    assert letters("<p hidden>seen</p>", "text/plain") == b"<phidden>seen</p>"
+
+
+def test_a_document_without_a_type_is_read_by_its_looks() -> None:
+    assert text_of("<!DOCTYPE html><p>one<p>two", "") == "one\ntwo"
+    assert text_of("not <b>markup", "") == "not <b>markup"
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [(b"\x89PNG\r\n\x1a\n", "image/png"), (b"%PDF-1.7", "application/pdf"), (b"\0\1\2", "application/octet-stream")],
+)
+def test_a_document_that_is_not_text_is_compared_by_its_bytes(body: bytes, content_type: str) -> None:
+    reading = Reading(body, content_type)
+    assert reading.charset == "binary"
+    assert reading.letters() != Reading(body + b"x", content_type).letters()
+    assert reading.letters() == Reading(body, content_type).letters()
+    assert reading.text().startswith(f"This document is not text: {len(body)} bytes of {content_type}")
+
+
+def test_the_content_type_is_told_without_its_parameters() -> None:
+    assert Reading(b"x", "Text/HTML ; charset=utf-8").content_type == "text/html"
+
+
+WORD = st.text(alphabet="abcäß€日&<>0.,", min_size=1, max_size=6)
+GAP = st.text(alphabet=" \t\n\r\f", max_size=4)
+TAG = st.sampled_from(["p", "div", "b", "span", "li", "em", "h2", "a"])
+
+
+@searched
+@given(st.lists(st.tuples(TAG, WORD, GAP, GAP, GAP), max_size=12))
+def test_pages_that_differ_only_in_white_space_between_words_and_tags_have_equal_letters(
+    parts: list[tuple[str, str, str, str, str]],
+) -> None:
+    def escape(word: str) -> str:
+        return word.replace("&", "&amp;").replace("<", "&lt;")
+
+    tight = "".join(f"<{tag}>{escape(word)}</{tag}>" for tag, word, *_ in parts)
+    loose = "".join(f"{a}<{tag}>{b}{escape(word)}{c}</{tag}>" for tag, word, a, b, c in parts)
+    assert letters(f"<body>{tight}</body>") == letters(f"<body>{loose}</body>")
+
+
+@searched
+@given(st.text(max_size=200), st.sampled_from([HTML, "text/plain", "application/json", "", "application/xml", "x/y"]))
+def test_no_document_is_too_broken_to_be_read(text: str, content_type: str) -> None:
+    reading = Reading(text.encode("utf-8", "replace"), content_type)
+    reading.letters()
+    reading.title()
+    reading.text()
+
+
+@searched
+@given(st.text(alphabet="ab<>/&;p hiden='\"!-", max_size=200))
+def test_the_text_of_a_document_has_the_letters_of_the_document(markup: str) -> None:
+    reading = Reading(f"<body>{markup}".encode(), HTML)
+    seen = reading.letters()
+    assert letters_of(reading.text()) == seen
+
+
+@searched
+@given(st.text())
+def test_the_text_holds_no_empty_lines_and_no_space_twice(text: str) -> None:
+    lines = text_of(f"<body><p>{text}</p>").split("\n")
+    assert lines == [""] or all(line.strip() for line in lines)
+    assert not any("  " in line for line in lines)

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driftline.errors import BrokenVersion
+from driftline.model import Blob
+from driftline.versions.codec import DEEPEST, digest, pack, unpack
+from support.properties import searched, searched_briefly
+
+
+def chain_of(contents: list[bytes]) -> dict[bytes, Blob]:
+    """Each contents packed against the one before it, as successive versions are."""
+    blobs: dict[bytes, Blob] = {}
+    last: Blob | None = None
+    last_data = b""
+    for data in contents:
+        blob = pack(data, digest(data), last, last_data)
+        last = blobs.setdefault(blob.digest, blob)
+        last_data = data
+    return blobs
+
+
+def noise(size: int, seed: int = 1) -> bytes:
+    return random.Random(seed).randbytes(size)
+
+
+@searched
+@given(st.binary(max_size=2_000))
+def test_contents_on_their_own_read_back_to_the_byte(data: bytes) -> None:
+    blob = pack(data, digest(data))
+    assert (blob.base, blob.depth, blob.size) == (None, 0, len(data))
+    assert unpack(blob.digest, {blob.digest: blob}) == data
+
+
+@searched
+@given(st.lists(st.binary(max_size=400), min_size=1, max_size=30))
+def test_every_version_of_a_chain_reads_back_to_the_byte(contents: list[bytes]) -> None:
+    blobs = chain_of(contents)
+    for data in contents:
+        assert unpack(digest(data), blobs) == data
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 1_000, 1_000_000])
+@pytest.mark.parametrize("base_size", [0, 7, 8, 1_000_000])
+def test_sizes_at_the_edges_read_back_against_any_base(size: int, base_size: int) -> None:
+    base_data, data = noise(base_size, 2), noise(size)
+    base = pack(base_data, digest(base_data))
+    blob = pack(data, digest(data), base, base_data)
+    assert unpack(blob.digest, {base.digest: base, blob.digest: blob}) == data
+
+
+def test_a_large_version_finds_all_of_its_base_within_its_window() -> None:
+    base_data = noise(600_000)
+    data = base_data[:300_000] + b"a small change" + base_data[300_000:]
+    base = pack(base_data, digest(base_data))
+    blob = pack(data, digest(data), base, base_data)
+    assert len(blob.data) < 20_000
+    assert unpack(blob.digest, {base.digest: base, blob.digest: blob}) == data
+
+
+def test_no_chain_is_longer_than_the_deepest_over_sixty_versions() -> None:
+    page = [b"<p>line %d of a page that hardly changes</p>" % line for line in range(200)]
+    contents = []
+    for version in range(60):
+        page[version] = b"<p>changed in version %d</p>" % version
+        contents.append(b"\n".join(page))
+    blobs = chain_of(contents)
+    depths = [blobs[digest(data)].depth for data in contents]
+    assert max(depths) == DEEPEST
+    assert depths.count(0) == 3
+    for data in contents:
+        assert unpack(digest(data), blobs) == data
+    assert sum(len(blob.data) for blob in blobs.values()) < sum(map(len, contents)) / 10
+
+
+def test_the_same_contents_are_never_packed_against_themselves() -> None:
+    data = b"the same page as before"
+    base = pack(data, digest(data))
+    assert pack(data, digest(data), base, data).base is None
+
+
+@searched_briefly
+@given(st.binary(min_size=20, max_size=300), st.data())
+def test_damage_to_any_byte_is_noticed_or_harmless(data: bytes, draw: st.DataObject) -> None:
+    blob = pack(data, digest(data))
+    at = draw.draw(st.integers(0, len(blob.data) - 1))
+    value = draw.draw(st.integers(0, 255))
+    broken = Blob(blob.digest, None, 0, blob.size, blob.data[:at] + bytes([value]) + blob.data[at + 1 :])
+    try:
+        assert unpack(blob.digest, {blob.digest: broken}) == data
+    except BrokenVersion as error:
+        assert "driftline doctor" in str(error)
+
+
+@pytest.mark.parametrize("keep", [0, 1, 10, -1])
+def test_a_blob_cut_short_is_a_broken_version(keep: int) -> None:
+    data = noise(100)
+    blob = pack(data, digest(data))
+    with pytest.raises(BrokenVersion):
+        unpack(blob.digest, {blob.digest: Blob(blob.digest, None, 0, blob.size, blob.data[:keep])})
+
+
+def test_a_chain_without_its_start_is_a_broken_version() -> None:
+    contents = [noise(100, 1), noise(100, 2)]
+    blobs = chain_of(contents)
+    del blobs[digest(contents[0])]
+    with pytest.raises(BrokenVersion, match="incomplete"):
+        unpack(digest(contents[1]), blobs)
+
+
+def test_a_chain_that_bites_its_tail_is_a_broken_version() -> None:
+    one = Blob(b"1" * 32, b"2" * 32, 1, 5, b"x")
+    two = Blob(b"2" * 32, b"1" * 32, 1, 5, b"x")
+    with pytest.raises(BrokenVersion):
+        unpack(one.digest, {one.digest: one, two.digest: two})
+
+
+def test_other_contents_under_a_name_are_a_broken_version() -> None:
+    name = digest(b"what was stored")
+    other = pack(b"something else", name)
+    with pytest.raises(BrokenVersion, match="not what was stored"):
+        unpack(name, {name: other})
