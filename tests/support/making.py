@@ -12,7 +12,8 @@ from driftline.versions.codec import digest
 
 def settings(**given: Any) -> Settings:
     """Settings that a test waits for only briefly."""
-    return Settings(**({"store": "unused.db", "stop_grace": 0.5, "total_timeout": 20.0} | given))
+    values: dict[str, Any] = {"store": "unused.db", "stop_grace": 0.5, "total_timeout": 20.0}
+    return Settings(**(values | given))
 
 
 def known(version: int = 1, etag: str | None = None, last_modified: str | None = None, body: bytes = b"old") -> Known:

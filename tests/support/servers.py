@@ -180,7 +180,8 @@ def self_signed(folder: Path) -> Path | None:
     key, certificate = folder / "key.pem", folder / "certificate.pem"
     command = [
         openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-        "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate),
+        "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key),
+        "-out", str(certificate),
     ]  # fmt: skip
     subprocess.run(command, check=True, capture_output=True)
     both = folder / "both.pem"

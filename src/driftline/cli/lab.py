@@ -248,7 +248,7 @@ def _beside(here: dict[str, float], paper: dict[str, int]) -> list[tuple[str, st
 def _show_speed(rows: Sequence[SpeedRow], server: str) -> None:
     say(f"Pages a second, medians; the server is {server}.")
     _table(
-        ("pass", "download", "floor", "check", "/download", "/floor", "µs CPU a page", "of floor", "of download", "peak MB"),
+        ("pass", "download", "floor", "check", "/download", "/floor", "µs CPU", "of floor", "of download", "peak MB"),
         [
             (row.kind, f"{row.download:,.0f}", f"{row.floor:,.0f}", f"{row.check:,.0f}", f"{row.to_download:.2f}",
              f"{row.to_floor:.2f}", f"{row.cpu_us:,.0f}", f"{row.floor_cpu_us:,.0f}", f"{row.download_cpu_us:,.0f}",

@@ -12,6 +12,7 @@ from charset_normalizer import from_bytes
 from isal import isal_zlib
 from isal.igzip_lib import IsalError
 
+from driftline.detection.charsets import find_charset
 from driftline.model import Failure, FailureKind
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _CHARSET_IN_HEADER = re.compile(r"charset\s*=\s*[\"']?([^\s\"';,]+)", re.IGNOREC
 _CHARSET_IN_MARKUP = re.compile(
     rb"<(?:meta|\?xml)[^>]*?(?:charset|encoding)\s*=\s*[\"']?\s*([^\s\"'/>;]+)", re.IGNORECASE
 )
+_UTF_8 = ("utf-8", "utf-8")
 _MARKUP_SEARCHED = 2_048
 _GUESSED_FROM = 65_536
 # the stubs of isal call its exception class an instance
@@ -66,28 +68,18 @@ def decode_text(body: bytes, content_type: str) -> tuple[str, str]:
             return body.decode(name, "replace"), name.removesuffix("-sig")
     in_header = _CHARSET_IN_HEADER.search(content_type)
     in_markup = None if in_header else _CHARSET_IN_MARKUP.search(body, 0, _MARKUP_SEARCHED)
-    declared = in_header.group(1) if in_header else in_markup.group(1).decode("latin-1") if in_markup else "utf-8"
-    name = _WEB_NAMES.get(declared.lower(), declared.lower())
-    try:
-        return body.decode(name), name
-    except (LookupError, UnicodeDecodeError):
-        pass  # the declaration is wrong, or a few bytes are
-    try:
-        return body.decode("utf-8"), "utf-8"
-    except UnicodeDecodeError as error:
-        if _is_text_codec(name) and error.start > len(body) - 4:
-            return body.decode(name, "replace"), name
-    guess = from_bytes(body[:_GUESSED_FROM]).best()
-    guessed = guess.encoding if guess is not None else "utf-8"
-    return body.decode(guessed, "replace"), guessed
-
-
-def _is_text_codec(name: str) -> bool:
-    try:
-        b"".decode(name)
-    except LookupError:
-        return False
-    return True
+    declared = in_header.group(1) if in_header else in_markup.group(1).decode("latin-1") if in_markup else ""
+    charset = find_charset(declared)
+    for name, codec in filter(None, (charset, _UTF_8)):
+        try:
+            return body.decode(codec), name
+        except UnicodeDecodeError:
+            continue  # the declaration is wrong, or a few bytes are
+    if charset is None:
+        guess = from_bytes(body[:_GUESSED_FROM]).best()
+        charset = _UTF_8 if guess is None else (guess.encoding, guess.encoding)
+    name, codec = charset
+    return body.decode(codec, "replace"), name
 
 
 def _gunzip(body: bytes, limit: int) -> bytes:
@@ -153,22 +145,4 @@ _DECODERS: dict[str, Callable[[bytes, int], bytes]] = {
     "deflate": _inflate,
     "br": _unbrotli,
     "zstd": _unzstd,
-}
-
-#: what the encoding standard of the web means by names that Python takes literally
-_WEB_NAMES = {
-    "utf8": "utf-8",
-    "iso-8859-1": "cp1252",
-    "iso8859-1": "cp1252",
-    "latin1": "cp1252",
-    "latin-1": "cp1252",
-    "us-ascii": "cp1252",
-    "ascii": "cp1252",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "shift_jis": "cp932",
-    "shift-jis": "cp932",
-    "x-sjis": "cp932",
-    "ks_c_5601-1987": "cp949",
-    "euc-kr": "cp949",
 }

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"\w+|[^\w\s]|\s+")
 _LARGEST_WORD_DIFF = 20_000  # words on one side: past that, whole lines say more than words anyway
+_REPETITIVE = (
+    500  # lines or words: past that, those that stand everywhere are no help, and trying them all takes minutes
+)
 
 
 class Piece(NamedTuple):
@@ -84,10 +87,13 @@ def _hunks(old: Sequence[str], new: Sequence[str]) -> Iterator[_Hunk]:
     while end < shortest - start and old[-1 - end] == new[-1 - end]:
         end += 1
     before, after = old[start : len(old) - end], new[start : len(new) - end]
-    matcher = SequenceMatcher(None, before, after, autojunk=False)
-    for tag, i, j, k, m in matcher.get_opcodes():
+    for tag, i, j, k, m in _opcodes(before, after):
         if tag != "equal":
             yield _Hunk(before[i:j], after[k:m], start + i, start + k)
+
+
+def _opcodes(old: Sequence[str], new: Sequence[str]) -> list[tuple[str, int, int, int, int]]:
+    return list(SequenceMatcher(None, old, new, autojunk=max(len(old), len(new)) > _REPETITIVE).get_opcodes())
 
 
 def _word_pieces(old: str, new: str) -> list[Piece]:
@@ -95,7 +101,7 @@ def _word_pieces(old: str, new: str) -> list[Piece]:
     if max(len(before), len(after)) > _LARGEST_WORD_DIFF:
         return [Piece("removed", old), Piece("added", new)]
     pieces: list[Piece] = []
-    for tag, i, j, k, m in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+    for tag, i, j, k, m in _opcodes(before, after):
         if tag == "equal":
             pieces.append(Piece("same", "".join(before[i:j])))
             continue

@@ -14,7 +14,7 @@ from driftline.detection.difference import summarise
 from driftline.detection.extraction import Reading
 from driftline.errors import BrokenVersion
 from driftline.model import Blob, FailureKind
-from driftline.versions.codec import digest, pack, unpack
+from driftline.versions.codec import DEEPEST_BODY, digest, pack, unpack
 
 PackedBlob: TypeAlias = tuple[bytes, bytes | None, int, int, bytes]
 
@@ -87,7 +87,7 @@ def _examine(job: Job) -> Finding:
         old_text = unpack(job.kept_text, blobs)
         summary = summarise(old_text.decode(), text.decode())
         change = (summary.kind, summary.score, summary.reason, summary.words_added, summary.words_removed)
-    body_blob = pack(body, body_name, old_blob, old_body)
+    body_blob = pack(body, body_name, old_blob, old_body, deepest=DEEPEST_BODY)
     text_blob = pack(text, text_name, body_blob, body)
     return Finding(
         body=body_name, letters=letters, text=text_name, size=len(body), title=title, content_type=seen.content_type,

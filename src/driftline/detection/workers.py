@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(64 * 1024 * 1024), "MALLOC_TRIM_THRESHOLD_": str(128 * 1024 * 1024)}
 _PIPE = 1024 * 1024
 _READ = 1024 * 1024
+_SENT_AT_ONCE = 8 * 1024 * 1024
 
 
 class WorkerPool:
@@ -80,7 +81,7 @@ class Worker:
         """The findings of these jobs, in order. A job that crashes the worker or passes its deadline is a failure."""
         findings: list[Finding] = []
         while len(findings) < len(jobs) and not self._killed:
-            left = jobs[len(findings) :]
+            left = _some(jobs[len(findings) :])
             try:
                 self._send(left)
                 findings += (self._receive() for _ in left)
@@ -169,6 +170,16 @@ class Worker:
         taken = bytes(received[:count])
         del received[:count]
         return taken
+
+
+def _some(jobs: Sequence[Job]) -> Sequence[Job]:
+    """The first of the jobs, as many as the worker can hold beside what it needs to read one of them."""
+    total = 0
+    for count, job in enumerate(jobs):
+        total += len(job.wire)
+        if total > _SENT_AT_ONCE and count:
+            return jobs[:count]
+    return jobs
 
 
 def _close(process: subprocess.Popen[bytes]) -> None:

@@ -26,10 +26,12 @@ _KINDS = {
     pycurl.E_SSL_PINNEDPUBKEYNOTMATCH: _TLS,
     pycurl.E_FILESIZE_EXCEEDED: FailureKind.TOO_LARGE,
     pycurl.E_TOO_MANY_REDIRECTS: FailureKind.REDIRECTS,
-    pycurl.E_UNSUPPORTED_PROTOCOL: FailureKind.REDIRECTS,
     pycurl.E_PARTIAL_FILE: FailureKind.BODY,
     pycurl.E_BAD_CONTENT_ENCODING: FailureKind.BODY,
 }
+
+#: libcurl's words for an address that it cannot use, and also for an answer that is not HTTP
+_BAD_TARGETS = (pycurl.E_UNSUPPORTED_PROTOCOL, pycurl.E_URL_MALFORMAT)
 
 _SENTENCES = {
     FailureKind.DNS: "The name of the host could not be resolved.",
@@ -43,9 +45,14 @@ _SENTENCES = {
 }
 
 
-def transfer_failure(number: int, detail: str) -> Failure:
-    """What libcurl's error `number` means; its own words follow in brackets, for they name ports and certificates."""
+def transfer_failure(number: int, detail: str, status: int = 0) -> Failure:
+    """What libcurl's error `number` means after a response with `status`, if there was one.
+
+    Its own words follow in brackets, for they name ports and certificates.
+    """
     kind = _KINDS.get(number, _CONNECTION)
+    if number in _BAD_TARGETS and 300 <= status < 400:
+        kind = FailureKind.REDIRECTS
     detail = detail.strip().rstrip(".")
     sentence = _SENTENCES[kind]
     return Failure(kind=kind, sentence=f"{sentence[:-1]} ({detail})." if detail else sentence)

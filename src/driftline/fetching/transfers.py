@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import os
 import select
+import threading
 import time
 from typing import TYPE_CHECKING
 
 import certifi
 import pycurl
 
+from driftline.errors import RunStopped
 from driftline.fetching.failures import status_failure, transfer_failure
-from driftline.model import Document, Failure, Link
+from driftline.model import Document, Link
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
 
 _SYSTEM_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 _ACCEPT = [
-    "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
-    "Accept-Encoding: gzip, deflate, br, zstd",
+    b"Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+    b"Accept-Encoding: gzip, deflate, br, zstd",
 ]
 _NOT_MODIFIED = 304
 _IN, _OUT, _ERROR = pycurl.CSELECT_IN, pycurl.CSELECT_OUT, pycurl.CSELECT_ERR
@@ -57,8 +59,8 @@ class _Slot:
         curl.setopt(pycurl.FOLLOWLOCATION, 1)
         curl.setopt(pycurl.MAXREDIRS, settings.max_redirects)
         curl.setopt(pycurl.MAXFILESIZE_LARGE, settings.max_body)
-        curl.setopt(pycurl.CONNECTTIMEOUT_MS, int(settings.connect_timeout * 1000))
-        curl.setopt(pycurl.TIMEOUT_MS, int(settings.total_timeout * 1000))
+        curl.setopt(pycurl.CONNECTTIMEOUT_MS, max(1, int(settings.connect_timeout * 1000)))
+        curl.setopt(pycurl.TIMEOUT_MS, max(1, int(settings.total_timeout * 1000)))
         curl.setopt(pycurl.LOW_SPEED_LIMIT, _SLOWEST)
         curl.setopt(pycurl.LOW_SPEED_TIME, max(1, int(settings.stall_timeout)))
         curl.setopt(pycurl.BUFFERSIZE, _BUFFER)
@@ -84,7 +86,7 @@ class _Slot:
         chunks.clear()
         self.headers.clear()
         self.link = None
-        if b"ookie:" in headers:
+        if b"set-cookie:" in headers.lower():
             self.curl.setopt(pycurl.COOKIELIST, "ALL")
         return headers, body
 
@@ -99,12 +101,11 @@ class Transfers:
         self._busy: dict[pycurl.Curl, _Slot] = {}
         self._watched: dict[int, int] = {}
         self._epoll = select.epoll()
+        self._waking = threading.Lock()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._wake, _READABLE)
-        self._due: float | None = None
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
-        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
 
     @property
     def active(self) -> int:
@@ -129,8 +130,10 @@ class Transfers:
                 return documents
 
     def wake(self) -> None:
-        """Make `wait` return soon."""
-        os.eventfd_write(self._wake, 1)
+        """Make `wait` return soon; nothing if the transfers are closed."""
+        with self._waking:
+            if self._wake >= 0:
+                os.eventfd_write(self._wake, 1)
 
     def close(self) -> list[Link]:
         """Give up what is in flight and free everything; the links that were given up."""
@@ -144,15 +147,21 @@ class Transfers:
         self._free.clear()
         self._multi.close()
         self._epoll.close()
-        os.close(self._wake)
+        with self._waking:
+            # another thread may wake us after this: the number of the descriptor can be somebody else's by then
+            os.close(self._wake)
+            self._wake = -1
         return given_up
 
     def _turn(self, deadline: float) -> bool:
         """Let libcurl react to what happened on its sockets and clocks, waiting until `deadline` at most."""
-        now = time.monotonic()
-        until = deadline if self._due is None else min(deadline, self._due)
+        # asked for once a turn: a timer callback would come twice for every transfer
+        due = self._multi.timeout()
+        wait = deadline - time.monotonic()
+        if 0 <= due < wait * 1000:
+            wait = due / 1000
         woken = False
-        for descriptor, events in self._epoll.poll(max(0.0, until - now), 1024):
+        for descriptor, events in self._epoll.poll(max(0.0, wait), 1024):
             if descriptor == self._wake:
                 os.eventfd_read(self._wake)
                 woken = True
@@ -161,8 +170,7 @@ class Transfers:
             if events & ~(_READABLE | _WRITABLE):
                 action |= _ERROR
             self._multi.socket_action(descriptor, action)
-        if self._due is not None and self._due <= time.monotonic():
-            self._due = None
+        if due >= 0:
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
         return woken
 
@@ -174,23 +182,26 @@ class Transfers:
             if not good and not bad:
                 break
             now = self._clock()
-            documents += [self._document(curl, now, None) for curl in good]
-            documents += [self._document(curl, now, transfer_failure(number, text)) for curl, number, text in bad]
+            documents += [self._document(curl, now) for curl in good]
+            documents += [self._document(curl, now, (number, text)) for curl, number, text in bad]
         return documents
 
-    def _document(self, curl: pycurl.Curl, now: float, failure: Failure | None) -> Document:
+    def _document(self, curl: pycurl.Curl, now: float, error: tuple[int, str] | None = None) -> Document:
         slot = self._busy.pop(curl)
         link = slot.link
         assert link is not None
         self._multi.remove_handle(curl)
         status: int = curl.getinfo(pycurl.RESPONSE_CODE)
         redirects: int = curl.getinfo(pycurl.REDIRECT_COUNT)
-        final_url: str = curl.getinfo(pycurl.EFFECTIVE_URL) if redirects else link.url
+        final_url = curl.getinfo_raw(pycurl.EFFECTIVE_URL).decode("latin-1") if redirects else link.url
         seconds: float = curl.getinfo(pycurl.TOTAL_TIME)
         conditional = slot.conditional
         headers, body = slot.take()
         self._free.append(slot)
-        if failure is None and not (200 <= status < 300 or (status == _NOT_MODIFIED and conditional)):
+        failure = None
+        if error is not None:
+            failure = transfer_failure(*error, status)
+        elif not (200 <= status < 300 or (status == _NOT_MODIFIED and conditional)):
             failure = status_failure(status)
         return Document(link, status, headers, body, final_url, redirects, now, seconds, failure)
 
@@ -212,17 +223,15 @@ class Transfers:
             self._epoll.modify(descriptor, events)
         watched[descriptor] = events
 
-    def _on_timer(self, milliseconds: int) -> None:
-        self._due = None if milliseconds < 0 else time.monotonic() + milliseconds / 1000
 
-
-def crawl(link: Link, transfers: Transfers) -> Document:
-    """The document of one link, waited for: the first step of the way of a page."""
+def crawl(link: Link, transfers: Transfers, give_up: Callable[[], bool] = lambda: False) -> Document:
+    """The document of one link, waited for: the first step of the way of a page. RunStopped once `give_up` says so."""
     transfers.start([link])
-    while True:
-        documents = transfers.wait(1.0)
+    while not give_up():
+        documents = transfers.wait(0.2)
         if documents:
             return documents[0]
+    raise RunStopped(f"The run was stopped before {link.url} answered.")
 
 
 def certificates(settings: Settings) -> str:
@@ -232,13 +241,13 @@ def certificates(settings: Settings) -> str:
     return _SYSTEM_CERTIFICATES if os.path.exists(_SYSTEM_CERTIFICATES) else certifi.where()  # noqa: PTH110 once per handle
 
 
-def _validators(link: Link) -> list[str]:
+def _validators(link: Link) -> list[bytes]:
     known = link.known
     if known is None:
         return []
-    headers: list[str] = []
+    headers: list[bytes] = []
     if known.etag:
-        headers.append(f"If-None-Match: {known.etag}")
+        headers.append(b"If-None-Match: " + known.etag.encode("latin-1"))
     if known.last_modified:
-        headers.append(f"If-Modified-Since: {known.last_modified}")
+        headers.append(b"If-Modified-Since: " + known.last_modified.encode("latin-1"))
     return headers

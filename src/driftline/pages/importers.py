@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -51,5 +52,4 @@ def _without_comment(line: str) -> str:
     text = line.strip()
     if text.startswith("#"):
         return ""
-    address, _, comment = text.partition(" #")
-    return address.strip() if comment or text.endswith(" #") else text
+    return re.split(r"\s#", text, maxsplit=1)[0].strip()

@@ -19,17 +19,17 @@ def parse_interval(text: str) -> float:
         raise BadSetting(f"'{text}' is not a length of time: write 30s, 15m, 2h, 1d or 1w.")
     if not 1 <= seconds <= _LONGEST:
         raise BadSetting(f"'{text}' is too {'short' if seconds < 1 else 'long'}: give between 1s and 520w.")
-    return seconds
+    return round(seconds, 3)
 
 
 def format_interval(seconds: float) -> str:
     """The shortest exact text that `parse_interval` reads back as these seconds."""
     parts: list[str] = []
-    left = seconds
+    left = round(seconds, 3)
     for unit in ("w", "d", "h", "m"):
         whole, left = divmod(left, _UNITS[unit])
         if whole:
             parts.append(f"{int(whole)}{unit}")
     if left or not parts:
-        parts.append(f"{left:g}s")
+        parts.append(f"{left:.3f}".rstrip("0").rstrip(".") + "s")
     return "".join(parts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ada_url import URL
 
 from driftline.errors import BadURL
@@ -30,15 +32,24 @@ def canonical(text: str) -> str:
         raise BadURL(f"'{text}' is not the address of a web page: give one such as https://example.com/.") from None
     if url.protocol not in ("http:", "https:"):
         raise BadURL(f"'{text}' is not on the web: only http and https addresses can be watched.")
-    if "." not in url.hostname and "://" not in text and url.hostname != "localhost":
+    if "://" not in text and not _names_host(text):
         raise BadURL(f"'{text}' is not the address of a web page: give one such as https://example.com/.")
     url.hash = ""
-    return str(url.href)
+    address = str(url.href)
+    if len(address) > _LONGEST:
+        raise BadURL(f"The address {text[:60]}… is too long: the most is {_LONGEST} characters.")
+    return address
 
 
 def host_of(url: str) -> str:
     """The host of an address in canonical form, with its port where that is not the usual one."""
     return str(URL(url).host)
+
+
+def _names_host(text: str) -> bool:
+    """Whether a text without a scheme begins with what can only be meant as a host: a name with a dot, or localhost."""
+    host = re.split(r"[/?#]", text.removeprefix("//"), maxsplit=1)[0]
+    return "@" not in host and ("." in host or host.startswith("[") or host.partition(":")[0] == "localhost")
 
 
 def _names_other_scheme(text: str) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _BATCH = 32
+_HANDFUL = 16
 _PATIENCE = 0.2  # seconds after which an idle thread looks whether it is still wanted
 
 
@@ -104,8 +105,12 @@ class Consumer(Generic[T]):
 
 
 def fair_share(depth: int, consumers: int) -> int:
-    """How many of `depth` items one of so many consumers takes at once, so as not to sit on what others wait for."""
-    return max(1, min(_BATCH, -(-depth // max(1, consumers))))
+    """How many of `depth` items one of so many consumers takes at once: its share, or a handful if that is more.
+
+    A share alone would have several threads wake up for a few pages each, and for pages that are unchanged the waking
+    costs more than the work.
+    """
+    return max(_HANDFUL, min(_BATCH, -(-depth // max(1, consumers))))
 
 
 def _internal(error: Exception) -> Failure:

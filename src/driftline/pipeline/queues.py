@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_RIPE = 16  # items that are worth taking at once
+_LINGER = 0.002  # seconds that a taker waits for that many
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStatistics:
@@ -56,24 +59,25 @@ class BoundedQueue(Generic[T]):
         self._lock = threading.Lock()
         self._room = threading.Condition(self._lock)
         self._filled = threading.Condition(self._lock)
+        self._ripe = threading.Condition(self._lock)
         self._depth = self._bytes = self._reserved = 0
         self._deepest = self._put = self._taken = self._stolen = 0
         self._full_waits = self._empty_waits = 0
         self._full_seconds = self._empty_seconds = 0.0
         self._waiting_takers = 0
-        self._closed = False
+        self._closed = self._refusing = False
 
     def reserve(self, want: int, *, wait: bool) -> int:
-        """Room for up to `want` items; 0 when there is none now (unless `wait`) or the queue is closed."""
+        """Room for up to `want` items; 0 when there is none now (unless `wait`) or no more is wanted."""
         with self._lock:
             room = self._free()
-            if room <= 0 and wait and not self._closed:
+            if room <= 0 and wait and not self._refusing:
                 started = self._monotonic()
                 self._full_waits += 1
-                while (room := self._free()) <= 0 and not self._closed:
+                while (room := self._free()) <= 0 and not self._refusing:
                     self._room.wait()
                 self._full_seconds += self._monotonic() - started
-            if self._closed:
+            if self._refusing:
                 return 0
             granted = max(0, min(want, room))
             self._reserved += granted
@@ -103,6 +107,8 @@ class BoundedQueue(Generic[T]):
                 self._deepest = self._depth
             if self._waiting_takers:
                 self._filled.notify()  # one is enough: it wakes the next if it leaves something
+            elif self._depth >= _RIPE:
+                self._ripe.notify()
 
     def take(self, most: int, lane: int = 0, timeout: float | None = None) -> list[T] | None:
         """Up to `most` items, waiting for the first; none after `timeout` seconds; None when closed and empty."""
@@ -113,6 +119,9 @@ class BoundedQueue(Generic[T]):
                 self._waiting_takers += 1
                 self._filled.wait_for(lambda: self._depth or self._closed, timeout)
                 self._waiting_takers -= 1
+                if 0 < self._depth < _RIPE and not self._closed:
+                    # a thread that wakes up for every single item would spend its time on waking up
+                    self._ripe.wait(_LINGER)
                 self._empty_seconds += self._monotonic() - started
             if not self._depth:
                 return None if self._closed else []
@@ -135,11 +144,18 @@ class BoundedQueue(Generic[T]):
             return items
 
     def close(self) -> None:
-        """Let nothing more be reserved; takers get what is queued, then None."""
+        """Let nothing more be reserved or put; takers get what is queued, then None."""
         with self._lock:
-            self._closed = True
+            self._closed = self._refusing = True
             self._room.notify_all()
             self._filled.notify_all()
+            self._ripe.notify_all()
+
+    def refuse(self) -> None:
+        """Let nothing more be reserved, and tell those who wait for it; what is reserved may still be put."""
+        with self._lock:
+            self._refusing = True
+            self._room.notify_all()
 
     def resize(self, capacity: int) -> None:
         """Change how many items may be queued or reserved."""

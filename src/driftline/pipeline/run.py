@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from driftline.pipeline.queues import QueueStatistics
     from driftline.pipeline.stopping import Stop
     from driftline.settings import Settings
+
+
+_TURN = 0.0002  # seconds: measured, 0.05 and 1 ms are both slower
 
 
 class Ledger(recording.Ledger, Protocol):
@@ -64,6 +69,21 @@ class Report:
     queues: list[QueueStatistics] = field(default_factory=list)
 
 
+@contextmanager
+def _fast_switching() -> Iterator[None]:
+    """Let threads take turns faster than Python does by default, until the end of the block.
+
+    A producer needs the interpreter for a moment at every header line and chunk that libcurl hands over. While another
+    thread has it, each of these moments may wait for a whole turn, and with turns of 5 ms the network stands still.
+    """
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_TURN)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
 class Run:
     """The parts of a run, put together. It is used once."""
 
@@ -96,7 +116,8 @@ class Run:
         )
         try:
             try:
-                wired = wire(plan, parts)
+                with _fast_switching():
+                    wired = wire(plan, parts)
             finally:
                 recorder.close()
             left = ledger.remain(run_id, page_ids) if stop.requested else 0

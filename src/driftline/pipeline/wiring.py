@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from driftline.errors import RunStopped
 from driftline.fetching.transfers import Transfers, crawl
 from driftline.pipeline.consumers import Consumer, fair_share
 from driftline.pipeline.plan import MOST_IN_FLIGHT, Plan
@@ -68,12 +69,23 @@ def _sequential(parts: Parts) -> Wired:
     """Configuration 1: one thread, one step after the other."""
     steps = parts.steps
     transfers = Transfers(parts.settings)
+    stopped_at: float | None = None
+
+    def give_up() -> bool:
+        nonlocal stopped_at
+        if stopped_at is None and parts.stop.requested:
+            stopped_at = time.monotonic()
+        return stopped_at is not None and time.monotonic() - stopped_at > parts.settings.stop_grace
+
     try:
         while not parts.stop.requested and not parts.recorder.failed:
             links = parts.links.take(1)
             if not links:
                 break
-            parts.recorder.add(steps.compare(steps.recall([crawl(links[0], transfers)])))
+            document = crawl(links[0], transfers, give_up)
+            parts.recorder.add(steps.compare(steps.recall([document])))
+    except RunStopped:
+        pass  # the page at hand is left for the next run
     finally:
         transfers.close()
     return Wired(producers=1, slots=1, consumers=1, comparers=0)
@@ -181,8 +193,7 @@ class _Crawlers:
             if self.stopped_at is None and (parts.stop.requested or broken):
                 self.stopped_at = now
                 parts.links.close()
-                if broken:
-                    self._queue.close()  # nobody may be left to make room in it
+                self._queue.refuse()  # a producer that waits for room must hear of it too
                 for thread in self._threads:
                     thread.stop(0.0 if broken else parts.settings.stop_grace)
             if self.stopped_at is None and now - last >= _LOOK:

@@ -25,9 +25,14 @@ else:
     from backports import zstd
 
 DEEPEST = 20
+DEEPEST_BODY = DEEPEST - 1  # which leaves a step for its text
 LEVEL = 3
 _SMALLEST_BASE = 8  # bytes: zstd takes no shorter dictionary
-_WINDOWS = zstd.CompressionParameter.window_log.bounds()
+_LARGE = 1_000_000  # bytes of base and contents together
+_LARGEST_TABLE = 24
+_LONGEST_CHAIN = 2 * DEEPEST  # a longer one is not ours, or goes in a circle
+_Parameter = zstd.CompressionParameter
+_WINDOWS = _Parameter.window_log.bounds()
 _LARGEST_WINDOW = zstd.DecompressionParameter.window_log_max
 _READ_ANY_WINDOW: dict[int, int] = {_LARGEST_WINDOW: _LARGEST_WINDOW.bounds()[1]}
 
@@ -37,19 +42,23 @@ def digest(data: bytes) -> bytes:
     return blake3(data).digest()
 
 
-def pack(data: bytes, name: bytes, base: Blob | None = None, base_data: bytes = b"", level: int = LEVEL) -> Blob:
-    """The blob of `data`, whose digest is `name`, against `base` while that keeps the chain short enough."""
-    if base is None or base.depth + 1 > DEEPEST or len(base_data) < _SMALLEST_BASE or base.digest == name:
-        return Blob(name, None, 0, len(data), zstd.compress(data, level))
+def pack(data: bytes, name: bytes, base: Blob | None = None, base_data: bytes = b"", *, deepest: int = DEEPEST) -> Blob:
+    """The blob of `data`, whose digest is `name`, against `base` while that leaves the chain `deepest` steps at most.
+
+    The same contents may be stored already, at another depth: so bodies stop at DEEPEST_BODY, and whatever depth a body
+    turns out to have, the text on it is within DEEPEST.
+    """
+    if base is None or base.depth + 1 > deepest or len(base_data) < _SMALLEST_BASE or base.digest == name:
+        return Blob(name, None, 0, len(data), zstd.compress(data, LEVEL))
+    both = len(base_data) + len(data)
     lowest, highest = _WINDOWS
-    window = min(max((len(base_data) + len(data)).bit_length(), lowest), highest)
-    compressor = zstd.ZstdCompressor(
-        options={
-            zstd.CompressionParameter.compression_level: level,
-            zstd.CompressionParameter.window_log: window,
-        },
-        zstd_dict=zstd.ZstdDict(base_data, is_raw=True).as_prefix,
-    )
+    window = min(max(both.bit_length(), lowest), highest)
+    parameters: dict[int, int] = {_Parameter.compression_level: LEVEL, _Parameter.window_log: window}
+    if both > _LARGE:
+        # the tables of the level are too small to find a page again in so much: ten times slower, twenty times smaller
+        table = min(window, _LARGEST_TABLE)
+        parameters |= {_Parameter.hash_log: table, _Parameter.chain_log: table}
+    compressor = zstd.ZstdCompressor(options=parameters, zstd_dict=zstd.ZstdDict(base_data, is_raw=True).as_prefix)
     packed = compressor.compress(data, zstd.ZstdCompressor.FLUSH_FRAME)
     return Blob(name, base.digest, base.depth + 1, len(data), packed)
 
@@ -60,7 +69,7 @@ def unpack(name: bytes, blobs: Mapping[bytes, Blob]) -> bytes:
     wanted: bytes | None = name
     while wanted is not None:
         blob = blobs.get(wanted)
-        if blob is None or len(chain) > DEEPEST:
+        if blob is None or len(chain) > _LONGEST_CHAIN:
             raise BrokenVersion(f"The stored version {name.hex()[:12]} is incomplete: run 'driftline doctor'.")
         chain.append(blob)
         wanted = blob.base
@@ -72,7 +81,7 @@ def unpack(name: bytes, blobs: Mapping[bytes, Blob]) -> bytes:
             else:
                 prefix = zstd.ZstdDict(data, is_raw=True).as_prefix
                 data = zstd.decompress(blob.data, prefix, options=_READ_ANY_WINDOW)
-    except zstd.ZstdError:
+    except (zstd.ZstdError, ValueError):
         raise BrokenVersion(f"The stored version {name.hex()[:12]} cannot be read: run 'driftline doctor'.") from None
     if digest(data) != name:
         raise BrokenVersion(f"The stored version {name.hex()[:12]} is not what was stored: run 'driftline doctor'.")

@@ -136,8 +136,8 @@ def _insert_checks(store: Store, connection: Connection, run_id: int, outcomes: 
         link = document.link
         failure = outcome.failure
         rows.append((
-            link.page_id, link.sequence, run_id, document.fetched_at, outcome.verdict.value, document.status,
-            document.seconds, len(document.body), outcome.proof and outcome.proof.value,
+            link.page_id, link.sequence, run_id, document.fetched_at, outcome.verdict._value_, document.status,
+            document.seconds, len(document.body), outcome.proof and outcome.proof._value_,
             failure and failure.kind.value, failure and failure.sentence,
             document.final_url if document.redirects else None,
         ))  # fmt: skip
@@ -156,7 +156,7 @@ def _insert_rest(store: Store, connection: Connection, run_id: int, outcomes: Se
         document = outcome.document
         link = document.link
         at = document.fetched_at
-        touch = (run_id, link.sequence, at, outcome.verdict.value, link.page_id, link.sequence - 1)
+        touch = (run_id, link.sequence, at, outcome.verdict._value_, link.page_id, link.sequence - 1)
         if outcome.verdict is Verdict.FAILED:
             assert outcome.failure is not None
             failed.append((*touch, outcome.failure.kind.value, outcome.failure.sentence))

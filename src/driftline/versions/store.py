@@ -154,7 +154,7 @@ def _locate(where: str) -> tuple[URL, Path | None]:
     if "://" in where and not where.startswith("sqlite://"):
         try:
             url = make_url(where)
-        except ArgumentError:
+        except (ArgumentError, ValueError):
             raise StoreError("The store is not a path or a postgresql:// URL that can be read.") from None
         if url.drivername in ("postgresql", "postgres"):
             url = url.set(drivername="postgresql+psycopg")

@@ -360,7 +360,12 @@ def test_wake_ends_a_wait_from_another_thread() -> None:
     transfers = Transfers(settings())
     with Server(lambda _: answer(b"", length=5, hold=True)) as server:
         transfers.start([link(server.url())])
-        waker = threading.Thread(target=lambda: server.asked.wait() and transfers.wake())
+
+        def wake() -> None:
+            server.asked.wait()
+            transfers.wake()
+
+        waker = threading.Thread(target=wake)
         waker.start()
         assert transfers.wait(100.0) == []
         waker.join()

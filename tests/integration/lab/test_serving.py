@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from driftline.errors import BadSetting
-from driftline.lab.client import LabError, RunningWeb, ceiling, serve
+from driftline.lab.bare import LabError
+from driftline.lab.client import RunningWeb, ceiling, serve
 from driftline.lab.world import World
 
 WORLD = World(pages=60, hosts=20, size_mean=12_000, sizes="fixed", change_rate=0.3, noise="hidden", etag=True)

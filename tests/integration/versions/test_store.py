@@ -108,9 +108,14 @@ def test_an_address_of_no_store_is_refused_with_a_sentence(where: str) -> None:
 
 def test_a_transaction_that_raises_leaves_nothing_behind(tmp_path: Path) -> None:
     store = Store.open(str(tmp_path / "pages.db"))
-    with pytest.raises(ZeroDivisionError), store.write() as connection:
-        connection.execute(text("INSERT INTO runs (scope, started_at) VALUES ('all', 1)"))
-        raise ZeroDivisionError
+
+    def write_and_raise() -> None:
+        with store.write() as connection:
+            connection.execute(text("INSERT INTO runs (scope, started_at) VALUES ('all', 1)"))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write_and_raise()
     with store.read() as connection:
         assert connection.scalar(text("SELECT count(*) FROM runs")) == 0
     store.close()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import sys
 import zlib
+from contextlib import suppress
 
 import brotli
 import pytest
@@ -30,8 +31,9 @@ def encode(data: bytes, coding: str) -> bytes:
     if coding == "br":
         packed: bytes = brotli.compress(data, quality=5)
         return packed
-    encoders = {"gzip": gzip.compress, "x-gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstd.compress}
-    return encoders[coding](data)
+    if coding == "deflate":
+        return zlib.compress(data)
+    return zstd.compress(data) if coding == "zstd" else gzip.compress(data)
 
 
 CODINGS = ["gzip", "x-gzip", "deflate", "br", "zstd"]
@@ -127,10 +129,8 @@ def test_the_limit_is_the_last_size_that_is_read(coding: str) -> None:
 @searched
 @given(st.sampled_from([*CODINGS, "unknown"]), st.binary(max_size=300))
 def test_no_bytes_make_anything_but_a_body_or_a_failure(coding: str, body: bytes) -> None:
-    try:
-        decode_body(body, [coding], 1_000)
-    except UnreadableBody as error:
-        assert error.failure.kind in (FailureKind.BODY, FailureKind.TOO_LARGE)
+    with suppress(UnreadableBody):
+        assert len(decode_body(body, [coding], 1_000)) <= 1_000
 
 
 WORDS = "Größe, naïve, 日本"
@@ -142,9 +142,9 @@ WORDS = "Größe, naïve, 日本"
         (WORDS.encode(), "text/html; charset=utf-8", WORDS, "utf-8"),
         (WORDS.encode(), 'text/html; charset="UTF8"', WORDS, "utf-8"),
         (WORDS.encode(), "text/html", WORDS, "utf-8"),
-        ("Größe".encode("latin-1"), "text/html; charset=ISO-8859-1", "Größe", "cp1252"),
-        (b"\x80 5", "text/html; charset=latin1", "€ 5", "cp1252"),
-        ("日本".encode("shift_jis"), "text/html; charset=Shift_JIS", "日本", "cp932"),
+        ("Größe".encode("latin-1"), "text/html; charset=ISO-8859-1", "Größe", "windows-1252"),
+        (b"\x80 5", "text/html; charset=latin1", "€ 5", "windows-1252"),
+        ("日本".encode("shift_jis"), "text/html; charset=Shift_JIS", "日本", "shift_jis"),
         ("日本".encode("euc-jp"), "text/html;charset=euc-jp", "日本", "euc-jp"),
         ("привет".encode("koi8-r"), "text/html; charset=koi8-r", "привет", "koi8-r"),
         (b"\xef\xbb\xbf" + WORDS.encode(), "text/html; charset=latin-1", WORDS, "utf-8"),

@@ -10,7 +10,8 @@ from driftline.pipeline.plan import PIPELINES, Plan, parse_count
 
 def test_the_usual_plan_leaves_the_numbers_to_the_run() -> None:
     plan = Plan()
-    assert (plan.pipeline, plan.producers, plan.slots, plan.consumers, plan.queues) == ("two-section", None, None, None, 1)
+    assert (plan.pipeline, plan.queues) == ("two-section", 1)
+    assert plan.producers is plan.slots is plan.consumers is plan.comparers is None
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)

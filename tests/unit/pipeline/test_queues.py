@@ -5,12 +5,13 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from driftline.pipeline.consumers import fair_share
 from driftline.pipeline.queues import BoundedQueue
+from support.properties import searched
 
 
 def queue_of(capacity: int, capacity_bytes: int = 10**9, lanes: int = 1) -> BoundedQueue[int]:
@@ -166,9 +167,12 @@ def test_many_threads_move_every_item_once_and_never_pass_the_capacity(lanes: in
     assert 0 < statistics.deepest <= 7
 
 
-@pytest.mark.parametrize(("depth", "consumers", "share"), [(0, 4, 1), (3, 4, 1), (8, 4, 2), (9, 4, 3), (1_000, 4, 32), (5, 0, 5)])
-def test_a_consumer_takes_its_share_and_no_more_than_a_batch(depth: int, consumers: int, share: int) -> None:
-    assert fair_share(depth, consumers) == share
+@searched
+@given(st.integers(0, 5_000), st.integers(0, 64))
+def test_a_share_is_at_least_one_item_and_grows_with_the_queue_up_to_a_batch(depth: int, consumers: int) -> None:
+    share = fair_share(depth, consumers)
+    assert 1 <= share <= fair_share(depth + 1, consumers) <= fair_share(10**6, 1)
+    assert share >= fair_share(depth, consumers + 1)
 
 
 class QueueRules(RuleBasedStateMachine):

@@ -54,7 +54,8 @@ def test_outcomes_of_many_threads_are_committed_once_each() -> None:
     notebook = Notebook()
     recorder = Recorder(notebook, 1)
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda first: [recorder.add([outcome(first + i)]) for i in range(200)], range(0, 1_600, 200)))
+        for number in range(1_600):
+            threads.submit(recorder.add, [outcome(number)])
     recorder.close()
     assert sorted(notebook.written) == list(range(1_600))
     assert notebook.batches < 1_600

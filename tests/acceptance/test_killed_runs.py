@@ -1,0 +1,100 @@
+"""A run that is killed at any moment loses nothing that it recorded, and repeats nothing."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import driftline
+from driftline.lab.client import RunningWeb, serve
+from driftline.lab.world import World
+
+PAGES = 600
+KILLS = 20
+WORLD = World(
+    pages=PAGES, hosts=40, size_mean=20_000, change_rate=0.3, error_rate=0.02, latency=0.2, latency_shape="lognormal"
+)
+
+
+def start_check(store: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "driftline.cli.main", "check", "--json", "--store", str(store)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
+
+def checks_recorded(store: Path) -> int:
+    connection = sqlite3.connect(f"file:{store}?mode=ro", uri=True)
+    try:
+        return int(connection.execute("SELECT count(*) FROM checks").fetchone()[0])
+    finally:
+        connection.close()
+
+
+def state_of(store: Path) -> dict[str, Any]:
+    """All that a run leaves behind, but for the times at which it happened."""
+    with driftline.open(str(store)) as pages:
+        assert pages.doctor() == []
+        return {
+            page.url: (
+                page.checks,
+                page.versions,
+                page.verdict,
+                page.failure,
+                [(check.sequence, check.verdict, check.status, check.version) for check in pages.history(page.url)],
+                [
+                    (version.body, version.text)
+                    for number in range(1, page.versions + 1)
+                    for version in [pages.version(page.url, number)]
+                ],
+            )
+            for page in pages.pages()
+        }
+
+
+def add_pages(store: Path, web: RunningWeb) -> None:
+    with driftline.open(str(store)) as pages:
+        pages.add(*web.urls())
+
+
+def check_in_peace(store: Path) -> None:
+    with driftline.open(str(store)) as pages:
+        pages.check()
+
+
+def check_through_kills(store: Path, web: RunningWeb, moments: random.Random, kills: int) -> None:
+    """Check all pages in a run that is killed so often, each time after a random number of requests or records."""
+    for _ in range(kills):
+        recorded, requested = checks_recorded(store), web.stats()["requests"]
+        by_requests, limit = moments.random() < 0.5, moments.randint(1, 25)
+        process = start_check(store)
+        while process.poll() is None:
+            now = web.stats()["requests"] - requested if by_requests else checks_recorded(store) - recorded
+            if now >= limit:
+                break
+        process.kill()
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL, "the run was not over yet"
+        assert checks_recorded(store) >= recorded, "what was committed is still there"
+    last = start_check(store)
+    last.communicate()
+    assert last.returncode == 0
+
+
+def test_a_run_killed_twenty_times_ends_as_an_undisturbed_one(tmp_path: Path) -> None:
+    """Two generations are checked by a store whose runs are killed ten times each, and by one left in peace."""
+    moments = random.Random(20261115)
+    disturbed, peaceful = tmp_path / "disturbed.db", tmp_path / "peaceful.db"
+    with serve(WORLD) as web:
+        for store in (disturbed, peaceful):
+            add_pages(store, web)
+        for generation in (0, 1):
+            web.generation(generation)
+            check_through_kills(disturbed, web, moments, KILLS // 2)
+            check_in_peace(peaceful)
+    after_kills, in_peace = state_of(disturbed), state_of(peaceful)
+    assert len(in_peace) == PAGES
+    assert after_kills == in_peace
