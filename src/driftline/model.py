@@ -6,7 +6,7 @@ at ten thousand pages a second the price of a frozen dataclass shows. They are t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -78,20 +78,12 @@ class Page:
 
 @dataclass(slots=True, eq=False)
 class Known:
-    """What the last good check left behind: enough to prove that nothing changed without reading a version.
-
-    `wire`, `body` and `letters` are digests of what came last: as sent, decoded, and of what can be seen. `kept_body`
-    and `kept_text` name the contents of the version in force; its body is another where only the unseen changed.
-    """
+    """What is sent along with a link: the number of the version in force, and what proves cheaply that it still is."""
 
     version: int
     etag: str | None
     last_modified: str | None
     wire: bytes
-    body: bytes
-    letters: bytes
-    kept_body: bytes
-    kept_text: bytes
 
 
 @dataclass(slots=True, eq=False)
@@ -134,18 +126,34 @@ class Blob:
     data: bytes
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Old:
+    """The old version of a page as recalled for a comparison.
+
+    `body` and `letters` are digests of what came at the last good check: decoded, and of what can be seen. `kept_body`
+    and `kept_text` name the contents of the version in force, whose body is another one where only the unseen changed
+    since; `blobs` holds, by digest, all that these two are built from.
+    """
+
+    body: bytes
+    letters: bytes
+    kept_body: bytes
+    kept_text: bytes
+    blobs: dict[bytes, Blob]
+
+
 @dataclass(slots=True, eq=False)
 class Pair:
-    """A document with what is needed of the old version to compare it.
+    """A document with the old version to compare it with.
 
-    `proof` says that recalling was enough to see that nothing changed. Otherwise `blobs` holds, by digest, all that the
-    body and the text of the version in force are built from; it is empty for a page that is new.
+    `proof` says that recalling was enough to see that nothing changed. Otherwise `old` is the old version, and None for
+    a page that is new.
     """
 
     document: Document
     wire: bytes
     proof: Proof | None = None
-    blobs: dict[bytes, Blob] = field(default_factory=dict)
+    old: Old | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

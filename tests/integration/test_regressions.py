@@ -68,7 +68,7 @@ def test_links_that_cannot_be_read_end_the_run_with_the_reason(plan: Plan) -> No
         raise StoreError("The store cannot be read.")
 
     with Server(lambda _: html("x")) as server, pytest.raises(StoreError, match="cannot be read"):
-        wire_up(plan, LinkQueue(torn()), Untrustworthy(b""))
+        wire_up(plan, LinkQueue(torn()), Untrustworthy(bad=0))
 
 
 def test_an_etag_outside_ascii_is_sent_back_and_ends_no_run(transfers: Transfers) -> None:

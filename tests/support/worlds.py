@@ -12,7 +12,7 @@ import pytest
 import driftline
 from driftline import Plan, Stop
 from driftline.detection.workers import WorkerPool
-from driftline.model import Blob, Outcome
+from driftline.model import Old, Outcome
 from driftline.pipeline.consumers import Steps
 from driftline.pipeline.links import LinkQueue
 from driftline.pipeline.recorder import Recorder
@@ -76,11 +76,11 @@ class Memory:
 class Untrustworthy:
     """Old versions of which one raises when it is asked for."""
 
-    def __init__(self, bad: bytes) -> None:
+    def __init__(self, bad: int) -> None:
         self.bad = bad
 
-    def blobs(self, digests: Sequence[bytes]) -> dict[bytes, Blob]:
-        if self.bad in digests:
+    def recall(self, page_ids: Sequence[int]) -> dict[int, Old]:
+        if self.bad in page_ids:
             raise RuntimeError("no such luck")
         return {}
 

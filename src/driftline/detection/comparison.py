@@ -13,6 +13,7 @@ from driftline.model import (
     Failure,
     FailureKind,
     NewVersion,
+    Old,
     Outcome,
     Pair,
     Proof,
@@ -21,7 +22,7 @@ from driftline.model import (
 from driftline.versions.codec import digest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 _NOT_MODIFIED = 304
 
@@ -29,8 +30,8 @@ _NOT_MODIFIED = 304
 class Versions(Protocol):
     """Where old versions are read from."""
 
-    def blobs(self, digests: Sequence[bytes]) -> dict[bytes, Blob]:
-        """These blobs and all that they are built on, by digest."""
+    def recall(self, page_ids: Sequence[int]) -> dict[int, Old]:
+        """The old versions of these pages, by page."""
 
 
 class Examiner(Protocol):
@@ -43,7 +44,7 @@ class Examiner(Protocol):
 def recall(documents: Sequence[Document], versions: Versions) -> list[Pair]:
     """Each document with the old version to compare it with, unless validators or wire bytes prove it the same."""
     pairs: list[Pair] = []
-    wanted: list[bytes] = []
+    open_pairs: list[Pair] = []
     for document in documents:
         known = document.link.known
         if document.failure is not None:
@@ -57,14 +58,11 @@ def recall(documents: Sequence[Document], versions: Versions) -> list[Pair]:
                 continue
             pairs.append(Pair(document, wire))
             if known is not None:
-                wanted.append(known.kept_body)
-                wanted.append(known.kept_text)
-    if wanted:
-        blobs = versions.blobs(wanted)
-        for pair in pairs:
-            known = pair.document.link.known
-            if known is not None and pair.proof is None and pair.document.failure is None:
-                pair.blobs = _chain((known.kept_body, known.kept_text), blobs)
+                open_pairs.append(pairs[-1])
+    if open_pairs:
+        old = versions.recall([pair.document.link.page_id for pair in open_pairs])
+        for pair in open_pairs:
+            pair.old = old.get(pair.document.link.page_id)
     return pairs
 
 
@@ -78,29 +76,20 @@ def compare(pairs: Sequence[Pair], examiner: Examiner, limit: int) -> list[Outco
         if document.failure is not None:
             outcomes.append(Outcome(document, Verdict.FAILED, failure=document.failure))
         elif pair.proof is not None:
-            known = document.link.known
-            assert known is not None
-            outcomes.append(Outcome(document, Verdict.UNCHANGED, pair.proof, pair.wire, known.body))
+            outcomes.append(Outcome(document, Verdict.UNCHANGED, pair.proof, pair.wire))
         else:
             outcomes.append(_outcome(pair, next(findings)))
     return outcomes
 
 
 def _job(pair: Pair, limit: int) -> Job:
-    document = pair.document
-    known = document.link.known
+    document, old = pair.document, pair.old
     block = last_response(document.headers)
-    return Job(
-        document.body,
-        content_encodings(block),
-        header(block, b"content-type") or "",
-        limit,
-        known.body if known else b"",
-        known.letters if known else b"",
-        known.kept_body if known else b"",
-        known.kept_text if known else b"",
-        [(blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in pair.blobs.values()],
-    )
+    codings, content_type = content_encodings(block), header(block, b"content-type") or ""
+    if old is None:
+        return Job(document.body, codings, content_type, limit, b"", b"", b"", b"", [])
+    packed = [(blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in old.blobs.values()]
+    return Job(document.body, codings, content_type, limit, old.body, old.letters, old.kept_body, old.kept_text, packed)
 
 
 def _outcome(pair: Pair, finding: Finding) -> Outcome:
@@ -125,13 +114,3 @@ def _summary(change: tuple[Any, ...] | None) -> ChangeSummary | None:
         return None
     kind, score, reason, added, removed = change
     return ChangeSummary(kind=kind, score=score, reason=reason, words_added=added, words_removed=removed)
-
-
-def _chain(names: Sequence[bytes], blobs: Mapping[bytes, Blob]) -> dict[bytes, Blob]:
-    found: dict[bytes, Blob] = {}
-    for name in names:
-        at: bytes | None = name
-        while at is not None and at not in found and at in blobs:
-            found[at] = blobs[at]
-            at = found[at].base
-    return found

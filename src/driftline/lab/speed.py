@@ -166,11 +166,17 @@ def _heats(
 
 
 def _row(kind: Pass, pages: int, times: dict[str, list[Time]]) -> Row:
+    """Medians. A ratio is the median over the turns: what slows the machine for a while slows a whole turn alike."""
     speed = {name: pages / statistics.median(time.seconds for time in some) for name, some in times.items()}
     cpu = {name: statistics.median(time.cpu for time in some) / pages * 1e6 for name, some in times.items()}
+
+    def ratio_to(other: str) -> float:
+        turns = zip(times[other], times["check"], strict=True)
+        return statistics.median(theirs.seconds / ours.seconds for theirs, ours in turns)
+
     return Row(
         kind=kind, pages=pages, download=speed["download"], floor=speed["floor"], check=speed["check"],
-        to_download=speed["check"] / speed["download"], to_floor=speed["check"] / speed["floor"],
-        cpu_us=cpu["check"], download_cpu_us=cpu["download"], floor_cpu_us=cpu["floor"],
+        to_download=ratio_to("download"), to_floor=ratio_to("floor"), cpu_us=cpu["check"],
+        download_cpu_us=cpu["download"], floor_cpu_us=cpu["floor"],
         peak_mb=max(time.peak_mb for time in times["check"]),
     )  # fmt: skip

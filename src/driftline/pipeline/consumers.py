@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_BATCH = 32
-_HANDFUL = 16
+_BATCH = 64
+_HANDFUL = 32
 _PATIENCE = 0.2  # seconds after which an idle thread looks whether it is still wanted
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_RIPE = 16  # items that are worth taking at once
-_LINGER = 0.002  # seconds that a taker waits for that many
+_RIPE = 32  # items that are worth taking at once
+_LINGER = 0.004  # seconds that a taker waits for that many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from driftline.errors import BrokenVersion
 from driftline.model import Blob
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -86,3 +86,14 @@ def unpack(name: bytes, blobs: Mapping[bytes, Blob]) -> bytes:
     if digest(data) != name:
         raise BrokenVersion(f"The stored version {name.hex()[:12]} is not what was stored: run 'driftline doctor'.")
     return data
+
+
+def chain_of(names: Sequence[bytes], blobs: Mapping[bytes, Blob]) -> dict[bytes, Blob]:
+    """Of these blobs, the ones that the named contents are built from."""
+    found: dict[bytes, Blob] = {}
+    for name in names:
+        at: bytes | None = name
+        while at is not None and at not in found and at in blobs:
+            found[at] = blobs[at]
+            at = found[at].base
+    return found

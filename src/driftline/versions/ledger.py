@@ -124,8 +124,8 @@ def _open_pages(run_id: int) -> ColumnElement[bool]:
 
 
 def _link(row: tuple[Any, ...]) -> Link:
-    page_id, url, sequence, version, etag, last_modified, wire, body, letters, kept_body, kept_text = row
-    known = Known(version, etag, last_modified, wire, body, letters, kept_body, kept_text) if version else None
+    page_id, url, sequence, version, etag, last_modified, wire = row
+    known = Known(version, etag, last_modified, wire) if version else None
     return Link(page_id, url, sequence + 1, known)
 
 
@@ -146,6 +146,7 @@ def _insert_checks(store: Store, connection: Connection, run_id: int, outcomes: 
 
 def _insert_rest(store: Store, connection: Connection, run_id: int, outcomes: Sequence[Outcome]) -> None:
     still_same: list[tuple[Any, ...]] = []
+    same_wire: list[tuple[Any, ...]] = []
     same_text: list[tuple[Any, ...]] = []
     new: list[tuple[Any, ...]] = []
     failed: list[tuple[Any, ...]] = []
@@ -165,9 +166,12 @@ def _insert_rest(store: Store, connection: Connection, run_id: int, outcomes: Se
             still_same.append(touch)
             continue
         etag, modified = validators(document.headers)
-        known = link.known
-        if outcome.proof is Proof.WIRE and known is not None and known.etag == etag and known.last_modified == modified:
-            still_same.append(touch)
+        if outcome.proof is Proof.WIRE:
+            known = link.known
+            if known is not None and known.etag == etag and known.last_modified == modified:
+                still_same.append(touch)
+            else:
+                same_wire.append((*touch, etag, modified))
             continue
         if outcome.version is None:
             same_text.append((*touch, etag, modified, outcome.wire, outcome.body))
@@ -190,6 +194,7 @@ def _insert_rest(store: Store, connection: Connection, run_id: int, outcomes: Se
             ))  # fmt: skip
     statements = store.statements
     statements.still_same.many(connection, still_same)
+    statements.same_wire.many(connection, same_wire)
     statements.same_text.many(connection, same_text)
     statements.failed.many(connection, failed)
     statements.blob.many(connection, blobs)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import and_, func, select
 
 from driftline.errors import UnknownVersion
-from driftline.model import Blob, Change, Check, Failure, FailureKind, Page, Proof, Verdict, Version
-from driftline.versions.codec import unpack
-from driftline.versions.schema import blobs, changes, checks, versions
-from driftline.versions.statements import chains_of
+from driftline.model import Blob, Change, Check, Failure, FailureKind, Old, Page, Proof, Verdict, Version
+from driftline.versions.codec import chain_of, unpack
+from driftline.versions.schema import blobs, changes, checks, states, versions
+from driftline.versions.statements import OLD_COLUMNS, chains_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from driftline.versions.store import Store
 
-_AT_ONCE = 200
-
 
 class Repository:
     """Reads versions; every read finds its rows by primary key."""
@@ -28,17 +26,24 @@ class Repository:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def blobs(self, digests: Sequence[bytes]) -> dict[bytes, Blob]:
-        """These blobs and all that they are built on, by digest."""
-        found: dict[bytes, Blob] = {}
+    def recall(self, page_ids: Sequence[int]) -> dict[int, Old]:
+        """The old versions of these pages, by page; a page that has none, or is not watched any more, is left out."""
         with self._store.read() as connection:
-            for start in range(0, len(digests), _AT_ONCE):
-                found.update(_chains(connection, digests[start : start + _AT_ONCE]))
-        return found
+            query = select(*OLD_COLUMNS).where(and_(states.c.page_id.in_(page_ids), states.c.version > 0))
+            rows = connection.execute(query).all()
+            blobs = _chains(connection, [name for row in rows for name in (row.kept_body, row.kept_text)])
+        return {
+            row.page_id: Old(
+                body=row.body, letters=row.letters, kept_body=row.kept_body, kept_text=row.kept_text,
+                blobs=chain_of((row.kept_body, row.kept_text), blobs),
+            )
+            for row in rows
+        }  # fmt: skip
 
     def content(self, name: bytes) -> bytes:
         """The contents of that digest; BrokenVersion if they cannot be read back to the byte."""
-        return unpack(name, self.blobs([name]))
+        with self._store.read() as connection:
+            return unpack(name, _chains(connection, [name]))
 
     def version(self, page: Page, number: int | None = None) -> Version:
         """A version of the page with its contents, the newest one unless a number is given."""
@@ -91,6 +96,7 @@ class Repository:
 
 
 def _chains(connection: Connection, digests: Sequence[bytes]) -> dict[bytes, Blob]:
+    """These blobs and all that they are built on, by digest."""
     return {row[0]: Blob(*row) for row in connection.execute(chains_of(digests))}
 
 

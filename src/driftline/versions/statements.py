@@ -21,9 +21,9 @@ VERSION_COLUMNS = tuple(column.name for column in versions.columns)
 CHANGE_COLUMNS = tuple(column.name for column in changes.columns)
 BLOB_COLUMNS = tuple(column.name for column in blobs.columns)
 LINK_COLUMNS = (
-    pages.c.id, pages.c.url, states.c.sequence, states.c.version, states.c.etag, states.c.last_modified,
-    states.c.wire, states.c.body, states.c.letters, states.c.kept_body, states.c.kept_text,
+    pages.c.id, pages.c.url, states.c.sequence, states.c.version, states.c.etag, states.c.last_modified, states.c.wire,
 )  # fmt: skip
+OLD_COLUMNS = (states.c.page_id, states.c.body, states.c.letters, states.c.kept_body, states.c.kept_text)
 
 _SAME_CHECK = (states.c.page_id == bindparam("key")) & (states.c.sequence == bindparam("before"))
 
@@ -38,14 +38,13 @@ _ONE: ColumnElement[int] = literal_column("1")
 STILL_SAME = update(states).where(_SAME_CHECK).values(**_TOUCH, failure_kind=null(), failure=null(), failures=_NONE)
 STILL_SAME_ROW = ("run", "now", "at", "found", "key", "before")
 
-#: unchanged, with other validators, wire bytes or body than at the last check
-SAME_TEXT = STILL_SAME.values(
-    etag=bindparam("tag"),
-    last_modified=bindparam("modified"),
-    wire=bindparam("on_wire"),
-    body=bindparam("decoded"),
-)
-SAME_TEXT_ROW = (*STILL_SAME_ROW, "tag", "modified", "on_wire", "decoded")
+#: unchanged to the byte, with other validators than at the last check
+SAME_WIRE = STILL_SAME.values(etag=bindparam("tag"), last_modified=bindparam("modified"))
+SAME_WIRE_ROW = (*STILL_SAME_ROW, "tag", "modified")
+
+#: unchanged in its body or in what can be seen, but sent in other bytes than at the last check
+SAME_TEXT = SAME_WIRE.values(wire=bindparam("on_wire"), body=bindparam("decoded"))
+SAME_TEXT_ROW = (*SAME_WIRE_ROW, "on_wire", "decoded")
 
 #: new or changed
 NEW_VERSION = SAME_TEXT.values(
@@ -106,6 +105,7 @@ class Statements:
         self.change = Prepared(engine, ignoring(changes), CHANGE_COLUMNS)
         self.blob = Prepared(engine, ignoring(blobs), BLOB_COLUMNS)
         self.still_same = Prepared(engine, STILL_SAME, STILL_SAME_ROW)
+        self.same_wire = Prepared(engine, SAME_WIRE, SAME_WIRE_ROW)
         self.same_text = Prepared(engine, SAME_TEXT, SAME_TEXT_ROW)
         self.new_version = Prepared(engine, NEW_VERSION, NEW_VERSION_ROW)
         self.failed = Prepared(engine, FAILED, FAILED_ROW)

@@ -174,7 +174,7 @@ def test_a_step_that_raises_at_a_page_fails_that_page_only(plan: Plan) -> None:
     with Server(lambda request: html(request.path)) as server:
         bad = known(body=b"the bad one")
         links = [link(server.url(f"/{n}"), page_id=n, known=bad if n == 7 else None) for n in range(30)]
-        outcomes = wire_up(plan, LinkQueue(iter(links)), Untrustworthy(bad.kept_body))
+        outcomes = wire_up(plan, LinkQueue(iter(links)), Untrustworthy(bad=7))
     assert sorted(one.document.link.page_id for one in outcomes) == list(range(30))
     failed = [one for one in outcomes if one.verdict is Verdict.FAILED]
     assert [one.document.link.page_id for one in failed] == [7]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import and_, event, select, text
+from sqlalchemy import event, text
 
 from driftline.detection.comparison import compare, recall
 from driftline.detection.examination import Finding, Job, examine
@@ -16,8 +16,8 @@ from driftline.pages.catalog import Catalog
 from driftline.versions.codec import DEEPEST
 from driftline.versions.ledger import Ledger
 from driftline.versions.repository import Repository
-from driftline.versions.schema import blobs, pages, states
-from driftline.versions.statements import LINK_COLUMNS, chains_of
+from driftline.versions.schema import blobs
+from driftline.versions.statements import chains_of
 from driftline.versions.store import Store
 from support.making import document
 
@@ -326,8 +326,3 @@ def test_links_are_read_by_walking_the_pages_in_order_without_sorting(world: Wor
     named = statements_of(world, lambda: world.links(1, [3, 1, 2]))
     steps = plan_of(world, *named[0])
     assert scanned(steps) == [], steps
-
-
-def test_links_carry_the_columns_that_the_reader_expects() -> None:
-    query = select(*LINK_COLUMNS).join(states, states.c.page_id == pages.c.id).where(and_(pages.c.id > 0))
-    assert len(query.selected_columns) == 11

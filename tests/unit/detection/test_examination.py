@@ -4,7 +4,7 @@ import gzip
 
 from driftline.detection.comparison import compare, recall
 from driftline.detection.examination import Finding, Job, examine
-from driftline.model import Blob, Failure, FailureKind, Proof, Verdict
+from driftline.model import Blob, Failure, FailureKind, Old, Proof, Verdict
 from driftline.versions.codec import digest, unpack
 from support.making import document, job, known, link
 
@@ -14,8 +14,8 @@ ONE = b"<title>One</title><p>one page with a few words</p>"
 class NoVersions:
     """An old version may not be asked for."""
 
-    def blobs(self, digests: object) -> dict[bytes, Blob]:
-        raise AssertionError(f"{digests!r} was asked for")
+    def recall(self, page_ids: object) -> dict[int, Old]:
+        raise AssertionError(f"{page_ids!r} was asked for")
 
 
 class Scripted:

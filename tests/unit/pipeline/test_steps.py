@@ -6,20 +6,19 @@ import pytest
 
 from driftline.detection.examination import Finding, Job, examine
 from driftline.errors import RunStopped
-from driftline.model import Blob, FailureKind, Pair, Verdict
+from driftline.model import FailureKind, Old, Pair, Verdict
 from driftline.pipeline.consumers import Steps
-from driftline.versions.codec import digest
 from support.making import document, job, known, link
 
 
 class Versions:
     """Old versions, of which one cannot be read."""
 
-    def __init__(self, bad: bytes = b"") -> None:
-        self.bad = digest(bad)
+    def __init__(self, bad: int = 0) -> None:
+        self.bad = bad
 
-    def blobs(self, digests: Sequence[bytes]) -> dict[bytes, Blob]:
-        if self.bad in digests:
+    def recall(self, page_ids: Sequence[int]) -> dict[int, Old]:
+        if self.bad in page_ids:
             raise OSError("the disk is on fire")
         return {}
 
@@ -37,7 +36,7 @@ class Reader:
 
 
 def test_a_version_that_cannot_be_read_fails_its_own_page_only() -> None:
-    steps = Steps(Versions(bad=b"two"), Reader(), 1_000)
+    steps = Steps(Versions(bad=2), Reader(), 1_000)
     documents = [
         document(link(page_id=number, known=known(body=old)), b"new")
         for number, old in enumerate([b"one", b"two", b"three"], start=1)
