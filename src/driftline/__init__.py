@@ -14,7 +14,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from driftline.version import __version__
 
 __all__ = [
     "Change",
@@ -27,6 +27,7 @@ __all__ = [
     "Settings",
     "Stop",
     "Version",
+    "__version__",
     "load_settings",
     "open",
 ]

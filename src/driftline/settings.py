@@ -13,8 +13,8 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from driftline import __version__
 from driftline.errors import BadSetting
+from driftline.version import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.lab.web import TICK, Answers, Asked, Pacer
+from driftline.lab.answers import Answers, Asked
+from driftline.lab.pacer import TICK, Pacer
 from driftline.lab.world import Failure, Noise, World
 
 

@@ -1,0 +1,40 @@
+# Two commands for newcomers: `make run` watches pages, `make test` passes every test. Both set up what they need.
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+ARGS ?=
+
+.PHONY: help run add test setup lab clean
+
+help:
+	@echo "make run                 watch pages on the embedded store (make run ARGS='--every 10m')"
+	@echo "make add URL=...         add a page to watch"
+	@echo "make test                lint, type-check, check the imports and run every test"
+	@echo "make lab                 the paper's experiment and the speed race (minutes)"
+	@echo "make clean               remove the virtual environment and caches"
+
+$(VENV)/.ready: pyproject.toml scripts/setup
+	@scripts/setup $(VENV)
+	@touch $@
+
+setup: $(VENV)/.ready
+
+run: setup
+	@$(VENV)/bin/driftline run $(ARGS)
+
+add: setup
+	@$(VENV)/bin/driftline add $(URL)
+
+test: setup
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+	$(VENV)/bin/pytest $(ARGS)
+
+lab: setup
+	@$(VENV)/bin/driftline lab experiment --quick
+	@$(VENV)/bin/driftline lab speed
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
