@@ -114,8 +114,8 @@ def _summarise(report: Report, failures: Sequence[tuple[str, Failure]]) -> None:
     for number, word, style in found:
         parts += [", " if parts else "", (f"{number:,} {word}", style if number else "")]
     say(
-        f"{count(report.pages, 'page')} in {_seconds(report.seconds)}: ", *parts,
-        (f" ({_three_digits(report.effective_ms)} ms a page, {size(report.bytes)})", "dim"),
+        f"{count(report.pages, 'page')} in {_seconds(report.seconds)}: ", *parts, " ",
+        (f"({_three_digits(report.effective_ms)} ms a page, {size(report.bytes)})", "dim"),
     )  # fmt: skip
 
 

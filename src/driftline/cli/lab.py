@@ -80,6 +80,7 @@ def web(
 def experiment(
     quick: Annotated[bool, typer.Option("--quick", help="A small grid that takes under three minutes.")] = False,
     n: Annotated[str, typer.Option("--n", metavar="LIST", help="Values of N, such as 1-100 or 10,20,78.")] = "1-100",
+    pages: Annotated[int, typer.Option(help="How many pages there are; a cell takes as many as it needs.")] = 6_540,
     iterations: Annotated[int, typer.Option(help="How often each cell is run.")] = 5,
     scale: Annotated[float, typer.Option(help="Latency as a share of the paper's 0.911 s a page.")] = 0.25,
     seconds: Annotated[float, typer.Option(help="How long one run of a cell should last.")] = 8.0,
@@ -91,10 +92,10 @@ def experiment(
     from driftline.lab.figures import draw
     from driftline.lab.findings import draw_up
 
-    if iterations < 1 or scale <= 0 or seconds <= 0:
-        raise BadSetting("--iterations, --scale and --seconds must be above zero.")
+    if min(pages, iterations) < 1 or scale <= 0 or seconds <= 0:
+        raise BadSetting("--pages, --iterations, --scale and --seconds must be above zero.")
     study = lab.quick_study() if quick else lab.full_study(
-        parse_numbers(n), scale=scale, iterations=iterations, seconds=seconds
+        parse_numbers(n), pages=pages, scale=scale, iterations=iterations, seconds=seconds
     )  # fmt: skip
     kept = out / ("quick.jsonl" if quick else "cells.jsonl")
     measured = list(lab.conduct(study, kept, _tell))
@@ -117,9 +118,13 @@ def speed(
     repeats: Annotated[int, typer.Option(help="How often each contender runs; the median counts.")] = 5,
     auto: Annotated[bool, typer.Option("--auto", help="Let Driftline find its own numbers.")] = False,
     only: Annotated[list[str] | None, typer.Option("--pass", metavar="PASS", help="Only this pass.")] = None,
+    server: Annotated[
+        str, typer.Option(metavar="auto|nginx|lab", help="What serves the pages; auto takes nginx if it is installed.")
+    ] = "auto",
     as_json: JsonOption = False,
 ) -> None:
     """Race Driftline against bare downloading and against the work that no detector can avoid."""
+    from driftline.lab import nginx
     from driftline.lab import speed as lab
 
     passes = tuple(kind for kind in lab.PASSES if not only or kind in only)
@@ -127,15 +132,18 @@ def speed(
         raise BadSetting(f"--pass takes one of {', '.join(lab.PASSES)}.")
     if min(pages, size, in_flight, consumers, repeats) < 1:
         raise BadSetting("Every number must be at least 1.")
+    if server not in ("auto", "nginx", "lab"):
+        raise BadSetting("--server takes one of auto, nginx, lab.")
     course = lab.Course(
-        pages=pages, size_mean=size, in_flight=in_flight, consumers=consumers, repeats=repeats, auto=auto, passes=passes
-    )
+        pages=pages, size_mean=size, in_flight=in_flight, consumers=consumers, repeats=repeats, auto=auto,
+        passes=passes, nginx=server == "nginx" or (server == "auto" and nginx.installed() is not None),
+    )  # fmt: skip
     rows = list(lab.race(course, _tell))
     _tell("")
     if as_json:
         print_json([row.as_json() for row in rows])
     else:
-        _show_speed(rows, lab.server())
+        _show_speed(rows, "nginx" if course.nginx else "the simulated web")
 
 
 @lab_app.command()

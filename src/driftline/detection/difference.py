@@ -101,12 +101,34 @@ def _word_pieces(old: str, new: str) -> list[Piece]:
     if max(len(before), len(after)) > _LARGEST_WORD_DIFF:
         return [Piece("removed", old), Piece("added", new)]
     pieces: list[Piece] = []
+    removed = added = ""
     for tag, i, j, k, m in _opcodes(before, after):
-        if tag == "equal":
-            pieces.append(Piece("same", "".join(before[i:j])))
-            continue
-        if i < j:
-            pieces.append(Piece("removed", "".join(before[i:j])))
-        if k < m:
-            pieces.append(Piece("added", "".join(after[k:m])))
-    return pieces
+        same = "".join(before[i:j]) if tag == "equal" else ""
+        if same and (not (removed or added) or any(character.isalnum() for character in same)):
+            pieces += _changed(removed, added)
+            pieces.append(Piece("same", same))
+            removed = added = ""
+        else:
+            # spaces and stops that happen to stand in both would only tear a rewritten sentence apart
+            removed += same or "".join(before[i:j])
+            added += same or "".join(after[k:m])
+    return pieces + _changed(removed, added)
+
+
+def _changed(removed: str, added: str) -> list[Piece]:
+    """What is left of a change without the ends that both sides share."""
+    start = _shared(removed, added)
+    head, removed, added = removed[:start], removed[start:], added[start:]
+    end = _shared(removed[::-1], added[::-1])
+    tail = removed[len(removed) - end :]
+    removed, added = removed[: len(removed) - end], added[: len(added) - end]
+    pieces = (Piece("same", head), Piece("removed", removed), Piece("added", added), Piece("same", tail))
+    return [piece for piece in pieces if piece.text]
+
+
+def _shared(one: str, other: str) -> int:
+    """How many white-space characters both begin with."""
+    count = 0
+    while count < min(len(one), len(other)) and one[count] == other[count] and one[count].isspace():
+        count += 1
+    return count

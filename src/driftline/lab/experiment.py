@@ -96,7 +96,7 @@ class Study:
         return min(wanted, self.pages)
 
 
-def full_study(ns: Sequence[int], *, scale: float, iterations: int, seconds: float) -> Study:
+def full_study(ns: Sequence[int], *, pages: int, scale: float, iterations: int, seconds: float) -> Study:
     """The paper's sweep over these N: every M up to N/4 and 15, and every K as well in configuration 2."""
     cells = [Cell(configuration=1)]
     for n in ns:
@@ -105,7 +105,7 @@ def full_study(ns: Sequence[int], *, scale: float, iterations: int, seconds: flo
             cells += [Cell(configuration=2, n=n, m=m, k=k) for k in range(1, most_consumers(n) + 1)]
     cells += [Cell(configuration=3, n=n, m=most_consumers(n), capped=True) for n in ns]
     cells += _slotted()
-    return Study(cells=tuple(cells), scale=scale, iterations=iterations, seconds=seconds)
+    return Study(cells=tuple(cells), pages=pages, scale=scale, iterations=iterations, seconds=seconds)
 
 
 def quick_study() -> Study:

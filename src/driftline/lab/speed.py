@@ -61,13 +61,14 @@ class Course:
     consumers: int = 2
     repeats: int = 3
     auto: bool = False
+    nginx: bool = False
     passes: tuple[Pass, ...] = PASSES
 
 
 def race(course: Course, told: Callable[[str], None] = lambda _: None) -> Iterator[Row]:
     """Every pass of the course; each contender runs `repeats` times in turn, and its median time counts."""
     world = World(pages=course.pages, hosts=1, size_mean=course.size_mean, change_rate=0.10)
-    with tempfile.TemporaryDirectory(prefix="driftline-speed-") as name, _site(world, Path(name), told) as site:
+    with tempfile.TemporaryDirectory(prefix="driftline-speed-") as name, _site(course, world, Path(name), told) as site:
         folder = Path(name)
         for kind in course.passes:
             origin = folder / f"{_ORIGINS.get(kind, 'plain')}.db"
@@ -80,11 +81,6 @@ def race(course: Course, told: Callable[[str], None] = lambda _: None) -> Iterat
             yield _row(kind, course.pages, times)
 
 
-def server() -> str:
-    """What serves the pages."""
-    return "nginx" if nginx.installed() else "the simulated web, for nginx is not installed"
-
-
 class _Site(Protocol):
     """Pages at one address that can be shown in three states."""
 
@@ -93,8 +89,8 @@ class _Site(Protocol):
 
 
 @contextmanager
-def _site(world: World, folder: Path, told: Callable[[str], None]) -> Iterator[_Site]:
-    if nginx.installed():
+def _site(course: Course, world: World, folder: Path, told: Callable[[str], None]) -> Iterator[_Site]:
+    if course.nginx:
         told("Writing the pages…")
         yield _Files(world, folder)
     else:

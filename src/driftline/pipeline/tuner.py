@@ -17,7 +17,9 @@ from dataclasses import dataclass
 
 START = 64
 FEWEST = 8
+ENOUGH = 32  # in flight, where the network is not what limits
 _TOLERATED = 2.0  # times the best latency
+_NEGLIGIBLE = 0.05  # seconds: answers that come within this are never slow
 _TROUBLED = 0.05  # share of transfers
 _BEHIND = 0.2  # share of the queue's room
 _STARVED = 0.9  # share of the consumers' time
@@ -94,8 +96,8 @@ class Tuner:
             self._shrink(0.5)
             self._rest_in_flight = _REST
         elif behind:
-            self._shrink(0.9)
-        elif latency > _TOLERATED * best:
+            self._shrink(0.9, ENOUGH)
+        elif latency > max(_TOLERATED * best, _NEGLIGIBLE):
             self._shrink(max(0.5, _TOLERATED * best / latency))
         elif self._before_step is not None and rate < 0.95 * self._before_step[1]:
             self.in_flight = self._before_step[0]
@@ -107,10 +109,11 @@ class Tuner:
             step = self.in_flight if self._doubling else max(4, self.in_flight // 10)
             self.in_flight = min(self._most_in_flight, self.in_flight + step)
 
-    def _shrink(self, factor: float) -> None:
+    def _shrink(self, factor: float, fewest: int = FEWEST) -> None:
         self._doubling = False
         self._before_step = None
-        self.in_flight = max(self._fewest_in_flight, int(self.in_flight * factor))
+        if self.in_flight > fewest:
+            self.in_flight = max(self._fewest_in_flight, fewest, int(self.in_flight * factor))
 
     def _tune_consumers(self, rate: float, starved: float, *, behind: bool) -> None:
         self._rest_consumers = max(0, self._rest_consumers - 1)

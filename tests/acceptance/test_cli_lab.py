@@ -1,0 +1,61 @@
+"""The programs of the laboratory, on worlds small enough to wait for."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from driftline.lab import nginx
+
+
+def lab(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "driftline.cli.main", "lab", *words]
+    environment = os.environ | {"HOME": str(folder)}
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=folder, env=environment, check=False, timeout=100
+    )
+
+
+@pytest.mark.skipif(nginx.installed() is None, reason="nginx is not installed")
+def test_the_race_behind_nginx_has_a_row_for_every_pass(tmp_path: Path) -> None:
+    ran = lab(tmp_path, "speed", "--pages", "40", "--repeats", "1", "--json")
+    assert ran.returncode == 0, ran.stderr
+    rows = json.loads(ran.stdout)
+    assert [row["pass"] for row in rows] == ["new", "same", "not-modified", "noisy", "changed"]
+    assert all(row["pages_per_s"] > 0 and row["ratio"] > 0 and row["peak_mb"] > 0 for row in rows)
+
+
+def test_the_race_runs_on_the_simulated_web_where_there_is_no_nginx(tmp_path: Path) -> None:
+    ran = lab(tmp_path, "speed", "--pages", "40", "--repeats", "1", "--pass", "noisy", "--server", "lab")
+    assert ran.returncode == 0, ran.stderr
+    assert "the simulated web" in ran.stdout
+
+
+def test_a_small_study_prints_its_tables_draws_its_figures_and_is_resumed(tmp_path: Path) -> None:
+    words = ("experiment", "--n", "4,8", "--pages", "40", "--iterations", "1", "--seconds", "0.1", "--scale", "0.01")
+    first = lab(tmp_path, *words)
+    assert first.returncode == 0, first.stderr
+    assert all(table in first.stdout for table in ("Table I:", "Table II:", "Table III:", "911.05 ms"))
+    figures = [tmp_path / "experiment" / f"figure-{n}.{form}" for n in (5, 6) for form in ("svg", "png")]
+    assert all(figure.stat().st_size > 1_000 for figure in figures)
+    again = lab(tmp_path, *words, "--json")
+    cells = json.loads(again.stdout)
+    assert {"configuration", "n", "m", "k", "slots", "pages", "effective_ms", "sd"} <= set(cells[0])
+    record = (tmp_path / "experiment" / "cells.jsonl").read_text().splitlines()
+    assert len(record) == 1 + len(cells), "nothing was measured twice"
+
+
+@pytest.mark.parametrize(
+    "words", [("experiment", "--n", "x"), ("experiment", "--scale", "0"), ("speed", "--pass", "x"),
+              ("tuning", "--world", "x"), ("web", "--pages", "0"), ("web", "--noise", "loud")],
+)  # fmt: skip
+def test_bad_options_get_a_sentence(tmp_path: Path, words: tuple[str, ...]) -> None:
+    ran = lab(tmp_path, *words)
+    assert ran.returncode == 2
+    assert "Traceback" not in ran.stderr
+    assert len(ran.stderr.strip().splitlines()) <= 3

@@ -1,0 +1,128 @@
+"""The tuner against worlds that are arithmetic: no network, no clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from driftline.pipeline.tuner import FEWEST, Sample, Tuner
+
+LOOK = 0.25
+CORES = 4
+MOST = 2_048
+
+
+@dataclass
+class World:
+    """Transfers take `latency`, or longer where the line (`bandwidth` pages a second) is full.
+
+    A consumer manages `pages_per_consumer`, as long as there are cores for all. Above `tolerance` in flight, the
+    server breaks connections.
+    """
+
+    latency: float = 0.1
+    bandwidth: float = 1e9
+    pages_per_consumer: float = 1e9
+    tolerance: float = 1e9
+    depth: float = 0.0
+    finished: float = 0.0
+    troubled: float = 0.0
+    waited: float = 0.0
+    taken: float = 0.0
+    starved: float = 0.0
+
+    def live(self, tuner: Tuner) -> Sample:
+        """Pass the time of one look with as many transfers and consumers as the tuner wants."""
+        room = max(500.0, 1.25 * tuner.in_flight)
+        in_flight = min(tuner.in_flight, room - self.depth)
+        arriving = min(in_flight / self.latency, self.bandwidth)
+        seconds_each = max(self.latency, in_flight / arriving) if arriving else self.latency
+        came = arriving * LOOK
+        able = self.pages_per_consumer * min(tuner.consumers, CORES) * LOOK
+        took = min(able, self.depth + came)
+        self.depth = min(room, self.depth + came - took)
+        self.finished += came
+        self.taken += took
+        self.waited += came * seconds_each
+        self.troubled += came * max(0.0, 1 - self.tolerance / max(in_flight, 1))
+        self.starved += LOOK * tuner.consumers * max(0.0, 1 - took / able)
+        return Sample(
+            seconds=LOOK, finished=int(self.finished), troubled=int(self.troubled), latency=self.waited,
+            taken=int(self.taken), depth=int(self.depth), room=int(room), starved=self.starved,
+        )  # fmt: skip
+
+
+def auto(in_flight: int | None = None, consumers: int | None = None) -> Tuner:
+    return Tuner(in_flight=in_flight, consumers=consumers, most_in_flight=MOST, most_consumers=CORES)
+
+
+def settle(world: World, tuner: Tuner, seconds: float = 10.0) -> float:
+    """Let the tuner work for a while; the pages a second that it gets after that."""
+    for _ in range(int(seconds / LOOK)):
+        tuner.observe(world.live(tuner))
+    before = world.taken
+    looks = 20
+    for _ in range(looks):
+        tuner.observe(world.live(tuner))
+    return (world.taken - before) / (looks * LOOK)
+
+
+def test_where_latency_is_all_it_grows_to_the_most_that_is_allowed() -> None:
+    tuner = auto()
+    assert settle(World(latency=0.9), tuner) == pytest.approx(MOST / 0.9, rel=0.1)
+    assert tuner.in_flight == MOST
+
+
+def test_where_the_line_is_full_it_fills_it_and_stops_growing() -> None:
+    tuner = auto()
+    assert settle(World(latency=0.1, bandwidth=300), tuner) == pytest.approx(300, rel=0.1)
+    assert 30 <= tuner.in_flight <= 200
+
+
+def test_where_comparing_is_the_work_it_puts_every_core_to_it() -> None:
+    tuner = auto()
+    world = World(latency=0.01, pages_per_consumer=100)
+    assert settle(world, tuner) == pytest.approx(100 * CORES, rel=0.1)
+    assert tuner.consumers == CORES
+
+
+def test_a_second_consumer_that_adds_nothing_is_let_go() -> None:
+    """Here the whole of the consumers, however many, manage the same: a database that takes its time."""
+    tuner = auto()
+    world = World(latency=0.01)
+    for _ in range(40):
+        world.pages_per_consumer = 200 / tuner.consumers
+        tuner.observe(world.live(tuner))
+    assert tuner.consumers <= 2
+
+
+def test_consumers_that_starve_become_fewer() -> None:
+    tuner = auto()
+    tuner.consumers = CORES
+    settle(World(latency=0.5, pages_per_consumer=100_000), tuner, seconds=30)
+    assert tuner.consumers == 1
+
+
+def test_a_server_that_breaks_connections_is_spared() -> None:
+    tuner = auto()
+    world = World(latency=0.1, tolerance=100)
+    settle(world, tuner, seconds=20)
+    assert tuner.in_flight <= 150
+    assert tuner.in_flight >= FEWEST
+
+
+@pytest.mark.parametrize("world", [World(latency=0.9), World(bandwidth=50), World(pages_per_consumer=10)])
+def test_numbers_that_are_given_are_kept(world: World) -> None:
+    tuner = auto(in_flight=100, consumers=3)
+    settle(world, tuner)
+    assert (tuner.in_flight, tuner.consumers) == (100, 3)
+
+
+def test_a_world_in_which_nothing_happens_changes_nothing() -> None:
+    tuner = auto()
+    before = (tuner.in_flight, tuner.consumers)
+    nothing = Sample(seconds=LOOK, finished=0, troubled=0, latency=0.0, taken=0, depth=0, room=500, starved=0.0)
+    for _ in range(100):
+        tuner.observe(nothing)
+    assert (tuner.in_flight, tuner.consumers) == before
