@@ -58,7 +58,7 @@ class Settings(BaseSettings):
     worker_memory: int = Field(
         default=1024 * 1024 * 1024, ge=256 * 1024 * 1024, description="bytes of memory per worker"
     )
-    stop_grace: Seconds = Field(default=4.0, description="how long a stopped run waits for what is in flight")
+    stop_grace: Seconds = Field(default=3.5, description="how long a stopped run waits for what is in flight")
 
     @classmethod
     def settings_customise_sources(

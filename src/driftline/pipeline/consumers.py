@@ -67,15 +67,16 @@ class Consumer(Generic[T]):
         self._share = share
         self._do = work
         self._ended = ended
+        self._done = False
         self.error: Exception | None = None
         self._wanted = True
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
     @property
-    def alive(self) -> bool:
-        """Whether the thread is still at work."""
-        return self._thread.is_alive()
+    def at_work(self) -> bool:
+        """Whether there may still come something of it."""
+        return not self._done
 
     def dismiss(self) -> None:
         """End after the batch at hand, leaving the rest of the queue to others."""
@@ -92,7 +93,9 @@ class Consumer(Generic[T]):
             return
         except Exception as error:  # noqa: BLE001 kept for the thread that tends this one: nobody else can hear it
             self.error = error
+            self._queue.refuse()  # those who fill it must not wait for room that nobody makes
         finally:
+            self._done = True  # before the bell, or who hears it would find the thread alive and wait for the next
             self._ended()
 
     def _consume(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -9,7 +10,8 @@ from driftline.errors import BadSetting
 
 PipelineName = Literal["sequential", "three-section", "two-section"]
 PIPELINES: tuple[PipelineName, ...] = get_args(PipelineName)
-MOST_IN_FLIGHT = 2_048
+_MOST_IN_FLIGHT = 2_048
+_OTHER_FILES = 128  # descriptors that are not transfers: the store, the workers, standard streams
 _LIMITS = {
     "producers": 512,
     "slots": 4_096,
@@ -43,6 +45,18 @@ class Plan:
             raise BadSetting("--queues goes with the two-section pipeline only.")
         if self.comparers is not None and self.pipeline != "three-section":
             raise BadSetting("--comparers goes with the three-section pipeline only.")
+
+
+def most_in_flight() -> int:
+    """How many transfers `auto` may have in flight: 2,048, or fewer where the system allows fewer open files.
+
+    The system's soft limit, often 1,024, is raised to its hard limit first.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard and soft < _MOST_IN_FLIGHT + _OTHER_FILES:
+        soft = hard if hard != resource.RLIM_INFINITY else _MOST_IN_FLIGHT + _OTHER_FILES
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return _MOST_IN_FLIGHT if soft == resource.RLIM_INFINITY else max(16, min(_MOST_IN_FLIGHT, soft - _OTHER_FILES))
 
 
 def parse_count(name: str, text: str) -> int | None:

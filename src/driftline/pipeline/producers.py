@@ -36,14 +36,15 @@ class Producer:
         self._troubled = 0
         self._latency = 0.0
         self._ended = ended
+        self._done = False
         self.error: Exception | None = None
         self._thread = threading.Thread(target=self._work, name="producer", daemon=True)
         self._thread.start()
 
     @property
-    def alive(self) -> bool:
-        """Whether the thread is still at work."""
-        return self._thread.is_alive()
+    def at_work(self) -> bool:
+        """Whether there may still come something of it."""
+        return not self._done
 
     def resize(self, slots: int) -> None:
         """Change how many transfers may be in flight from now on."""
@@ -73,6 +74,7 @@ class Producer:
             self.error = error
         finally:
             self._queue.release(len(transfers.close()))
+            self._done = True  # before the bell, or who hears it would find the thread alive and wait for the next
             self._ended()
 
     def _crawl(self, transfers: Transfers) -> None:

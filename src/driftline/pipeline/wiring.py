@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from driftline.errors import RunStopped
 from driftline.fetching.transfers import Transfers, crawl
 from driftline.pipeline.consumers import Consumer, fair_share
-from driftline.pipeline.plan import MOST_IN_FLIGHT, Plan
+from driftline.pipeline.plan import Plan, most_in_flight
 from driftline.pipeline.producers import Producer
 from driftline.pipeline.queues import BoundedQueue, QueueStatistics
 from driftline.pipeline.tuner import Sample, Tuner
@@ -102,13 +102,13 @@ def _two_section(plan: Plan, parts: Parts) -> Wired:
     tuner = Tuner(
         in_flight=None if plan.slots is None else plan.slots * (plan.producers or 1),
         consumers=plan.consumers,
-        most_in_flight=MOST_IN_FLIGHT,
+        most_in_flight=most_in_flight(),
         most_consumers=cores(),
     )
     crew = _Crew("consumer", queue, work, parts)
     crew.resize(tuner.consumers)
     crawlers = _Crawlers(plan, parts, queue, tuner.in_flight)
-    crawlers.tend(tuner, crew)
+    crawlers.tend(tuner, crew, lambda: crew.error is not None)
     crew.drain(parts.stop, crawlers.stopped_at)
     _raise_first(crawlers.error, crew.error)
     return Wired(
@@ -141,15 +141,15 @@ def _three_section(plan: Plan, parts: Parts) -> Wired:
     tuner = Tuner(
         in_flight=None if plan.slots is None else plan.slots * (plan.producers or 1),
         consumers=plan.consumers,
-        most_in_flight=MOST_IN_FLIGHT,
+        most_in_flight=most_in_flight(),
         most_consumers=cores(),
     )
-    recallers = _Crew("recaller", queue, work_recall, parts)
+    recallers = _Crew("recaller", queue, work_recall, parts, onward=pairs)
     comparers = _Crew("comparer", pairs, work_compare, parts)
     recallers.resize(tuner.consumers)
     comparers.resize(plan.comparers or cores())
     crawlers = _Crawlers(plan, parts, queue, tuner.in_flight)
-    crawlers.tend(tuner, recallers)
+    crawlers.tend(tuner, recallers, lambda: recallers.error is not None or comparers.error is not None)
     recallers.drain(parts.stop, crawlers.stopped_at)
     comparers.drain(parts.stop, crawlers.stopped_at)
     _raise_first(crawlers.error, recallers.error, comparers.error)
@@ -181,15 +181,15 @@ class _Crawlers:
             for _ in range(self.producers)
         ]
 
-    def tend(self, tuner: Tuner, crew: _Crew[Document]) -> None:
-        """Tune and watch for a stop until every producer has ended; then let the queue run empty."""
+    def tend(self, tuner: Tuner, crew: _Crew[Document], failed: Callable[[], bool]) -> None:
+        """Tune and watch for a stop until every producer has ended; `failed` says that going on is pointless."""
         parts = self._parts
         bell = parts.stop.bell
         last = time.monotonic()
-        while any(thread.alive for thread in self._threads):
+        while any(thread.at_work for thread in self._threads):
             bell.wait(_LOOK)
             now = time.monotonic()
-            broken = parts.recorder.failed or crew.error is not None or self.error is not None
+            broken = parts.recorder.failed or self.error is not None or failed()
             if self.stopped_at is None and (parts.stop.requested or broken):
                 self.stopped_at = now
                 parts.links.close()
@@ -235,8 +235,12 @@ class _Crawlers:
 class _Crew(Generic[T]):
     """The threads of one section, as many as are wanted at the moment."""
 
-    def __init__(self, name: str, queue: BoundedQueue[T], work: Callable[[list[T]], None], parts: Parts) -> None:
+    def __init__(
+        self, name: str, queue: BoundedQueue[T], work: Callable[[list[T]], None], parts: Parts,
+        onward: BoundedQueue[Pair] | None = None,
+    ) -> None:  # fmt: skip
         self._name = name
+        self._onward = onward
         self._queue = queue
         self._work = work
         self._parts = parts
@@ -271,13 +275,15 @@ class _Crew(Generic[T]):
         """Let the threads empty the queue and end; after a stop, for no longer than the grace allows."""
         self._queue.close()
         threads = self._members + self._dismissed
-        while any(thread.alive for thread in threads):
+        while any(thread.at_work for thread in threads):
             if stop.requested and stopped_at is None:
                 stopped_at = time.monotonic()
             if stopped_at is not None and time.monotonic() > stopped_at + self._parts.settings.stop_grace + _LAST_WORK:
                 for thread in threads:
                     thread.dismiss()
                 self._parts.workers.stop()
+                if self._onward is not None:
+                    self._onward.refuse()
                 break
             stop.bell.wait(0.05 if stopped_at is not None else 1.0)
         for thread in threads:
