@@ -267,16 +267,14 @@ def _show_speed(rows: Sequence[SpeedRow], server: str) -> None:
 
 
 def _show_tuning(rows: Sequence[TuningRow]) -> None:
+    from driftline.lab.tuning import reached
+
     for world in dict.fromkeys(row.world for row in rows):
         some = [row for row in rows if row.world == world]
-        best = max((row for row in some if not row.auto), key=lambda row: row.pages_per_s)
         say((world, "bold"))
         _table(
-            ("", "in flight", "consumers", "pages/s", "of the best cell"),
-            [
-                ("auto" if row.auto else "best" if row is best else "cell", row.slots, row.consumers,
-                 f"{row.pages_per_s:,.0f}", f"{row.pages_per_s / best.pages_per_s:.2f}")
-                for row in some
-            ],
-        )  # fmt: skip
+            ("", "in flight", "consumers", "pages/s"),
+            [(row.kind, row.slots, row.consumers, f"{row.pages_per_s:,.0f}") for row in some],
+        )
+        say(f"auto reaches {reached(some):.2f} of the best cell.")
         say("")

@@ -45,7 +45,7 @@ app.command("show")(looking.show)
 app.command("diff")(looking.diff)
 app.command("doctor")(upkeep.doctor)
 app.command("settings")(upkeep.settings)
-app.add_typer(lab_app, name="lab", hidden=not (lab_app.registered_commands or lab_app.registered_groups))
+app.add_typer(lab_app, name="lab")
 
 
 def _print_version(wanted: bool) -> None:
