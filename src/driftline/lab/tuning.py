@@ -76,7 +76,7 @@ def settings() -> tuple[Setting, ...]:
 
 
 def search(setting: Setting, seconds: float, told: Callable[[str], None]) -> Iterator[Row]:
-    """Every cell of the grid in this world, then its best and `auto` in turns, each for so many seconds once settled."""
+    """Every cell of the grid in this world, then its best and `auto` in turns, each for so many seconds."""
     with (
         tempfile.TemporaryDirectory(prefix="driftline-tuning-") as folder,
         serve(replace(setting.world, latency_shape="none", bandwidth=0)) as web,
