@@ -130,10 +130,15 @@ class Store:
         return found
 
     def _advisory_lock(self) -> Iterator[None]:
+        # one connection for the whole run, taken out of the pool: the lock belongs to it and ends with it
         with self.engine.connect() as connection:
             if not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": _RUN_LOCK}):
                 raise StoreBusy(f"Another run is checking the pages of {self.where}: wait for it or stop it.")
-            yield
+            connection.commit()
+            try:
+                yield
+            finally:
+                connection.invalidate()
 
     def _upgrade(self) -> None:
         with self.engine.connect() as connection:
