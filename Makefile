@@ -22,8 +22,11 @@ setup: $(VENV)/.ready
 run: setup
 	@$(VENV)/bin/driftline run $(ARGS)
 
+# the address reaches the shell as a variable, so that it takes no '&' or ';' in it for its own
+add: export PAGE := $(value URL)
 add: setup
-	@$(VENV)/bin/driftline add $(URL)
+	@test -n "$$PAGE" || { echo "Say which page: make add URL=https://example.com/"; exit 2; }
+	@$(VENV)/bin/driftline add -- "$$PAGE"
 
 test: setup
 	$(VENV)/bin/ruff check .

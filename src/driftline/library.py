@@ -42,6 +42,11 @@ class Driftline:
     ) -> None:
         self.close()
 
+    @property
+    def where(self) -> str:
+        """Where the store is, without its password."""
+        return self._store.where
+
     def close(self) -> None:
         """Close the store."""
         self._store.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -89,8 +90,9 @@ def _checked(
     stop = Stop()
 
     def on_signal() -> None:
-        say("Stopping: finishing what is in flight…", to_stderr=True)
         stop.request()
+        with contextlib.suppress(OSError):
+            say("Stopping: finishing what is in flight…", to_stderr=True)
 
     with first_signal(on_signal), Progress() as progress:
         report = watch_list.check_pages(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from driftline.cli.output import count, size
-from driftline.errors import DriftlineError
+from driftline.errors import DriftlineError, MissingExtra
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,10 +132,13 @@ def _store(settings: Settings) -> Finding:
         with open_store(settings=settings) as watch_list:
             problems = watch_list.doctor()
             versions, _raw, stored = watch_list.repository.sizes()
-            pages = len(watch_list.pages())
+            pages, where = len(watch_list.pages()), watch_list.where
     except (DriftlineError, DatabaseError) as error:
         cause = getattr(error, "orig", None) or error
-        return Finding(what="Store", well=False, detail=f"{str(cause).rstrip('.')}: {advice}.")
+        told = str(cause).rstrip(".")
+        return Finding(
+            what="Store", well=False, detail=told + ("." if isinstance(error, MissingExtra) else f": {advice}.")
+        )
     if problems:
         shown = "; ".join(problem.rstrip(".") for problem in problems[:_PROBLEMS_SHOWN])
         more = len(problems) - _PROBLEMS_SHOWN
@@ -143,7 +146,7 @@ def _store(settings: Settings) -> Finding:
             what="Store", well=False, detail=f"{shown}{f' and {more:,} more' if more > 0 else ''}: {advice}."
         )
     held = f"{count(pages, 'page')}, {count(versions, 'version')} in {size(stored)}"
-    return Finding(what="Store", well=True, detail=f"{settings.store} holds {held}, all of them readable.")
+    return Finding(what="Store", well=True, detail=f"{where} holds {held}, all of them readable.")
 
 
 def _nginx() -> Finding:

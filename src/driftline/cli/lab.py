@@ -89,7 +89,7 @@ def experiment(
 ) -> None:
     """Repeat the paper's study: configurations 1, 2 and 3, Tables I to III and Figs. 5 and 6. It resumes if stopped."""
     from driftline.lab import experiment as lab
-    from driftline.lab.figures import draw
+    from driftline.lab.figures import draw, require_matplotlib
     from driftline.lab.findings import draw_up
 
     if min(pages, iterations) < 1 or scale <= 0 or seconds <= 0:
@@ -97,10 +97,11 @@ def experiment(
     study = lab.quick_study() if quick else lab.full_study(
         parse_numbers(n), pages=pages, scale=scale, iterations=iterations, seconds=seconds
     )  # fmt: skip
+    require_matplotlib()
     kept = out / ("quick.jsonl" if quick else "cells.jsonl")
     measured = list(lab.conduct(study, kept, _tell))
-    figures = draw(study, measured, out)
     _tell("")
+    figures = draw(study, measured, out)
     if as_json:
         print_json([one.row() for one in measured])
         return
@@ -238,8 +239,11 @@ def _show_findings(study: Study, findings: Findings) -> None:
         " (equal: within one standard deviation)",
     )
     _table(("", "here", "the paper"), _beside(findings.two_and_three, paper.PAPER_TABLE_3))
-    at_or_below, pairs = findings.matched
-    say(f"Configuration 3 is at or below configuration 2 in {at_or_below} of {pairs} cells with the same N and M = K.")
+    below, ties, pairs = findings.matched
+    say(
+        f"Of {pairs} pairs of cells with the same N and M = K, configuration 3 is at or below configuration 2 "
+        f"in {below}, and above it by less than a standard deviation in {ties}."
+    )
     say("")
 
 
@@ -250,7 +254,7 @@ def _reduced(one: Measured, findings: Findings, paper: str) -> tuple[str, str, s
 
 
 def _beside(here: dict[str, float], paper: dict[str, int]) -> list[tuple[str, str, str]]:
-    return [(name, f"{here.get(name, 0):.0f} %", f"{share} %") for name, share in paper.items()]
+    return [(name, f"{here.get(name, 0):.0f} %" if here else "–", f"{share} %") for name, share in paper.items()]
 
 
 def _show_speed(rows: Sequence[SpeedRow], server: str) -> None:

@@ -65,6 +65,10 @@ def show(
         found = watch_list.version(url, version)
     if as_json:
         print_json(_version_as_json(found, raw))
+    elif raw and out().is_terminal:
+        raise UsageError(
+            "A raw body may hold anything, also commands to your terminal: write it to a file, with '> FILE'."
+        )
     elif raw:
         sys.stdout.buffer.write(found.body)
         sys.stdout.buffer.flush()

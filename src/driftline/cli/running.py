@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,8 +40,9 @@ def run(
     stop = Stop()
 
     def on_signal() -> None:
-        say("Stopping: finishing what is in flight…", to_stderr=True)
         stop.request()
+        with contextlib.suppress(OSError):
+            say("Stopping: finishing what is in flight…", to_stderr=True)
 
     with opened(store) as watch_list, first_signal(on_signal):
         rounds = _Rounds(watch_list, stop, default)

@@ -70,6 +70,8 @@ def decode_text(body: bytes, content_type: str) -> tuple[str, str]:
     in_markup = None if in_header else _CHARSET_IN_MARKUP.search(body, 0, _MARKUP_SEARCHED)
     declared = in_header.group(1) if in_header else in_markup.group(1).decode("latin-1") if in_markup else ""
     charset = find_charset(declared)
+    if in_markup and charset and charset[0].startswith("utf-16"):
+        charset = _UTF_8  # markup that can be read as ASCII is not UTF-16, whatever it says
     for name, codec in filter(None, (charset, _UTF_8)):
         try:
             return body.decode(codec), name

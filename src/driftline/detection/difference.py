@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from driftline.model import ChangeSummary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 _WORD = re.compile(r"\w+|[^\w\s]|\s+")
 _LARGEST_WORD_DIFF = 20_000  # words on one side: past that, whole lines say more than words anyway
 _REPETITIVE = (
     500  # lines or words: past that, those that stand everywhere are no help, and trying them all takes minutes
 )
+
+# past so many lines, words are counted over the whole text: finding the places would take minutes
+_MOST_LINES = 10_000
 
 
 class Piece(NamedTuple):
@@ -29,8 +32,6 @@ class Piece(NamedTuple):
 class _Hunk(NamedTuple):
     old: Sequence[str]
     new: Sequence[str]
-    old_start: int
-    new_start: int
 
 
 def unified(old: str, new: str, old_name: str, new_name: str, context: int = 3) -> str:
@@ -47,7 +48,12 @@ def by_word(old: str, new: str) -> list[list[Piece]]:
 def summarise(old: str, new: str) -> ChangeSummary:
     """How much of the text changed, as a share of its words and as a sentence."""
     added = removed = places = 0
-    for hunk in _hunks(old.split("\n"), new.split("\n")):
+    before_lines, after_lines = old.split("\n"), new.split("\n")
+    if max(len(before_lines), len(after_lines)) > _MOST_LINES:
+        hunks: Iterable[_Hunk] = [_Hunk(before_lines, after_lines)]
+    else:
+        hunks = _hunks(before_lines, after_lines)
+    for hunk in hunks:
         before = Counter(word for line in hunk.old for word in line.split())
         after = Counter(word for line in hunk.new for word in line.split())
         added += (after - before).total()
@@ -89,7 +95,7 @@ def _hunks(old: Sequence[str], new: Sequence[str]) -> Iterator[_Hunk]:
     before, after = old[start : len(old) - end], new[start : len(new) - end]
     for tag, i, j, k, m in _opcodes(before, after):
         if tag != "equal":
-            yield _Hunk(before[i:j], after[k:m], start + i, start + k)
+            yield _Hunk(before[i:j], after[k:m])
 
 
 def _opcodes(old: Sequence[str], new: Sequence[str]) -> list[tuple[str, int, int, int, int]]:

@@ -61,6 +61,9 @@ def examine(job: Job) -> Finding:
     except MemoryError:
         sentence = "Reading the page took more memory than is allowed."
         return Finding(failure_kind=FailureKind.HOSTILE.value, failure=sentence)
+    except Exception as error:  # noqa: BLE001 whatever a page makes a parser raise must fail that page only
+        sentence = f"Driftline itself failed to read this page ({type(error).__name__}: {error})."
+        return Finding(failure_kind=FailureKind.INTERNAL.value, failure=sentence)
 
 
 def _examine(job: Job) -> Finding:

@@ -7,6 +7,7 @@ It takes jobs on standard input and answers on standard output, one frame each: 
 from __future__ import annotations
 
 import marshal
+import os
 import resource
 import signal
 import sys
@@ -44,4 +45,7 @@ def serve(memory: int) -> None:
 
 
 if __name__ == "__main__":
-    serve(int(sys.argv[1]))
+    try:
+        serve(int(sys.argv[1]))
+    except BrokenPipeError:
+        os._exit(0)  # the run is gone, and nobody waits for what is left in the buffers

@@ -125,6 +125,7 @@ class Worker:
                 [sys.executable, "-P", "-m", "driftline.detection.worker", str(self._memory)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
+                stderr=None if os.environ.get("DRIFTLINE_DEBUG") == "1" else subprocess.DEVNULL,
                 bufsize=0,
                 env=os.environ | _MALLOC,
                 process_group=0,  # a Ctrl-C in the terminal is for the run alone
@@ -139,6 +140,8 @@ class Worker:
             self._poll = select.poll()
             self._poll.register(process.stdout, select.POLLIN)
             self._process = process
+            if self._killed:
+                process.kill()  # the kill came while it was starting
         return self._process
 
     def _send(self, jobs: Sequence[Job]) -> None:
@@ -176,7 +179,7 @@ def _some(jobs: Sequence[Job]) -> Sequence[Job]:
     """The first of the jobs, as many as the worker can hold beside what it needs to read one of them."""
     total = 0
     for count, job in enumerate(jobs):
-        total += len(job.wire)
+        total += len(job.wire) + sum([len(packed[4]) for packed in job.blobs])
         if total > _SENT_AT_ONCE and count:
             return jobs[:count]
     return jobs

@@ -31,6 +31,7 @@ _ACCEPT = [
     b"Accept-Encoding: gzip, deflate, br, zstd",
 ]
 _NOT_MODIFIED = 304
+_PARTIAL = 206  # a part of a page that nobody asked for a part of
 _IN, _OUT, _ERROR = pycurl.CSELECT_IN, pycurl.CSELECT_OUT, pycurl.CSELECT_ERR
 _READABLE, _WRITABLE = select.EPOLLIN, select.EPOLLOUT
 _BUFFER = 512 * 1024
@@ -106,6 +107,10 @@ class Transfers:
         self._epoll.register(self._wake, _READABLE)
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
+
+    def keep_alive(self, connections: int) -> None:
+        """Keep no more than so many connections open, idle ones included; libcurl would keep four times as many."""
+        self._multi.setopt(pycurl.M_MAXCONNECTS, connections)
 
     @property
     def active(self) -> int:
@@ -201,7 +206,7 @@ class Transfers:
         failure = None
         if error is not None:
             failure = transfer_failure(*error, status)
-        elif not (200 <= status < 300 or (status == _NOT_MODIFIED and conditional)):
+        elif not ((200 <= status < 300 and status != _PARTIAL) or (status == _NOT_MODIFIED and conditional)):
             failure = status_failure(status)
         return Document(link, status, headers, body, final_url, redirects, now, seconds, failure)
 

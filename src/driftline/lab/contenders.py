@@ -2,7 +2,8 @@
 
 `download` is bare libcurl. `floor` is that plus only the library calls that the pass cannot avoid, in the same threads
 and processes as the pipeline: one digest where nothing changed; decoding, parsing with text, and the digests where
-bodies differ; packing and inserting where there is something new. `check` is Driftline itself.
+bodies differ; packing (against the old body, if there is one) and inserting where there is something new. `check` is
+Driftline itself.
 """
 
 from __future__ import annotations
@@ -26,10 +27,14 @@ from selectolax.lexbor import LexborHTMLParser
 from driftline.detection.worker import read_frame, write_frame
 from driftline.lab.bare import BareClient, Request
 from driftline.library import Driftline
+from driftline.model import Blob
+from driftline.pages.catalog import Catalog
 from driftline.pipeline.plan import Plan
+from driftline.pipeline.run import TURN
 from driftline.settings import load_settings
-from driftline.versions.codec import digest, pack
+from driftline.versions.codec import digest, pack, unpack
 from driftline.versions.ledger import Ledger
+from driftline.versions.repository import Repository
 from driftline.versions.store import Store
 
 if TYPE_CHECKING:
@@ -50,6 +55,7 @@ class Heat:
     store: str
     in_flight: int
     consumers: int
+    expected: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +87,14 @@ def run(heat: Heat) -> Time:
         work = _Floor(heat) if heat.contender == "floor" else None
         client = BareClient(heat.in_flight)
         cpu_before = _cpu()
+        sys.setswitchinterval(TURN)  # as in a run of Driftline
         started = time.perf_counter()
         client.run(_requests(links, heat), None if work is None else work.got({link.url: link for link in links}))
         if work:
             work.finish()
         seconds = time.perf_counter() - started
+        if work:
+            work.clean_up()
         client.close()
         cpu = _cpu() - cpu_before
         pages = len(links)
@@ -122,6 +131,8 @@ class _Floor:
         self._links: dict[str, Link] = {}
         self._queue: queue.SimpleQueue[list[tuple[str, bytes]] | None] = queue.SimpleQueue()
         self._results: queue.SimpleQueue[list[tuple[Any, ...]] | None] = queue.SimpleQueue()
+        self._connection: sqlite3.Connection | None = None
+        self._old = _old_bodies(heat.store) if heat.kind == "changed" else {}
         self._reads = heat.kind in ("new", "noisy", "changed")
         self._room = threading.Semaphore(500)
         self._consumers = [threading.Thread(target=self._consume) for _ in range(heat.consumers)]
@@ -133,10 +144,11 @@ class _Floor:
         self._links = links
 
         def take(finished: list[tuple[str, bytes]]) -> None:
-            for _ in finished:
-                self._room.acquire()
             for start in range(0, len(finished), _BATCH):
-                self._queue.put(finished[start : start + _BATCH])
+                some = finished[start : start + _BATCH]
+                for _ in some:
+                    self._room.acquire()
+                self._queue.put(some)
 
         return take
 
@@ -151,14 +163,14 @@ class _Floor:
     def _consume(self) -> None:
         worker = _start_worker(self._heat.kind) if self._reads else None
         while (batch := self._queue.get()) is not None:
-            unlike: list[bytes] = []
+            unlike: list[tuple[bytes, bytes]] = []
             for url, body in batch:
                 if self._heat.kind == "not-modified":
                     continue
                 name = digest(body)
-                known = self._links[url].known
-                if known is None or known.wire != name:
-                    unlike.append(body)
+                link = self._links[url]
+                if link.known is None or link.known.wire != name:
+                    unlike.append((body, self._old.get(link.page_id, b"")))
             if worker and unlike:
                 assert worker.stdin is not None
                 assert worker.stdout is not None
@@ -176,6 +188,7 @@ class _Floor:
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
+        connection.execute("PRAGMA wal_autocheckpoint=4000")
         connection.execute("CREATE TABLE blobs (digest BLOB PRIMARY KEY, data BLOB)")
         done = False
         while not done:
@@ -188,9 +201,24 @@ class _Floor:
                 connection.execute("BEGIN")
                 connection.executemany("INSERT INTO blobs VALUES (?, ?)", rows)
                 connection.execute("COMMIT")
-        connection.close()
+        self._connection = connection
+
+    def clean_up(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
         for suffix in ("", "-wal", "-shm"):
-            Path(path + suffix).unlink(missing_ok=True)
+            Path(f"{self._heat.store}.floor{suffix}").unlink(missing_ok=True)
+
+
+def _old_bodies(path: str) -> dict[int, bytes]:
+    """The bodies of the versions in force, decoded: the floor need not look for what it compresses against."""
+    store = Store.open(path)
+    try:
+        repository = Repository(store)
+        recalled = repository.recall([page.id for page in Catalog(store).all()])
+        return {page_id: unpack(old.kept_body, old.blobs) for page_id, old in recalled.items()}
+    finally:
+        store.close()
 
 
 def _start_worker(kind: str) -> subprocess.Popen[bytes]:
@@ -203,12 +231,13 @@ def _work(kind: str) -> None:
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     while (bodies := read_frame(source)) is not None:
         rows: list[tuple[bytes, bytes]] = []
-        for wire in bodies:
+        for wire, old in bodies:
             body = isal_zlib.decompress(wire, 31)
             text = (LexborHTMLParser(body).text(separator="\n", strip=True) or "").encode()
             names = digest(body), digest(text)
             if kind != "noisy":
-                packed = pack(body, names[0])
+                base = Blob(b"", None, 0, len(old), b"") if old else None
+                packed = pack(body, names[0], base, old)
                 rows.append((names[0], packed.data))
                 rows.append((names[1], pack(text, names[1], packed, body).data))
         write_frame(sink, rows)

@@ -13,6 +13,7 @@ import statistics
 import tempfile
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,11 +136,12 @@ def conduct(study: Study, kept: Path | None, told: Callable[[str], None]) -> Ite
     yield from (done[cell] for cell in study.cells if cell in done)
     if not left:
         return
+    generations = cycle((1, 0))
     with _prepared(study, told) as (web, driftline):
         for number, cell in enumerate(left, start=1):
             told(f"cell {number} of {len(left)}: {describe(cell)}")
             web.alter(bandwidth=study.bandwidth() if cell.capped else 0)
-            measured = _measure(study, cell, web, driftline)
+            measured = _measure(study, cell, web, driftline, generations)
             _keep(study, kept, measured)
             yield measured
 
@@ -174,16 +176,16 @@ def _prepared(study: Study, told: Callable[[str], None]) -> Iterator[tuple[Runni
         yield web, driftline
 
 
-def _measure(study: Study, cell: Cell, web: RunningWeb, driftline: Driftline) -> Measured:
+def _measure(study: Study, cell: Cell, web: RunningWeb, driftline: Driftline, generations: Iterator[int]) -> Measured:
     page_ids = [page.id for page in driftline.pages()][: study.pages_of(cell)]
     plan = Plan(
         pipeline=_PIPELINES[cell.configuration], producers=cell.n, slots=cell.slots, consumers=cell.m,
         comparers=cell.k or None,
     )  # fmt: skip
     times: list[float] = []
-    for iteration in range(study.iterations):
+    for _ in range(study.iterations):
         # two generations take turns: what changed between them differs from the version in force at every run
-        web.generation(1 - iteration % 2)
+        web.generation(next(generations))
         report = driftline.check_pages(page_ids, plan=plan, fresh=True)
         if report.failed or report.pages != len(page_ids):
             raise LabError(f"{describe(cell)}: {report.failed} of {len(page_ids)} pages failed.")

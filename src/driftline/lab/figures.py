@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from driftline.errors import MissingExtra
@@ -16,12 +17,16 @@ if TYPE_CHECKING:
 _BLUE, _ORANGE, _GREY = "#1f5fa8", "#d9772b", "#8a8f98"
 
 
+def require_matplotlib() -> None:
+    """MissingExtra if figures cannot be drawn: to be found out before hours of measuring, not after."""
+    if find_spec("matplotlib") is None:
+        raise MissingExtra("Drawing figures", "lab")
+
+
 def draw(study: Study, measured: Sequence[Measured], folder: Path) -> list[Path]:
     """Write Fig. 5 (configuration 2) and Fig. 6 (configuration 3), each as SVG and PNG; the files made."""
-    try:
-        import matplotlib as mpl
-    except ModuleNotFoundError:
-        raise MissingExtra("Drawing figures", "lab") from None
+    import matplotlib as mpl
+
     mpl.use("Agg")
     folder.mkdir(parents=True, exist_ok=True)
     return [

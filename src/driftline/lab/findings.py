@@ -25,7 +25,7 @@ class Findings:
     with_slots: Measured | None
     m_and_k: dict[str, float]
     two_and_three: dict[str, float]
-    matched: tuple[int, int]
+    matched: tuple[int, int, int]
 
     def reduction(self, measured: Measured) -> float:
         """By how many percent a cell cuts the effective time of configuration 1."""
@@ -86,8 +86,8 @@ def _order(two: Measured, three: Measured) -> str:
     return "T2 < T3" if two.effective_ms < three.effective_ms else "T2 > T3"
 
 
-def _matched(measured: Sequence[Measured]) -> tuple[int, int]:
-    """In how many pairs of cells with the same N and M = K configuration 3 is at or below 2, and how many there are."""
+def _matched(measured: Sequence[Measured]) -> tuple[int, int, int]:
+    """Of the pairs of cells with the same N and M = K: those where configuration 3 is at or below 2, ties, and all."""
     twos = {
         (one.cell.n, one.cell.m): one for one in measured if one.cell.configuration == 2 and one.cell.m == one.cell.k
     }
@@ -96,7 +96,9 @@ def _matched(measured: Sequence[Measured]) -> tuple[int, int]:
         for one in measured
         if one.cell.configuration == 3 and (one.cell.n, one.cell.m) in twos
     ]
-    return sum(_order(two, three) != "T2 < T3" for two, three in pairs), len(pairs)
+    below = sum(three.effective_ms <= two.effective_ms for two, three in pairs)
+    ties = sum(_order(two, three) == "T2 = T3" and three.effective_ms > two.effective_ms for two, three in pairs)
+    return below, ties, len(pairs)
 
 
 def _shares(names: Iterable[str]) -> dict[str, float]:

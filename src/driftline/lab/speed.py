@@ -77,7 +77,8 @@ def race(course: Course, told: Callable[[str], None] = lambda _: None) -> Iterat
                 _prepare(origin, [base + world.path(page) for page in range(world.pages)], checked=kind != "new")
             state = kind if kind in ("noisy", "changed") else "first"
             with site.showing(state, validating=validating):
-                times = _heats(course, kind, origin, folder, told)
+                expected = len(world.truth(1)) if kind == "changed" else world.pages
+                times = _heats(course, kind, origin, folder, expected, told)
             yield _row(kind, course.pages, times)
 
 
@@ -142,7 +143,7 @@ def _prepare(path: Path, urls: list[str], *, checked: bool) -> None:
 
 
 def _heats(
-    course: Course, kind: Pass, origin: Path, folder: Path, told: Callable[[str], None]
+    course: Course, kind: Pass, origin: Path, folder: Path, expected: int, told: Callable[[str], None]
 ) -> dict[str, list[Time]]:
     times: dict[str, list[Time]] = {"download": [], "floor": [], "check": []}
     for turn in range(course.repeats):
@@ -153,7 +154,7 @@ def _heats(
             auto = course.auto and contender == "check"
             heat = Heat(
                 contender=contender, kind=kind, store=str(store), in_flight=0 if auto else course.in_flight,
-                consumers=0 if auto else course.consumers,
+                consumers=0 if auto else course.consumers, expected=expected,
             )  # fmt: skip
             times[contender].append(enter(heat))
             for path in folder.glob("heat.db*"):

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, insert, select, union_all, update
 
 from driftline.errors import BadSetting, UnknownPage, UsageError
 from driftline.model import Failure, FailureKind, Page, Verdict
 from driftline.pages.urls import canonical
-from driftline.versions.schema import pages, states, versions
+from driftline.versions.schema import blobs, pages, states, versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from sqlalchemy import Row
+    from sqlalchemy import Connection, Row
 
     from driftline.versions.store import Store
 
@@ -87,8 +88,10 @@ class Catalog:
             values["every"] = every
         if move_to is not None:
             values["url"] = canonical(move_to)
-        with self._store.write() as connection:
-            if values.get("url", page.url) != page.url:
+        moves = values.get("url", page.url) != page.url
+        # a run that is under way would record what the old address sent under the new one
+        with self._store.exclusive_run() if moves else nullcontext(), self._store.write() as connection:
+            if moves:
                 if connection.scalar(select(pages.c.id).where(pages.c.url == values["url"])):
                     raise UsageError(f"{values['url']} is watched already.")
                 # what the other address sent says nothing about this one: its answers must be compared in full
@@ -100,10 +103,29 @@ class Catalog:
     def remove(self, urls: Iterable[str]) -> list[str]:
         """Stop watching these pages and forget their history; UnknownPage, and none removed, if one is not watched."""
         doomed = self.find_all(urls)
+        ids = [page.id for page in doomed]
         with self._store.write() as connection:
-            for page in doomed:
-                connection.execute(delete(pages).where(pages.c.id == page.id))
+            names: set[bytes] = set()
+            for start in range(0, len(ids), _AT_ONCE):
+                some = ids[start : start + _AT_ONCE]
+                kept = select(versions.c.body, versions.c.text).where(versions.c.page_id.in_(some))
+                names.update(name for row in connection.execute(kept) for name in row)
+                connection.execute(delete(pages).where(pages.c.id.in_(some)))
+            _forget(connection, names)
         return [page.url for page in doomed]
+
+
+def _forget(connection: Connection, names: set[bytes]) -> None:
+    """Delete those of the named contents that no version needs any more, from the ends of their chains to the start."""
+    needed = union_all(
+        select(versions.c.body), select(versions.c.text), select(blobs.c.base).where(blobs.c.base.is_not(None))
+    )
+    while names:
+        listed = sorted(names)[:_AT_ONCE]
+        gone = delete(blobs).where(blobs.c.digest.in_(listed), blobs.c.digest.not_in(needed)).returning(blobs.c.digest)
+        deleted = set(connection.scalars(gone))
+        # deleting one may free another of the same chain, so those that are left are tried again as long as any goes
+        names = names - deleted if deleted else names - set(listed)
 
 
 def check_tags(tags: Iterable[str]) -> list[str]:

@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from driftline.detection.comparison import compare, recall
-from driftline.errors import RunStopped
+from driftline.errors import RunStopped, StoreError
 from driftline.model import Document, Failure, FailureKind, Outcome, Pair, Verdict
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ class Steps:
         """Each document with the old version that it must be compared with."""
         try:
             return recall(documents, self._versions)
+        except StoreError:
+            raise  # it is the store that fails, not the page: the run must end
         except Exception as error:  # noqa: BLE001 whatever a page makes a step raise must fail that page only
             if len(documents) > 1:
                 return [pair for document in documents for pair in self.recall([document])]

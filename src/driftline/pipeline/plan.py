@@ -11,7 +11,7 @@ from driftline.errors import BadSetting
 PipelineName = Literal["sequential", "three-section", "two-section"]
 PIPELINES: tuple[PipelineName, ...] = get_args(PipelineName)
 _MOST_IN_FLIGHT = 2_048
-_OTHER_FILES = 128  # descriptors that are not transfers: the store, the workers, standard streams
+_OTHER_FILES = 256  # descriptors that are not transfers: the store, the workers, what every producer needs
 _LIMITS = {
     "producers": 512,
     "slots": 4_096,

@@ -31,6 +31,7 @@ class Producer:
         self._queue = queue
         self._transfers = Transfers(settings)
         self._slots = slots
+        self._kept_alive = 0
         self._give_up_at: float | None = None
         self._finished = 0
         self._troubled = 0
@@ -94,6 +95,9 @@ class Producer:
 
     def _refill(self) -> bool:
         """Put more links in flight; whether the queue had no room for as many as there are slots."""
+        if self._slots != self._kept_alive:
+            self._kept_alive = self._slots
+            self._transfers.keep_alive(self._slots)
         free = self._slots - self._transfers.active
         if free <= 0 or self._links.exhausted:
             return False

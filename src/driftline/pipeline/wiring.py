@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from driftline.errors import RunStopped
+from driftline.errors import BadSetting, RunStopped
 from driftline.fetching.transfers import Transfers, crawl
 from driftline.pipeline.consumers import Consumer, fair_share
 from driftline.pipeline.plan import Plan, most_in_flight
@@ -16,7 +18,7 @@ from driftline.pipeline.queues import BoundedQueue, QueueStatistics
 from driftline.pipeline.tuner import Sample, Tuner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from driftline.detection.workers import WorkerPool
     from driftline.model import Document, Pair
@@ -77,6 +79,16 @@ def _sequential(parts: Parts) -> Wired:
             stopped_at = time.monotonic()
         return stopped_at is not None and time.monotonic() - stopped_at > parts.settings.stop_grace
 
+    def end_reading() -> None:
+        # this thread cannot watch for a stop while it waits for a worker to read a page
+        while not over.wait(0.2):
+            if give_up():
+                parts.workers.stop()
+                return
+
+    over = threading.Event()
+    watcher = threading.Thread(target=end_reading, name="watcher", daemon=True)
+    watcher.start()
     try:
         while not parts.stop.requested and not parts.recorder.failed:
             links = parts.links.take(1)
@@ -88,6 +100,8 @@ def _sequential(parts: Parts) -> Wired:
         pass  # the page at hand is left for the next run
     finally:
         transfers.close()
+        over.set()
+        watcher.join()
     return Wired(producers=1, slots=1, consumers=1, comparers=0)
 
 
@@ -99,17 +113,14 @@ def _two_section(plan: Plan, parts: Parts) -> Wired:
     def work(documents: list[Document]) -> None:
         recorder.add(steps.compare(steps.recall(documents)))
 
-    tuner = Tuner(
-        in_flight=None if plan.slots is None else plan.slots * (plan.producers or 1),
-        consumers=plan.consumers,
-        most_in_flight=most_in_flight(),
-        most_consumers=cores(),
-    )
+    tuner = _tuner(plan)
     crew = _Crew("consumer", queue, work, parts)
-    crew.resize(tuner.consumers)
     crawlers = _Crawlers(plan, parts, queue, tuner.in_flight)
-    crawlers.tend(tuner, crew, lambda: crew.error is not None)
-    crew.drain(parts.stop, crawlers.stopped_at)
+    with _no_thread_left_behind(parts, crawlers, queue):
+        crew.resize(tuner.consumers)
+        crawlers.start()
+        crawlers.tend(tuner, crew, lambda: crew.error is not None)
+        crew.drain(parts.stop, crawlers.stopped_at)
     _raise_first(crawlers.error, crew.error)
     return Wired(
         producers=crawlers.producers,
@@ -138,20 +149,17 @@ def _three_section(plan: Plan, parts: Parts) -> Wired:
     def work_compare(waiting: list[Pair]) -> None:
         recorder.add(steps.compare(waiting))
 
-    tuner = Tuner(
-        in_flight=None if plan.slots is None else plan.slots * (plan.producers or 1),
-        consumers=plan.consumers,
-        most_in_flight=most_in_flight(),
-        most_consumers=cores(),
-    )
+    tuner = _tuner(plan)
     recallers = _Crew("recaller", queue, work_recall, parts, onward=pairs)
     comparers = _Crew("comparer", pairs, work_compare, parts)
-    recallers.resize(tuner.consumers)
-    comparers.resize(plan.comparers or cores())
     crawlers = _Crawlers(plan, parts, queue, tuner.in_flight)
-    crawlers.tend(tuner, recallers, lambda: recallers.error is not None or comparers.error is not None)
-    recallers.drain(parts.stop, crawlers.stopped_at)
-    comparers.drain(parts.stop, crawlers.stopped_at)
+    with _no_thread_left_behind(parts, crawlers, queue, pairs):
+        recallers.resize(tuner.consumers)
+        comparers.resize(plan.comparers or cores())
+        crawlers.start()
+        crawlers.tend(tuner, recallers, lambda: recallers.error is not None or comparers.error is not None)
+        recallers.drain(parts.stop, crawlers.stopped_at)
+        comparers.drain(parts.stop, crawlers.stopped_at)
     _raise_first(crawlers.error, recallers.error, comparers.error)
     return Wired(
         producers=crawlers.producers, slots=crawlers.slots, consumers=tuner.consumers, comparers=comparers.size,
@@ -169,17 +177,26 @@ class _Crawlers:
         self.producers = plan.producers or 1
         self.slots = max(1, in_flight // self.producers)
         self.stopped_at: float | None = None
+        self._threads: list[Producer] = []
         self._fit_queue()
-        self._threads = [
-            Producer(
-                links=parts.links,
-                queue=queue,
-                settings=parts.settings,
-                slots=self.slots,
-                ended=parts.stop.bell.ring,
-            )
-            for _ in range(self.producers)
-        ]
+
+    def start(self) -> None:
+        """Let the producers begin."""
+        parts = self._parts
+        for _ in range(self.producers):
+            self._threads.append(
+                Producer(
+                    links=parts.links, queue=self._queue, settings=parts.settings, slots=self.slots,
+                    ended=parts.stop.bell.ring,
+                )
+            )  # fmt: skip
+
+    def abandon(self) -> None:
+        """Give up what is in flight, and wait for the producers to end."""
+        for thread in self._threads:
+            thread.stop(0.0)
+        for thread in self._threads:
+            thread.join(1.0)
 
     def tend(self, tuner: Tuner, crew: _Crew[Document], failed: Callable[[], bool]) -> None:
         """Tune and watch for a stop until every producer has ended; `failed` says that going on is pointless."""
@@ -293,6 +310,30 @@ class _Crew(Generic[T]):
         return fair_share(self._queue.depth, len(self._members))
 
 
+@contextmanager
+def _no_thread_left_behind(
+    parts: Parts, crawlers: _Crawlers, *queues: BoundedQueue[Document] | BoundedQueue[Pair]
+) -> Iterator[None]:
+    """End every thread of the pipeline when the block ends in an exception, KeyboardInterrupt included."""
+    try:
+        yield
+    except BaseException:
+        parts.links.close()
+        for queue in queues:
+            queue.close()
+        parts.workers.stop()
+        crawlers.abandon()
+        raise
+
+
+def _tuner(plan: Plan) -> Tuner:
+    in_flight = None if plan.slots is None else plan.slots * (plan.producers or 1)
+    most = most_in_flight()
+    if max(in_flight or 0, plan.producers or 0) > most:
+        raise BadSetting(f"The system allows {most:,} transfers at once here: ask for fewer, or raise 'ulimit -n'.")
+    return Tuner(in_flight=in_flight, consumers=plan.consumers, most_in_flight=most, most_consumers=cores())
+
+
 def _raise_first(*errors: Exception | None) -> None:
     for error in errors:
         if error is not None:
@@ -308,7 +349,8 @@ def _document_size(document: Document) -> int:
 
 
 def _pair_size(pair: Pair) -> int:
-    return len(pair.document.body) + _PAIR_OVERHEAD
+    recalled = 0 if pair.old is None else sum([len(blob.data) for blob in pair.old.blobs.values()])
+    return len(pair.document.body) + recalled + _PAIR_OVERHEAD
 
 
 def cores() -> int:

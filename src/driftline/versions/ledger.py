@@ -40,11 +40,11 @@ class Ledger:
         `fresh`.
         """
         scope = _scope(page_ids)
-        newest = select(runs.c.id, runs.c.scope, runs.c.started_at, runs.c.finished_at).order_by(runs.c.id.desc())
+        newest = select(runs.c.id, runs.c.started_at, runs.c.finished_at).where(runs.c.scope == scope)
         with self._store.write() as connection:
-            last = connection.execute(newest.limit(1)).first()
+            last = connection.execute(newest.order_by(runs.c.id.desc()).limit(1)).first()
             now = self._clock()
-            if last is not None and not fresh and last.finished_at is None and last.scope == scope:
+            if last is not None and not fresh and last.finished_at is None:
                 recent = 0 <= now - last.started_at < _RESUME_WITHIN
                 if recent and self.remain(last.id, page_ids):
                     return last.id, True
@@ -165,7 +165,8 @@ def _insert_rest(store: Store, connection: Connection, run_id: int, outcomes: Se
         if outcome.proof is Proof.VALIDATORS:
             still_same.append(touch)
             continue
-        etag, modified = validators(document.headers)
+        # those of a redirect's target say nothing about this address
+        etag, modified = (None, None) if document.redirects else validators(document.headers)
         if outcome.proof is Proof.WIRE:
             known = link.known
             if known is not None and known.etag == etag and known.last_modified == modified:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Repository:
-    """Reads versions; every read finds its rows by primary key."""
+    """Reads versions. What a comparison needs is found by primary key."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -48,12 +48,14 @@ class Repository:
     def version(self, page: Page, number: int | None = None) -> Version:
         """A version of the page with its contents, the newest one unless a number is given."""
         wanted = page.versions if number is None else number
+        if not 1 <= wanted <= page.versions:
+            raise UnknownVersion(_no_version(page, number))
         with self._store.read() as connection:
             row = connection.execute(
                 select(versions).where(and_(versions.c.page_id == page.id, versions.c.number == wanted))
             ).first()
             if row is None:
-                raise UnknownVersion(_no_version(page, number))
+                raise UnknownVersion(_no_version(page, wanted))
             chain = _chains(connection, [row.body, row.text])
         return Version(
             url=page.url, number=row.number, at=row.at, size=row.size, title=row.title, content_type=row.content_type,
@@ -101,6 +103,8 @@ def _chains(connection: Connection, digests: Sequence[bytes]) -> dict[bytes, Blo
 
 
 def _no_version(page: Page, number: int | None) -> str:
+    if page.failure is not None and not page.versions:
+        return f"{page.url} has no version yet: its last check failed. {page.failure.sentence}"
     if not page.versions:
         return f"{page.url} has no version yet: check it with 'driftline check {page.url}'."
     return f"{page.url} has no version {number}: it has versions 1 to {page.versions}."

@@ -43,6 +43,8 @@ class Store:
         self.where = where
         self.path = path
         self.statements = Statements(engine)
+        self._closed = False
+        self._file = _identity(path)
         self._writing = threading.Lock()
         self._writer = engine.execution_options(driftline_writes=True)
 
@@ -73,11 +75,13 @@ class Store:
 
     def close(self) -> None:
         """Close every connection; an embedded store is left as one file."""
+        self._closed = True
         self.engine.dispose()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A consistent view of the store."""
+        self._insist()
         try:
             with self.engine.connect() as connection:
                 yield connection
@@ -89,6 +93,7 @@ class Store:
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """One transaction: committed at the end, undone if anything is raised."""
+        self._insist()
         try:
             with self._writing, self._writer.begin() as connection:
                 yield connection
@@ -129,6 +134,13 @@ class Store:
                       for row in connection.execute(text("PRAGMA foreign_key_check"))]  # fmt: skip
         return found
 
+    def _insist(self) -> None:
+        """StoreError unless the store is open and still where it was: what goes into a deleted file is lost."""
+        if self._closed:
+            raise StoreError(f"The store '{self.where}' is closed.")
+        if self._file != _identity(self.path):
+            raise StoreError(f"The store '{self.where}' was removed or replaced while it was in use.")
+
     def _advisory_lock(self) -> Iterator[None]:
         # one connection for the whole run, taken out of the pool: the lock belongs to it and ends with it
         with self.engine.connect() as connection:
@@ -153,6 +165,17 @@ class Store:
 
         with self._writing, self._writer.begin() as connection:
             upgrade(connection)
+
+
+def _identity(path: Path | None) -> tuple[int, int] | None:
+    """What tells a file from another one of the same name."""
+    if path is None:
+        return None
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _locate(where: str) -> tuple[URL, Path | None]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event, text
 
+import driftline
 from driftline.detection.comparison import compare, recall
 from driftline.detection.examination import Finding, Job, examine
 from driftline.errors import BrokenVersion, UnknownVersion
@@ -20,6 +21,7 @@ from driftline.versions.schema import blobs
 from driftline.versions.statements import chains_of
 from driftline.versions.store import Store
 from support.making import document
+from support.servers import Server, html
 
 URL = "https://a.example/"
 
@@ -326,3 +328,22 @@ def test_links_are_read_by_walking_the_pages_in_order_without_sorting(world: Wor
     named = statements_of(world, lambda: world.links(1, [3, 1, 2]))
     steps = plan_of(world, *named[0])
     assert scanned(steps) == [], steps
+
+
+def test_a_removed_page_leaves_no_contents_behind_but_those_that_others_share(tmp_path: Path) -> None:
+    """Chains are forgotten from their ends; what another page keeps stays readable."""
+    bodies = {"/one": "<p>shared</p>", "/two": "<p>shared</p>"}
+    with (
+        Server(lambda request: html(bodies[request.path])) as server,
+        driftline.open(str(tmp_path / "s.db")) as watched,
+    ):
+        watched.add(server.url("/one"), server.url("/two"))
+        watched.check()
+        for words in ("second of one", "third of one"):
+            bodies["/one"] = f"<p>{words} {'and so on ' * 50}</p>"
+            watched.check()
+        watched.remove(server.url("/one"))
+        assert watched.version(server.url("/two")).text == b"shared"
+        assert len(list(watched.repository.every_blob())) == 2
+        watched.remove(server.url("/two"))
+        assert list(watched.repository.every_blob()) == []

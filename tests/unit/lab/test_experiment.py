@@ -39,7 +39,7 @@ def test_configurations_are_equal_when_they_differ_by_less_than_their_spread() -
     findings = draw_up([measured(900, configuration=1), measured(60, configuration=2, n=8, m=2, k=2),
                         measured(61, 1.5, configuration=3, n=8, m=2)])  # fmt: skip
     assert findings.two_and_three == {"T2 = T3": 100.0}
-    assert findings.matched == (1, 1)
+    assert findings.matched == (0, 1, 1)
 
 
 def test_the_minimum_of_every_n_is_a_point_of_the_figure() -> None:

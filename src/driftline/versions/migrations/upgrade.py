@@ -16,8 +16,8 @@ def upgrade(connection: Connection, to: str = "head") -> None:
     """Bring the schema up to `to` inside the caller's transaction."""
     here = Path(__file__).parent
     config = Config()
-    config.set_main_option("script_location", str(here))
-    config.set_main_option("version_locations", str(here / "steps"))
+    config.set_main_option("script_location", str(here).replace("%", "%%"))
+    config.set_main_option("version_locations", str(here / "steps").replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
     command.upgrade(config, to)
