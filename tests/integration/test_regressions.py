@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -9,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import driftline
 from driftline import Plan, Stop
 from driftline.detection.comparison import compare, recall
 from driftline.detection.decoding import decode_text
@@ -27,7 +31,7 @@ from driftline.versions.ledger import Ledger
 from driftline.versions.repository import Repository
 from driftline.versions.store import Store
 from support.making import document, job, known, link, settings
-from support.servers import Answer, Server, html, redirect
+from support.servers import Answer, Request, Server, html, redirect
 from support.worlds import WIRINGS, Untrustworthy, World, wire_up
 
 
@@ -199,3 +203,58 @@ def test_a_comment_may_follow_an_address_after_a_tab() -> None:
 @pytest.mark.parametrize("seconds", [60.00001, 59.9999999, 3_600.1234567])
 def test_a_length_of_time_is_read_back_to_the_millisecond(seconds: float) -> None:
     assert parse_interval(format_interval(seconds)) == round(seconds, 3)
+
+
+def test_validators_of_a_redirects_target_are_not_sent_to_the_page_itself(tmp_path: Path) -> None:
+    """The page answers itself one day: what was known of the other address must not make it look unchanged."""
+    redirecting = [True]
+
+    def answer(request: Request) -> Answer:
+        if request.path == "/a" and redirecting[0]:
+            return redirect("/b")
+        return html(f"words of {request.path}", 'ETag: "same"')
+
+    with Server(answer) as server, driftline.open(str(tmp_path / "pages.db")) as watched:
+        watched.add(server.url("/a"))
+        assert watched.check().new == 1
+        redirecting[0] = False
+        assert watched.check().changed == 1
+        assert all("if-none-match" not in map(str.lower, request.headers) for request in server.requests)
+
+
+def test_a_store_that_is_removed_during_a_run_ends_it_with_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "pages.db"
+
+    def answer(_: Request) -> Answer:
+        path.unlink(missing_ok=True)
+        return html("x")
+
+    with Server(answer) as server, driftline.open(str(path)) as watched:
+        watched.add(server.url("/"))
+        with pytest.raises(StoreError, match="removed or replaced"):
+            watched.check()
+
+
+def test_a_closed_watch_list_says_so(tmp_path: Path) -> None:
+    with driftline.open(str(tmp_path / "pages.db")) as watched:
+        pass
+    with pytest.raises(StoreError, match="is closed"):
+        watched.pages()
+
+
+def test_an_interrupted_run_leaves_no_thread_behind(tmp_path: Path) -> None:
+    """As Ctrl-C in a program of somebody's own, while pages are in flight."""
+    before = set(threading.enumerate())
+    interrupts = iter([True])
+
+    def answer(_: Request) -> Answer:
+        if next(interrupts, False):
+            os.kill(os.getpid(), signal.SIGINT)
+        return Answer(data=b"HTTP/1.1 200 OK\r\n", hold=True)
+
+    with Server(answer) as server, driftline.open(str(tmp_path / "pages.db")) as watched:
+        watched.add(*(server.url(f"/{number}") for number in range(20)))
+        with pytest.raises(KeyboardInterrupt):
+            watched.check()
+        names = {thread.name for thread in set(threading.enumerate()) - before}
+        assert not names & {"producer", "consumer", "recorder"}
