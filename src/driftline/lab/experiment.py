@@ -93,7 +93,8 @@ class Study:
         rate = in_flight / (PAPER_LATENCY * self.scale)
         if cell.capped:
             rate = min(rate, 1 / (PAPER_SATURATED * self.scale))
-        wanted = max(int(rate * self.seconds), _FEWEST_PAGES, _ROUNDS * cell.n, 3 * in_flight)
+        rounds = 0 if cell.capped else _ROUNDS * cell.n  # a full line, not the slowest page, ends a capped run
+        wanted = max(int(rate * self.seconds), _FEWEST_PAGES, rounds, 3 * in_flight)
         return min(wanted, self.pages)
 
 
