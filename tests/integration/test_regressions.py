@@ -246,6 +246,8 @@ def test_an_interrupted_run_leaves_no_thread_behind(tmp_path: Path) -> None:
     """As Ctrl-C in a program of somebody's own, while pages are in flight."""
     before = set(threading.enumerate())
     interrupts = iter([True])
+    # a shell that starts the tests in the background has them ignore the signal
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def answer(_: Request) -> Answer:
         if next(interrupts, False):
@@ -254,7 +256,10 @@ def test_an_interrupted_run_leaves_no_thread_behind(tmp_path: Path) -> None:
 
     with Server(answer) as server, driftline.open(str(tmp_path / "pages.db")) as watched:
         watched.add(*(server.url(f"/{number}") for number in range(20)))
-        with pytest.raises(KeyboardInterrupt):
-            watched.check()
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                watched.check()
+        finally:
+            signal.signal(signal.SIGINT, handler)
         names = {thread.name for thread in set(threading.enumerate()) - before}
         assert not names & {"producer", "consumer", "recorder"}
