@@ -19,15 +19,23 @@ def header(block: bytes, name: bytes) -> str | None:
     at = block.lower().rfind(b"\n" + name + b":")
     if at < 0:
         return None
-    start = at + len(name) + 2
+    return _value(block, at + len(name) + 2)
+
+
+def _value(block: bytes, start: int) -> str:
     end = block.find(b"\n", start)
     return block[start : end if end >= 0 else None].strip().decode("latin-1")
 
 
 def validators(block: bytes) -> tuple[str | None, str | None]:
     """The ETag and Last-Modified of the last response."""
-    response = last_response(block)
-    return header(response, b"etag"), header(response, b"last-modified")
+    lowered = block.lower()
+    start = max(0, lowered.rfind(b"\nhttp/"))
+    etag, modified = lowered.rfind(b"\netag:", start), lowered.rfind(b"\nlast-modified:", start)
+    return (
+        None if etag < 0 else _value(block, etag + len(b"\netag:")),
+        None if modified < 0 else _value(block, modified + len(b"\nlast-modified:")),
+    )
 
 
 def content_encodings(block: bytes) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 from driftline.detection.examination import Finding, Job, PackedBlob, examine
 from driftline.model import Blob, Document, Failure, Known, Link, NewVersion, Outcome, Verdict
 from driftline.settings import Settings
-from driftline.versions.codec import digest
+from driftline.versions.codec import fingerprint
 
 
 def settings(**given: Any) -> Settings:
@@ -18,7 +18,7 @@ def settings(**given: Any) -> Settings:
 
 def known(version: int = 1, etag: str | None = None, last_modified: str | None = None, body: bytes = b"old") -> Known:
     """What a check of this body would have left behind."""
-    return Known(version, etag, last_modified, digest(body))
+    return Known(version, etag, last_modified, fingerprint(body))
 
 
 def link(url: str = "http://page.example/", page_id: int = 1, sequence: int = 1, known: Known | None = None) -> Link:
@@ -57,4 +57,4 @@ def outcome_of(of: Document) -> Outcome:
         title=finding.title, content_type=finding.content_type, charset=finding.charset,
         blobs=tuple(Blob(*packed) for packed in finding.blobs),
     )  # fmt: skip
-    return Outcome(of, Verdict.NEW, None, digest(of.body), finding.body, version)
+    return Outcome(of, Verdict.NEW, None, fingerprint(of.body), finding.body, version)

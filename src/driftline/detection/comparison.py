@@ -19,7 +19,7 @@ from driftline.model import (
     Proof,
     Verdict,
 )
-from driftline.versions.codec import digest
+from driftline.versions.codec import fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +43,7 @@ class Examiner(Protocol):
 
 def recall(documents: Sequence[Document], versions: Versions) -> list[Pair]:
     """Each document with the old version to compare it with, unless validators or wire bytes prove it the same."""
+    by_wire = Proof.WIRE
     pairs: list[Pair] = []
     open_pairs: list[Pair] = []
     for document in documents:
@@ -52,9 +53,9 @@ def recall(documents: Sequence[Document], versions: Versions) -> list[Pair]:
         elif document.status == _NOT_MODIFIED and known is not None:
             pairs.append(Pair(document, known.wire, Proof.VALIDATORS))
         else:
-            wire = digest(document.body)
+            wire = fingerprint(document.body)
             if known is not None and wire == known.wire:
-                pairs.append(Pair(document, wire, Proof.WIRE))
+                pairs.append(Pair(document, wire, by_wire))
                 continue
             pairs.append(Pair(document, wire))
             if known is not None:
@@ -70,13 +71,14 @@ def compare(pairs: Sequence[Pair], examiner: Examiner, limit: int) -> list[Outco
     """What each pair shows, in order; only those that recalling left open are read."""
     unread = [pair for pair in pairs if pair.proof is None and pair.document.failure is None]
     findings = iter(examiner.examine([_job(pair, limit) for pair in unread]) if unread else ())
+    failed, unchanged = Verdict.FAILED, Verdict.UNCHANGED
     outcomes: list[Outcome] = []
     for pair in pairs:
         document = pair.document
         if document.failure is not None:
-            outcomes.append(Outcome(document, Verdict.FAILED, failure=document.failure))
+            outcomes.append(Outcome(document, failed, failure=document.failure))
         elif pair.proof is not None:
-            outcomes.append(Outcome(document, Verdict.UNCHANGED, pair.proof, pair.wire))
+            outcomes.append(Outcome(document, unchanged, pair.proof, pair.wire))
         else:
             outcomes.append(_outcome(pair, next(findings)))
     return outcomes

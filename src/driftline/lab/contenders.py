@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,14 +25,14 @@ from isal import isal_zlib
 from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.worker import read_frame, write_frame
-from driftline.lab.bare import BareClient, Request
+from driftline.lab.bare import BareClient, LabError, Request
 from driftline.library import Driftline
 from driftline.model import Blob
 from driftline.pages.catalog import Catalog
 from driftline.pipeline.plan import Plan
 from driftline.pipeline.run import TURN
 from driftline.settings import load_settings
-from driftline.versions.codec import digest, pack, unpack
+from driftline.versions.codec import digest, fingerprint, pack, unpack
 from driftline.versions.ledger import Ledger
 from driftline.versions.repository import Repository
 from driftline.versions.store import Store
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 Pass = Literal["new", "same", "not-modified", "noisy", "changed"]
 _BATCH = 32
+_LOOK = 0.05  # seconds between two looks at the memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +72,16 @@ class Time:
 def enter(heat: Heat) -> Time:
     """Run a heat in a process of its own."""
     command = [sys.executable, "-P", "-m", "driftline.lab.contenders", json.dumps(asdict(heat))]
-    answer = subprocess.run(command, stdout=subprocess.PIPE, check=True)
-    return Time(**json.loads(answer.stdout))
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        answer, peak = _watch(process)
+    if process.returncode:
+        raise LabError(f"The contender '{heat.contender}' failed in the pass '{heat.kind}'.")
+    time = Time(**json.loads(answer))
+    return replace(time, peak_mb=max(time.peak_mb, peak))
 
 
 def run(heat: Heat) -> Time:
     """Run a heat here. The clock starts with the store open and its pages listed, and stops when all is recorded."""
-    memory = _MemoryWatch()
     if heat.contender == "check":
         pages, seconds, cpu = _check(heat)
     else:
@@ -98,7 +102,8 @@ def run(heat: Heat) -> Time:
         client.close()
         cpu = _cpu() - cpu_before
         pages = len(links)
-    return Time(pages=pages, seconds=seconds, cpu=cpu, peak_mb=memory.peak_mb())
+    alone = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+    return Time(pages=pages, seconds=seconds, cpu=cpu, peak_mb=alone)
 
 
 def _check(heat: Heat) -> tuple[int, float, float]:
@@ -107,13 +112,14 @@ def _check(heat: Heat) -> tuple[int, float, float]:
         slots, consumers = heat.in_flight or None, heat.consumers or None
         report = driftline.check(plan=Plan(producers=1, slots=slots, consumers=consumers), fresh=True)
         cpu = _cpu() - cpu_before
-    expected = {
+    found = {
         "new": report.new,
         "same": report.unchanged,
         "not-modified": report.unchanged,
         "noisy": report.unchanged,
+        "changed": report.changed,
     }
-    if report.failed or expected.get(heat.kind, report.pages) != report.pages:
+    if report.failed or found[heat.kind] != heat.expected:
         raise SystemExit(f"The pass '{heat.kind}' went wrong: {report}")
     return report.pages, report.seconds, cpu
 
@@ -167,9 +173,8 @@ class _Floor:
             for url, body in batch:
                 if self._heat.kind == "not-modified":
                     continue
-                name = digest(body)
                 link = self._links[url]
-                if link.known is None or link.known.wire != name:
+                if link.known is None or link.known.wire != fingerprint(body):
                     unlike.append((body, self._old.get(link.page_id, b"")))
             if worker and unlike:
                 assert worker.stdin is not None
@@ -244,41 +249,33 @@ def _work(kind: str) -> None:
         sink.flush()
 
 
-class _MemoryWatch:
-    """The most resident memory that this process and its children had together, looked at every 20 ms."""
+def _watch(process: subprocess.Popen[bytes]) -> tuple[bytes, float]:
+    """What the process prints, and the most resident memory in MB that it and its children were seen to have together.
 
-    def __init__(self) -> None:
-        self._peak = 0
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
-
-    def peak_mb(self) -> float:
-        self._done.set()
-        self._thread.join()
-        own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        return max(self._peak, own) / 1e6
-
-    def _watch(self) -> None:
-        page = os.sysconf("SC_PAGESIZE")
-        here = os.getpid()
-        while not self._done.wait(0.02):
+    Looked at from here, since a thread over there would take turns from those that are measured.
+    """
+    page = os.sysconf("SC_PAGESIZE")
+    peak = 0
+    while True:
+        try:
+            return process.communicate(timeout=_LOOK)[0], peak / 1e6
+        except subprocess.TimeoutExpired:
             total = 0
-            for process in (here, *_children(here)):
+            for one in (process.pid, *_children(process.pid)):
                 try:
-                    total += int(Path(f"/proc/{process}/statm").read_text().split()[1]) * page
+                    total += int(Path(f"/proc/{one}/statm").read_text().split()[1]) * page
                 except OSError:
                     continue  # it ended just now
-            self._peak = max(self._peak, total)
+            peak = max(peak, total)
 
 
 def _children(process: int) -> list[int]:
     found: list[int] = []
-    for task in Path(f"/proc/{process}/task").iterdir():
-        try:
+    try:
+        for task in Path(f"/proc/{process}/task").iterdir():
             found += [int(child) for child in (task / "children").read_text().split()]
-        except OSError:
-            continue  # the thread ended just now
+    except OSError:
+        return found  # a thread, or all of it, ended just now
     return found
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from driftline.lab.bare import LabError
 from driftline.lab.client import serve
 from driftline.lab.world import World
 from driftline.library import Driftline
@@ -110,6 +111,8 @@ def reached(rows: Sequence[Row]) -> float:
 def _row(name: str, kind: Literal["cell", "best", "auto"], driftline: Driftline, plan: Plan, seconds: float) -> Row:
     counter = _Counter(_SETTLED, seconds)
     report = driftline.check(plan=plan, fresh=True, stop=counter.stop, told=counter.told)
+    if not report.left:
+        raise LabError(f"All pages of the {name} world were checked before the time was up: it needs more of them.")
     return Row(
         world=name, kind=kind, slots=report.slots * report.producers, consumers=report.consumers,
         pages_per_s=counter.speed(),

@@ -110,7 +110,6 @@ class Producer:
 
     def _count(self, documents: list[Document]) -> None:
         self._finished += len(documents)
-        for document in documents:
-            self._latency += document.seconds
-            if document.failure is not None and document.failure.points_to_overload:
-                self._troubled += 1
+        self._latency += sum([document.seconds for document in documents])
+        failures = [document.failure for document in documents if document.failure is not None]
+        self._troubled += sum([failure.points_to_overload for failure in failures])

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _MOST_PENDING_BYTES = 32 * 1024 * 1024
 _BATCH = 512
+_OVERHEAD = 500  # bytes an outcome takes beside its contents
 _LINGER = 0.05  # seconds that a small batch waits for company
 
 
@@ -58,7 +59,7 @@ class Recorder:
                 return
             was = len(self._pending)
             self._pending += outcomes
-            self._pending_bytes += sum([_weight(outcome) for outcome in outcomes])
+            self._pending_bytes += _weight(outcomes)
             if not was or len(self._pending) >= _BATCH:
                 self._wanted.notify()
 
@@ -133,7 +134,7 @@ def _change(outcome: Outcome) -> Change:
     )
 
 
-def _weight(outcome: Outcome) -> int:
-    version = outcome.version
-    kept = 0 if version is None else sum([len(blob.data) for blob in version.blobs])
-    return kept + len(outcome.document.body) + 500
+def _weight(outcomes: Sequence[Outcome]) -> int:
+    kept = [blob for outcome in outcomes if outcome.version is not None for blob in outcome.version.blobs]
+    bodies = sum([len(outcome.document.body) for outcome in outcomes])
+    return bodies + sum([len(blob.data) for blob in kept]) + _OVERHEAD * len(outcomes)

@@ -12,6 +12,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
+from xxhash import xxh3_128_digest
 
 from driftline.errors import BrokenVersion
 from driftline.model import Blob
@@ -40,6 +41,15 @@ _READ_ANY_WINDOW: dict[int, int] = {_LARGEST_WINDOW: _LARGEST_WINDOW.bounds()[1]
 def digest(data: bytes) -> bytes:
     """The name under which contents are stored, and by which they are compared."""
     return blake3(data).digest()
+
+
+def fingerprint(data: bytes) -> bytes:
+    """By which the wire bytes of a page are compared with those of its last check.
+
+    Ten times faster than `digest`, and not proof against forgery: who sends the bytes could make others that have the
+    same fingerprint, and would hide nothing by it but a change of his own page. Contents are never stored under it.
+    """
+    return xxh3_128_digest(data)
 
 
 def pack(data: bytes, name: bytes, base: Blob | None = None, base_data: bytes = b"", *, deepest: int = DEEPEST) -> Blob:

@@ -95,8 +95,8 @@ class Ledger:
         """
         try:
             with self._store.write() as connection:
-                if _insert_checks(self._store, connection, run_id, outcomes) == len(outcomes):
-                    _insert_rest(self._store, connection, run_id, outcomes)
+                if _insert_checks(self._store, connection, run_id, outcomes):
+                    _insert_rest(self._store, connection, outcomes)
                     return outcomes
                 connection.rollback()
         except IntegrityError:
@@ -110,7 +110,7 @@ class Ledger:
                 if at.get(outcome.document.link.page_id) == outcome.document.link.sequence - 1
             ]  # fmt: skip
             _insert_checks(self._store, connection, run_id, left)
-            _insert_rest(self._store, connection, run_id, left)
+            _insert_rest(self._store, connection, left)
             return left
 
 
@@ -129,57 +129,57 @@ def _link(row: tuple[Any, ...]) -> Link:
     return Link(page_id, url, sequence + 1, known)
 
 
-def _insert_checks(store: Store, connection: Connection, run_id: int, outcomes: Sequence[Outcome]) -> int:
+def _insert_checks(store: Store, connection: Connection, run_id: int, outcomes: Sequence[Outcome]) -> bool:
+    """Insert the checks and bring the states up to them; whether all of them were new."""
     rows: list[tuple[Any, ...]] = []
-    for outcome in outcomes:
-        document = outcome.document
-        link = document.link
-        failure = outcome.failure
-        rows.append((
-            link.page_id, link.sequence, run_id, document.fetched_at, outcome.verdict._value_, document.status,
-            document.seconds, len(document.body), outcome.proof and outcome.proof._value_,
-            failure and failure.kind.value, failure and failure.sentence,
-            document.final_url if document.redirects else None,
-        ))  # fmt: skip
-    return store.statements.check.many(connection, rows)
-
-
-def _insert_rest(store: Store, connection: Connection, run_id: int, outcomes: Sequence[Outcome]) -> None:
-    still_same: list[tuple[Any, ...]] = []
-    same_wire: list[tuple[Any, ...]] = []
-    same_text: list[tuple[Any, ...]] = []
-    new: list[tuple[Any, ...]] = []
-    failed: list[tuple[Any, ...]] = []
-    blobs: list[tuple[Any, ...]] = []
-    versions: list[tuple[Any, ...]] = []
-    changes: list[tuple[Any, ...]] = []
+    touched: list[tuple[Any, ...]] = []
     for outcome in outcomes:
         document = outcome.document
         link = document.link
         at = document.fetched_at
-        touch = (run_id, link.sequence, at, outcome.verdict._value_, link.page_id, link.sequence - 1)
-        if outcome.verdict is Verdict.FAILED:
-            assert outcome.failure is not None
-            failed.append((*touch, outcome.failure.kind.value, outcome.failure.sentence))
+        verdict: str = outcome.verdict._value_
+        kind = sentence = None
+        if outcome.failure is not None:
+            kind, sentence = outcome.failure.kind.value, outcome.failure.sentence
+        rows.append((
+            link.page_id, link.sequence, run_id, at, verdict, document.status, document.seconds, len(document.body),
+            outcome.proof and outcome.proof._value_, kind, sentence, document.final_url if document.redirects else None,
+        ))  # fmt: skip
+        touched.append((link.page_id, run_id, link.sequence, at, verdict, kind, sentence, 0, 0))
+    if store.statements.check.many(connection, rows) != len(rows):
+        return False
+    store.statements.touch.many(connection, touched)
+    return True
+
+
+def _insert_rest(store: Store, connection: Connection, outcomes: Sequence[Outcome]) -> None:
+    """What the checks found, beside the checks themselves."""
+    same_wire: list[tuple[Any, ...]] = []
+    same_text: list[tuple[Any, ...]] = []
+    new: list[tuple[Any, ...]] = []
+    blobs: list[tuple[Any, ...]] = []
+    versions: list[tuple[Any, ...]] = []
+    changes: list[tuple[Any, ...]] = []
+    failed, by_validators, by_wire = Verdict.FAILED, Proof.VALIDATORS, Proof.WIRE
+    for outcome in outcomes:
+        if outcome.verdict is failed or outcome.proof is by_validators:
             continue
-        if outcome.proof is Proof.VALIDATORS:
-            still_same.append(touch)
-            continue
+        document = outcome.document
+        link = document.link
         # those of a redirect's target say nothing about this address
         etag, modified = (None, None) if document.redirects else validators(document.headers)
-        if outcome.proof is Proof.WIRE:
+        if outcome.proof is by_wire:
             known = link.known
-            if known is not None and known.etag == etag and known.last_modified == modified:
-                still_same.append(touch)
-            else:
-                same_wire.append((*touch, etag, modified))
+            if known is None or known.etag != etag or known.last_modified != modified:
+                same_wire.append((etag, modified, link.page_id))
             continue
         if outcome.version is None:
-            same_text.append((*touch, etag, modified, outcome.wire, outcome.body))
+            same_text.append((etag, modified, link.page_id, outcome.wire, outcome.body))
             continue
         version = outcome.version
+        at = document.fetched_at
         new.append((
-            *touch, etag, modified, outcome.wire, version.body,
+            etag, modified, link.page_id, outcome.wire, version.body,
             version.number, version.letters, version.body, version.text, at,
         ))  # fmt: skip
         blobs += [(blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in version.blobs]
@@ -194,10 +194,8 @@ def _insert_rest(store: Store, connection: Connection, run_id: int, outcomes: Se
                 change.reason, change.words_added, change.words_removed,
             ))  # fmt: skip
     statements = store.statements
-    statements.still_same.many(connection, still_same)
     statements.same_wire.many(connection, same_wire)
     statements.same_text.many(connection, same_text)
-    statements.failed.many(connection, failed)
     statements.blob.many(connection, blobs)
     statements.version.many(connection, versions)
     statements.change.many(connection, changes)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import bindparam, literal_column, null, select, update
+from sqlalchemy import bindparam, case, literal_column, select, update
 from sqlalchemy.sql.dml import Insert
 
 from driftline.versions.schema import blobs, changes, checks, pages, states, versions
@@ -25,22 +26,11 @@ LINK_COLUMNS = (
 )  # fmt: skip
 OLD_COLUMNS = (states.c.page_id, states.c.body, states.c.letters, states.c.kept_body, states.c.kept_text)
 
-_SAME_CHECK = (states.c.page_id == bindparam("key")) & (states.c.sequence == bindparam("before"))
-
-_TOUCH: dict[str, Any] = {"run_id": bindparam("run"), "sequence": bindparam("now"), "checked_at": bindparam("at"),
-          "verdict": bindparam("found")}  # fmt: skip
-
-# written into the statement: a bound value would have to be given with every row
-_NONE: ColumnElement[int] = literal_column("0")
-_ONE: ColumnElement[int] = literal_column("1")
-
-#: unchanged, and the validators and digests are those of the last check
-STILL_SAME = update(states).where(_SAME_CHECK).values(**_TOUCH, failure_kind=null(), failure=null(), failures=_NONE)
-STILL_SAME_ROW = ("run", "now", "at", "found", "key", "before")
+_THIS_PAGE = states.c.page_id == bindparam("key")
 
 #: unchanged to the byte, with other validators than at the last check
-SAME_WIRE = STILL_SAME.values(etag=bindparam("tag"), last_modified=bindparam("modified"))
-SAME_WIRE_ROW = (*STILL_SAME_ROW, "tag", "modified")
+SAME_WIRE = update(states).where(_THIS_PAGE).values(etag=bindparam("tag"), last_modified=bindparam("modified"))
+SAME_WIRE_ROW = ("tag", "modified", "key")
 
 #: unchanged in its body or in what can be seen, but sent in other bytes than at the last check
 SAME_TEXT = SAME_WIRE.values(wire=bindparam("on_wire"), body=bindparam("decoded"))
@@ -56,26 +46,35 @@ NEW_VERSION = SAME_TEXT.values(
 )
 NEW_VERSION_ROW = (*SAME_TEXT_ROW, "number", "seen", "whole", "words", "since")
 
-#: failed: what the last good check left behind stays
-FAILED = (
-    update(states)
-    .where(_SAME_CHECK)
-    .values(**_TOUCH, failure_kind=bindparam("kind"), failure=bindparam("why"), failures=states.c.failures + _ONE)
-)
-FAILED_ROW = (*STILL_SAME_ROW, "kind", "why")
+#: the last two must be given, and are those of a page that was never checked
+TOUCH_ROW = (
+    "page_id", "run_id", "sequence", "checked_at", "verdict", "failure_kind", "failure", "version", "failures",
+)  # fmt: skip
+
+_TOGETHER = 64
+
+# written into the statement: a bound value would have to be given with every row
+_NONE: ColumnElement[int] = literal_column("0")
+_ONE: ColumnElement[int] = literal_column("1")
 
 
 class Prepared:
-    """A statement turned into the driver's own text once, so that a row costs what the driver costs."""
+    """A statement turned into the driver's own text once, so that a row costs what the driver costs.
+
+    Where the driver runs it row by row, many rows to insert become one statement: the interpreter's lock changes hands
+    with every one that is run.
+    """
 
     def __init__(self, engine: Engine, statement: UpdateBase, columns: Sequence[str]) -> None:
-        keys = list(columns) if isinstance(statement, Insert) else None
-        compiled = statement.compile(dialect=engine.dialect, column_keys=keys)
+        inserts = isinstance(statement, Insert)
+        compiled = statement.compile(dialect=engine.dialect, column_keys=list(columns) if inserts else None)
         self._text = str(compiled)
         self._columns = tuple(columns)
         order = compiled.positiontup
         self._order = None if order is None else [self._columns.index(name) for name in order]
         self._in_order = self._order == list(range(len(self._columns)))
+        row = f"({', '.join('?' * len(self._columns))})"
+        self._together = self._text.replace(row, ", ".join([row] * _TOGETHER)) if inserts and order else ""
 
     def many(self, connection: Connection, rows: list[tuple[Any, ...]]) -> int:
         """Run on these rows, each in the order of the columns given at the start; how many rows it touched."""
@@ -87,40 +86,65 @@ class Prepared:
         if not self._in_order:
             order = self._order
             rows = [tuple([row[index] for index in order]) for row in rows]
-        return connection.exec_driver_sql(self._text, rows).rowcount
+        touched = 0
+        if self._together:
+            whole = len(rows) // _TOGETHER * _TOGETHER
+            for start in range(0, whole, _TOGETHER):
+                values = tuple(chain.from_iterable(rows[start : start + _TOGETHER]))
+                touched += connection.exec_driver_sql(self._together, values).rowcount
+            rows = rows[whole:]
+        return touched + (connection.exec_driver_sql(self._text, rows).rowcount if rows else 0)
 
 
 class Statements:
     """Every statement that recording needs, prepared for one engine."""
 
     def __init__(self, engine: Engine) -> None:
+        # each dialect has an INSERT of its own; importing one that is not used would slow every command
+        dialect = import_module(f"sqlalchemy.dialects.{engine.dialect.name}")
+
         def ignoring(table: Table) -> Insert:
-            # each dialect has an INSERT of its own; importing one that is not used would slow every command
-            dialect = import_module(f"sqlalchemy.dialects.{engine.dialect.name}")
             statement: Insert = dialect.insert(table).on_conflict_do_nothing()
             return statement
 
         self.check = Prepared(engine, ignoring(checks), CHECK_COLUMNS)
+        self.touch = Prepared(engine, _touch(dialect.insert(states)), TOUCH_ROW)
         self.version = Prepared(engine, ignoring(versions), VERSION_COLUMNS)
         self.change = Prepared(engine, ignoring(changes), CHANGE_COLUMNS)
         self.blob = Prepared(engine, ignoring(blobs), BLOB_COLUMNS)
-        self.still_same = Prepared(engine, STILL_SAME, STILL_SAME_ROW)
         self.same_wire = Prepared(engine, SAME_WIRE, SAME_WIRE_ROW)
         self.same_text = Prepared(engine, SAME_TEXT, SAME_TEXT_ROW)
         self.new_version = Prepared(engine, NEW_VERSION, NEW_VERSION_ROW)
-        self.failed = Prepared(engine, FAILED, FAILED_ROW)
+
+
+def _touch(insert: Any) -> Insert:
+    """Where a page stands after a check of any kind. Every page has a state: to insert it again is to update it."""
+    new = insert.excluded
+    statement: Insert = insert.on_conflict_do_update(
+        index_elements=[states.c.page_id],
+        set_={
+            "run_id": new.run_id,
+            "sequence": new.sequence,
+            "checked_at": new.checked_at,
+            "verdict": new.verdict,
+            "failure_kind": new.failure_kind,
+            "failure": new.failure,
+            "failures": case((new.failure_kind.is_(None), _NONE), else_=states.c.failures + _ONE),
+        },
+    )
+    return statement
 
 
 def chains_of(digests: Sequence[bytes]) -> Select[Any]:
     """The blobs named by these digests with all that they are built on, found by primary key step by step."""
-    chain = (
+    links = (
         select(blobs.c.digest, blobs.c.base, blobs.c.depth, blobs.c.size, blobs.c.data)
         .where(blobs.c.digest.in_(digests))
         .cte("chain", recursive=True)
     )
-    chain = chain.union_all(
+    links = links.union_all(
         select(blobs.c.digest, blobs.c.base, blobs.c.depth, blobs.c.size, blobs.c.data).where(
-            blobs.c.digest == chain.c.base
+            blobs.c.digest == links.c.base
         )
     )
-    return select(chain)
+    return select(links)

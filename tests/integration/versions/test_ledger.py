@@ -107,6 +107,24 @@ def test_a_failure_keeps_what_the_last_good_check_left_and_counts_up(world: Worl
     assert (page.failures, page.failure, page.versions) == (0, None, 1)
 
 
+def test_many_outcomes_at_once_are_recorded_as_one_by_one(world: World) -> None:
+    count = 150  # more than two statements take, and a rest
+    world.catalog.add([f"https://a.example/{number}" for number in range(count)])
+    world.check(*[f"<p>{number}</p>" for number in range(count)])
+    run, _ = world.ledger.begin(None)
+    links = world.links(run)
+    early = [world.outcome(link, f"<p>{link.page_id} anew</p>") for link in links[70:75]]
+    assert world.ledger.record(run, early) == early
+    outcomes = [failed(link) if link.page_id % 2 else world.outcome(link, f"<p>{link.page_id}</p>") for link in links]
+    recorded = world.ledger.record(run, outcomes)
+    assert recorded == outcomes[:70] + outcomes[75:], "what was recorded before changes nothing"
+    for link, page in zip(links, world.catalog.all(), strict=True):
+        assert (page.checks, page.versions) == (2, 2 if link in links[70:75] else page.versions)
+        assert page.failures == (0 if link in links[70:75] else link.page_id % 2)
+        assert world.repository.history(page)[0].sequence == 2
+    assert world.store.problems() == []
+
+
 def test_new_validators_are_kept_although_nothing_changed(world: World) -> None:
     world.catalog.add([URL])
     for tag in ('"one"', '"two"'):
@@ -302,7 +320,7 @@ def test_no_statement_of_recording_reads_a_whole_table(world: World) -> None:
         failed(links[3]),
     ]
     seen = statements_of(world, lambda: world.ledger.record(run, outcomes))
-    assert len(seen) == 8, "checks, three kinds of state, failures, blobs, versions, changes"
+    assert len(seen) == 7, "checks, what they say of the states, two kinds of state, blobs, versions, changes"
     seen += statements_of(world, lambda: world.ledger.record(run, outcomes))
     for statement, parameters in seen:
         assert scanned(plan_of(world, statement, parameters)) == [], statement
