@@ -100,14 +100,16 @@ class Link:
 class Document:
     """The current state of a page as just fetched, the body undecoded as it came over the wire.
 
-    `headers` is the block of the header lines of every response on the way, redirects first (see `headers`). A document
-    without a usable answer has a `failure`, and its body means nothing.
+    The body is let go as soon as nobody will read it any more; `size` stays. `headers` is the block of the header lines
+    of every response on the way, redirects first (see `headers`). A document without a usable answer has a `failure`,
+    and its body means nothing.
     """
 
     link: Link
     status: int
     headers: bytes
     body: bytes
+    size: int
     final_url: str
     redirects: int
     fetched_at: float

@@ -33,7 +33,7 @@ def document(
     """A page as just fetched."""
     of = of or link()
     block = f"HTTP/1.1 {status} X\r\nContent-Type: {content_type}\r\n{headers}\r\n".encode("latin-1")
-    return Document(of, status, block, body, of.url, 0, at, 0.01, failure)
+    return Document(of, status, block, body, len(body), of.url, 0, at, 0.01, failure)
 
 
 def job(

@@ -111,7 +111,7 @@ def _first_page(worker: Worker) -> str:
     body = b"<!doctype html><title>well</title><p>All is well."
     document = Document(
         link=Link(0, "http://localhost/", 1, None), status=200, headers=headers, body=body,
-        final_url="http://localhost/", redirects=0, fetched_at=0.0, seconds=0.0,
+        size=len(body), final_url="http://localhost/", redirects=0, fetched_at=0.0, seconds=0.0,
     )  # fmt: skip
     try:
         outcome = compare([Pair(document, b"")], worker, len(body))[0]

@@ -159,17 +159,16 @@ def tuning(
     known = [setting.name for setting in lab.settings()]
     if only and set(only) - set(known):
         raise BadSetting(f"--world takes one of {', '.join(known)}.")
-    rows = [
-        row
-        for setting in lab.settings()
-        if not only or setting.name in only
-        for row in lab.search(setting, seconds, _tell)
-    ]
-    _tell("")
+    rows = []
+    for setting in lab.settings():
+        if not only or setting.name in only:
+            found = list(lab.search(setting, seconds, _tell))
+            _tell("")
+            rows += found
+            if not as_json:
+                _show_tuning(found)  # at once: the next world takes minutes
     if as_json:
         print_json([asdict(row) for row in rows])
-    else:
-        _show_tuning(rows)
 
 
 def parse_numbers(text: str) -> list[int]:

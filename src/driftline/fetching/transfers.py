@@ -208,7 +208,7 @@ class Transfers:
             failure = transfer_failure(*error, status)
         elif not ((200 <= status < 300 and status != _PARTIAL) or (status == _NOT_MODIFIED and conditional)):
             failure = status_failure(status)
-        return Document(link, status, headers, body, final_url, redirects, now, seconds, failure)
+        return Document(link, status, headers, body, len(body), final_url, redirects, now, seconds, failure)
 
     def _on_socket(self, what: int, descriptor: int, _multi: object, _data: object) -> None:
         watched = self._watched

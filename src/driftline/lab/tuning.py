@@ -72,7 +72,7 @@ def settings() -> tuple[Setting, ...]:
             consumers=(1, 2),
             world=World(pages=7_000, hosts=500, latency=0.1, latency_shape="lognormal", bandwidth=8_000_000),
         ),
-        Setting(name="CPU-bound", consumers=(1, 2), world=World(pages=22_000, hosts=50, noise="hidden")),
+        Setting(name="CPU-bound", consumers=(1, 2), world=World(pages=32_000, hosts=50, noise="hidden")),
     )
 
 

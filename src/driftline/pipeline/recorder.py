@@ -108,7 +108,7 @@ class Recorder:
                 recorded = self._ledger.record(self._run_id, batch)
                 with self._lock:
                     self._counts.update([outcome.verdict for outcome in recorded])
-                    self._bytes += sum([len(outcome.document.body) for outcome in recorded])
+                    self._bytes += sum([outcome.document.size for outcome in recorded])
                     self._changes += [_change(outcome) for outcome in recorded if outcome.change is not None]
                 if self._told is not None:
                     self._told(recorded)
@@ -136,5 +136,4 @@ def _change(outcome: Outcome) -> Change:
 
 def _weight(outcomes: Sequence[Outcome]) -> int:
     kept = [blob for outcome in outcomes if outcome.version is not None for blob in outcome.version.blobs]
-    bodies = sum([len(outcome.document.body) for outcome in outcomes])
-    return bodies + sum([len(blob.data) for blob in kept]) + _OVERHEAD * len(outcomes)
+    return sum([len(blob.data) for blob in kept]) + _OVERHEAD * len(outcomes)

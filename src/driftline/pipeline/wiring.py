@@ -345,7 +345,7 @@ def _document_queue(plan: Plan, settings: Settings) -> BoundedQueue[Document]:
 
 
 def _document_size(document: Document) -> int:
-    return len(document.body)
+    return document.size
 
 
 def _pair_size(pair: Pair) -> int:

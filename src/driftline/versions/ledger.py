@@ -142,7 +142,7 @@ def _insert_checks(store: Store, connection: Connection, run_id: int, outcomes: 
         if outcome.failure is not None:
             kind, sentence = outcome.failure.kind.value, outcome.failure.sentence
         rows.append((
-            link.page_id, link.sequence, run_id, at, verdict, document.status, document.seconds, len(document.body),
+            link.page_id, link.sequence, run_id, at, verdict, document.status, document.seconds, document.size,
             outcome.proof and outcome.proof._value_, kind, sentence, document.final_url if document.redirects else None,
         ))  # fmt: skip
         touched.append((link.page_id, run_id, link.sequence, at, verdict, kind, sentence, 0, 0))

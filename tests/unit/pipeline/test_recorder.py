@@ -8,13 +8,23 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from driftline.errors import StoreError
-from driftline.model import Outcome, Verdict
+from driftline.model import Blob, NewVersion, Outcome, Verdict
 from driftline.pipeline.recorder import Recorder
 from support.making import document, link
 
 
 def outcome(number: int = 1, verdict: Verdict = Verdict.UNCHANGED, size: int = 10) -> Outcome:
     return Outcome(document(link(page_id=number), bytes(size)), verdict)
+
+
+def large(number: int) -> Outcome:
+    """One that has 33 MiB to store."""
+    found = outcome(number, Verdict.NEW)
+    blob = Blob(b"", None, 0, 0, bytes(33 * 1024 * 1024))
+    found.version = NewVersion(
+        number=1, body=b"", letters=b"", text=b"", size=0, title="", content_type="", charset="", blobs=(blob,)
+    )
+    return found
 
 
 class Notebook:
@@ -118,7 +128,7 @@ def test_adding_waits_while_too_many_bytes_are_pending_and_goes_on_after_the_com
     recorder = Recorder(notebook, 1)
     recorder.add([outcome(0)])
     notebook.reached.wait()
-    recorder.add([outcome(1, size=33 * 1024 * 1024)])
+    recorder.add([large(1)])
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(recorder.add, [outcome(2)])
         notebook.gate.set()
@@ -134,7 +144,7 @@ def test_adding_does_not_wait_for_a_recorder_that_failed() -> None:
     recorder = Recorder(notebook, 1)
     recorder.add([outcome(0)])
     notebook.reached.wait()
-    recorder.add([outcome(1, size=33 * 1024 * 1024)])
+    recorder.add([large(1)])
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(recorder.add, [outcome(2)])
         notebook.gate.set()
