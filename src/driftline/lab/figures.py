@@ -55,7 +55,8 @@ def _draw(study: Study, measured: Sequence[Measured], configuration: int, number
             xs, ys, [point.sd for point in points], color=colour, marker="o", markersize=4, capsize=3, label=label
         )
     ns = range(1, 101)
-    ideal = [PAPER_LATENCY * study.scale * 1000 / n for n in ns]
+    alone = first[0].effective_ms if first else PAPER_LATENCY * study.scale * 1000
+    ideal = [alone / n for n in ns]
     axes.plot(ns, ideal, color=_GREY, linewidth=1, linestyle="--", label="ideal: configuration 1 divided by N")
     axes.axhline(
         PAPER_SATURATED * study.scale * 1000, color=_ORANGE, linewidth=1, linestyle=":",
