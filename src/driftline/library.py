@@ -96,7 +96,7 @@ class Driftline:
         return self.repository.version(self.catalog.find(url), number)
 
     def diff(self, url: str, old: int | None = None, new: int | None = None) -> str:
-        """The unified diff between two versions, the last two unless told otherwise; empty if they are equal."""
+        """The unified diff between two versions, those of the newest change unless told; empty if they are equal."""
         before, after = self._two_versions(url, old, new)
         return unified(
             _text(before), _text(after), f"{after.url} version {before.number}", f"{after.url} version {after.number}"
@@ -120,6 +120,8 @@ class Driftline:
 
     def _two_versions(self, url: str, old: int | None, new: int | None) -> tuple[Version, Version]:
         page = self.catalog.find(url)
+        if old is None and new is None and page.versions > 1:
+            old, new = self.repository.newest_change(page)
         after = self.repository.version(page, new)
         before = self.repository.version(page, after.number - 1 if old is None else old)
         return before, after

@@ -20,12 +20,23 @@ class Verdict(StrEnum):
 
 
 class Proof(StrEnum):
-    """The cheapest thing that proved a page unchanged, from the cheapest to the dearest."""
+    """The cheapest thing that proved a page unchanged, from the cheapest to the dearest.
+
+    A page of which only noise changed is unchanged too, though it gets a version: nothing is hidden for good.
+    """
 
     VALIDATORS = "validators"
     WIRE = "wire"
     BODY = "body"
     TEXT = "text"
+    NOISE = "noise"
+
+
+class Matter(StrEnum):
+    """Whether a change matters."""
+
+    MEANINGFUL = "meaningful"
+    NOISE = "noise"
 
 
 class FailureKind(StrEnum):
@@ -55,6 +66,29 @@ class Failure:
     def points_to_overload(self) -> bool:
         """Whether too many requests at once may be the cause, on either side."""
         return self.kind in (FailureKind.TIMED_OUT, FailureKind.REFUSED, FailureKind.CONNECTION)
+
+
+class Region(StrEnum):
+    """Where in a document a block stands."""
+
+    BODY = "b"
+    MAIN = "m"
+    NAVIGATION = "n"
+    HEADER = "h"
+    FOOTER = "f"
+    ASIDE = "a"
+    FORM = "o"
+    DIALOG = "d"
+    CONSENT = "c"
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """Text of a document that is set off from its surroundings, its white space folded; `linked` if it is a link."""
+
+    text: str
+    region: Region
+    linked: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +168,7 @@ class Old:
 
     `body` and `letters` are digests of what came at the last good check: decoded, and of what can be seen. `kept_body`
     and `kept_text` name the contents of the version in force, whose body is another one where only the unseen changed
-    since; `blobs` holds, by digest, all that these two are built from.
+    since; `blobs` holds, by digest, all that these two are built from. `at` is when it was last seen.
     """
 
     body: bytes
@@ -142,6 +176,7 @@ class Old:
     kept_body: bytes
     kept_text: bytes
     blobs: dict[bytes, Blob]
+    at: float
 
 
 @dataclass(slots=True, eq=False)
@@ -178,6 +213,7 @@ class ChangeSummary:
     """What differs between two versions, in a few figures and one sentence."""
 
     kind: str
+    verdict: Matter
     score: float
     reason: str
     words_added: int
@@ -200,13 +236,14 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Two versions of a page that differ in a way that matters."""
+    """Two versions of a page that differ, in a way that matters or, by its verdict, in noise only."""
 
     url: str
     at: float
     from_version: int
     to_version: int
     kind: str
+    verdict: Matter
     score: float
     reason: str
 

@@ -59,3 +59,26 @@ def test_bad_options_get_a_sentence(tmp_path: Path, words: tuple[str, ...]) -> N
     assert ran.returncode == 2
     assert "Traceback" not in ran.stderr
     assert len(ran.stderr.strip().splitlines()) <= 3
+
+
+def test_the_detector_is_judged_on_labelled_pairs_and_chains(tmp_path: Path) -> None:
+    filler = "<p>A paragraph of the page that is the same in all of its versions.</p>" * 9
+    pages = {"a": "<p>Fees are due.</p>", "b": "<p>Fees are waived.</p>", "c": "<p>Fees are due.</p><footer>x</footer>"}
+    for kind in ("pairs", "chains"):
+        (tmp_path / kind).mkdir()
+        for name, body in pages.items():
+            (tmp_path / kind / f"{name}.html").write_text(f"<body>{filler}{body}</body>")
+    times = {"time_before": "2026-01-01T00:00:00Z", "time_after": "2026-01-02T00:00:00Z"}
+    pairs = [("p1", "b", "meaningful"), ("p2", "c", "noise")]
+    rows = [
+        {"id": name, "before": "a.html", "after": f"{to}.html", "label": label, **times} for name, to, label in pairs
+    ]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    versions = [{"file": f"{name}.html", "time": times["time_after"], "label": label}
+                for name, label in (("a", None), ("c", "noise"), ("b", "meaningful"))]  # fmt: skip
+    (tmp_path / "chains.jsonl").write_text(json.dumps({"chain": "c1", "versions": versions}))
+    ran = lab(tmp_path, "detection", str(tmp_path), "--json")
+    assert ran.returncode == 0, ran.stderr
+    ours = [row for row in json.loads(ran.stdout) if row["detector"] == "driftline"]
+    assert [(row["cases"], row["precision"], row["recall"]) for row in ours] == [("pairs", 1, 1), ("chains", 1, 1)]
+    assert "has no labelled pages" in lab(tmp_path, "detection", str(tmp_path / "pairs")).stderr

@@ -115,6 +115,8 @@ def _summarise(report: Report, failures: Sequence[tuple[str, Failure]]) -> None:
     parts: list[str | tuple[str, str]] = []
     for number, word, style in found:
         parts += [", " if parts else "", (f"{number:,} {word}", style if number else "")]
+    if report.noisy:
+        parts.append(f"; {report.noisy:,} of the unchanged but for noise")
     say(
         f"{count(report.pages, 'page')} in {_seconds(report.seconds)}: ", *parts, " ",
         (f"({_three_digits(report.effective_ms)} ms a page, {size(report.bytes)})", "dim"),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from driftline.lab.speed import Row as SpeedRow
     from driftline.lab.tuning import Row as TuningRow
 
-lab_app = typer.Typer(help="Measure Driftline on a simulated web: its speed, its tuning and the paper's experiment.")
+lab_app = typer.Typer(help="Measure Driftline: its speed, its tuning, its judgement, and the paper's experiment.")
 
 
 @lab_app.command()
@@ -169,6 +169,37 @@ def tuning(
                 _show_tuning(found)  # at once: the next world takes minutes
     if as_json:
         print_json([asdict(row) for row in rows])
+
+
+@lab_app.command()
+def detection(
+    folder: Annotated[Path, typer.Argument(help="A folder with pairs.jsonl or chains.jsonl, and their files.")],
+    errors: Annotated[int, typer.Option(min=0, help="How many of the worst errors are named, of each kind.")] = 10,
+    as_json: JsonOption = False,
+) -> None:
+    """Judge labelled versions of real pages: how often Driftline is right, beside naive detectors."""
+    from driftline.lab import detection as lab
+
+    found = list(lab.examine(lab.cases(folder), _tell))
+    _tell("")
+    rows = lab.rows(found)
+    if as_json:
+        print_json([asdict(row) for row in rows])
+        return
+    _table(
+        ("", "detector", "precision", "recall", "F1", "false alarms", "ms a case"),
+        [
+            (row.cases, row.detector, *(f"{share:.3f}" for share in (row.precision, row.recall, row.f1)),
+             f"{row.false_alarm_rate:.4f}", f"{row.ms:.1f}" if row.ms else "–")
+            for row in rows
+        ],
+    )  # fmt: skip
+    alarms, misses = lab.worst(found, errors)
+    for title, some in (("False alarms, the surest first", alarms), ("Missed changes, the surest first", misses)):
+        if some:
+            say("")
+            say((title, "bold"))
+            _table(("case", "score", "reason"), [(one.case.name, f"{one.score:.2f}", one.reason) for one in some])
 
 
 def parse_numbers(text: str) -> list[int]:

@@ -82,7 +82,11 @@ def diff(
     url: PageArgument,
     old: Annotated[
         int | None,
-        typer.Argument(metavar="FROM", help="The older version. [default: the one before TO]", show_default=False),
+        typer.Argument(
+            metavar="FROM",
+            help="The older version. [default: the one before TO, or before the newest change]",
+            show_default=False,
+        ),
     ] = None,
     new: Annotated[
         int | None, typer.Argument(metavar="TO", help="The newer version. [default: the newest]", show_default=False)
@@ -101,8 +105,9 @@ def diff(
     """Show what differs between two versions of a page."""
     with opened(store) as watch_list:
         page = watch_list.catalog.find(url)
-        after = page.versions if new is None else new
-        before = after - 1 if old is None else old
+        newest = watch_list.repository.newest_change(page)
+        after = (newest[1] if old is None else page.versions) if new is None else new
+        before = (newest[0] if new is None else after - 1) if old is None else old
         _refuse_one_version(page, before, given=old is not None or new is not None)
         unified = watch_list.diff(page.url, before, after)
         wanted = out().is_terminal if words is None else words
@@ -187,7 +192,7 @@ def _check_as_json(check: Check) -> dict[str, Any]:
     failure = None if check.failure is None else {"kind": check.failure.kind, "reason": check.failure.sentence}
     change = None
     if check.change is not None:
-        change = fields(check.change, "kind", "score", "reason", "from_version", "to_version")
+        change = fields(check.change, "kind", "verdict", "score", "reason", "from_version", "to_version")
     return {
         "sequence": check.sequence,
         "at": iso(check.at),

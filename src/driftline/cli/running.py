@@ -134,7 +134,7 @@ class _News:
             self._line(outcome, "failing", VERDICT_STYLES[Verdict.FAILED], outcome.failure.sentence)
         elif was_failing and not failing:
             self._line(outcome, "recovered", "green", "")
-        if outcome.change is not None:
+        if outcome.change is not None and outcome.verdict is Verdict.CHANGED:
             self._line(outcome, "changed", VERDICT_STYLES[Verdict.CHANGED], outcome.change.reason)
 
     def _line(self, outcome: Outcome, what: str, style: str, why: str) -> None:

@@ -12,6 +12,7 @@ from driftline.model import (
     Document,
     Failure,
     FailureKind,
+    Matter,
     NewVersion,
     Old,
     Outcome,
@@ -92,9 +93,12 @@ def _job(pair: Pair, limit: int) -> Job:
     block = last_response(document.headers)
     codings, content_type = content_encodings(block), header(block, b"content-type") or ""
     if old is None:
-        return Job(document.body, codings, content_type, limit, b"", b"", b"", b"", [])
+        return Job(document.body, codings, content_type, limit, b"", b"", b"", b"", [], 0.0, document.fetched_at)
     packed = [(blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in old.blobs.values()]
-    return Job(document.body, codings, content_type, limit, old.body, old.letters, old.kept_body, old.kept_text, packed)
+    return Job(
+        document.body, codings, content_type, limit, old.body, old.letters, old.kept_body, old.kept_text, packed,
+        old.at, document.fetched_at,
+    )  # fmt: skip
 
 
 def _outcome(pair: Pair, finding: Finding) -> Outcome:
@@ -110,12 +114,17 @@ def _outcome(pair: Pair, finding: Finding) -> Outcome:
         size=finding.size, title=finding.title, content_type=finding.content_type, charset=finding.charset,
         blobs=tuple(Blob(*packed) for packed in finding.blobs),
     )  # fmt: skip
+    summary = _summary(finding.change)
+    if summary is not None and summary.verdict is Matter.NOISE:
+        return Outcome(document, Verdict.UNCHANGED, Proof.NOISE, pair.wire, finding.body, version, summary)
     verdict = Verdict.CHANGED if known else Verdict.NEW
-    return Outcome(document, verdict, None, pair.wire, finding.body, version, _summary(finding.change))
+    return Outcome(document, verdict, None, pair.wire, finding.body, version, summary)
 
 
 def _summary(change: tuple[Any, ...] | None) -> ChangeSummary | None:
     if change is None:
         return None
-    kind, score, reason, added, removed = change
-    return ChangeSummary(kind=kind, score=score, reason=reason, words_added=added, words_removed=removed)
+    kind, verdict, score, reason, added, removed = change
+    return ChangeSummary(
+        kind=kind, verdict=Matter(verdict), score=score, reason=reason, words_added=added, words_removed=removed
+    )

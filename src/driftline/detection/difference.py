@@ -7,7 +7,7 @@ from collections import Counter
 from difflib import SequenceMatcher, unified_diff
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from driftline.model import ChangeSummary
+from driftline.model import ChangeSummary, Matter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -63,6 +63,7 @@ def summarise(old: str, new: str) -> ChangeSummary:
     score = min(1.0, (added + removed) / words)
     return ChangeSummary(
         kind="text",
+        verdict=Matter.MEANINGFUL,
         score=round(score, 6),
         reason=_sentence(added, removed, places),
         words_added=added,

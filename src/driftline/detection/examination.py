@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from driftline.detection.decoding import UnreadableBody, decode_body
 from driftline.detection.difference import summarise
 from driftline.detection.extraction import Reading
+from driftline.detection.judgement import Judgement, Read, judge
 from driftline.errors import BrokenVersion
 from driftline.model import Blob, FailureKind
 from driftline.versions.codec import DEEPEST_BODY, digest, pack, unpack
@@ -31,6 +32,8 @@ class Job(NamedTuple):
     kept_body: bytes
     kept_text: bytes
     blobs: list[PackedBlob]
+    old_at: float = 0.0
+    at: float = 0.0
 
 
 class Finding(NamedTuple):
@@ -87,15 +90,42 @@ def _examine(job: Job) -> Finding:
         blobs = {packed[0]: Blob(*packed) for packed in job.blobs}
         old_body = unpack(job.kept_body, blobs)
         old_blob = blobs[job.kept_body]
-        old_text = unpack(job.kept_text, blobs)
-        summary = summarise(old_text.decode(), text.decode())
-        change = (summary.kind, summary.score, summary.reason, summary.words_added, summary.words_removed)
+        old_text = unpack(job.kept_text, blobs).decode()
+        change = _change(
+            Side(old_body, old_text, job.old_at), Side(body, text.decode(), job.at), title, job.content_type
+        )
     body_blob = pack(body, body_name, old_blob, old_body, deepest=DEEPEST_BODY)
     text_blob = pack(text, text_name, body_blob, body)
     return Finding(
         body=body_name, letters=letters, text=text_name, size=len(body), title=title, content_type=seen.content_type,
         charset=seen.charset, blobs=(_plain(body_blob), _plain(text_blob)), change=change,
     )  # fmt: skip
+
+
+class Side(NamedTuple):
+    """One of two documents that are compared: its body decoded, its text, and when it was fetched."""
+
+    body: bytes
+    text: str
+    at: float
+
+
+def weigh(old: Side, new: Side, title: str, content_type: str) -> Judgement:
+    """Whether the change matters."""
+
+    def read(side: Side) -> Read:
+        return Read(
+            text=side.text, title=title, at=side.at, find=lambda wanted: Reading(side.body, content_type).blocks(wanted)
+        )
+
+    return judge(read(old), read(new))
+
+
+def _change(old: Side, new: Side, title: str, content_type: str) -> tuple[Any, ...]:
+    summary = summarise(old.text, new.text)
+    judgement = weigh(old, new, title, content_type)
+    reason = judgement.reason or summary.reason
+    return summary.kind, judgement.verdict.value, judgement.score, reason, summary.words_added, summary.words_removed
 
 
 def _plain(blob: Blob) -> PackedBlob:

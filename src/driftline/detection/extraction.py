@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.decoding import decode_text
+from driftline.detection.regions import BREAK, read_marks, set_marks, without_marks
+from driftline.model import Block, Region
 from driftline.versions.codec import digest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Set
 
 _UNSEEN = [
     "audio", "canvas", "iframe", "noscript", "object", "script", "style", "svg", "template", "video",
@@ -24,9 +26,11 @@ _UNSEEN = [
 _INLINE = [
     "a", "abbr", "b", "code", "em", "font", "i", "label", "mark", "small", "span", "strong", "sub", "sup", "time", "u",
 ]  # fmt: skip
-_HIDDEN = "[hidden], [style*='display:none'], [style*='display: none']"
+_HIDDEN = (
+    "[hidden], [style*='display:none'], [style*='display: none'], [style*='left:-9999'], [style*='left: -9999'], "
+    "[style*='top:-9999'], [style*='top: -9999']"
+)
 _SIDE_BY_SIDE = "a + a"
-_BLOCK = "\x00"  # no text of a document can hold it: the parser replaces it
 _TEXT_TYPES = ("json", "xml", "javascript", "ecmascript", "csv", "yaml", "x-ndjson", "x-www-form-urlencoded")
 _WHITE_SPACE = b" \t\n\r\f\v\x00"
 _NO_BREAK_SPACE = "\u00a0".encode()
@@ -61,18 +65,31 @@ class Reading:
         heading = None if self._tree is None else self._tree.css_first("title")
         return "" if heading is None else " ".join(heading.text().split())
 
-    def text(self) -> str:
-        """All that can be seen, one block a line. To be asked last: it takes the document apart."""
+    def blocks(self, wanted: Set[str] | None = None) -> list[Block]:
+        """The lines of `text` with the regions that they stand in, or only those wanted: dearer, and instead of it."""
         tree = self._tree
         if tree is None:
-            return _lines(self._source.splitlines())
+            lines = [" ".join(line.split()) for line in self._source.splitlines()]
+            return [Block(line, Region.BODY, linked=False) for line in lines if line]
+        set_marks(tree, wanted)
+        return read_marks(self._runs(tree), wanted)
+
+    def _runs(self, tree: LexborHTMLParser) -> str:
+        """The runs of text between two tags that set something off, parted by BREAK."""
         for node in tree.css(_SIDE_BY_SIDE):
             # one word in the markup, but on the screen there is a gap between two links
             node.insert_before(" ")
         tree.unwrap_tags(_INLINE)
         tree.merge_text_nodes()
         body = tree.body
-        return "" if body is None else _lines(body.text(separator=_BLOCK, strip=True).split(_BLOCK))
+        return "" if body is None else body.text(separator=BREAK, strip=True)
+
+    def text(self) -> str:
+        """All that can be seen, one block a line. To be asked last: it takes the document apart."""
+        tree = self._tree
+        if tree is None:
+            return _lines(self._source.splitlines())
+        return _lines(self._runs(tree).split(BREAK))
 
 
 def letters_of(text: str) -> bytes:
@@ -85,7 +102,7 @@ def letters_of(text: str) -> bytes:
 
 def _parse(markup: str) -> LexborHTMLParser:
     """The document without what nobody sees."""
-    tree = LexborHTMLParser(markup)
+    tree = LexborHTMLParser(without_marks(markup))
     tree.strip_tags(_UNSEEN)
     for node in tree.css(_HIDDEN):
         if node.tag not in ("html", "body"):

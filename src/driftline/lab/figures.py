@@ -67,7 +67,7 @@ def _draw(study: Study, measured: Sequence[Measured], configuration: int, number
     axes.set_ylabel("effective time, ms a page")
     axes.set_title(f"Fig. {number}: minimum effective time by N, configuration {configuration}", loc="left")
     axes.grid(visible=True, which="major", alpha=0.3)
-    axes.legend(frameon=False)
+    axes.legend(frameon=True, framealpha=1, edgecolor="none")
     made = [folder / f"figure-{number}.svg", folder / f"figure-{number}.png"]
     for path in made:
         figure.savefig(path, dpi=144)

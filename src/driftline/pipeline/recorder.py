@@ -6,12 +6,12 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
-from driftline.model import Change
+from driftline.model import Change, Proof, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from driftline.model import Outcome, Verdict
+    from driftline.model import Outcome
 
 _MOST_PENDING_BYTES = 32 * 1024 * 1024
 _BATCH = 512
@@ -45,7 +45,7 @@ class Recorder:
         self._closed = False
         self._error: Exception | None = None
         self._counts: Counter[Verdict] = Counter()
-        self._bytes = 0
+        self._bytes = self._noisy = 0
         self._changes: list[Change] = []
         self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
         self._thread.start()
@@ -78,6 +78,11 @@ class Recorder:
         """How many bytes the committed documents had on the wire."""
         return self._bytes
 
+    @property
+    def noisy(self) -> int:
+        """Of how many pages only noise changed."""
+        return self._noisy
+
     def changes(self) -> list[Change]:
         """The changes that are committed, in that order."""
         with self._lock:
@@ -109,7 +114,8 @@ class Recorder:
                 with self._lock:
                     self._counts.update([outcome.verdict for outcome in recorded])
                     self._bytes += sum([outcome.document.size for outcome in recorded])
-                    self._changes += [_change(outcome) for outcome in recorded if outcome.change is not None]
+                    self._noisy += sum([outcome.proof is Proof.NOISE for outcome in recorded if outcome.change])
+                    self._changes += [_change(outcome) for outcome in recorded if outcome.verdict is Verdict.CHANGED]
                 if self._told is not None:
                     self._told(recorded)
             except Exception as error:  # noqa: BLE001 kept, and raised by `close`: nobody else can hear it
@@ -129,6 +135,7 @@ def _change(outcome: Outcome) -> Change:
         from_version=version.number - 1,
         to_version=version.number,
         kind=summary.kind,
+        verdict=summary.verdict,
         score=summary.score,
         reason=summary.reason,
     )

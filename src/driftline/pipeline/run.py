@@ -50,12 +50,16 @@ class Ledger(recording.Ledger, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a run found. `left` counts the pages that a stopped run did not get to."""
+    """What a run found.
+
+    `noisy` counts the unchanged pages that differ in noise, `left` those that a stopped run did not get to.
+    """
 
     pages: int
     new: int
     changed: int
     unchanged: int
+    noisy: int
     failed: int
     left: int
     seconds: float
@@ -135,8 +139,9 @@ class Run:
         pages = counts.total()
         return Report(
             pages=pages, new=counts[Verdict.NEW], changed=counts[Verdict.CHANGED], unchanged=counts[Verdict.UNCHANGED],
-            failed=counts[Verdict.FAILED], left=left, seconds=seconds, effective_ms=seconds / max(pages, 1) * 1000,
-            bytes=recorder.bytes, pipeline=plan.pipeline, producers=wired.producers, slots=wired.slots,
-            consumers=wired.consumers, comparers=wired.comparers, continued=continued, changes=recorder.changes(),
+            noisy=recorder.noisy, failed=counts[Verdict.FAILED], left=left, seconds=seconds,
+            effective_ms=seconds / max(pages, 1) * 1000, bytes=recorder.bytes, pipeline=plan.pipeline,
+            producers=wired.producers, slots=wired.slots, consumers=wired.consumers, comparers=wired.comparers,
+            continued=continued, changes=recorder.changes(),
             queues=wired.queues,
         )  # fmt: skip

@@ -160,7 +160,7 @@ def _insert_rest(store: Store, connection: Connection, outcomes: Sequence[Outcom
     blobs: list[tuple[Any, ...]] = []
     versions: list[tuple[Any, ...]] = []
     changes: list[tuple[Any, ...]] = []
-    failed, by_validators, by_wire = Verdict.FAILED, Proof.VALIDATORS, Proof.WIRE
+    failed, by_validators, by_wire, by_noise = Verdict.FAILED, Proof.VALIDATORS, Proof.WIRE, Proof.NOISE
     for outcome in outcomes:
         if outcome.verdict is failed or outcome.proof is by_validators:
             continue
@@ -180,7 +180,7 @@ def _insert_rest(store: Store, connection: Connection, outcomes: Sequence[Outcom
         at = document.fetched_at
         new.append((
             etag, modified, link.page_id, outcome.wire, version.body,
-            version.number, version.letters, version.body, version.text, at,
+            version.number, version.letters, version.body, version.text, None if outcome.proof is by_noise else at,
         ))  # fmt: skip
         blobs += [(blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in version.blobs]
         versions.append((
@@ -191,7 +191,7 @@ def _insert_rest(store: Store, connection: Connection, outcomes: Sequence[Outcom
             change = outcome.change
             changes.append((
                 link.page_id, link.sequence, version.number - 1, version.number, at, change.kind, change.score,
-                change.reason, change.words_added, change.words_removed,
+                change.reason, change.words_added, change.words_removed, change.verdict._value_,
             ))  # fmt: skip
     statements = store.statements
     statements.same_wire.many(connection, same_wire)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import and_, func, select
 
 from driftline.errors import UnknownVersion
-from driftline.model import Blob, Change, Check, Failure, FailureKind, Old, Page, Proof, Verdict, Version
+from driftline.model import Blob, Change, Check, Failure, FailureKind, Matter, Old, Page, Proof, Verdict, Version
 from driftline.versions.codec import chain_of, unpack
 from driftline.versions.schema import blobs, changes, checks, states, versions
 from driftline.versions.statements import OLD_COLUMNS, chains_of
@@ -35,7 +35,7 @@ class Repository:
         return {
             row.page_id: Old(
                 body=row.body, letters=row.letters, kept_body=row.kept_body, kept_text=row.kept_text,
-                blobs=chain_of((row.kept_body, row.kept_text), blobs),
+                blobs=chain_of((row.kept_body, row.kept_text), blobs), at=row.checked_at,
             )
             for row in rows
         }  # fmt: skip
@@ -59,7 +59,8 @@ class Repository:
             chain = _chains(connection, [row.body, row.text])
         return Version(
             url=page.url, number=row.number, at=row.at, size=row.size, title=row.title, content_type=row.content_type,
-            charset=row.charset, final_url=row.final_url, body=unpack(row.body, chain), text=unpack(row.text, chain),
+            charset=row.charset, final_url=row.final_url, body=unpack(row.body, chain),
+            text=unpack(row.text, chain),
         )  # fmt: skip
 
     def history(self, page: Page, limit: int | None = None) -> list[Check]:
@@ -74,6 +75,7 @@ class Repository:
                 changes.c.kind,
                 changes.c.score,
                 changes.c.reason,
+                changes.c.verdict.label("matter"),
             )
             .outerjoin(versions, this_version)
             .outerjoin(changes, this_change)
@@ -83,6 +85,18 @@ class Repository:
         )
         with self._store.read() as connection:
             return [_check(page.url, row) for row in connection.execute(query)]
+
+    def newest_change(self, page: Page) -> tuple[int, int]:
+        """The two versions of the newest change that matters; the newest two if none does."""
+        query = (
+            select(changes.c.from_version, changes.c.to_version)
+            .where(and_(changes.c.page_id == page.id, changes.c.verdict == Matter.MEANINGFUL.value))
+            .order_by(changes.c.sequence.desc())
+            .limit(1)
+        )
+        with self._store.read() as connection:
+            row = connection.execute(query).first()
+        return (page.versions - 1, page.versions) if row is None else (row.from_version, row.to_version)
 
     def every_blob(self) -> Iterator[bytes]:
         """The names of all stored contents, for checking that each can be read."""
@@ -113,7 +127,7 @@ def _no_version(page: Page, number: int | None) -> str:
 def _change(url: str, row: Row[Any]) -> Change:
     return Change(
         url=url, at=row.at, from_version=row.from_version, to_version=row.from_version + 1, kind=row.kind,
-        score=row.score, reason=row.reason,
+        verdict=Matter(row.matter), score=row.score, reason=row.reason,
     )  # fmt: skip
 
 

@@ -130,6 +130,7 @@ changes = Table(
     Column("reason", Text, nullable=False),
     Column("words_added", Integer, nullable=False),
     Column("words_removed", Integer, nullable=False),
+    Column("verdict", Text, nullable=False, server_default="meaningful"),
     Index("ix_changes_at", "at"),
     sqlite_with_rowid=False,
 )

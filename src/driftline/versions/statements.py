@@ -6,7 +6,7 @@ from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import bindparam, case, literal_column, select, update
+from sqlalchemy import bindparam, case, func, literal_column, select, update
 from sqlalchemy.sql.dml import Insert
 
 from driftline.versions.schema import blobs, changes, checks, pages, states, versions
@@ -24,7 +24,9 @@ BLOB_COLUMNS = tuple(column.name for column in blobs.columns)
 LINK_COLUMNS = (
     pages.c.id, pages.c.url, states.c.sequence, states.c.version, states.c.etag, states.c.last_modified, states.c.wire,
 )  # fmt: skip
-OLD_COLUMNS = (states.c.page_id, states.c.body, states.c.letters, states.c.kept_body, states.c.kept_text)
+OLD_COLUMNS = (
+    states.c.page_id, states.c.body, states.c.letters, states.c.kept_body, states.c.kept_text, states.c.checked_at,
+)  # fmt: skip
 
 _THIS_PAGE = states.c.page_id == bindparam("key")
 
@@ -36,13 +38,13 @@ SAME_WIRE_ROW = ("tag", "modified", "key")
 SAME_TEXT = SAME_WIRE.values(wire=bindparam("on_wire"), body=bindparam("decoded"))
 SAME_TEXT_ROW = (*SAME_WIRE_ROW, "on_wire", "decoded")
 
-#: new or changed
+#: new or changed; noise makes a version too, but leaves the time of the last change as it is
 NEW_VERSION = SAME_TEXT.values(
     version=bindparam("number"),
     letters=bindparam("seen"),
     kept_body=bindparam("whole"),
     kept_text=bindparam("words"),
-    changed_at=bindparam("since"),
+    changed_at=func.coalesce(bindparam("since"), states.c.changed_at),
 )
 NEW_VERSION_ROW = (*SAME_TEXT_ROW, "number", "seen", "whole", "words", "since")
 

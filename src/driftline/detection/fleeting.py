@@ -1,0 +1,164 @@
+"""Text that changes by itself: clocks, ages, counters, identifiers, the copyright year.
+
+Two texts that differ only in such tokens are told by masking: every number, date and identifier is left out, and the
+rest is the same. Whether the tokens that differ mean something is then asked one kind at a time. A date or a sum of
+money in a sentence does: terms are often changed by nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta
+
+IDENTIFIER, COUNTER = "an identifier", "a counter"
+
+_MONTHS: dict[str, int] = {}
+for _number, _names in enumerate(
+    (
+        "jan january janvier janv januar jänner enero ene gennaio gen janeiro januari stycznia tammikuuta",
+        "feb february février févr fevrier februar febrero febbraio fevereiro fev februari lutego helmikuuta",
+        "mar march mars märz marzo março maart marca maaliskuuta",
+        "apr april avril avr abril abr aprile kwietnia huhtikuuta",
+        "may mai mayo maggio mag maio mei maj maja toukokuuta",
+        "jun june juin juni junio giugno giu junho czerwca kesäkuuta",
+        "jul july juillet juil juli julio luglio lug julho lipca heinäkuuta",
+        "aug august août aout agosto ago augustus augusti sierpnia elokuuta",
+        "sep sept september septembre septiembre settembre set setembro września syyskuuta",
+        "oct october octobre oktober okt octubre ottobre ott outubro out października lokakuuta",
+        "nov november novembre noviembre novembro listopada marraskuuta",
+        "dec december décembre déc decembre dezember dez diciembre dic dicembre dezembro desember grudnia joulukuuta",
+    ),
+    start=1,
+):
+    _MONTHS |= dict.fromkeys(_names.split(), _number)
+
+_NAME_OF_MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
+_DAY_FIRST = re.compile(
+    rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|er|\.|º)?\s+(?:de\s+|of\s+)?({_NAME_OF_MONTH})\b\.?,?\s+(?:de\s+)?(\d{{4}})",
+    re.IGNORECASE,
+)
+_MONTH_FIRST = re.compile(rf"\b({_NAME_OF_MONTH})\b\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?,?\s+(\d{{4}})", re.IGNORECASE)
+_YEAR_FIRST = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
+_YEAR_LAST = re.compile(r"(?<!\d)(\d{1,2})[-/.](\d{1,2})[-/.](\d{4})(?!\d)")
+
+_MAIL = re.compile(r"\[email[\s\u00a0]+protected\]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.IGNORECASE)
+_TOKEN = re.compile(r"[^\s.,:/()|-]+")
+_DIGIT = re.compile(r"\d")
+_TIME_TO_THE_SECOND = re.compile(r"\b\d{1,2}:\d{2}:\d{2}\b")
+_TIME = re.compile(r"\b\d{1,2}:\d{2}(?::\d{2})?\b")
+_AGE = re.compile(
+    r"\bago\b|\bil y a\b|\bvor \d|\bhace \d|\bgeleden\b|\bsedan\b|\bsiden\b|\bfa\b(?=\W*$)|\bh[áa] \d"
+    r"|\b(?:just now|yesterday|today|hier|heute|gestern|hoy|oggi|vandaag|idag)\b"
+    r"|\b(?:online|viewers?|watching|views?|likes?|followers?|comments?|shares?|votes?|ratings?|reviews?|visitors?"
+    r"|útil|helpful|hilfreich|utile)\b",
+    re.IGNORECASE,
+)
+_COPYRIGHT = re.compile(
+    r"©|\(c\)|\bcopyright\b|tous droits réservés|all rights reserved|alle rechte vorbehalten", re.IGNORECASE
+)
+_SAYS_WHEN = re.compile(
+    r"\b(?:updated|modified|revised|effective|amended|reviewed|published|version|mise? à jour|modifi|révis|en vigueur"
+    r"|actualis|actualiz|modific|vigor|aggiorn|aktualisiert|stand|geändert|gültig|bijgewerkt|gewijzigd|laatst"
+    r"|uppdater|senast|gäller|opdater|oppdater|päivit|voimassa|zaktualizowan)",
+    re.IGNORECASE,
+)
+_MEASURED = re.compile(
+    r"[€$£¥%]|\b(?:eur|euros?|usd|gbp|dollars?|kr|sek|days?|months?|years?|jours|mois|ans|tage|jahre)\b", re.IGNORECASE
+)
+_PROTECTED = re.compile(r"\[email[\s\u00a0]+protected\]", re.IGNORECASE)
+_AGE_IN_DIGITS = re.compile(r"\bil y a \d|\d+ \w+ ago\b|\bvor \d+ \w+|\bhace \d+ \w+", re.IGNORECASE)
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_NUMBERED = re.compile(r"\W*\d+(?:\.\d+)*[.)]?\s+[^\W\d_]{2}")
+_CALL = re.compile(r"\+\d|\b0\d[\d -]{5,}")
+_FEW_WORDS = 6
+_LONG_TOKEN = 10
+_LONGEST_DATE = 40  # letters
+_ONE_DAY = timedelta(days=1)
+
+
+def masked(text: str) -> str:
+    """The text without what may change by itself: equal for two texts that differ only in such tokens."""
+    return " ".join([token for token in _tokens(text) if not _may_change(token)])
+
+
+def _tokens(text: str) -> list[str]:
+    return _TOKEN.findall(_MAIL.sub("", text) if "@" in text or "[email" in text else text)
+
+
+def _may_change(token: str) -> bool:
+    return token.lower() in _MONTHS if token.isalpha() else _DIGIT.search(token) is not None
+
+
+def says_when(text: str) -> bool:
+    """Whether the text tells when the document was changed or comes into force."""
+    return bool(_SAYS_WHEN.search(text))
+
+
+def dates_in(text: str) -> list[date]:
+    """The calendar dates that a text names, in no particular order."""
+    found: list[date] = []
+    for day, month, year in _DAY_FIRST.findall(text):
+        found += _date(year, _MONTHS[month.lower()], day)
+    for month, day, year in _MONTH_FIRST.findall(text):
+        found += _date(year, _MONTHS[month.lower()], day)
+    for year, month, day in _YEAR_FIRST.findall(text):
+        found += _date(year, month, day)
+    for one, other, year in _YEAR_LAST.findall(text):
+        found += _date(year, other, one) or _date(year, one, other)
+    return found
+
+
+def shift_of_dates(old: str, new: str) -> int | None:
+    """By how many days a text moved that is nothing but one date; None for any other."""
+    if len(old) > _LONGEST_DATE or len(new) > _LONGEST_DATE or masked(old) or masked(new):
+        return None
+    before, after = dates_in(old), dates_in(new)
+    return (after[0] - before[0]).days if len(before) == len(after) == 1 else None
+
+
+def why_fleeting(old: str, new: str, old_at: float, new_at: float) -> str | None:
+    """Why the difference between two texts means nothing; None if it may mean something, or is one of other words.
+
+    The times are those at which the two were fetched, in seconds since 1970.
+    """
+    if masked(old) != masked(new):
+        return None
+    before, after = ([token for token in _tokens(text) if _may_change(token)] for text in (old, new))
+    if before == after:
+        return "how an address is protected" if _PROTECTED.search(old) or _PROTECTED.search(new) else None
+    if _COPYRIGHT.search(new):
+        return "the copyright year"
+    if _AGE_IN_DIGITS.search(new):
+        return "an age or a counter"
+    if says_when(new):
+        return None
+    short = len(_WORD.findall(new)) <= _FEW_WORDS
+    if short and _AGE.search(new):
+        return "an age or a counter"
+    if _follows_the_clock(old, new, old_at, new_at) or (_TIME if short else _TIME_TO_THE_SECOND).search(new):
+        return "a clock"
+    if dates_in(new) or _MEASURED.search(new) or not short or _NUMBERED.match(new):
+        return None
+    differing = [token for pair in zip(before, after, strict=False) if pair[0] != pair[1] for token in pair]
+    if all(len(token) >= _LONG_TOKEN and not token.isalpha() for token in differing):
+        return IDENTIFIER
+    return COUNTER if all(token.strip("+%#").isdigit() for token in differing) and not _CALL.search(new) else None
+
+
+def _follows_the_clock(old: str, new: str, old_at: float, new_at: float) -> bool:
+    before, after = dates_in(old), dates_in(new)
+    if not before or len(before) != len(after):
+        return False
+    then, now = (datetime.fromtimestamp(at, UTC).date() for at in (old_at, new_at))
+    return (
+        then != now
+        and all(abs(day - then) <= _ONE_DAY for day in before)
+        and all(abs(day - now) <= _ONE_DAY for day in after)
+    )
+
+
+def _date(year: str | int, month: str | int, day: str | int) -> list[date]:
+    try:
+        return [date(int(year), int(month), int(day))]
+    except ValueError:
+        return []

@@ -1,0 +1,179 @@
+"""`lab detection`: how often the detector is right on pages whose changes were labelled, beside naive detectors.
+
+A folder holds `pairs.jsonl` with the files of `pairs/`, two versions of a page a line, each judged on its own; or
+`chains.jsonl` with the files of `chains/`, many versions of a page in order of time; or both.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from driftline.detection.examination import Side, weigh
+from driftline.detection.extraction import Reading
+from driftline.lab.bare import LabError
+from driftline.model import Matter, Region
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+MEANINGFUL = "meaningful"
+DETECTORS = ("driftline", "raw bytes", "visible text", "main content")
+_OURS = DETECTORS[0]
+_HTML = "text/html"
+_CONTENT = (Region.MAIN, Region.BODY)
+
+
+class Case(NamedTuple):
+    """Two versions of a page, and whether people found that something that matters changed between them."""
+
+    kind: str
+    name: str
+    before: Path
+    after: Path
+    times: tuple[float, float]
+    meaningful: bool
+
+
+class Verdicts(NamedTuple):
+    """What each detector says of a case, what ours gives as the reason and the score, and how long it took."""
+
+    case: Case
+    alarms: dict[str, bool]
+    score: float
+    reason: str
+    ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """How a detector did on all cases of a kind; `ms` is the median of those whose text differs."""
+
+    cases: str
+    detector: str
+    precision: float
+    recall: float
+    f1: float
+    false_alarm_rate: float
+    ms: float
+
+
+def cases(folder: Path) -> list[Case]:
+    """The labelled cases of a folder, pairs first, then chains in order of time."""
+    found = [*_pairs(folder), *_chains(folder)]
+    if not found:
+        raise LabError(f"'{folder}' has no labelled pages: give a folder with pairs.jsonl or chains.jsonl.")
+    return found
+
+
+def examine(some: Iterable[Case], told: Callable[[str], None]) -> Iterator[Verdicts]:
+    """What every detector says of every case."""
+    for number, case in enumerate(some, start=1):
+        if number % 50 == 0:
+            told(f"{number} cases")
+        yield _examine(case)
+
+
+def rows(found: list[Verdicts]) -> list[Row]:
+    """The figures of each detector, on pairs and on chains."""
+    kinds = dict.fromkeys(one.case.kind for one in found)
+    return [
+        _row(kind, detector, [one for one in found if one.case.kind == kind])
+        for kind in kinds
+        for detector in DETECTORS
+    ]
+
+
+def worst(found: list[Verdicts], most: int) -> tuple[list[Verdicts], list[Verdicts]]:
+    """The false alarms that we were surest of, and the changes that we missed by the most."""
+    alarms = [one for one in found if one.alarms[_OURS] and not one.case.meaningful]
+    misses = [one for one in found if not one.alarms[_OURS] and one.case.meaningful]
+    return sorted(alarms, key=_score, reverse=True)[:most], sorted(misses, key=_score)[:most]
+
+
+def _score(one: Verdicts) -> float:
+    return one.score
+
+
+def _pairs(folder: Path) -> Iterator[Case]:
+    for row in _lines(folder / "pairs.jsonl"):
+        files = folder / "pairs"
+        times = _time(row["time_before"]), _time(row["time_after"])
+        yield Case("pairs", row["id"], files / row["before"], files / row["after"], times, row["label"] == MEANINGFUL)
+
+
+def _chains(folder: Path) -> Iterator[Case]:
+    for row in _lines(folder / "chains.jsonl"):
+        before = None
+        for version in row["versions"]:
+            if before is not None and version["label"]:
+                files = folder / "chains"
+                times = _time(before["time"]), _time(version["time"])
+                name = version["file"].removesuffix(".html")
+                both = files / before["file"], files / version["file"]
+                yield Case("chains", name, *both, times, version["label"] == MEANINGFUL)
+            before = version
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, start=1):
+                try:
+                    yield json.loads(line)
+                except ValueError:
+                    raise LabError(f"Line {number} of '{path}' is not JSON.") from None
+    except FileNotFoundError:
+        return
+
+
+def _time(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def _examine(case: Case) -> Verdicts:
+    try:
+        before, after = case.before.read_bytes(), case.after.read_bytes()
+    except OSError as error:
+        raise LabError(f"'{case.name}' cannot be read: {error.strerror}. Unpack the folder's archives first.") from None
+    old = Reading(before, _HTML)  # what it says is in the version repository, and costs nothing
+    old_letters, old_text = old.letters(), old.text()
+    started = time.perf_counter()
+    new = Reading(after, _HTML)
+    alarms = {"raw bytes": before != after, "visible text": new.letters() != old_letters, _OURS: False}
+    score, reason = 0.0, "What can be seen is the same."
+    if alarms["visible text"]:
+        title = new.title()
+        sides = Side(before, old_text, case.times[0]), Side(after, new.text(), case.times[1])
+        judgement = weigh(*sides, title, _HTML)
+        alarms[_OURS], score, reason = judgement.verdict is Matter.MEANINGFUL, judgement.score, judgement.reason
+    spent = time.perf_counter() - started
+    alarms["main content"] = _content(before) != _content(after)
+    return Verdicts(case, alarms, score, reason, spent * 1000)
+
+
+def _content(body: bytes) -> list[str]:
+    blocks = Reading(body, _HTML).blocks()
+    return [block.text for block in blocks if block.region in _CONTENT and not block.linked]
+
+
+def _row(kind: str, detector: str, found: list[Verdicts]) -> Row:
+    right = sum(one.alarms[detector] for one in found if one.case.meaningful)
+    wrong = sum(one.alarms[detector] for one in found if not one.case.meaningful)
+    real = sum(one.case.meaningful for one in found)
+    precision = right / max(right + wrong, 1)
+    recall = right / max(real, 1)
+    return Row(
+        cases=kind, detector=detector, precision=precision, recall=recall,
+        f1=2 * precision * recall / max(precision + recall, 1e-9), false_alarm_rate=wrong / max(len(found) - real, 1),
+        ms=_median([one.ms for one in found if one.alarms["visible text"]]) if detector == _OURS else 0.0,
+    )  # fmt: skip
+
+
+def _median(some: list[float]) -> float:
+    return statistics.median(some) if some else 0.0

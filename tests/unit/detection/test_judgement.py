@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driftline.detection.extraction import Reading
+from driftline.detection.judgement import Judgement, Read, judge
+from driftline.model import Matter
+from support.properties import searched
+
+FILLER = "<p>" + "A paragraph that says the same at every check, so that the page is not a small one. " * 6 + "</p>"
+MONDAY = datetime(2026, 6, 1, 12, tzinfo=UTC).timestamp()
+DAY = 86_400.0
+
+
+def read(markup: str, at: float = MONDAY) -> Read:
+    def reading() -> Reading:
+        return Reading(f"<title>Page</title><body>{markup}</body>".encode(), "text/html; charset=utf-8")
+
+    return Read(text=reading().text(), title="Page", at=at, find=lambda wanted: reading().blocks(wanted))
+
+
+def judged(old: str, new: str, *, around: str = FILLER, later: float = DAY) -> Judgement:
+    return judge(read(around + old), read(around + new, MONDAY + later))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("<p>Fees are due within ten days.</p>", "<p>Fees are due within thirty days.</p>"),
+        ("<p>Fees are due.</p>", "<p>Fees are due.</p><p>They are not paid back.</p>"),
+        ("<p>Fees are due.</p><p>They are paid back.</p>", "<p>Fees are due.</p>"),
+        ("<p>The price is 19.99 €</p>", "<p>The price is 24.99 €</p>"),
+        ("<p>Last updated: 3 March 2025</p>", "<p>Last updated: 1 May 2026</p>"),
+        ("<footer>Last updated: 3 March 2025</footer>", "<footer>Last updated: 1 May 2026</footer>"),
+        ("<p>Dernière mise à jour : 3 mars 2025</p>", "<p>Dernière mise à jour : 1 mai 2026</p>"),
+        ("<p>Call us: +46771-392 000</p>", "<p>Call us: +468-52 50 20 20</p>"),
+        ("<p>Write to one@example.org with questions.</p>", "<p>Write to two@example.org with questions.</p>"),
+        ("<h2>5. Transfers</h2>", "<h2>6. Transfers</h2>"),
+        ("<p>This is about Xbox games.</p>", "<p>This is about XBOX games.</p>"),
+        ("<article><header><h1>Old</h1></header></article>", "<article><header><h1>New</h1></header></article>"),
+        (
+            "<p>One paragraph that is long enough to be known.</p><p>And another one that is as long as the first.</p>",
+            "<p>And another one that is as long as the first.</p><p>One paragraph that is long enough to be known.</p>",
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_reader_would_want_to_know_is_meaningful(old: str, new: str) -> None:
+    judgement = judged(old, new)
+    assert judgement.verdict is Matter.MEANINGFUL
+    assert judgement.score >= 0.5
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("<p>© 2025 Example Ltd</p>", "<p>© 2026 Example Ltd</p>", "Only the copyright year changed."),
+        ("<p>updated by Ann 3 minutes ago</p>", "<p>updated by Ann 5 minutes ago</p>", ""),
+        ("<p>il y a 3 jours</p>", "<p>il y a 4 jours</p>", "Only an age or a counter changed."),
+        ("<p>1,024 views</p>", "<p>1,187 views</p>", "Only an age or a counter changed."),
+        ("<p>Page built 12:04:01 UTC</p>", "<p>Page built 17:30:22 UTC</p>", "Only a clock changed."),
+        ("<p>Today is June 1, 2026</p>", "<p>Today is June 2, 2026</p>", ""),
+        ("<p>req 8f3a9c2b77d1</p>", "<p>req 1b2c3d4e5f60</p>", "Only an identifier changed."),
+        ("<p>38 / production</p>", "<p>41 / production</p>", "Only a counter changed."),
+        ("<nav><a href=/a>Home</a></nav>", "<nav><a href=/a>Start</a></nav>", "Only the navigation changed."),
+        ("<footer><p>One office</p></footer>", "<footer><p>Two offices</p></footer>", "Only the page footer changed."),
+        ("<div class=cookie-banner><p>A</p></div>", "<div class=cookie-banner><p>B</p></div>", ""),
+        ("<div id=sideBar-related>Read this</div>", "<div id=sideBar-related>Read that</div>", ""),
+        ("<p>one@example.org is ours</p>", "<p>[email&nbsp;protected] is ours</p>", ""),
+        ("", "<p>Accept all cookies</p>", "Only a consent banner changed."),
+        ("", "<a href=#m>Skip to content</a>", ""),
+        ("<p>24 déc. 2021</p><p>25 nov. 2021</p>", "<p>23 déc. 2021</p><p>24 nov. 2021</p>", ""),
+    ],
+)  # fmt: skip
+def test_what_changes_by_itself_is_noise_and_says_why(old: str, new: str, reason: str) -> None:
+    judgement = judged(old, new)
+    assert judgement.verdict is Matter.NOISE, [(edit.old, edit.new, edit.noise) for edit in judgement.edits]
+    assert judgement.score < 0.5
+    assert judgement.reason.startswith("Only ")
+    assert not reason or judgement.reason == reason
+
+
+def test_one_edit_that_matters_is_enough() -> None:
+    judgement = judged("<p>© 2025</p><p>Fees are due.</p>", "<p>© 2026</p><p>Fees are waived for all members.</p>")
+    assert judgement.verdict is Matter.MEANINGFUL
+
+
+def test_a_number_on_a_small_page_may_be_what_it_is_watched_for() -> None:
+    assert judged("<p>42</p>", "<p>43</p>", around="").verdict is Matter.MEANINGFUL
+    assert judged("<p>42 left</p>", "<p>43 left</p>", around="").verdict is Matter.MEANINGFUL
+
+
+def test_a_name_does_not_make_noise_of_what_the_page_is_about() -> None:
+    old = f"<div class='cookie-policy'>{FILLER}<p>We set one cookie.</p></div><p>Bye.</p>"
+    new = f"<div class='cookie-policy'>{FILLER}<p>We set many of them.</p></div><p>Bye.</p>"
+    assert judged(old, new, around="").verdict is Matter.MEANINGFUL
+
+
+def test_a_date_that_does_not_follow_the_clock_is_no_clock() -> None:
+    old, new = "<p>Valid from June 1, 2025</p>", "<p>Valid from July 1, 2025</p>"
+    assert judged(old, new).verdict is Matter.MEANINGFUL
+
+
+TEXTS = st.lists(st.sampled_from(["one", "two 2", "© 2025", "3 days ago", "x", "a longer text that says something"]))
+
+
+@searched
+@given(TEXTS, TEXTS)
+def test_every_judgement_has_a_score_and_noise_a_reason(old: list[str], new: list[str]) -> None:
+    judgement = judge(*(read("".join(f"<p>{text}</p>" for text in texts)) for texts in (old, new)))
+    assert 0 <= judgement.score <= 1
+    assert judgement.reason or judgement.verdict is Matter.MEANINGFUL
+
+
+@searched
+@given(TEXTS)
+def test_a_page_does_not_differ_from_itself(texts: list[str]) -> None:
+    page = read("".join(f"<p>{text}</p>" for text in texts))
+    judgement = judge(page, page)
+    assert (judgement.verdict, list(judgement.edits)) == (Matter.NOISE, [])

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+
+from driftline.detection.extraction import Reading
+from driftline.model import Region
+
+LONG = "<p>" + "words of the page itself " * 20 + "</p>"
+
+
+def blocks(markup: str) -> list[tuple[str, Region, bool]]:
+    read = Reading(f"<body>{markup}</body>".encode(), "text/html; charset=utf-8").blocks()
+    return [(block.text, block.region, block.linked) for block in read if not block.text.startswith("words of")]
+
+
+@pytest.mark.parametrize(
+    ("markup", "region"),
+    [
+        ("<p>x</p>", Region.BODY),
+        ("<main><p>x</p></main>", Region.MAIN),
+        ("<nav>x</nav>", Region.NAVIGATION),
+        ("<div role=navigation>x</div>", Region.NAVIGATION),
+        ("<header>x</header>", Region.HEADER),
+        ("<footer><div><p>x</p></div></footer>", Region.FOOTER),
+        ("<div class='site-footer dark'>x</div>", Region.FOOTER),
+        ("<div id=pageFooter>x</div>", Region.FOOTER),
+        ("<aside>x</aside>", Region.ASIDE),
+        ("<div class=related-articles>x</div>", Region.ASIDE),
+        ("<form><p>x</p></form>", Region.FORM),
+        ("<div role=dialog>x</div>", Region.DIALOG),
+        ("<div class=CookieConsent>x</div>", Region.CONSENT),
+        ("<main><footer>x</footer></main>", Region.MAIN),
+        ("<main><nav>x</nav></main>", Region.NAVIGATION),
+        ("<footer><main>x</main></footer>", Region.FOOTER),
+        ("<div class=headline>x</div>", Region.BODY),
+        ("<div class=navy>x</div>", Region.BODY),
+    ],
+)
+def test_a_block_knows_its_region(markup: str, region: Region) -> None:
+    assert blocks(LONG + markup + LONG) == [("x", region, False)]
+
+
+def test_a_region_that_holds_most_of_what_is_said_is_none() -> None:
+    assert blocks(f"<form>{LONG}<p>x</p></form>") == [("x", Region.BODY, False)]
+
+
+def test_a_block_that_is_nearly_all_links_is_a_link() -> None:
+    found = blocks("<p><a>one</a><a>two</a></p><p>see <a>this</a> for more</p>")
+    assert found == [("one two", Region.BODY, True), ("see this for more", Region.BODY, False)]
+
+
+def test_marks_in_the_markup_of_an_author_are_not_ours() -> None:
+    assert blocks("<p>a\ufdd0nb\ufdd1\ufdd2c\ufdd3</p>") == [("anbc", Region.BODY, False)]
