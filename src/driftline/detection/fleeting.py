@@ -65,6 +65,7 @@ _SAYS_WHEN = re.compile(
 _MEASURED = re.compile(
     r"[€$£¥%]|\b(?:eur|euros?|usd|gbp|dollars?|kr|sek|days?|months?|years?|jours|mois|ans|tage|jahre)\b", re.IGNORECASE
 )
+_MONEY = re.compile(r"[€$£¥]\s?\d|\d\s?[€$£¥]|\d\s?(?:eur|usd|gbp|euros?|dollars?)\b", re.IGNORECASE)
 _PROTECTED = re.compile(r"\[email[\s\u00a0]+protected\]", re.IGNORECASE)
 _AGE_IN_DIGITS = re.compile(r"\bil y a \d|\d+ \w+ ago\b|\bvor \d+ \w+|\bhace \d+ \w+", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -92,6 +93,11 @@ def _may_change(token: str) -> bool:
 def says_when(text: str) -> bool:
     """Whether the text tells when the document was changed or comes into force."""
     return bool(_SAYS_WHEN.search(text))
+
+
+def names_money(text: str) -> bool:
+    """Whether the text names a sum of money."""
+    return bool(_MONEY.search(text))
 
 
 def dates_in(text: str) -> list[date]:

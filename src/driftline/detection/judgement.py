@@ -13,7 +13,16 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from driftline.detection.fleeting import COUNTER, IDENTIFIER, dates_in, masked, says_when, shift_of_dates, why_fleeting
+from driftline.detection.fleeting import (
+    COUNTER,
+    IDENTIFIER,
+    dates_in,
+    masked,
+    names_money,
+    says_when,
+    shift_of_dates,
+    why_fleeting,
+)
 from driftline.model import Block, Matter, Region
 
 if TYPE_CHECKING:
@@ -42,6 +51,7 @@ _LIKE = 0.3  # share of words that two blocks have in common if one was made fro
 _RARE = 20  # blocks: a word that stands in more of them says nothing about which is which
 _CANDIDATES = 8
 LONG = 400  # letters: so much matters wherever it stands
+LONG_REWRITTEN = 80  # letters of a line of which a part was rewritten: menus have none such
 _SHORT = 40  # letters
 _PARAGRAPH = 40  # letters
 _SMALL = 400  # letters
@@ -122,7 +132,7 @@ def _edits(old: Read, new: Read) -> list[Edit]:
     )  # fmt: skip
     edits = [Edit(old=one, new=other, noise=_why_noise(one, other, context)) for one, other in pairs]
     open_edits = [edit for edit in edits if not edit.noise]
-    if not open_edits or any(_is_long(edit.old, edit.new) for edit in open_edits):
+    if not open_edits or any(_matters_anywhere(edit, context) for edit in open_edits):
         return edits  # wherever in the documents they stand, it comes to the same
     old_places = _places(old, {edit.old.text for edit in open_edits if edit.old and not edit.new})
     new_places = _places(new, {edit.new.text for edit in open_edits if edit.new})
@@ -249,11 +259,20 @@ def _why_rewritten(one: Block, other: Block, context: _Context) -> str | None:
         return fleeting
     if shift_of_dates(before, after) in context.jitter:
         return "dates that move with the time zone"
-    return "" if dates_in(after) and masked(before) == masked(after) else None
+    return "" if masked(before) == masked(after) and (dates_in(after) or names_money(after)) else None
+
+
+def _matters_anywhere(edit: Edit, context: _Context) -> bool:
+    rewritten = edit.old is not None and edit.new is not None
+    if rewritten and _why_rewritten(edit.old, edit.new, context) == "":  # type: ignore[arg-type]  # just asked
+        return True
+    return _is_long(edit.old, edit.new)
 
 
 def _is_long(one: Block | None, other: Block | None) -> bool:
     """Whether so much is said that it matters wherever it stands."""
+    if one and other:
+        return len(other.text) >= LONG_REWRITTEN
     return max(len(block.text) for block in (one, other) if block) >= LONG
 
 
