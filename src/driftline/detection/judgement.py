@@ -263,8 +263,7 @@ def _why_rewritten(one: Block, other: Block, context: _Context) -> str | None:
 
 
 def _matters_anywhere(edit: Edit, context: _Context) -> bool:
-    rewritten = edit.old is not None and edit.new is not None
-    if rewritten and _why_rewritten(edit.old, edit.new, context) == "":  # type: ignore[arg-type]  # just asked
+    if edit.old and edit.new and _why_rewritten(edit.old, edit.new, context) == "":
         return True
     return _is_long(edit.old, edit.new)
 
