@@ -1,4 +1,4 @@
-"""The two steps of a consumer: recall what is known of a page, then compare the document with it."""
+"""The steps of a consumer: recall what is known of a page, then compare the document with it."""
 
 from __future__ import annotations
 
@@ -42,30 +42,42 @@ class Examiner(Protocol):
         """The findings of these jobs, in order."""
 
 
+def settle(documents: Sequence[Document]) -> tuple[list[Outcome], list[Document]]:
+    """The outcomes of those that their links alone prove unchanged, and the documents left to recall and compare."""
+    unchanged = Verdict.UNCHANGED
+    outcomes: list[Outcome] = []
+    left: list[Document] = []
+    for document in documents:
+        if document.failure is None and document.link.known is not None:
+            wire, proof = _proof(document)
+            if proof is not None:
+                outcomes.append(Outcome(document, unchanged, proof, wire))
+                continue
+        left.append(document)
+    for outcome in outcomes:
+        outcome.document.body = b""
+    return outcomes, left
+
+
 def recall(documents: Sequence[Document], versions: Versions) -> list[Pair]:
     """Each document with the old version to compare it with, unless validators or wire bytes prove it the same."""
-    by_wire = Proof.WIRE
     pairs: list[Pair] = []
     open_pairs: list[Pair] = []
     for document in documents:
-        known = document.link.known
         if document.failure is not None:
             pairs.append(Pair(document, b""))
-        elif document.status == _NOT_MODIFIED and known is not None:
-            pairs.append(Pair(document, known.wire, Proof.VALIDATORS))
-        else:
-            wire = fingerprint(document.body)
-            if known is not None and wire == known.wire:
-                document.body = b""  # at once: the next body will have its place in memory, still warm
-                pairs.append(Pair(document, wire, by_wire))
-                continue
-            pairs.append(Pair(document, wire))
-            if known is not None:
-                open_pairs.append(pairs[-1])
+            continue
+        pair = Pair(document, *_proof(document))
+        pairs.append(pair)
+        if pair.proof is None and document.link.known is not None:
+            open_pairs.append(pair)
     if open_pairs:
         old = versions.recall([pair.document.link.page_id for pair in open_pairs])
         for pair in open_pairs:
             pair.old = old.get(pair.document.link.page_id)
+    for pair in pairs:
+        if pair.proof is not None:
+            pair.document.body = b""  # only now that nothing can fail, for a step that fails is tried again
     return pairs
 
 
@@ -86,6 +98,15 @@ def compare(pairs: Sequence[Pair], examiner: Examiner, limit: int) -> list[Outco
     for pair in unread:
         pair.document.body = b""
     return outcomes
+
+
+def _proof(document: Document) -> tuple[bytes, Proof | None]:
+    """The digest of the document's wire bytes, and what of its link proves it unchanged."""
+    known = document.link.known
+    if document.status == _NOT_MODIFIED and known is not None:
+        return known.wire, Proof.VALIDATORS
+    wire = fingerprint(document.body)
+    return wire, Proof.WIRE if known is not None and wire == known.wire else None
 
 
 def _job(pair: Pair, limit: int) -> Job:

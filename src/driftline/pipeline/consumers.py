@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from driftline.detection.comparison import compare, recall
+from driftline.detection.comparison import compare, recall, settle
 from driftline.errors import RunStopped, StoreError
 from driftline.model import Document, Failure, FailureKind, Outcome, Pair, Verdict
 
@@ -29,6 +29,13 @@ class Steps:
         self._versions = versions
         self._examiner = examiner
         self._limit = limit
+
+    def settle(self, documents: list[Document]) -> tuple[list[Outcome], list[Document]]:
+        """The outcomes of those that their links prove unchanged, and the documents left to recall and compare."""
+        try:
+            return settle(documents)
+        except Exception:  # noqa: BLE001 the page at fault will fail on its own when it is recalled
+            return [], documents
 
     def recall(self, documents: list[Document]) -> list[Pair]:
         """Each document with the old version that it must be compared with."""

@@ -21,11 +21,14 @@ _WITHOUT_ROOM = 0.02  # seconds between looks at the queue while it has no room 
 
 
 class Producer:
-    """One thread that keeps up to `slots` transfers in flight. With one slot it is exactly the paper's producer."""
+    """One thread that keeps up to `slots` transfers in flight. With one slot it is exactly the paper's producer.
+
+    `settle` deals with the documents that need no consumer, and returns the others.
+    """
 
     def __init__(
         self, *, links: LinkQueue, queue: BoundedQueue[Document], settings: Settings, slots: int,
-        ended: Callable[[], None],
+        ended: Callable[[], None], settle: Callable[[list[Document]], list[Document]] | None = None,
     ) -> None:  # fmt: skip
         self._links = links
         self._queue = queue
@@ -37,6 +40,8 @@ class Producer:
         self._troubled = 0
         self._latency = 0.0
         self._ended = ended
+        self._settle = settle
+        self._settled = 0
         self._done = False
         self.error: Exception | None = None
         self._thread = threading.Thread(target=self._work, name="producer", daemon=True)
@@ -63,9 +68,9 @@ class Producer:
         """Wait for the thread to end."""
         self._thread.join(timeout)
 
-    def figures(self) -> tuple[int, int, float]:
-        """Transfers finished so far, those of them that point to overload, and the seconds that they took in all."""
-        return self._finished, self._troubled, self._latency
+    def figures(self) -> tuple[int, int, int, float]:
+        """Transfers finished so far, how many of them are settled, how many point to overload, and their seconds."""
+        return self._finished, self._settled, self._troubled, self._latency
 
     def _work(self) -> None:
         transfers = self._transfers
@@ -91,7 +96,15 @@ class Producer:
             documents = transfers.wait(_WITHOUT_ROOM if short or stopping else _PATIENCE)
             if documents:
                 self._count(documents)
-                self._queue.put(documents)
+                self._hand_over(documents)
+
+    def _hand_over(self, documents: list[Document]) -> None:
+        left = documents if self._settle is None else self._settle(documents)
+        if left:
+            self._queue.put(left)
+        if len(left) < len(documents):
+            self._settled += len(documents) - len(left)
+            self._queue.release(len(documents) - len(left))
 
     def _refill(self) -> bool:
         """Put more links in flight; whether the queue had no room for as many as there are slots."""

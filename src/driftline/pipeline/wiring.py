@@ -187,9 +187,19 @@ class _Crawlers:
             self._threads.append(
                 Producer(
                     links=parts.links, queue=self._queue, settings=parts.settings, slots=self.slots,
-                    ended=parts.stop.bell.ring,
+                    ended=parts.stop.bell.ring, settle=None if self._plan.slots == 1 else self._settle,
                 )
             )  # fmt: skip
+
+    def _settle(self, documents: list[Document]) -> list[Document]:
+        """What a producer with many slots does at once: handing over a page that is unchanged costs more than proof.
+
+        The paper's producer, with one slot, leaves it to the consumers.
+        """
+        outcomes, left = self._parts.steps.settle(documents)
+        if outcomes:
+            self._parts.recorder.add(outcomes)
+        return left
 
     def abandon(self) -> None:
         """Give up what is in flight, and wait for the producers to end."""
@@ -227,11 +237,12 @@ class _Crawlers:
 
     def _sample(self, seconds: float) -> Sample:
         figures = [thread.figures() for thread in self._threads]
-        finished, troubled, latency = (sum(column) for column in zip(*figures, strict=True))
+        finished, settled, troubled, latency = (sum(column) for column in zip(*figures, strict=True))
         statistics = self._queue.statistics()
         return Sample(
-            seconds=seconds, finished=int(finished), troubled=int(troubled), latency=latency, taken=statistics.taken,
-            depth=statistics.depth, room=self._capacity, starved=statistics.empty_seconds,
+            seconds=seconds, finished=int(finished), troubled=int(troubled), latency=latency,
+            taken=int(settled) + statistics.taken, depth=statistics.depth, room=self._capacity,
+            starved=statistics.empty_seconds,
         )  # fmt: skip
 
     def _resize(self, in_flight: int) -> None:

@@ -200,6 +200,17 @@ def test_the_statistics_of_the_queues_add_up(world: World) -> None:
         assert statistics.deepest <= 6
 
 
+@pytest.mark.parametrize(("slots", "queued"), [(1, 20), (4, 0)])
+def test_only_a_producer_with_many_slots_settles_what_is_unchanged_itself(
+    world: World, slots: int, queued: int
+) -> None:
+    world.watch(20)
+    world.pages.check()
+    report = world.pages.check(plan=Plan(producers=2, slots=slots, consumers=1))
+    assert report.unchanged == 20
+    assert [(queue.put, queue.taken, queue.reserved) for queue in report.queues] == [(queued, queued, 0)]
+
+
 def test_a_page_that_fails_keeps_its_last_version_and_comes_back_unchanged(world: World) -> None:
     url = world.watch(1)[0]
     world.pages.check()

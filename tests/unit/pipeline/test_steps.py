@@ -6,7 +6,7 @@ import pytest
 
 from driftline.detection.examination import Finding, Job, examine
 from driftline.errors import RunStopped
-from driftline.model import FailureKind, Old, Pair, Verdict
+from driftline.model import Failure, FailureKind, Old, Pair, Proof, Verdict
 from driftline.pipeline.consumers import Steps
 from support.making import document, job, known, link
 
@@ -48,6 +48,32 @@ def test_a_version_that_cannot_be_read_fails_its_own_page_only() -> None:
     assert failures[1] is not None
     assert failures[1].kind is FailureKind.INTERNAL
     assert "the disk is on fire" in failures[1].sentence
+
+
+def test_a_version_that_cannot_be_read_leaves_the_proofs_of_other_pages_alone() -> None:
+    steps = Steps(Versions(bad=2), Reader(), 1_000)
+    same = document(link(page_id=1, known=known(body=b"same")), b"same")
+    pairs = steps.recall([same, document(link(page_id=2, known=known(body=b"old")), b"new")])
+    assert pairs[0].proof is Proof.WIRE
+    assert pairs[1].document.failure is not None
+
+
+def test_what_the_link_proves_is_settled_and_the_rest_is_left_as_it_came() -> None:
+    steps = Steps(Versions(), Reader(), 1_000)
+    same = document(link(page_id=1, known=known(body=b"same")), b"same")
+    other = document(link(page_id=2, known=known(body=b"old")), b"new")
+    new = document(link(page_id=3), b"first")
+    not_modified = document(link(page_id=4, known=known(body=b"x")), b"", status=304)
+    broken = document(link(page_id=5, known=known(body=b"")), b"")
+    broken.failure = Failure(kind=FailureKind.REFUSED, sentence="Nobody is there.")
+    outcomes, left = steps.settle([same, other, new, not_modified, broken])
+    assert [(one.document, one.verdict, one.proof) for one in outcomes] == [
+        (same, Verdict.UNCHANGED, Proof.WIRE),
+        (not_modified, Verdict.UNCHANGED, Proof.VALIDATORS),
+    ]
+    assert left == [other, new, broken]
+    assert [one.body for one in left] == [b"new", b"first", b""]
+    assert same.body == b""
 
 
 def test_a_page_that_makes_comparing_raise_fails_alone_and_the_order_is_kept() -> None:
