@@ -46,6 +46,10 @@ class UnknownVersion(DriftlineError):
     """A version was named that the page does not have."""
 
 
+class UnknownChange(DriftlineError):
+    """A change was named that was never found."""
+
+
 class StoreError(DriftlineError):
     """The store cannot be opened, read or written."""
 

@@ -6,13 +6,17 @@ import time
 from typing import TYPE_CHECKING, Self
 
 from driftline.detection.difference import Piece, by_word, unified
+from driftline.detection.examination import Side, weigh
+from driftline.detection.judgement import said_of
 from driftline.errors import StoreError
+from driftline.model import host_of
 from driftline.pages.catalog import Catalog
 from driftline.pages.intervals import parse_interval
 from driftline.pipeline.plan import Plan
 from driftline.pipeline.run import Report, Run
 from driftline.pipeline.stopping import Stop
 from driftline.settings import Settings, load_settings
+from driftline.versions.feedback import find_change, remember
 from driftline.versions.ledger import Ledger
 from driftline.versions.repository import Repository
 from driftline.versions.store import Store
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    from driftline.model import Check, Outcome, Page, Version
+    from driftline.model import Check, Matter, Outcome, Page, Version
 
 
 class Driftline:
@@ -106,6 +110,21 @@ class Driftline:
         """The places that differ between two versions, word by word."""
         before, after = self._two_versions(url, old, new)
         return by_word(_text(before), _text(after))
+
+    def feedback(self, change: str, matter: Matter) -> str:
+        """Say that a change, named by its id, is noise or matters; the page that it is on.
+
+        It is remembered for the page and for others of its host: the same lines, the same place and the same words with
+        other numbers are judged so from now on.
+        """
+        named = find_change(self._store, change)
+        page = self.catalog.find(named.url)
+        sides = [self.repository.version(page, number) for number in (named.from_version, named.to_version)]
+        old, new = (Side(one.body, _text(one), one.at) for one in sides)
+        content_type = f"{sides[1].content_type}; charset={sides[1].charset}"
+        keys = said_of(weigh(old, new, sides[1].title, content_type), matter)
+        remember(self._store, named, host_of(named.url), keys, matter)
+        return named.url
 
     def doctor(self) -> list[str]:
         """Everything that is wrong with the store; empty when every version can be read back to the byte."""

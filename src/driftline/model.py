@@ -52,6 +52,7 @@ class FailureKind(StrEnum):
     STATUS = "status"
     BODY = "body"
     HOSTILE = "hostile"
+    BROKEN = "broken"
     INTERNAL = "internal"
 
 
@@ -129,6 +130,11 @@ class Link:
     sequence: int
     known: Known | None
 
+    @property
+    def host(self) -> str:
+        """The host of the address, with its port where that is not the usual one."""
+        return host_of(self.url)
+
 
 @dataclass(slots=True, eq=False)
 class Document:
@@ -168,7 +174,8 @@ class Old:
 
     `body` and `letters` are digests of what came at the last good check: decoded, and of what can be seen. `kept_body`
     and `kept_text` name the contents of the version in force, whose body is another one where only the unseen changed
-    since; `blobs` holds, by digest, all that these two are built from. `at` is when it was last seen.
+    since; `blobs` holds, by digest, all that these two are built from. `at` is when it was last seen. `memory` is
+    what was learned of the page.
     """
 
     body: bytes
@@ -177,6 +184,7 @@ class Old:
     kept_text: bytes
     blobs: dict[bytes, Blob]
     at: float
+    memory: bytes
 
 
 @dataclass(slots=True, eq=False)
@@ -184,13 +192,14 @@ class Pair:
     """A document with the old version to compare it with.
 
     `proof` says that recalling was enough to see that nothing changed. Otherwise `old` is the old version, and None for
-    a page that is new.
+    a page that is new. `host_memory` is what was learned of the host's pages.
     """
 
     document: Document
     wire: bytes
     proof: Proof | None = None
     old: Old | None = None
+    host_memory: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +219,7 @@ class NewVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeSummary:
-    """What differs between two versions, in a few figures and one sentence."""
+    """What differs between two versions, in a few figures and one sentence; `cause` names the edit that was made."""
 
     kind: str
     verdict: Matter
@@ -218,11 +227,20 @@ class ChangeSummary:
     reason: str
     words_added: int
     words_removed: int
+    cause: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """What a check taught: the memory of the page from now on, and what of it may hold for the whole host."""
+
+    memory: bytes
+    for_host: tuple[bytes, ...]
 
 
 @dataclass(slots=True, eq=False)
 class Outcome:
-    """What a check found, with all that must be recorded of it."""
+    """What a check found, with all that must be recorded of it; `pair` is what a change can be judged by once more."""
 
     document: Document
     verdict: Verdict
@@ -232,12 +250,18 @@ class Outcome:
     version: NewVersion | None = None
     change: ChangeSummary | None = None
     failure: Failure | None = None
+    lesson: Lesson | None = None
+    pair: Pair | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Two versions of a page that differ, in a way that matters or, by its verdict, in noise only."""
+    """Two versions of a page that differ, in a way that matters or, by its verdict, in noise only.
 
+    `id` is what people name it by. `cause` is the same for the same edit on other pages, and empty where there is none.
+    """
+
+    id: str
     url: str
     at: float
     from_version: int
@@ -246,6 +270,22 @@ class Change:
     verdict: Matter
     score: float
     reason: str
+    cause: bytes = b""
+
+    @property
+    def host(self) -> str:
+        """The host of the page."""
+        return host_of(self.url)
+
+
+def change_id(page_id: int, sequence: int) -> str:
+    """What people name a change by: the page and the check that found it."""
+    return f"{page_id}-{sequence}"
+
+
+def host_of(url: str) -> str:
+    """The host of an address in canonical form, with its port where that is not the usual one."""
+    return url.split("/", 3)[2].rpartition("@")[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

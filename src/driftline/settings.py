@@ -58,6 +58,9 @@ class Settings(BaseSettings):
     worker_memory: int = Field(
         default=1024 * 1024 * 1024, ge=256 * 1024 * 1024, description="bytes of memory per worker"
     )
+    confirm: bool = Field(
+        default=True, description="fetch a page that seems changed again, to see what differs by itself"
+    )
     stop_grace: Seconds = Field(default=3.5, description="how long a stopped run waits for what is in flight")
 
     @classmethod

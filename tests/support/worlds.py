@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -13,6 +13,7 @@ import driftline
 from driftline import Plan, Stop
 from driftline.detection.workers import WorkerPool
 from driftline.model import Old, Outcome
+from driftline.pipeline.confirmer import Confirmer
 from driftline.pipeline.consumers import Steps
 from driftline.pipeline.links import LinkQueue
 from driftline.pipeline.recorder import Recorder
@@ -84,6 +85,9 @@ class Untrustworthy:
             raise RuntimeError("no such luck")
         return {}
 
+    def host_memories(self, hosts: Collection[str]) -> dict[str, bytes]:
+        return {}
+
 
 def wire_up(plan: Plan, links: LinkQueue, versions: Untrustworthy) -> list[Outcome]:
     """Run a plan over these links, with this in the place of the version repository."""
@@ -92,7 +96,10 @@ def wire_up(plan: Plan, links: LinkQueue, versions: Untrustworthy) -> list[Outco
     recorder = Recorder(memory, 1)
     workers = WorkerPool(most=2, deadline=20.0, memory=given.worker_memory)
     steps = Steps(versions, workers, given.max_body)
-    parts = Parts(links=links, steps=steps, workers=workers, recorder=recorder, settings=given, stop=Stop())
+    confirmer = Confirmer(steps, recorder, given)
+    parts = Parts(
+        links=links, steps=steps, workers=workers, recorder=recorder, confirmer=confirmer, settings=given, stop=Stop()
+    )
     try:
         wire(plan, parts)
     finally:

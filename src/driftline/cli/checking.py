@@ -104,9 +104,10 @@ def _checked(
 
 
 def _summarise(report: Report, failures: Sequence[tuple[str, Failure]]) -> None:
-    for change in report.changes[:_NAMED]:
-        say(("changed ", "yellow"), clean(change.url), "  ", (clean(change.reason), "dim"))
-    _tell_more(len(report.changes), "changed", "yellow")
+    for event in report.events[:_NAMED]:
+        pages = event.urls[0] if len(event.urls) == 1 else f"{count(len(event.urls), 'page')} of {event.host}"
+        say(("changed ", "yellow"), clean(pages), "  ", (clean(event.reason), "dim"))
+    _tell_more(len(report.events), "changed", "yellow")
     for url, failure in failures[:_NAMED]:
         say(("failed  ", "red"), clean(url), "  ", (clean(failure.sentence), "dim"))
     _tell_more(len(failures), "failed", "red")
@@ -140,11 +141,12 @@ def _seconds(seconds: float) -> str:
 
 
 def _as_json(report: Report, plan: Plan, failures: Sequence[tuple[str, Failure]]) -> dict[str, Any]:
-    changed = ("url", "kind", "score", "reason", "from_version", "to_version")
+    changed = ("id", "url", "kind", "score", "reason", "from_version", "to_version")
     return {
         **fields(report, *_REPORTED),
         "queues": plan.queues,
         "queue_statistics": [asdict(statistics) for statistics in report.queues],
         "changes": [fields(change, *changed) for change in report.changes],
+        "events": [fields(event, "host", "urls", "kind", "score", "reason") for event in report.events],
         "failures": [{"url": url, "kind": failure.kind, "reason": failure.sentence} for url, failure in failures],
     }

@@ -124,6 +124,25 @@ def diff(
         _print_unified(unified)
 
 
+def feedback(
+    change: Annotated[str, typer.Argument(metavar="CHANGE", help="The change, as 'history' names it, such as 12-5.")],
+    noise: Annotated[
+        bool | None,
+        typer.Option("--noise/--matters", help="That it is noise, or that it matters.", show_default=False),
+    ] = None,
+    store: StoreOption = None,
+) -> None:
+    """Say that a change is noise, or that it matters: it is remembered for the page and its host."""
+    from driftline.model import Matter
+
+    if noise is None:
+        raise UsageError("Say what the change is: --noise or --matters.")
+    with opened(store) as watch_list:
+        url = watch_list.feedback(change, Matter.NOISE if noise else Matter.MEANINGFUL)
+    kind = "noise" if noise else "a change that matters"
+    say(clean(f"Changes like {change} are {kind} from now on, on {url} and on pages of its host that share the place."))
+
+
 def _refuse_one_version(page: Page, before: int, *, given: bool) -> None:
     if page.versions == 1 and not given:
         raise DriftlineError(f"{page.url} has only one version so far: there is nothing to compare it with yet.")
@@ -179,7 +198,9 @@ def _text(version: Version) -> str:
 
 def _row(check: Check, now: float) -> list[str | Cell]:
     found = Cell(check.verdict, VERDICT_STYLES[check.verdict])
-    what = check.failure.sentence if check.failure else check.change.reason if check.change else ""
+    what = check.failure.sentence if check.failure else ""
+    if check.change:
+        what = f"{check.change.reason} (change {check.change.id})"
     if check.redirected_to:
         what = f"{what} Redirected to {check.redirected_to}".strip()
     return [
@@ -192,7 +213,7 @@ def _check_as_json(check: Check) -> dict[str, Any]:
     failure = None if check.failure is None else {"kind": check.failure.kind, "reason": check.failure.sentence}
     change = None
     if check.change is not None:
-        change = fields(check.change, "kind", "verdict", "score", "reason", "from_version", "to_version")
+        change = fields(check.change, "id", "kind", "verdict", "score", "reason", "from_version", "to_version")
     return {
         "sequence": check.sequence,
         "at": iso(check.at),

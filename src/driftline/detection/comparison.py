@@ -12,6 +12,7 @@ from driftline.model import (
     Document,
     Failure,
     FailureKind,
+    Lesson,
     Matter,
     NewVersion,
     Old,
@@ -23,7 +24,7 @@ from driftline.model import (
 from driftline.versions.codec import fingerprint
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 _NOT_MODIFIED = 304
 
@@ -33,6 +34,9 @@ class Versions(Protocol):
 
     def recall(self, page_ids: Sequence[int]) -> dict[int, Old]:
         """The old versions of these pages, by page."""
+
+    def host_memories(self, hosts: Collection[str]) -> dict[str, bytes]:
+        """What was learned of these hosts, as far as something was."""
 
 
 class Examiner(Protocol):
@@ -72,20 +76,26 @@ def recall(documents: Sequence[Document], versions: Versions) -> list[Pair]:
         if pair.proof is None and document.link.known is not None:
             open_pairs.append(pair)
     if open_pairs:
-        old = versions.recall([pair.document.link.page_id for pair in open_pairs])
-        for pair in open_pairs:
-            pair.old = old.get(pair.document.link.page_id)
+        links = [pair.document.link for pair in open_pairs]
+        old = versions.recall([link.page_id for link in links])
+        learned = versions.host_memories({link.host for link in links})
+        for pair, link in zip(open_pairs, links, strict=True):
+            pair.old = old.get(link.page_id)
+            pair.host_memory = learned.get(link.host, b"")
     for pair in pairs:
         if pair.proof is not None:
             pair.document.body = b""  # only now that nothing can fail, for a step that fails is tried again
     return pairs
 
 
-def compare(pairs: Sequence[Pair], examiner: Examiner, limit: int) -> list[Outcome]:
-    """What each pair shows, in order; only those that recalling left open are read."""
+def compare(pairs: Sequence[Pair], examiner: Examiner, limit: int, *, twice: bool = False) -> list[Outcome]:
+    """What each pair shows, in order; only those that recalling left open are read.
+
+    With `twice`, a change keeps what it takes to `confirm` it.
+    """
     unread = [pair for pair in pairs if pair.proof is None and pair.document.failure is None]
     findings = iter(examiner.examine([_job(pair, limit) for pair in unread]) if unread else ())
-    failed, unchanged = Verdict.FAILED, Verdict.UNCHANGED
+    failed, unchanged, changed = Verdict.FAILED, Verdict.UNCHANGED, Verdict.CHANGED
     outcomes: list[Outcome] = []
     for pair in pairs:
         document = pair.document
@@ -95,8 +105,31 @@ def compare(pairs: Sequence[Pair], examiner: Examiner, limit: int) -> list[Outco
             outcomes.append(Outcome(document, unchanged, pair.proof, pair.wire))
         else:
             outcomes.append(_outcome(pair, next(findings)))
-    for pair in unread:
-        pair.document.body = b""
+    for outcome in outcomes:
+        if twice and outcome.verdict is changed:
+            continue
+        outcome.document.body = b""
+        outcome.pair = None
+    return outcomes
+
+
+def confirm(found: Sequence[tuple[Outcome, Document]], examiner: Examiner, limit: int) -> list[Outcome]:
+    """What changes amount to, given the same pages fetched once more: what differs then differs by itself.
+
+    A second fetch that failed, or brought the same bytes, leaves a change as it is.
+    """
+    outcomes: list[Outcome] = []
+    unlike: list[tuple[Pair, Document]] = []
+    for outcome, document in found:
+        if outcome.pair is None or document.failure is not None or fingerprint(document.body) == outcome.wire:
+            outcomes.append(outcome)
+        else:
+            unlike.append((outcome.pair, document))
+    findings = examiner.examine([_second_job(pair, document, limit) for pair, document in unlike]) if unlike else []
+    outcomes += [_outcome(pair, finding) for (pair, _), finding in zip(unlike, findings, strict=True)]
+    for outcome in outcomes:
+        outcome.document.body = b""
+        outcome.pair = None
     return outcomes
 
 
@@ -118,8 +151,14 @@ def _job(pair: Pair, limit: int) -> Job:
     packed = [(blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in old.blobs.values()]
     return Job(
         document.body, codings, content_type, limit, old.body, old.letters, old.kept_body, old.kept_text, packed,
-        old.at, document.fetched_at,
+        old.at, document.fetched_at, old.memory, pair.host_memory, document.link.sequence,
     )  # fmt: skip
+
+
+def _second_job(pair: Pair, document: Document, limit: int) -> Job:
+    """The job of a change, with the same page fetched once more."""
+    codings = content_encodings(last_response(document.headers))
+    return _job(pair, limit)._replace(again=document.body, again_codings=codings)
 
 
 def _outcome(pair: Pair, finding: Finding) -> Outcome:
@@ -127,8 +166,9 @@ def _outcome(pair: Pair, finding: Finding) -> Outcome:
     if finding.failure_kind:
         failure = Failure(kind=FailureKind(finding.failure_kind), sentence=finding.failure)
         return Outcome(document, Verdict.FAILED, failure=failure)
+    lesson = None if finding.lesson is None else Lesson(memory=finding.lesson[0], for_host=finding.lesson[1])
     if finding.proof:
-        return Outcome(document, Verdict.UNCHANGED, Proof(finding.proof), pair.wire, finding.body)
+        return Outcome(document, Verdict.UNCHANGED, Proof(finding.proof), pair.wire, finding.body, lesson=lesson)
     known = document.link.known
     version = NewVersion(
         number=known.version + 1 if known else 1, body=finding.body, letters=finding.letters, text=finding.text,
@@ -136,16 +176,17 @@ def _outcome(pair: Pair, finding: Finding) -> Outcome:
         blobs=tuple(Blob(*packed) for packed in finding.blobs),
     )  # fmt: skip
     summary = _summary(finding.change)
+    verdict, proof = Verdict.CHANGED if known else Verdict.NEW, None
     if summary is not None and summary.verdict is Matter.NOISE:
-        return Outcome(document, Verdict.UNCHANGED, Proof.NOISE, pair.wire, finding.body, version, summary)
-    verdict = Verdict.CHANGED if known else Verdict.NEW
-    return Outcome(document, verdict, None, pair.wire, finding.body, version, summary)
+        verdict, proof = Verdict.UNCHANGED, Proof.NOISE
+    return Outcome(document, verdict, proof, pair.wire, finding.body, version, summary, lesson=lesson, pair=pair)
 
 
 def _summary(change: tuple[Any, ...] | None) -> ChangeSummary | None:
     if change is None:
         return None
-    kind, verdict, score, reason, added, removed = change
+    kind, verdict, score, reason, added, removed, cause = change
     return ChangeSummary(
-        kind=kind, verdict=Matter(verdict), score=score, reason=reason, words_added=added, words_removed=removed
-    )
+        kind=kind, verdict=Matter(verdict), score=score, reason=reason, words_added=added, words_removed=removed,
+        cause=cause,
+    )  # fmt: skip

@@ -1,25 +1,19 @@
-"""What differs between two texts: by line for reading, by word for seeing, and in a sentence for a list."""
+"""What differs between two texts: by line for reading, by word for seeing."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from difflib import SequenceMatcher, unified_diff
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from driftline.model import ChangeSummary, Matter
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 _WORD = re.compile(r"\w+|[^\w\s]|\s+")
 _LARGEST_WORD_DIFF = 20_000  # words on one side: past that, whole lines say more than words anyway
 _REPETITIVE = (
     500  # lines or words: past that, those that stand everywhere are no help, and trying them all takes minutes
 )
-
-# past so many lines, words are counted over the whole text: finding the places would take minutes
-_MOST_LINES = 10_000
 
 
 class Piece(NamedTuple):
@@ -43,45 +37,6 @@ def unified(old: str, new: str, old_name: str, new_name: str, context: int = 3) 
 def by_word(old: str, new: str) -> list[list[Piece]]:
     """The places that differ, each as a list of pieces that reads as the old and the new text at once."""
     return [_word_pieces("\n".join(hunk.old), "\n".join(hunk.new)) for hunk in _hunks(old.split("\n"), new.split("\n"))]
-
-
-def summarise(old: str, new: str) -> ChangeSummary:
-    """How much of the text changed, as a share of its words and as a sentence."""
-    added = removed = places = 0
-    before_lines, after_lines = old.split("\n"), new.split("\n")
-    if max(len(before_lines), len(after_lines)) > _MOST_LINES:
-        hunks: Iterable[_Hunk] = [_Hunk(before_lines, after_lines)]
-    else:
-        hunks = _hunks(before_lines, after_lines)
-    for hunk in hunks:
-        before = Counter(word for line in hunk.old for word in line.split())
-        after = Counter(word for line in hunk.new for word in line.split())
-        added += (after - before).total()
-        removed += (before - after).total()
-        places += 1
-    words = max(len(old.split()) + len(new.split()), 1)
-    score = min(1.0, (added + removed) / words)
-    return ChangeSummary(
-        kind="text",
-        verdict=Matter.MEANINGFUL,
-        score=round(score, 6),
-        reason=_sentence(added, removed, places),
-        words_added=added,
-        words_removed=removed,
-    )
-
-
-def _sentence(added: int, removed: int, places: int) -> str:
-    where = "in one place" if places == 1 else f"in {places} places"
-    counts = [f"{_count(added)} added"] if added else []
-    counts += [f"{_count(removed)} removed"] if removed else []
-    if not counts:
-        return f"The same words stand in another order {where}."
-    return f"{' and '.join(counts)} {where}."
-
-
-def _count(words: int) -> str:
-    return "1 word" if words == 1 else f"{words:,} words"
 
 
 def _hunks(old: Sequence[str], new: Sequence[str]) -> Iterator[_Hunk]:

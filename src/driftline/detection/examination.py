@@ -7,13 +7,16 @@ they travel between processes as such.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
+from driftline.detection.brokenness import why_broken
 from driftline.detection.decoding import UnreadableBody, decode_body
-from driftline.detection.difference import summarise
 from driftline.detection.extraction import Reading
-from driftline.detection.judgement import Judgement, Read, judge
+from driftline.detection.judgement import Experience, Judgement, Read, judge, learn
+from driftline.detection.regions import Blocks  # noqa: TC001 a named tuple's fields are read when it is made
 from driftline.errors import BrokenVersion
+from driftline.memory import Memory
 from driftline.model import Blob, FailureKind
 from driftline.versions.codec import DEEPEST_BODY, digest, pack, unpack
 
@@ -21,7 +24,10 @@ PackedBlob: TypeAlias = tuple[bytes, bytes | None, int, int, bytes]
 
 
 class Job(NamedTuple):
-    """A body to examine. The digests are those that the last check left behind, and empty for a page that is new."""
+    """A body to examine. The digests are those that the last check left behind, and empty for a page that is new.
+
+    `again` is what came when the page was fetched once more right after, if it was.
+    """
 
     wire: bytes
     codings: list[str]
@@ -34,6 +40,11 @@ class Job(NamedTuple):
     blobs: list[PackedBlob]
     old_at: float = 0.0
     at: float = 0.0
+    memory: bytes = b""
+    host_memory: bytes = b""
+    check: int = 0
+    again: bytes = b""
+    again_codings: list[str] = []  # noqa: RUF012 a named tuple has no other default, and nobody appends to it
 
 
 class Finding(NamedTuple):
@@ -51,6 +62,7 @@ class Finding(NamedTuple):
     charset: str = ""
     blobs: tuple[PackedBlob, ...] = ()
     change: tuple[Any, ...] | None = None
+    lesson: tuple[bytes, tuple[bytes, ...]] | None = None
 
 
 def examine(job: Job) -> Finding:
@@ -79,53 +91,82 @@ def _examine(job: Job) -> Finding:
     if letters == job.known_letters:
         return Finding(proof="text", body=body_name)
     title = seen.title()
-    text = seen.text().encode("utf-8", "replace")
+    blocks = seen.blocks() if job.kept_body else None
+    text = (seen.text() if blocks is None else "\n".join(blocks.lines)).encode("utf-8", "replace")
     text_name = digest(text)
     if text_name == job.kept_text:
         return Finding(proof="text", body=body_name)
-    change = None
+    change = lesson = None
     old_blob = None
-    old_body = b""
+    old_body, old_text = b"", None
     if job.kept_body:
         blobs = {packed[0]: Blob(*packed) for packed in job.blobs}
         old_body = unpack(job.kept_body, blobs)
         old_blob = blobs[job.kept_body]
         old_text = unpack(job.kept_text, blobs).decode()
-        change = _change(
-            Side(old_body, old_text, job.old_at), Side(body, text.decode(), job.at), title, job.content_type
-        )
+    broken = why_broken(title, text.decode(), body, old_text, old_body) if seen.is_html else None
+    if broken:
+        return Finding(failure_kind=FailureKind.BROKEN.value, failure=broken)
+    if old_text is not None:
+        sides = Side(old_body, old_text, job.old_at), Side(body, text.decode(), job.at, blocks)
+        change, lesson, by_itself = _change(*sides, title, job)
+        if by_itself:
+            # the version in force stays, so that a change that only one of several servers has is found once all have
+            return Finding(proof="noise", body=body_name, lesson=lesson)
     body_blob = pack(body, body_name, old_blob, old_body, deepest=DEEPEST_BODY)
     text_blob = pack(text, text_name, body_blob, body)
     return Finding(
         body=body_name, letters=letters, text=text_name, size=len(body), title=title, content_type=seen.content_type,
         charset=seen.charset, blobs=(_plain(body_blob), _plain(text_blob)), change=change,
+        lesson=lesson,
     )  # fmt: skip
 
 
 class Side(NamedTuple):
-    """One of two documents that are compared: its body decoded, its text, and when it was fetched."""
+    """One of two documents that are compared: its body decoded, its text, when it was fetched, and maybe its blocks."""
 
     body: bytes
     text: str
     at: float
+    blocks: Blocks | None = None
 
 
-def weigh(old: Side, new: Side, title: str, content_type: str) -> Judgement:
+def weigh(old: Side, new: Side, title: str, content_type: str, experience: Experience | None = None) -> Judgement:
     """Whether the change matters."""
 
     def read(side: Side) -> Read:
-        return Read(
-            text=side.text, title=title, at=side.at, find=lambda wanted: Reading(side.body, content_type).blocks(wanted)
-        )
+        blocks = cache(lambda: side.blocks or Reading(side.body, content_type).blocks())
+        return Read(text=side.text, title=title, at=side.at, blocks=blocks)
 
-    return judge(read(old), read(new))
+    return judge(read(old), read(new), experience)
 
 
-def _change(old: Side, new: Side, title: str, content_type: str) -> tuple[Any, ...]:
-    summary = summarise(old.text, new.text)
-    judgement = weigh(old, new, title, content_type)
-    reason = judgement.reason or summary.reason
-    return summary.kind, judgement.verdict.value, judgement.score, reason, summary.words_added, summary.words_removed
+def _again(job: Job) -> str | None:
+    """What the page said when it was fetched once more; None if it was not, or said nothing of use."""
+    if not job.again:
+        return None
+    try:
+        body = decode_body(job.again, job.again_codings, job.limit)
+    except UnreadableBody:
+        return None
+    seen = Reading(body, job.content_type)
+    title, text = seen.title(), seen.text()
+    return None if seen.is_html and why_broken(title, text, body) else text
+
+
+def _change(
+    old: Side, new: Side, title: str, job: Job
+) -> tuple[tuple[Any, ...], tuple[bytes, tuple[bytes, ...]], bool]:
+    """The change, what is learned from it, and whether a second fetch shows that it comes and goes by itself."""
+    memory = Memory(job.memory)
+    experience = Experience(page=memory, host=Memory(job.host_memory), check=job.check, again=_again(job))
+    judgement = weigh(old, new, title, job.content_type, experience)
+    for_host = learn(memory, judgement, job.check)
+    change = (
+        "text", judgement.verdict.value, judgement.score, judgement.reason, judgement.words_added,
+        judgement.words_removed, judgement.cause,
+    )  # fmt: skip
+    return change, (memory.to_bytes(), tuple(for_host)), judgement.by_itself
 
 
 def _plain(blob: Blob) -> PackedBlob:

@@ -12,19 +12,14 @@ from typing import TYPE_CHECKING
 from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.decoding import decode_text
-from driftline.detection.regions import BREAK, read_marks, set_marks, without_marks
-from driftline.model import Block, Region
+from driftline.detection.regions import BREAK, INLINE, Blocks, folded, read_marks, set_marks, without_marks
 from driftline.versions.codec import digest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Set
+    from collections.abc import Iterable
 
 _UNSEEN = [
     "audio", "canvas", "iframe", "noscript", "object", "script", "style", "svg", "template", "video",
-]  # fmt: skip
-# the common ones only: each costs a pass over the document, and a rare one left out breaks a line, no more
-_INLINE = [
-    "a", "abbr", "b", "code", "em", "font", "i", "label", "mark", "small", "span", "strong", "sub", "sup", "time", "u",
 ]  # fmt: skip
 _HIDDEN = (
     "[hidden], [style*='display:none'], [style*='display: none'], [style*='left:-9999'], [style*='left: -9999'], "
@@ -55,6 +50,11 @@ class Reading:
         else:
             self._source = text
 
+    @property
+    def is_html(self) -> bool:
+        """Whether it is a document that a browser would show as a page."""
+        return self._tree is not None
+
     def letters(self) -> bytes:
         """All that can be seen, without white space."""
         body = None if self._tree is None else self._tree.body
@@ -65,21 +65,20 @@ class Reading:
         heading = None if self._tree is None else self._tree.css_first("title")
         return "" if heading is None else " ".join(heading.text().split())
 
-    def blocks(self, wanted: Set[str] | None = None) -> list[Block]:
-        """The lines of `text` with the regions that they stand in, or only those wanted: dearer, and instead of it."""
+    def blocks(self) -> Blocks:
+        """The lines of `text` with the regions that they stand in: dearer, and instead of it."""
         tree = self._tree
         if tree is None:
-            lines = [" ".join(line.split()) for line in self._source.splitlines()]
-            return [Block(line, Region.BODY, linked=False) for line in lines if line]
-        set_marks(tree, wanted)
-        return read_marks(self._runs(tree), wanted)
+            return Blocks(_lines(self._source.splitlines()))
+        set_marks(tree)
+        return read_marks(self._runs(tree))
 
     def _runs(self, tree: LexborHTMLParser) -> str:
         """The runs of text between two tags that set something off, parted by BREAK."""
         for node in tree.css(_SIDE_BY_SIDE):
             # one word in the markup, but on the screen there is a gap between two links
             node.insert_before(" ")
-        tree.unwrap_tags(_INLINE)
+        tree.unwrap_tags(INLINE)
         tree.merge_text_nodes()
         body = tree.body
         return "" if body is None else body.text(separator=BREAK, strip=True)
@@ -88,8 +87,8 @@ class Reading:
         """All that can be seen, one block a line. To be asked last: it takes the document apart."""
         tree = self._tree
         if tree is None:
-            return _lines(self._source.splitlines())
-        return _lines(self._runs(tree).split(BREAK))
+            return "\n".join(_lines(self._source.splitlines()))
+        return "\n".join(_lines(self._runs(tree).split(BREAK)))
 
 
 def letters_of(text: str) -> bytes:
@@ -110,15 +109,8 @@ def _parse(markup: str) -> LexborHTMLParser:
     return tree
 
 
-def _lines(blocks: Iterable[str]) -> str:
-    lines: list[str] = []
-    for block in blocks:
-        # splitting into words is the dear part, so it is done only where there is something to fold
-        if "\n" in block or "  " in block or "\t" in block or "\xa0" in block or "\r" in block or "\f" in block:
-            block = " ".join(block.split())
-        if block:
-            lines.append(block)
-    return "\n".join(lines)
+def _lines(runs: Iterable[str]) -> list[str]:
+    return [line for run in runs if (line := folded(run))]
 
 
 def _is_binary(body: bytes, kind: str) -> bool:

@@ -45,7 +45,8 @@ _MAIL = re.compile(r"\[email[\s\u00a0]+protected\]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
 _TOKEN = re.compile(r"[^\s.,:/()|-]+")
 _DIGIT = re.compile(r"\d")
 _TIME_TO_THE_SECOND = re.compile(r"\b\d{1,2}:\d{2}:\d{2}\b")
-_TIME = re.compile(r"\b\d{1,2}:\d{2}(?::\d{2})?\b")
+_TIME = re.compile(r"\b\d{1,2}:\d{2}(?::\d{2})?\b|\b\d{1,2} ?[ap]m\b", re.IGNORECASE)
+_TICKER = re.compile(r"[▲▼△▽⬆⬇↑↓] ?[+-]?\d")
 _AGE = re.compile(
     r"\bago\b|\bil y a\b|\bvor \d|\bhace \d|\bgeleden\b|\bsedan\b|\bsiden\b|\bfa\b(?=\W*$)|\bh[áa] \d"
     r"|\b(?:just now|yesterday|today|hier|heute|gestern|hoy|oggi|vandaag|idag)\b"
@@ -79,7 +80,10 @@ _ONE_DAY = timedelta(days=1)
 
 def masked(text: str) -> str:
     """The text without what may change by itself: equal for two texts that differ only in such tokens."""
-    return " ".join([token for token in _tokens(text) if not _may_change(token)])
+    tokens = _tokens(text)
+    if not _DIGIT.search(text) and _MONTHS.keys().isdisjoint(map(str.lower, tokens)):
+        return " ".join(tokens)
+    return " ".join([token for token in tokens if not _may_change(token)])
 
 
 def _tokens(text: str) -> list[str]:
@@ -136,7 +140,9 @@ def why_fleeting(old: str, new: str, old_at: float, new_at: float) -> str | None
         return "the copyright year"
     if _AGE_IN_DIGITS.search(new):
         return "an age or a counter"
-    if says_when(new):
+    if _TICKER.search(new):
+        return "a ticker"
+    if says_when(new) or names_money(new):
         return None
     short = len(_WORD.findall(new)) <= _FEW_WORDS
     if short and _AGE.search(new):

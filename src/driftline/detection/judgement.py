@@ -1,32 +1,35 @@
 """Whether a difference matters: a verdict, a score and a reason in words for two readings of a page.
 
-The blocks of the two are matched, and what is left over makes the edits. An edit is noise if something is known that
-explains it: it stands where pages change by themselves, or only such tokens differ in it. A page has changed in a way
-that matters if one edit is left that nothing explains.
+The lines of the two are matched, and what is left over makes the edits. An edit is noise if something is known that
+explains it: it stands where pages change by themselves, only such tokens differ in it, or it was seen to come and go. A
+page has changed in a way that matters if one edit is left that nothing explains.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from driftline.detection.fleeting import (
     COUNTER,
     IDENTIFIER,
     dates_in,
-    masked,
     names_money,
     says_when,
     shift_of_dates,
     why_fleeting,
 )
+from driftline.detection.matching import Line, Matching, Pair, folded, key_of, match
+from driftline.memory import Memory
 from driftline.model import Block, Matter, Region
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence, Set
+    from collections.abc import Callable, Sequence
+
+    from driftline.detection.regions import Blocks
 
 
 _WHERE: dict[Region, str] = {
@@ -34,36 +37,46 @@ _WHERE: dict[Region, str] = {
     Region.ASIDE: "what stands beside the content", Region.FORM: "a form", Region.DIALOG: "a dialog",
     Region.CONSENT: "a consent banner",
 }  # fmt: skip
-_QUOTES = str.maketrans(
-    {"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "\u00ad": "", "\u200b": "", "\ufeff": ""}
-)
+_BESIDE = {*_WHERE.values(), "links"}
 _CONSENT = re.compile(
     r"\bcookies?\b.*\b(?:accept|consent|prefer|settings|agree|refus|manage)|we value your privacy"
     r"|^(?:accept|allow|reject|refuse|decline|deny)(?: all)?(?: cookies)?$|continue without accepting"
-    r"|^(?:customi[sz]e|manage|cookie)(?: your| my)? (?:preferences|settings|choices|options)$",
+    r"|^(?:customi[sz]e|manage|cookie)(?: your| my)? (?:preferences|settings|choices|options)$"
+    r"|^(?:manage )?(?:privacy|cookies?|consent)(?: consent)? (?:management|preferences|settings|choices|manager)$"
+    r"|\bwe and our (?:\d[\d.,]* )?(?:selected )?(?:third )?part(?:ner|ies)"
+    r"|store and/or access information on a device",
     re.IGNORECASE,
 )
 _SKIP = re.compile(
     r"skip to (?:the )?(?:main )?(?:content|navigation|footer)|aller au contenu|zum inhalt", re.IGNORECASE
 )
 _PROBE = re.compile(r"mmMwWLliI0|^(\S+)(?: \1){8,}")  # texts that scripts measure fonts by
-_LIKE = 0.3  # share of words that two blocks have in common if one was made from the other
-_RARE = 20  # blocks: a word that stands in more of them says nothing about which is which
-_CANDIDATES = 8
 LONG = 400  # letters: so much matters wherever it stands
 LONG_REWRITTEN = 80  # letters of a line of which a part was rewritten: menus have none such
 _SHORT = 40  # letters
 _PARAGRAPH = 40  # letters
 _SMALL = 400  # letters
+_TELLING = 0.05  # of the lines of a consent banner
+_FEW_WORDS, _MANY_WORDS = 4, 15  # of a link that says something; a line of more is a menu
+_MADE_ANEW = 300  # edits
+_SHOWN_ANEW = 40  # edits that matter, of so many
+_OTHER_PAGES = 3  # of the host, on which the same changes all the time
+_BY_ITSELF = "what differs from one fetch to the next"
+_COMES_AND_GOES = 2  # times that a line was added or removed before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """A block that was added, removed or rewritten; `noise` says what explains it, if anything does."""
+    """A line that was added, removed or rewritten; `noise` says what explains it, if anything does."""
 
-    old: Block | None
-    new: Block | None
+    old: Line | None
+    new: Line | None
     noise: str
+
+    @property
+    def keys(self) -> set[bytes]:
+        """By which the edit is remembered: its place, what it says apart from numbers, and the lines themselves."""
+        return {key for line in (self.old, self.new) if line for key in (line.place, *_own_keys(line))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,36 +87,85 @@ class Judgement:
     score: float
     reason: str
     edits: Sequence[Edit]
+    words_added: int = 0
+    words_removed: int = 0
+
+    @property
+    def cause(self) -> bytes:
+        """The same for the same edit on another page; empty if nothing was edited but what changes by itself."""
+        made = [edit for edit in self.edits if not edit.noise or edit.noise in _BESIDE]
+        lines = sorted(
+            f"{sign}{line.folded}" for edit in made for sign, line in (("-", edit.old), ("+", edit.new)) if line
+        )
+        return key_of("cause", "\n".join(lines)) if lines else b""
+
+    @property
+    def by_itself(self) -> bool:
+        """Whether it is noise for no other reason than that a second fetch differs."""
+        return self.verdict is Matter.NOISE and any(edit.noise == _BY_ITSELF for edit in self.edits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
     """A document as it is judged: its lines, what it calls itself, and when it was fetched.
 
-    `find` reads it again and gives the blocks of these lines, with the regions that they stand in.
+    `blocks` are those of the lines, with the regions that they stand in: it may cost a second reading, the first time.
     """
 
     text: str
     title: str
     at: float
-    find: Callable[[Set[str]], Sequence[Block]]
+    blocks: Callable[[], Blocks]
 
 
-def judge(old: Read, new: Read) -> Judgement:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experience:
+    """What is known of a page from earlier checks, and of the pages of its host, before the check of this number.
+
+    `again` is what the page said when it was fetched once more right after.
+    """
+
+    page: Memory = field(default_factory=Memory)
+    host: Memory = field(default_factory=Memory)
+    check: int = 0
+    again: str | None = None
+
+
+def judge(old: Read, new: Read, experience: Experience | None = None) -> Judgement:
     """Whether what differs between the two readings matters, and why."""
-    edits = _edits(old, new)
+    matching = match(old.text, new.text)
+    edits = _edits(old, new, matching, experience or Experience())
     real = [edit for edit in edits if not edit.noise]
-    if not real and _moved(old.text, new.text):
-        reason = "The same words stand in another order."
-        return Judgement(verdict=Matter.MEANINGFUL, score=0.5, reason=reason, edits=edits)
     if real:
         words = sum(_words(edit) for edit in real)
-        score = round(0.5 + 0.5 * (1 - math.exp(-words / 20)), 3)
-        return Judgement(verdict=Matter.MEANINGFUL, score=score, reason="", edits=edits)
-    reasons = Counter(edit.noise for edit in edits)
-    named = [reason for reason, _ in reasons.most_common(3)]
-    reason = f"Only {_listed(named)} changed." if named else "Only the order of things changed."
-    return Judgement(verdict=Matter.NOISE, score=round(min(0.4, 0.02 * len(edits)), 3), reason=reason, edits=edits)
+        verdict, score = Matter.MEANINGFUL, 0.5 + 0.5 * (1 - math.exp(-words / 20))
+        reason = _sentence(matching)
+    elif _moved(old.text, new.text):
+        verdict, score, reason = Matter.MEANINGFUL, 0.5, "The same words stand in another order."
+    else:
+        named = [noise for noise, _ in Counter(edit.noise for edit in edits).most_common(3)]
+        verdict, score = Matter.NOISE, min(0.4, 0.02 * len(edits))
+        reason = f"Only {_listed(named)} changed." if named else "Only the order of things changed."
+    return Judgement(
+        verdict=verdict, score=round(score, 3), reason=reason, edits=edits, words_added=matching.words_added,
+        words_removed=matching.words_removed,
+    )  # fmt: skip
+
+
+def learn(memory: Memory, judgement: Judgement, check: int) -> list[bytes]:
+    """Remember what changed at the check of this number, and say what the whole host may learn from it.
+
+    Nothing is remembered of a page that was made anew.
+    """
+    if len(judgement.edits) > _MADE_ANEW:
+        return []
+    return memory.note({key for edit in judgement.edits for key in edit.keys}, check)
+
+
+def said_of(judgement: Judgement, matter: Matter) -> set[bytes]:
+    """By which a user's word on a change is remembered: what is noise of it now if it matters, the rest if not."""
+    meant = [edit for edit in judgement.edits if bool(edit.noise) == (matter is Matter.MEANINGFUL)]
+    return {key for edit in meant or judgement.edits for key in edit.keys}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,51 +174,52 @@ class _Context:
 
     old_at: float
     new_at: float
-    old_texts: set[str]
-    new_texts: set[str]
+    old_texts: Counter[str]
+    new_texts: Counter[str]
     titles: set[str]
     jitter: set[int]
     small: bool
+    banners: set[bytes]
+    experience: Experience
+    again: set[str] | None
 
 
-def _edits(old: Read, new: Read) -> list[Edit]:
-    old_lines, new_lines = old.text.split("\n"), new.text.split("\n")
-    before, after = _folded(old.text).split("\n"), _folded(new.text).split("\n")
-    old_counts, new_counts = Counter(before), Counter(after)
-    removed = [(before[at], _line(old_lines[at])) for at in _left_over(before, old_counts - new_counts)]
-    added = [(after[at], _line(new_lines[at])) for at in _left_over(after, new_counts - old_counts)]
-    pairs = _paired(removed, added)
+def _edits(old: Read, new: Read, matching: Matching, experience: Experience) -> list[Edit]:
+    """Every edit with what explains it; of a page that was made anew, only as many as show that it was."""
     context = _Context(
-        old_at=old.at, new_at=new.at, old_texts=set(old_counts), new_texts=set(new_counts),
-        titles={_folded(old.title), _folded(new.title)}, jitter=_jitter(pairs), small=len(new.text) < _SMALL,
+        old_at=old.at, new_at=new.at, old_texts=matching.old, new_texts=matching.new,
+        titles={folded(old.title), folded(new.title)}, jitter=_jitter(matching.pairs),
+        small=len(new.text) < _SMALL, experience=experience, banners=_banners(matching.pairs),
+        again=None if experience.again is None else set(folded(experience.again).split("\n")),
     )  # fmt: skip
-    edits = [Edit(old=one, new=other, noise=_why_noise(one, other, context)) for one, other in pairs]
-    open_edits = [edit for edit in edits if not edit.noise]
-    if not open_edits or any(_matters_anywhere(edit, context) for edit in open_edits):
-        return edits  # wherever in the documents they stand, it comes to the same
-    old_places = _places(old, {edit.old.text for edit in open_edits if edit.old and not edit.new})
-    new_places = _places(new, {edit.new.text for edit in open_edits if edit.new})
-    return [edit if edit.noise else _placed(edit, old_places, new_places, context) for edit in edits]
+    edits: list[Edit] = []
+    real = 0
+    for one, other in matching.pairs:
+        if real > _SHOWN_ANEW and len(matching.pairs) > _MADE_ANEW:
+            break
+        noise = _why_wherever(one, other, context)
+        if noise is None:
+            side, line = (new, other) if other else (old, one)
+            noise = _why_there(one, other, _placed(line, side), has_main=side.blocks().has_main)
+        edits.append(Edit(old=one, new=other, noise=noise))
+        real += not noise
+    return edits
 
 
-def _line(text: str) -> Block:
-    """A line of which nothing else is known."""
-    return Block(text, Region.BODY, linked=False)
+def _placed(line: Line | None, read: Read) -> Block | None:
+    """The block that a line is, unless the document reads otherwise by now."""
+    if line is None:
+        return None
+    blocks = read.blocks()
+    return blocks[line.at] if line.at < len(blocks) and blocks.lines[line.at] == line.text else None
 
 
-def _places(read: Read, wanted: set[str]) -> dict[str, Block]:
-    """Where these lines stand; one that stands in several places counts where it says most."""
-    found: dict[str, Block] = {}
-    for block in read.find(wanted) if wanted else ():
-        if block.text not in found or found[block.text].region in _WHERE:
-            found[block.text] = block
-    return found
-
-
-def _placed(edit: Edit, old: dict[str, Block], new: dict[str, Block], context: _Context) -> Edit:
-    one = old.get(edit.old.text, edit.old) if edit.old else None
-    other = new.get(edit.new.text, edit.new) if edit.new else None
-    return Edit(old=one, new=other, noise=_why_noise(one, other, context))
+def _banners(pairs: Sequence[Pair]) -> set[bytes]:
+    """The places where a consent banner came or went, with all of its lists of purposes and partners."""
+    lines = [line for pair in pairs if None in pair for line in pair if line]
+    there = Counter(line.place for line in lines)
+    telling = Counter(line.place for line in lines if _CONSENT.search(line.folded))
+    return {place for place, count in telling.items() if count >= _TELLING * there[place]}
 
 
 def _moved(old: str, new: str) -> bool:
@@ -167,63 +230,7 @@ def _moved(old: str, new: str) -> bool:
     return [text for text in before if text in once] != [text for text in after if text in once]
 
 
-def _folded(text: str) -> str:
-    return text if text.isascii() else text.translate(_QUOTES)
-
-
-def _left_over(texts: Sequence[str], extra: Counter[str]) -> list[int]:
-    """Where the texts stand that there are too many of, the last of each, in order."""
-    found: list[int] = []
-    if not extra:
-        return found
-    for at in range(len(texts) - 1, -1, -1):
-        text = texts[at]
-        if text in extra and text and extra[text] > 0:
-            extra[text] -= 1
-            found.append(at)
-    return found[::-1]
-
-
-def _paired(
-    removed: Sequence[tuple[str, Block]], added: Sequence[tuple[str, Block]]
-) -> list[tuple[Block | None, Block | None]]:
-    """Each removed block with the added one that it turned into, if there is one."""
-    pairs: list[tuple[Block | None, Block | None]] = []
-    by_mask: dict[str, list[int]] = defaultdict(list)
-    for at in range(len(added) - 1, -1, -1):
-        by_mask[masked(added[at][0])].append(at)
-    taken: set[int] = set()
-    unlike: list[tuple[str, Block]] = []
-    for text, block in removed:
-        same = by_mask.get(masked(text))
-        if same:
-            at = same.pop()
-            taken.add(at)
-            pairs.append((block, added[at][1]))
-        else:
-            unlike.append((text, block))
-    left = [(set(text.split()), block) for at, (text, block) in enumerate(added) if at not in taken]
-    where: dict[str, list[int]] = defaultdict(list)
-    for at, (words, _) in enumerate(left):
-        for word in words:
-            where[word].append(at)
-    gone: set[int] = set()
-    for text, block in unlike:
-        words = set(text.split())
-        shared = Counter([at for word in words if len(found := where.get(word, ())) <= _RARE for at in found])
-        best, most = -1, _LIKE
-        for at, _ in shared.most_common(_CANDIDATES):
-            others = left[at][0]
-            likeness = len(words & others) / len(words | others)
-            if likeness > most and at not in gone:
-                best, most = at, likeness
-        if best >= 0:
-            gone.add(best)
-        pairs.append((block, left[best][1] if best >= 0 else None))
-    return pairs + [(None, block) for at, (_, block) in enumerate(left) if at not in gone]
-
-
-def _jitter(pairs: Sequence[tuple[Block | None, Block | None]]) -> set[int]:
+def _jitter(pairs: Sequence[Pair]) -> set[int]:
     """The shifts in days that several lone dates made alike: a server in another time zone, not an edit."""
     shifts = Counter(
         shift for one, other in pairs if one and other and (shift := shift_of_dates(one.text, other.text)) in (-1, 1)
@@ -231,65 +238,123 @@ def _jitter(pairs: Sequence[tuple[Block | None, Block | None]]) -> set[int]:
     return {shift for shift, count in shifts.items() if count > 1}
 
 
-def _why_noise(one: Block | None, other: Block | None, context: _Context) -> str:
-    """What explains the edit; nothing if nothing does."""
-    if one and other:
-        found = _why_rewritten(one, other, context)
-        if found is not None:
-            return found
-    block = other or one
-    assert block is not None
-    text = _folded(block.text)
-    rewritten = bool(one and other)
-    if not rewritten and says_when(text) and dates_in(text):
-        return ""
-    if block.region in _WHERE and not _is_long(one, other):
-        return _WHERE[block.region]
-    if block.linked and block.region is not Region.MAIN:
-        return "links"
-    return "" if rewritten else _why_there(text, context.old_texts if other else context.new_texts, context.titles)
+def _own_keys(line: Line) -> tuple[bytes, bytes]:
+    return key_of("masked", line.masked or line.folded), key_of("line", line.folded)
 
 
-def _why_rewritten(one: Block, other: Block, context: _Context) -> str | None:
-    """What explains that one block became the other; nothing if it matters, None if it depends on where it stands."""
-    before, after = _folded(one.text), _folded(other.text)
+def _why_wherever(one: Line | None, other: Line | None, context: _Context) -> str | None:
+    """What explains the edit wherever it stands; nothing if it matters anyway, None if it depends on where it is."""
+    said = _said(one, other, context.experience)
+    if said is not None:
+        return said
+    if context.again is not None and _differs_again(one, other, context.again):
+        return _BY_ITSELF
+    found = _why_rewritten(one, other, context) if one and other else _why_there_at_all(one, other, context)
+    return found if found is not None else _why_again(one, other, context.experience)
+
+
+def _differs_again(one: Line | None, other: Line | None, again: set[str]) -> bool:
+    """Whether a second fetch undid the edit, or made another of it."""
+    if other:
+        return other.folded not in again
+    return one is not None and one.folded in again
+
+
+def _said(one: Line | None, other: Line | None, experience: Experience) -> str | None:
+    """What the user said of such an edit."""
+    for line in (other, one):
+        for key in (*_own_keys(line)[::-1], line.place) if line else ():
+            matter = experience.page.pinned(key) or experience.host.pinned(key)
+            if matter is not None:
+                return "" if matter is Matter.MEANINGFUL else "what you called noise"
+    return None
+
+
+def _why_again(one: Line | None, other: Line | None, experience: Experience) -> str | None:
+    """What earlier checks say of the edit: that it happens all the time, or that its lines come and go."""
+    page, host, check = experience.page, experience.host, experience.check
+    lines = [line for line in (one, other) if line]
+    if not (page or host) or any(names_money(line.text) for line in lines):
+        return None
+    if all(page.times(_own_keys(line)[1]) >= _COMES_AND_GOES for line in lines):
+        return "what comes and goes"
+    keys = [(line.place, _own_keys(line)[0]) for line in lines]
+    if all(page.mutes(place, check) or page.mutes(masked, check) for place, masked in keys):
+        return "what changes at nearly every check"
+    if all(max(host.times(place), host.times(masked)) >= _OTHER_PAGES for place, masked in keys):
+        return "what changes on other pages of the host all the time"
+    return None
+
+
+def _why_rewritten(one: Line, other: Line, context: _Context) -> str | None:
+    """What explains that one line became the other."""
+    before, after = one.folded, other.folded
     fleeting = why_fleeting(before, after, context.old_at, context.new_at)
     # where there is little else, a number may be all that the page is watched for
     if fleeting and not (context.small and fleeting in (IDENTIFIER, COUNTER)):
         return fleeting
     if shift_of_dates(before, after) in context.jitter:
         return "dates that move with the time zone"
-    return "" if masked(before) == masked(after) and (dates_in(after) or names_money(after)) else None
+    if one.masked != other.masked:
+        return None
+    # a date that stands alone may be that on which the site was built: where it is decides
+    return "" if names_money(after) or (dates_in(after) and one.masked) else None
 
 
-def _matters_anywhere(edit: Edit, context: _Context) -> bool:
-    if edit.old and edit.new and _why_rewritten(edit.old, edit.new, context) == "":
-        return True
-    return _is_long(edit.old, edit.new)
+def _why_there_at_all(one: Line | None, other: Line | None, context: _Context) -> str | None:
+    """What explains that a line came or went."""
+    line = other or one
+    assert line is not None
+    text = line.folded
+    if says_when(text) and dates_in(text):
+        return ""
+    if text in context.titles:
+        return "the title"
+    if len(text) < _SHORT and text in (context.old_texts if other else context.new_texts):
+        return "another copy of what stands there anyway"
+    if line.place in context.banners:
+        return "a consent banner"  # or what came and went together with one
+    return "what is there for machines" if _SKIP.search(text) or _PROBE.search(text) else None
 
 
-def _is_long(one: Block | None, other: Block | None) -> bool:
+def _why_there(one: Line | None, other: Line | None, block: Block | None, *, has_main: bool) -> str:
+    """What explains the edit by where it stands; nothing if nothing does.
+
+    Links are noise beside what a document marks as its main content. Where nothing is marked, one that says something
+    may be part of it.
+    """
+    if block is None:
+        return ""
+    if block.region in _WHERE and not _is_long(one, other):
+        return _WHERE[block.region]
+    if not block.linked or block.region is Region.MAIN:
+        return ""
+    says_something = _FEW_WORDS <= len(block.text.split()) <= _MANY_WORDS
+    return "" if says_something and not has_main else "links"
+
+
+def _is_long(one: Line | None, other: Line | None) -> bool:
     """Whether so much is said that it matters wherever it stands."""
     if one and other:
         return len(other.text) >= LONG_REWRITTEN
-    return max(len(block.text) for block in (one, other) if block) >= LONG
+    return max(len(line.text) for line in (one, other) if line) >= LONG
 
 
-def _why_there(text: str, elsewhere: set[str], titles: set[str]) -> str:
-    """What explains that a text came or went; `elsewhere` is what the other document says."""
-    if text in titles:
-        return "the title"
-    if text in elsewhere and len(text) < _SHORT:
-        return "another copy of what stands there anyway"
-    if _CONSENT.search(text):
-        return "a consent banner"
-    return "what is there for machines" if _SKIP.search(text) or _PROBE.search(text) else ""
+def _sentence(matching: Matching) -> str:
+    """How much changed, for a list of changes."""
+    where = "in one place" if matching.places == 1 else f"in {matching.places:,} places"
+    counts = [f"{_count(matching.words_added)} added"] if matching.words_added else []
+    counts += [f"{_count(matching.words_removed)} removed"] if matching.words_removed else []
+    return f"{' and '.join(counts)} {where}." if counts else f"The same words stand in another order {where}."
+
+
+def _count(words: int) -> str:
+    return "1 word" if words == 1 else f"{words:,} words"
 
 
 def _words(edit: Edit) -> int:
-    before = Counter(edit.old.text.split()) if edit.old else Counter[str]()
-    after = Counter(edit.new.text.split()) if edit.new else Counter[str]()
-    return (before - after).total() + (after - before).total()
+    before, after = (set(line.text.split()) if line else set[str]() for line in (edit.old, edit.new))
+    return len(before ^ after)
 
 
 def _listed(names: Sequence[str]) -> str:

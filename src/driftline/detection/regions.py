@@ -14,19 +14,25 @@ from typing import TYPE_CHECKING
 from driftline.model import Block, Region
 
 if TYPE_CHECKING:
-    from collections.abc import Set
+    from collections.abc import Iterator
 
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 BREAK = "\x00"  # between two runs of text; no text of a document can hold it: the parser replaces it
 _OPEN, _CLOSE, _LINK, _LINK_END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"  # code points that no text may hold
+_MARKS = re.compile(f"[{_OPEN}-{_LINK_END}]")
 _REGION_MARKS = re.compile(f"({_OPEN}.|{_CLOSE})")
+_LINK_MARKS = re.compile(f"([{_LINK}{_LINK_END}])")
 _ALL = (_OPEN, _CLOSE, _LINK, _LINK_END)
 
 _CLAIMANTS = (
     "nav, menu, header, footer, aside, dialog, form, select, main, article, [role], div[class], div[id], "
     "section[class], section[id], ul[class], ul[id], p[class], table[class]"
 )
+# the common ones only: each costs a pass over the document, and a rare one left out breaks a line, no more
+INLINE = [
+    "a", "abbr", "b", "code", "em", "font", "i", "label", "mark", "small", "span", "strong", "sub", "sup", "time", "u",
+]  # fmt: skip
 _BY_TAG: dict[str, Region] = {
     "nav": Region.NAVIGATION, "menu": Region.NAVIGATION, "footer": Region.FOOTER, "header": Region.HEADER,
     "aside": Region.ASIDE, "dialog": Region.DIALOG, "form": Region.FORM, "select": Region.FORM, "main": Region.MAIN,
@@ -44,13 +50,15 @@ _BY_NAME = re.compile(
     |(?P<NAVIGATION>(?<![a-z])(?:nav|navi|navbar|navigation|menu|breadcrumbs?|pagination|pager|sitemap|tabs|toc
         |lang|languages?|locale|switcher)(?![a-z]))
     |(?P<HEADER>(?<![a-z])(?:header|masthead|topbar|logo)(?![a-z]))
-    |(?P<DIALOG>modal|popup|overlay|lightbox|toast|snackbar|tooltip|drawer|offcanvas)
+    |(?P<DIALOG>modal|popup|overlay|lightbox|toast|snackbar|tooltip|drawer|offcanvas
+        |(?<![a-z])(?:live)?chat(?:bot|box)?(?![a-z])|help-button)
     |(?P<ASIDE>sidebar|side-bar|related|recommend|(?<![a-z])recent|popular|trending|(?<![a-z])share|social|newsletter
-        |subscri|promo|advert|(?<![a-z])ads?(?![a-z])|sponsor|ticker|carousel|teaser|announce|survey|helpful)""",
+        |subscri|promo|advert|(?<![a-z])ads?(?![a-z])|sponsor|ticker|carousel|announce|survey|helpful)""",
     re.VERBOSE,
 )
+# an article has a head, a foot and asides of its own, which belong to what it says; what churns there is learned
+_PARTS_OF_MAIN = {Region.HEADER, Region.FOOTER, Region.ASIDE}
 _HUMP = re.compile(r"([a-z])([A-Z])")
-_START = 4  # letters by which a line that is not wanted is told cheaply
 _TOO_MUCH = 0.3  # of the letters outside links: what holds more of them is what the page is about
 _LINKED = 0.8  # of the letters of a block: what holds more of them in links is a link
 
@@ -60,36 +68,93 @@ def without_marks(markup: str) -> str:
     return markup.translate(dict.fromkeys(map(ord, _ALL))) if any(mark in markup for mark in _ALL) else markup
 
 
-def set_marks(tree: LexborHTMLParser, wanted: Set[str] | None = None) -> None:
+def set_marks(tree: LexborHTMLParser) -> None:
     """Mark the regions and the links of the document, for `read_marks` to find in its text."""
-    starts = None if wanted is None else {text[:_START] for text in wanted}
     for node in tree.css(_CLAIMANTS):
         region = _claimed(node)
-        if region is not None:
+        if region is not None and node.tag not in INLINE:
             node.insert_before(_OPEN + region.value)
             node.insert_after(_CLOSE)
-    links = tree.css("a")
-    if starts is not None:
-        # a wanted line that is all links begins with one, and the others are beside it
-        first = [node for node in links if node.text().lstrip()[:_START] in starts]
-        links = [node for start in first if start.parent is not None for node in start.parent.css("a")]
-    for node in links:
+    for node in tree.css("a"):
         node.insert_before(_LINK)
         node.insert_after(_LINK_END)
 
 
-def read_marks(text: str, wanted: Set[str] | None = None) -> list[Block]:
-    """The blocks of a text that came out of a document with marks, runs parted by BREAK; or only those wanted."""
-    reader = _Reader(wanted)
-    reader.read(text)
-    spans = reader.spans
+def folded(run: str) -> str:
+    """The run with its white space folded. Splitting into words is the dear part, so it is done only where it must."""
+    if "\n" in run or "  " in run or "\t" in run or "\xa0" in run or "\r" in run or "\f" in run:
+        return " ".join(run.split())
+    return run
+
+
+class Blocks:
+    """The blocks of a document in reading order: their lines at once, and where one stands when it is asked for."""
+
+    def __init__(self, lines: list[str] | None = None) -> None:
+        self.lines = lines or []
+        self._spans = [_Span(None, None)] * len(self.lines)
+        self._linked = [False] * len(self.lines)
+
+    @property
+    def has_main(self) -> bool:
+        """Whether the document says which part of it is the main one."""
+        return any(span.region is Region.MAIN for span in dict.fromkeys(self._spans))
+
+    def __getitem__(self, at: int) -> Block:
+        return Block(self.lines[at], self._spans[at].region, self._linked[at])
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __iter__(self) -> Iterator[Block]:
+        return (self[at] for at in range(len(self.lines)))
+
+    def add(self, run: str, span: _Span, outside: int) -> None:
+        """Add a run of which so many letters stand outside of links."""
+        span.letters += outside
+        line = folded(run)
+        if line:
+            self.lines.append(line)
+            self._spans.append(span)
+            self._linked.append(outside < (1 - _LINKED) * len(line))
+
+
+def read_marks(text: str) -> Blocks:
+    """The blocks of a text that came out of a document with marks, runs parted by BREAK."""
+    blocks = Blocks()
+    spans = [_Span(None, None)]
+    span, in_link = spans[0], False
+    for run in text.split(BREAK):
+        if run.isascii() or not _MARKS.search(run):
+            blocks.add(run, span, 0 if in_link else len(run))
+            continue
+        for token in _REGION_MARKS.split(run):
+            if token[:1] == _OPEN:
+                span = _Span(span, Region(token[1]))
+                spans.append(span)
+            elif token == _CLOSE:
+                span = span.parent or span
+            elif token:
+                outside = 0
+                parts = _LINK_MARKS.split(token)
+                for part in parts:
+                    if part in (_LINK, _LINK_END):
+                        in_link = part == _LINK
+                    elif not in_link:
+                        outside += len(part.strip())
+                blocks.add("".join([part for part in parts if part not in (_LINK, _LINK_END)]).strip(), span, outside)
+    _settle(spans)
+    return blocks
+
+
+def _settle(spans: list[_Span]) -> None:
+    """Decide which regions are what they claim to be, by how much of the document they hold."""
     for span in reversed(spans):
         if span.parent is not None:
             span.parent.letters += span.letters
     most = _TOO_MUCH * spans[0].letters
     for span in spans:
         span.settle(most)
-    return [Block(text, span.region, linked) for text, span, linked in reader.blocks]
 
 
 class _Span:
@@ -105,66 +170,13 @@ class _Span:
 
     def settle(self, most: float) -> None:
         around = Region.BODY if self.parent is None else self.parent.region
-        if self.claim is None or (self.claim is not Region.MAIN and self.letters > most):
+        claim = self.claim
+        too_much = claim is not Region.MAIN and self.letters > most
+        part_of_main = around is Region.MAIN and claim in _PARTS_OF_MAIN
+        if claim is None or too_much or part_of_main or around not in (Region.BODY, Region.MAIN):
             self.region = around
-        elif around is Region.MAIN and self.claim in (Region.HEADER, Region.FOOTER):
-            self.region = around  # an article has a head and a foot of its own, which belong to what it says
         else:
-            self.region = self.claim if around in (Region.BODY, Region.MAIN) else around
-
-
-class _Reader:
-    """Goes through a text with marks, knowing where it is."""
-
-    def __init__(self, wanted: Set[str] | None) -> None:
-        self._wanted = wanted
-        self._starts = None if wanted is None else {text[:_START] for text in wanted}
-        self.spans = [_Span(None, None)]
-        self._span = self.spans[0]
-        self._in_link = False
-        self.blocks: list[tuple[str, _Span, bool]] = []
-
-    def read(self, text: str) -> None:
-        """Collect every block with the span that it stands in, and whether it is a link."""
-        starts = self._starts
-        for run in text.split(BREAK):
-            if run.isascii() or (_LINK not in run and _LINK_END not in run and _OPEN not in run and _CLOSE not in run):
-                if not self._in_link and starts is not None and run[:_START] not in starts:
-                    self._span.letters += len(run)  # most runs of most documents end here
-                else:
-                    self._add(run, len(run) if self._in_link else 0)
-            elif _OPEN in run or _CLOSE in run:
-                for token in _REGION_MARKS.split(run):
-                    if token[:1] == _OPEN:
-                        self._span = _Span(self._span, Region(token[1]))
-                        self.spans.append(self._span)
-                    elif token == _CLOSE:
-                        self._span = self._span.parent or self._span
-                    else:
-                        self._with_links(token)
-            else:
-                self._with_links(run)
-
-    def _with_links(self, run: str) -> None:
-        if not run:
-            return
-        linked = 0
-        parts: list[str] = []
-        for number, part in enumerate(run.split(_LINK)):
-            inside, end, outside = part.partition(_LINK_END)
-            if self._in_link if number == 0 else True:
-                linked += len(inside.strip())
-                self._in_link = not end
-            parts += (inside, outside)
-        self._add("".join(parts), linked)
-
-    def _add(self, run: str, linked: int) -> None:
-        self._span.letters += max(0, len(run) - linked)
-        if self._starts is not None and run.lstrip()[:_START] not in self._starts:
-            return
-        whole = " ".join(run.split())
-        if whole and (self._wanted is None or whole in self._wanted):
-            self.blocks.append((whole, self._span, linked > _LINKED * len(whole)))
+            self.region = claim
 
 
 def _claimed(node: LexborNode) -> Region | None:

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from driftline.detection.examination import Side, weigh
 from driftline.detection.extraction import Reading
+from driftline.detection.judgement import Experience, learn
 from driftline.lab.bare import LabError
+from driftline.memory import Memory
 from driftline.model import Matter, Region
 
 if TYPE_CHECKING:
@@ -30,14 +32,19 @@ _CONTENT = (Region.MAIN, Region.BODY)
 
 
 class Case(NamedTuple):
-    """Two versions of a page, and whether people found that something that matters changed between them."""
+    """Two versions of a page, and whether people found that something that matters changed between them.
+
+    In a chain, `number` counts its versions, and what is not labelled is there to be learned from.
+    """
 
     kind: str
     name: str
     before: Path
     after: Path
     times: tuple[float, float]
-    meaningful: bool
+    meaningful: bool | None
+    number: int = 0
+    late: bool = False
 
 
 class Verdicts(NamedTuple):
@@ -72,21 +79,23 @@ def cases(folder: Path) -> list[Case]:
 
 
 def examine(some: Iterable[Case], told: Callable[[str], None]) -> Iterator[Verdicts]:
-    """What every detector says of every case."""
+    """What every detector says of every labelled case; ours learns along a chain."""
+    memory = Memory()
     for number, case in enumerate(some, start=1):
         if number % 50 == 0:
             told(f"{number} cases")
-        yield _examine(case)
+        if case.number <= 1:
+            memory = Memory()
+        found = _examine(case, memory)
+        if case.meaningful is not None:
+            yield found
 
 
 def rows(found: list[Verdicts]) -> list[Row]:
-    """The figures of each detector, on pairs and on chains."""
-    kinds = dict.fromkeys(one.case.kind for one in found)
-    return [
-        _row(kind, detector, [one for one in found if one.case.kind == kind])
-        for kind in kinds
-        for detector in DETECTORS
-    ]
+    """The figures of each detector, on pairs, on chains, and on the second half of each chain."""
+    groups = {kind: [one for one in found if one.case.kind == kind] for kind in ("pairs", "chains")}
+    groups["second halves"] = [one for one in found if one.case.late]
+    return [_row(name, detector, group) for name, group in groups.items() if group for detector in DETECTORS]
 
 
 def worst(found: list[Verdicts], most: int) -> tuple[list[Verdicts], list[Verdicts]]:
@@ -110,13 +119,14 @@ def _pairs(folder: Path) -> Iterator[Case]:
 def _chains(folder: Path) -> Iterator[Case]:
     for row in _lines(folder / "chains.jsonl"):
         before = None
-        for version in row["versions"]:
-            if before is not None and version["label"]:
+        for number, version in enumerate(row["versions"]):
+            if before is not None:
                 files = folder / "chains"
                 times = _time(before["time"]), _time(version["time"])
                 name = version["file"].removesuffix(".html")
                 both = files / before["file"], files / version["file"]
-                yield Case("chains", name, *both, times, version["label"] == MEANINGFUL)
+                label = version["label"] == MEANINGFUL if version["label"] else None
+                yield Case("chains", name, *both, times, label, number, 2 * number >= len(row["versions"]))
             before = version
 
 
@@ -136,21 +146,24 @@ def _time(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-def _examine(case: Case) -> Verdicts:
+def _examine(case: Case, memory: Memory) -> Verdicts:
     try:
         before, after = case.before.read_bytes(), case.after.read_bytes()
     except OSError as error:
         raise LabError(f"'{case.name}' cannot be read: {error.strerror}. Unpack the folder's archives first.") from None
     old = Reading(before, _HTML)  # what it says is in the version repository, and costs nothing
-    old_letters, old_text = old.letters(), old.text()
+    old_letters, old_text = old.letters(), "\n".join(old.blocks().lines)
     started = time.perf_counter()
     new = Reading(after, _HTML)
     alarms = {"raw bytes": before != after, "visible text": new.letters() != old_letters, _OURS: False}
     score, reason = 0.0, "What can be seen is the same."
     if alarms["visible text"]:
         title = new.title()
-        sides = Side(before, old_text, case.times[0]), Side(after, new.text(), case.times[1])
-        judgement = weigh(*sides, title, _HTML)
+        blocks = new.blocks()
+        text = "\n".join(blocks.lines)
+        sides = Side(before, old_text, case.times[0]), Side(after, text, case.times[1], blocks)
+        judgement = weigh(*sides, title, _HTML, Experience(page=memory, check=case.number))
+        learn(memory, judgement, case.number)
         alarms[_OURS], score, reason = judgement.verdict is Matter.MEANINGFUL, judgement.score, judgement.reason
     spent = time.perf_counter() - started
     alarms["main content"] = _content(before) != _content(after)
@@ -165,7 +178,7 @@ def _content(body: bytes) -> list[str]:
 def _row(kind: str, detector: str, found: list[Verdicts]) -> Row:
     right = sum(one.alarms[detector] for one in found if one.case.meaningful)
     wrong = sum(one.alarms[detector] for one in found if not one.case.meaningful)
-    real = sum(one.case.meaningful for one in found)
+    real = sum(one.case.meaningful is True for one in found)
     precision = right / max(right + wrong, 1)
     recall = right / max(real, 1)
     return Row(

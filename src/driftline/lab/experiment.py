@@ -14,7 +14,6 @@ import tempfile
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import cycle
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from driftline.lab.bare import LabError
@@ -23,9 +22,11 @@ from driftline.lab.world import World
 from driftline.library import Driftline
 from driftline.library import open as open_store
 from driftline.pipeline.plan import PipelineName, Plan
+from driftline.settings import load_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
 PAPER_PAGES = 6_540
 PAPER_LATENCY = 0.91105  # seconds: configuration 1 in Table I
@@ -161,11 +162,14 @@ def _slotted() -> list[Cell]:
 
 @contextmanager
 def _prepared(study: Study, told: Callable[[str], None]) -> Iterator[tuple[RunningWeb, Driftline]]:
-    """The web of the study, and a store in which all of its pages have an old version."""
+    """The web of the study, and a store in which all of its pages have an old version.
+
+    The paper fetches a page once, so what seems changed is not fetched again here.
+    """
     with (
         tempfile.TemporaryDirectory(prefix="driftline-experiment-") as folder,
         serve(study.world()) as web,
-        open_store(str(Path(folder) / "pages.db")) as driftline,
+        open_store(settings=load_settings(store=f"{folder}/pages.db", confirm=False)) as driftline,
     ):
         told("fetching the first version of every page")
         web.alter(latency_shape="none")

@@ -41,11 +41,6 @@ def canonical(text: str) -> str:
     return address
 
 
-def host_of(url: str) -> str:
-    """The host of an address in canonical form, with its port where that is not the usual one."""
-    return str(URL(url).host)
-
-
 def _names_host(text: str) -> bool:
     """Whether a text without a scheme begins with what can only be meant as a host: a name with a dot, or localhost."""
     host = re.split(r"[/?#]", text.removeprefix("//"), maxsplit=1)[0]

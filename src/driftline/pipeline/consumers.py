@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from driftline.detection.comparison import compare, recall, settle
+from driftline.detection.comparison import compare, confirm, recall, settle
 from driftline.errors import RunStopped, StoreError
 from driftline.model import Document, Failure, FailureKind, Outcome, Pair, Verdict
 
@@ -25,10 +25,11 @@ _PATIENCE = 0.2  # seconds after which an idle thread looks whether it is still 
 class Steps:
     """The consumer's steps with what they need. A step that raises fails only the page it was at. For any thread."""
 
-    def __init__(self, versions: Versions, examiner: Examiner, limit: int) -> None:
+    def __init__(self, versions: Versions, examiner: Examiner, limit: int, *, twice: bool = False) -> None:
         self._versions = versions
         self._examiner = examiner
         self._limit = limit
+        self._twice = twice
 
     def settle(self, documents: list[Document]) -> tuple[list[Outcome], list[Document]]:
         """The outcomes of those that their links prove unchanged, and the documents left to recall and compare."""
@@ -52,13 +53,22 @@ class Steps:
     def compare(self, pairs: list[Pair]) -> list[Outcome]:
         """What each pair shows; RunStopped if there is no time left to find out."""
         try:
-            return compare(pairs, self._examiner, self._limit)
+            return compare(pairs, self._examiner, self._limit, twice=self._twice)
         except RunStopped:
             raise
         except Exception as error:  # noqa: BLE001 whatever a page makes a step raise must fail that page only
             if len(pairs) > 1:
                 return [outcome for pair in pairs for outcome in self.compare([pair])]
             return [Outcome(pairs[0].document, Verdict.FAILED, failure=_internal(error))]
+
+    def confirm(self, found: list[tuple[Outcome, Document]]) -> list[Outcome]:
+        """What changes amount to, given the same pages fetched once more; RunStopped if there is no time left."""
+        try:
+            return confirm(found, self._examiner, self._limit)
+        except RunStopped:
+            raise
+        except Exception:  # noqa: BLE001 a change that cannot be confirmed is one all the same
+            return [outcome for outcome, _ in found]
 
 
 class Consumer(Generic[T]):

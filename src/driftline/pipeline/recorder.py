@@ -6,7 +6,8 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
-from driftline.model import Change, Proof, Verdict
+from driftline.model import Change, Proof, Verdict, change_id
+from driftline.pipeline.events import Event, events_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,6 +48,7 @@ class Recorder:
         self._counts: Counter[Verdict] = Counter()
         self._bytes = self._noisy = 0
         self._changes: list[Change] = []
+        self._beside: list[Change] = []
         self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
         self._thread.start()
 
@@ -88,6 +90,11 @@ class Recorder:
         with self._lock:
             return self._changes.copy()
 
+    def events(self) -> list[Event]:
+        """What there is to tell of the changes that are committed."""
+        with self._lock:
+            return events_of(self._changes + self._beside)
+
     def close(self) -> None:
         """Commit what is pending and end; raises what a commit failed with."""
         with self._lock:
@@ -114,8 +121,9 @@ class Recorder:
                 with self._lock:
                     self._counts.update([outcome.verdict for outcome in recorded])
                     self._bytes += sum([outcome.document.size for outcome in recorded])
-                    self._noisy += sum([outcome.proof is Proof.NOISE for outcome in recorded if outcome.change])
+                    self._noisy += sum([outcome.proof is Proof.NOISE for outcome in recorded])
                     self._changes += [_change(outcome) for outcome in recorded if outcome.verdict is Verdict.CHANGED]
+                    self._beside += [_change(outcome) for outcome in recorded if _is_beside(outcome)]
                 if self._told is not None:
                     self._told(recorded)
             except Exception as error:  # noqa: BLE001 kept, and raised by `close`: nobody else can hear it
@@ -125,11 +133,17 @@ class Recorder:
                 return
 
 
+def _is_beside(outcome: Outcome) -> bool:
+    """Whether only noise changed, with a cause that other pages may share."""
+    return outcome.verdict is Verdict.UNCHANGED and outcome.change is not None and bool(outcome.change.cause)
+
+
 def _change(outcome: Outcome) -> Change:
     summary, version = outcome.change, outcome.version
     assert summary is not None
     assert version is not None
     return Change(
+        id=change_id(outcome.document.link.page_id, outcome.document.link.sequence),
         url=outcome.document.link.url,
         at=outcome.document.fetched_at,
         from_version=version.number - 1,
@@ -138,6 +152,7 @@ def _change(outcome: Outcome) -> Change:
         verdict=summary.verdict,
         score=summary.score,
         reason=summary.reason,
+        cause=summary.cause,
     )
 
 

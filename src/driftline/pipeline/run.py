@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from driftline.detection.workers import WorkerPool
 from driftline.model import Change, Verdict
 from driftline.pipeline import recorder as recording
+from driftline.pipeline.confirmer import Confirmer
 from driftline.pipeline.consumers import Steps
 from driftline.pipeline.links import LinkQueue
 from driftline.pipeline.recorder import Recorder
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from driftline.detection.comparison import Versions
     from driftline.model import Link, Outcome
+    from driftline.pipeline.events import Event
     from driftline.pipeline.plan import Plan
     from driftline.pipeline.queues import QueueStatistics
     from driftline.pipeline.stopping import Stop
@@ -72,6 +74,7 @@ class Report:
     comparers: int
     continued: bool
     changes: list[Change] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
     queues: list[QueueStatistics] = field(default_factory=list)
 
 
@@ -115,11 +118,13 @@ class Run:
             begun(ledger.remain(run_id, page_ids), continued)
         workers = WorkerPool(most=cores(), deadline=settings.worker_deadline, memory=settings.worker_memory)
         recorder = Recorder(ledger, run_id, told)
+        steps = Steps(self._versions, workers, settings.max_body, twice=settings.confirm)
         parts = Parts(
             links=LinkQueue(ledger.remaining(run_id, page_ids)),
-            steps=Steps(self._versions, workers, settings.max_body),
+            steps=steps,
             workers=workers,
             recorder=recorder,
+            confirmer=Confirmer(steps, recorder, settings),
             settings=settings,
             stop=stop,
         )
@@ -142,6 +147,6 @@ class Run:
             noisy=recorder.noisy, failed=counts[Verdict.FAILED], left=left, seconds=seconds,
             effective_ms=seconds / max(pages, 1) * 1000, bytes=recorder.bytes, pipeline=plan.pipeline,
             producers=wired.producers, slots=wired.slots, consumers=wired.consumers, comparers=wired.comparers,
-            continued=continued, changes=recorder.changes(),
+            continued=continued, changes=recorder.changes(), events=recorder.events(),
             queues=wired.queues,
         )  # fmt: skip

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from driftline.detection.workers import WorkerPool
     from driftline.model import Document, Pair
+    from driftline.pipeline.confirmer import Confirmer
     from driftline.pipeline.consumers import Steps
     from driftline.pipeline.links import LinkQueue
     from driftline.pipeline.recorder import Recorder
@@ -43,6 +44,7 @@ class Parts:
     steps: Steps
     workers: WorkerPool
     recorder: Recorder
+    confirmer: Confirmer
     settings: Settings
     stop: Stop
 
@@ -95,23 +97,26 @@ def _sequential(parts: Parts) -> Wired:
             if not links:
                 break
             document = crawl(links[0], transfers, give_up)
-            parts.recorder.add(steps.compare(steps.recall([document])))
+            parts.confirmer.add(steps.compare(steps.recall([document])))
+        _confirm_the_rest(parts, stopped_at)
     except RunStopped:
         pass  # the page at hand is left for the next run
     finally:
+        parts.confirmer.abandon()
         transfers.close()
         over.set()
         watcher.join()
+    _raise_first(parts.confirmer.error)
     return Wired(producers=1, slots=1, consumers=1, comparers=0)
 
 
 def _two_section(plan: Plan, parts: Parts) -> Wired:
     """Configuration 3, and with several queues the paper's future work."""
     queue: BoundedQueue[Document] = _document_queue(plan, parts.settings)
-    recorder, steps = parts.recorder, parts.steps
+    confirmer, steps = parts.confirmer, parts.steps
 
     def work(documents: list[Document]) -> None:
-        recorder.add(steps.compare(steps.recall(documents)))
+        confirmer.add(steps.compare(steps.recall(documents)))
 
     tuner = _tuner(plan)
     crew = _Crew("consumer", queue, work, parts)
@@ -121,7 +126,8 @@ def _two_section(plan: Plan, parts: Parts) -> Wired:
         crawlers.start()
         crawlers.tend(tuner, crew, lambda: crew.error is not None)
         crew.drain(parts.stop, crawlers.stopped_at)
-    _raise_first(crawlers.error, crew.error)
+        _confirm_the_rest(parts, crawlers.stopped_at)
+    _raise_first(crawlers.error, crew.error, parts.confirmer.error)
     return Wired(
         producers=crawlers.producers,
         slots=crawlers.slots,
@@ -135,7 +141,7 @@ def _three_section(plan: Plan, parts: Parts) -> Wired:
     """Configuration 2: the recalling and the comparing consumers have a queue between them."""
     queue: BoundedQueue[Document] = _document_queue(plan, parts.settings)
     pairs: BoundedQueue[Pair] = BoundedQueue(plan.capacity, parts.settings.capacity_bytes, _pair_size)
-    recorder, steps = parts.recorder, parts.steps
+    confirmer, steps = parts.confirmer, parts.steps
 
     def work_recall(documents: list[Document]) -> None:
         recalled = steps.recall(documents)
@@ -147,7 +153,7 @@ def _three_section(plan: Plan, parts: Parts) -> Wired:
             recalled = recalled[room:]
 
     def work_compare(waiting: list[Pair]) -> None:
-        recorder.add(steps.compare(waiting))
+        confirmer.add(steps.compare(waiting))
 
     tuner = _tuner(plan)
     recallers = _Crew("recaller", queue, work_recall, parts, onward=pairs)
@@ -160,11 +166,24 @@ def _three_section(plan: Plan, parts: Parts) -> Wired:
         crawlers.tend(tuner, recallers, lambda: recallers.error is not None or comparers.error is not None)
         recallers.drain(parts.stop, crawlers.stopped_at)
         comparers.drain(parts.stop, crawlers.stopped_at)
-    _raise_first(crawlers.error, recallers.error, comparers.error)
+        _confirm_the_rest(parts, crawlers.stopped_at)
+    _raise_first(crawlers.error, recallers.error, comparers.error, parts.confirmer.error)
     return Wired(
         producers=crawlers.producers, slots=crawlers.slots, consumers=tuner.consumers, comparers=comparers.size,
         queues=[queue.statistics(), pairs.statistics()],
     )  # fmt: skip
+
+
+def _confirm_the_rest(parts: Parts, stopped_at: float | None) -> None:
+    """Let the changes that are still unconfirmed be fetched again; after a stop, no longer than the grace allows."""
+
+    def give_up_at() -> float | None:
+        nonlocal stopped_at
+        if stopped_at is None and parts.stop.requested:
+            stopped_at = time.monotonic()
+        return None if stopped_at is None else stopped_at + parts.settings.stop_grace + _LAST_WORK
+
+    parts.confirmer.drain(give_up_at)
 
 
 class _Crawlers:
@@ -310,6 +329,7 @@ class _Crew(Generic[T]):
                 for thread in threads:
                     thread.dismiss()
                 self._parts.workers.stop()
+                self._parts.confirmer.abandon()
                 if self._onward is not None:
                     self._onward.refuse()
                 break
@@ -333,6 +353,7 @@ def _no_thread_left_behind(
         for queue in queues:
             queue.close()
         parts.workers.stop()
+        parts.confirmer.abandon()
         crawlers.abandon()
         raise
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import time
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from driftline.headers import validators
+from driftline.memory import Memory
 from driftline.model import Known, Link, Outcome, Proof, Verdict
 from driftline.versions.codec import digest
 from driftline.versions.schema import pages, runs, states
-from driftline.versions.statements import LINK_COLUMNS
+from driftline.versions.statements import LINK_COLUMNS, host_memories_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -164,6 +166,8 @@ def _insert_rest(store: Store, connection: Connection, outcomes: Sequence[Outcom
     for outcome in outcomes:
         if outcome.verdict is failed or outcome.proof is by_validators:
             continue
+        if outcome.proof is by_noise and outcome.version is None:
+            continue  # it is to be compared with the version in force again
         document = outcome.document
         link = document.link
         # those of a redirect's target say nothing about this address
@@ -192,6 +196,7 @@ def _insert_rest(store: Store, connection: Connection, outcomes: Sequence[Outcom
             changes.append((
                 link.page_id, link.sequence, version.number - 1, version.number, at, change.kind, change.score,
                 change.reason, change.words_added, change.words_removed, change.verdict._value_,
+                change.cause or None,
             ))  # fmt: skip
     statements = store.statements
     statements.same_wire.many(connection, same_wire)
@@ -200,3 +205,23 @@ def _insert_rest(store: Store, connection: Connection, outcomes: Sequence[Outcom
     statements.version.many(connection, versions)
     statements.change.many(connection, changes)
     statements.new_version.many(connection, new)
+    lessons = [(outcome.document.link, outcome.lesson) for outcome in outcomes if outcome.lesson is not None]
+    statements.memory.many(connection, [(link.page_id, lesson.memory) for link, lesson in lessons])
+    _teach_hosts(store, connection, [(link.host, lesson.for_host) for link, lesson in lessons if lesson.for_host])
+
+
+def _teach_hosts(store: Store, connection: Connection, lessons: Sequence[tuple[str, tuple[bytes, ...]]]) -> None:
+    """Count in the memory of each host what one more of its pages learned."""
+    if not lessons:
+        return
+    by_host: dict[str, list[tuple[bytes, ...]]] = defaultdict(list)
+    for host, keys in lessons:
+        by_host[host].append(keys)
+    known = host_memories_of(connection, by_host)
+    rows: list[tuple[str, bytes]] = []
+    for host, found in by_host.items():
+        memory = Memory(known.get(host, b""))
+        for keys in found:
+            memory.count(keys)
+        rows.append((host, memory.to_bytes()))
+    store.statements.host_memory.many(connection, rows)

@@ -7,13 +7,26 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import and_, func, select
 
 from driftline.errors import UnknownVersion
-from driftline.model import Blob, Change, Check, Failure, FailureKind, Matter, Old, Page, Proof, Verdict, Version
+from driftline.model import (
+    Blob,
+    Change,
+    Check,
+    Failure,
+    FailureKind,
+    Matter,
+    Old,
+    Page,
+    Proof,
+    Verdict,
+    Version,
+    change_id,
+)
 from driftline.versions.codec import chain_of, unpack
-from driftline.versions.schema import blobs, changes, checks, states, versions
-from driftline.versions.statements import OLD_COLUMNS, chains_of
+from driftline.versions.schema import blobs, changes, checks, memories, states, versions
+from driftline.versions.statements import OLD_COLUMNS, chains_of, host_memories_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from sqlalchemy import Connection, Row
 
@@ -29,16 +42,21 @@ class Repository:
     def recall(self, page_ids: Sequence[int]) -> dict[int, Old]:
         """The old versions of these pages, by page; a page that has none, or is not watched any more, is left out."""
         with self._store.read() as connection:
-            query = select(*OLD_COLUMNS).where(and_(states.c.page_id.in_(page_ids), states.c.version > 0))
-            rows = connection.execute(query).all()
+            query = select(*OLD_COLUMNS).outerjoin(memories, memories.c.page_id == states.c.page_id)
+            rows = connection.execute(query.where(and_(states.c.page_id.in_(page_ids), states.c.version > 0))).all()
             blobs = _chains(connection, [name for row in rows for name in (row.kept_body, row.kept_text)])
         return {
             row.page_id: Old(
                 body=row.body, letters=row.letters, kept_body=row.kept_body, kept_text=row.kept_text,
-                blobs=chain_of((row.kept_body, row.kept_text), blobs), at=row.checked_at,
+                blobs=chain_of((row.kept_body, row.kept_text), blobs), at=row.checked_at, memory=row.data or b"",
             )
             for row in rows
         }  # fmt: skip
+
+    def host_memories(self, hosts: Collection[str]) -> dict[str, bytes]:
+        """What was learned of these hosts, as far as something was."""
+        with self._store.read() as connection:
+            return host_memories_of(connection, hosts)
 
     def content(self, name: bytes) -> bytes:
         """The contents of that digest; BrokenVersion if they cannot be read back to the byte."""
@@ -76,6 +94,7 @@ class Repository:
                 changes.c.score,
                 changes.c.reason,
                 changes.c.verdict.label("matter"),
+                changes.c.cause,
             )
             .outerjoin(versions, this_version)
             .outerjoin(changes, this_change)
@@ -126,8 +145,9 @@ def _no_version(page: Page, number: int | None) -> str:
 
 def _change(url: str, row: Row[Any]) -> Change:
     return Change(
-        url=url, at=row.at, from_version=row.from_version, to_version=row.from_version + 1, kind=row.kind,
-        verdict=Matter(row.matter), score=row.score, reason=row.reason,
+        id=change_id(row.page_id, row.sequence), url=url, at=row.at,
+        from_version=row.from_version, to_version=row.from_version + 1, kind=row.kind,
+        verdict=Matter(row.matter), score=row.score, reason=row.reason, cause=row.cause or b"",
     )  # fmt: skip
 
 

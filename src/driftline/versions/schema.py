@@ -3,6 +3,7 @@
 `pages` is what the user asked for and `states` where each page stands: checks touch only the small, fixed-size rows
 of the latter. There, `wire`, `body` and `letters` are the digests of the last good check, `kept_body` and `kept_text`
 those of the version in force: `body` differs from `kept_body` where a body changed and what can be seen did not.
+`memories` and `host_memories` are what was learned of a page, and of the pages of a host.
 Everything that a check leaves behind has the key (page, sequence), so that recording it twice changes nothing.
 Times are seconds since 1970 in UTC.
 """
@@ -131,8 +132,23 @@ changes = Table(
     Column("words_added", Integer, nullable=False),
     Column("words_removed", Integer, nullable=False),
     Column("verdict", Text, nullable=False, server_default="meaningful"),
+    Column("cause", LargeBinary),
     Index("ix_changes_at", "at"),
     sqlite_with_rowid=False,
+)
+
+memories = Table(
+    "memories",
+    metadata,
+    _page_key(),
+    Column("data", LargeBinary, nullable=False),
+)
+
+host_memories = Table(
+    "host_memories",
+    metadata,
+    Column("host", Text, primary_key=True),
+    Column("data", LargeBinary, nullable=False),
 )
 
 blobs = Table(

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import bindparam, case, func, literal_column, select, update
 from sqlalchemy.sql.dml import Insert
 
-from driftline.versions.schema import blobs, changes, checks, pages, states, versions
+from driftline.versions.schema import blobs, changes, checks, host_memories, memories, pages, states, versions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from sqlalchemy import ColumnElement, Connection, Engine, Select, Table
     from sqlalchemy.sql.dml import UpdateBase
@@ -26,6 +26,7 @@ LINK_COLUMNS = (
 )  # fmt: skip
 OLD_COLUMNS = (
     states.c.page_id, states.c.body, states.c.letters, states.c.kept_body, states.c.kept_text, states.c.checked_at,
+    memories.c.data,
 )  # fmt: skip
 
 _THIS_PAGE = states.c.page_id == bindparam("key")
@@ -114,6 +115,8 @@ class Statements:
         self.version = Prepared(engine, ignoring(versions), VERSION_COLUMNS)
         self.change = Prepared(engine, ignoring(changes), CHANGE_COLUMNS)
         self.blob = Prepared(engine, ignoring(blobs), BLOB_COLUMNS)
+        self.memory = Prepared(engine, _keep(dialect.insert(memories), "page_id"), ("page_id", "data"))
+        self.host_memory = Prepared(engine, _keep(dialect.insert(host_memories), "host"), ("host", "data"))
         self.same_wire = Prepared(engine, SAME_WIRE, SAME_WIRE_ROW)
         self.same_text = Prepared(engine, SAME_TEXT, SAME_TEXT_ROW)
         self.new_version = Prepared(engine, NEW_VERSION, NEW_VERSION_ROW)
@@ -135,6 +138,18 @@ def _touch(insert: Any) -> Insert:
         },
     )
     return statement
+
+
+def _keep(insert: Any, key: str) -> Insert:
+    """A memory in place of the one that is kept under the same key, if there is one."""
+    statement: Insert = insert.on_conflict_do_update(index_elements=[key], set_={"data": insert.excluded.data})
+    return statement
+
+
+def host_memories_of(connection: Connection, hosts: Collection[str]) -> dict[str, bytes]:
+    """The memories of these hosts, by host; one of which nothing is known is left out."""
+    query = select(host_memories.c.host, host_memories.c.data).where(host_memories.c.host.in_(hosts))
+    return {row.host: row.data for row in connection.execute(query)}
 
 
 def chains_of(digests: Sequence[bytes]) -> Select[Any]:

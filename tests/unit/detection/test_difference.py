@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.detection.difference import Piece, by_word, summarise, unified
+from driftline.detection.difference import Piece, by_word, unified
 from support.properties import searched
 
 LINES = st.lists(st.text(alphabet="ab ,.é", max_size=8), max_size=8).map("\n".join)
@@ -56,35 +55,6 @@ def test_without_the_context_the_diff_turns_the_old_lines_into_the_new(old: str,
         assert [line[1:] for line in lines if line[:1] != "-"] == new.splitlines()
     else:
         assert lines == []
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "added", "removed", "reason"),
-    [
-        ("a b c", "a b c d", 1, 0, "1 word added in one place."),
-        ("a b c", "a", 0, 2, "2 words removed in one place."),
-        ("a\nb\nc", "x\nb\ny", 2, 2, "2 words added and 2 words removed in 2 places."),
-        ("a b", "b a", 0, 0, "The same words stand in another order in one place."),
-        ("", "a", 1, 0, "1 word added in one place."),
-        ("a", "", 0, 1, "1 word removed in one place."),
-    ],
-)
-def test_a_change_is_told_in_a_sentence(old: str, new: str, added: int, removed: int, reason: str) -> None:
-    summary = summarise(old, new)
-    assert (summary.words_added, summary.words_removed, summary.reason) == (added, removed, reason)
-
-
-@searched
-@given(LINES, LINES)
-def test_the_score_is_a_share_and_counts_match_the_words(old: str, new: str) -> None:
-    summary = summarise(old, new)
-    assert 0.0 <= summary.score <= 1.0
-    assert summary.words_added - summary.words_removed == len(new.split()) - len(old.split())
-    assert summary.reason.endswith(".")
-
-
-def test_texts_without_a_word_in_common_score_one() -> None:
-    assert summarise("a b c", "x y z").score == 1.0
 
 
 def test_a_place_of_very_many_words_is_shown_whole() -> None:

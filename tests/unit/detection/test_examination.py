@@ -17,6 +17,9 @@ class NoVersions:
     def recall(self, page_ids: object) -> dict[int, Old]:
         raise AssertionError(f"{page_ids!r} was asked for")
 
+    def host_memories(self, hosts: object) -> dict[str, bytes]:
+        raise AssertionError(f"{hosts!r} was asked for")
+
 
 class Scripted:
     """Finds what it was told to, and remembers the jobs."""

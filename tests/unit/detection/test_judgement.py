@@ -20,7 +20,7 @@ def read(markup: str, at: float = MONDAY) -> Read:
     def reading() -> Reading:
         return Reading(f"<title>Page</title><body>{markup}</body>".encode(), "text/html; charset=utf-8")
 
-    return Read(text=reading().text(), title="Page", at=at, find=lambda wanted: reading().blocks(wanted))
+    return Read(text=reading().text(), title="Page", at=at, blocks=lambda: reading().blocks())
 
 
 def judged(old: str, new: str, *, around: str = FILLER, later: float = DAY) -> Judgement:
@@ -104,15 +104,33 @@ def test_a_date_that_does_not_follow_the_clock_is_no_clock() -> None:
     assert judged(old, new).verdict is Matter.MEANINGFUL
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "added", "removed", "reason"),
+    [
+        ("a b c", "a b c d", 1, 0, "1 word added in one place."),
+        ("a b c", "a", 0, 2, "2 words removed in one place."),
+        ("a<p>b<p>c", "x<p>b<p>y", 2, 2, "2 words added and 2 words removed in 2 places."),
+        ("a b", "b a", 0, 0, "The same words stand in another order in one place."),
+        ("", "a", 1, 0, "1 word added in one place."),
+        ("a", "", 0, 1, "1 word removed in one place."),
+    ],
+)
+def test_a_change_is_told_in_a_sentence(old: str, new: str, added: int, removed: int, reason: str) -> None:
+    judgement = judged(old, new)
+    assert (judgement.words_added, judgement.words_removed, judgement.reason) == (added, removed, reason)
+
+
 TEXTS = st.lists(st.sampled_from(["one", "two 2", "© 2025", "3 days ago", "x", "a longer text that says something"]))
 
 
 @searched
 @given(TEXTS, TEXTS)
 def test_every_judgement_has_a_score_and_noise_a_reason(old: list[str], new: list[str]) -> None:
-    judgement = judge(*(read("".join(f"<p>{text}</p>" for text in texts)) for texts in (old, new)))
+    before, after = (read("".join(f"<p>{text}</p>" for text in texts)) for texts in (old, new))
+    judgement = judge(before, after)
     assert 0 <= judgement.score <= 1
-    assert judgement.reason or judgement.verdict is Matter.MEANINGFUL
+    assert judgement.reason.endswith(".")
+    assert judgement.words_added - judgement.words_removed == len(after.text.split()) - len(before.text.split())
 
 
 @searched

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftline.errors import BadURL
-from driftline.pages.urls import canonical, host_of
+from driftline.model import host_of
+from driftline.pages.urls import canonical
 from support.properties import searched
 
 

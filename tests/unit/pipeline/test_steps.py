@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pytest
 
@@ -20,6 +20,9 @@ class Versions:
     def recall(self, page_ids: Sequence[int]) -> dict[int, Old]:
         if self.bad in page_ids:
             raise OSError("the disk is on fire")
+        return {}
+
+    def host_memories(self, hosts: Collection[str]) -> dict[str, bytes]:
         return {}
 
 

@@ -1,0 +1,84 @@
+"""What was learned of a page or of a host's pages: what changes there by itself, and what its user said of it.
+
+Everything is known by a short key (see `matching`), with the checks at which it changed first and last and how often it
+did. What changes at nearly every check is muted until it stops: its share of the checks falls with each one that finds
+it unchanged. A user's word is pinned, and outweighs what was learned.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from driftline.model import Matter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_ENTRY = struct.Struct("<8sIIH")
+_PINS = {Matter.NOISE: 0xFFFF, Matter.MEANINGFUL: 0xFFFE}
+_PINNED = {count: matter for matter, count in _PINS.items()}
+_MOST_COUNTED = 0xFFF0
+_MOST = 800  # entries of a page
+_ENOUGH = 2  # changes before something can be muted
+_NEARLY_EVERY = 0.4  # share of the checks
+
+
+class Memory:
+    """The entries of one page, or of the pages of one host. Read from bytes and written to bytes.
+
+    That of a host counts pages, not checks.
+    """
+
+    def __init__(self, data: bytes = b"") -> None:
+        whole = len(data) - len(data) % _ENTRY.size
+        self._entries: dict[bytes, tuple[int, int, int]] = {
+            key: (first, last, count) for key, first, last, count in _ENTRY.iter_unpack(data[:whole])
+        }
+
+    def to_bytes(self) -> bytes:
+        """The memory as it is stored; of too many entries, those that changed last, and all that is pinned."""
+        kept: Iterable[tuple[bytes, tuple[int, int, int]]] = self._entries.items()
+        if len(self._entries) > _MOST:
+            kept = sorted(kept, key=lambda entry: (entry[1][2] in _PINNED, entry[1][1]), reverse=True)[:_MOST]
+        return b"".join([_ENTRY.pack(key, *entry) for key, entry in kept])
+
+    def note(self, keys: Iterable[bytes], check: int) -> list[bytes]:
+        """Remember that these changed at the check of this number; those of them that changed often enough by now."""
+        enough: list[bytes] = []
+        for key in keys:
+            first, _, count = self._entries.get(key, (check, check, 0))
+            if count not in _PINNED:
+                self._entries[key] = (first, check, min(count + 1, _MOST_COUNTED))
+                if count + 1 == _ENOUGH:
+                    enough.append(key)
+        return enough
+
+    def count(self, keys: Iterable[bytes]) -> None:
+        """Count one more page that these are muted on. Of what a host remembers, the numbers of checks mean nothing."""
+        for key in keys:
+            _, _, count = self._entries.get(key, (0, 0, 0))
+            if count not in _PINNED:
+                self._entries[key] = (0, 0, min(count + 1, _MOST_COUNTED))
+
+    def mutes(self, key: bytes, check: int) -> bool:
+        """Whether this changed at nearly every check before that of this number."""
+        first, _, count = self._entries.get(key, (0, 0, 0))
+        return _ENOUGH <= count <= _MOST_COUNTED and count >= _NEARLY_EVERY * (check - first)
+
+    def times(self, key: bytes) -> int:
+        """How often this changed."""
+        count = self._entries.get(key, (0, 0, 0))[2]
+        return 0 if count in _PINNED else count
+
+    def pin(self, keys: Iterable[bytes], matter: Matter) -> None:
+        """Remember what the user says of these."""
+        for key in keys:
+            self._entries[key] = (0, 0, _PINS[matter])
+
+    def pinned(self, key: bytes) -> Matter | None:
+        """What the user said of this."""
+        return _PINNED.get(self._entries.get(key, (0, 0, 0))[2])
+
+    def __bool__(self) -> bool:
+        return bool(self._entries)

@@ -1,0 +1,124 @@
+"""The confirming fetch: a page that seems changed is fetched again at once, and what differs then differs by itself."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from driftline.errors import RunStopped
+from driftline.fetching.transfers import Transfers
+from driftline.model import Link, Outcome, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from driftline.pipeline.consumers import Steps
+    from driftline.pipeline.recorder import Recorder
+    from driftline.settings import Settings
+
+_SLOTS = 32
+_MOST_WAITING = 128  # changes, with their bodies
+_PATIENCE = 0.5  # seconds between looks at whether to stop, when nothing happens
+
+
+class Confirmer:
+    """Stands before the recorder and lets everything through at once but changes, which are fetched again first.
+
+    With few changes, as there are in most runs, its thread never starts. A change whose second fetch fails is recorded
+    as it was found; one that a stop leaves unconfirmed is not recorded, and the next run finds it again.
+    """
+
+    def __init__(self, steps: Steps, recorder: Recorder, settings: Settings) -> None:
+        self._steps = steps
+        self._recorder = recorder
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._room = threading.Condition(self._lock)
+        self._waiting: list[Outcome] = []
+        self._at_hand = 0
+        self._closed = False
+        self._give_up = False
+        self._transfers: Transfers | None = None
+        self._thread: threading.Thread | None = None
+        self.error: Exception | None = None
+
+    def add(self, outcomes: Sequence[Outcome]) -> None:
+        """Record these, the changes among them once they are confirmed; waits while too many wait for that."""
+        if not self._settings.confirm:
+            self._recorder.add(outcomes)
+            return
+        changed = [outcome for outcome in outcomes if outcome.verdict is Verdict.CHANGED]
+        if len(changed) < len(outcomes):
+            self._recorder.add([outcome for outcome in outcomes if outcome.verdict is not Verdict.CHANGED])
+        if not changed:
+            return
+        with self._lock:
+            while self._at_hand > _MOST_WAITING and not self._give_up:
+                self._room.wait()
+            if self._give_up:
+                return
+            self._waiting += changed
+            self._at_hand += len(changed)
+            if self._thread is None:
+                self._transfers = Transfers(self._settings)
+                self._thread = threading.Thread(target=self._work, name="confirmer", daemon=True)
+                self._thread.start()
+        if self._transfers is not None:
+            self._transfers.wake()
+
+    def drain(self, give_up_at: Callable[[], float | None]) -> None:
+        """Wait until everything is confirmed, or until the time at which `give_up_at` says that it is enough."""
+        self._closed = True
+        if self._transfers is not None:
+            self._transfers.wake()
+        while self._thread is not None and self._thread.is_alive():
+            limit = give_up_at()
+            if limit is not None and time.monotonic() > limit:
+                self.abandon()
+            self._thread.join(0.05 if limit is not None else _PATIENCE)
+
+    def abandon(self) -> None:
+        """Give up what is not confirmed yet."""
+        with self._lock:
+            self._give_up = self._closed = True
+            self._room.notify_all()
+        if self._transfers is not None:
+            self._transfers.wake()
+
+    def _work(self) -> None:
+        transfers = self._transfers
+        assert transfers is not None
+        try:
+            self._confirm_all(transfers)
+        except RunStopped:
+            pass
+        except Exception as error:  # noqa: BLE001 kept for the thread that tends this one: nobody else can hear it
+            self.error = error
+        finally:
+            self.abandon()
+            transfers.close()
+
+    def _confirm_all(self, transfers: Transfers) -> None:
+        in_flight: dict[int, Outcome] = {}
+        while not self._give_up:
+            with self._lock:
+                free = _SLOTS - len(in_flight)
+                started, self._waiting = self._waiting[:free], self._waiting[free:]
+            for outcome in started:
+                in_flight[outcome.document.link.page_id] = outcome
+            transfers.start([_again(outcome.document.link) for outcome in started])
+            if not in_flight and self._closed:
+                return
+            documents = transfers.wait(_PATIENCE)
+            if documents:
+                found = [(in_flight.pop(document.link.page_id), document) for document in documents]
+                self._recorder.add(self._steps.confirm(found))
+                with self._lock:
+                    self._at_hand -= len(found)
+                    self._room.notify_all()
+
+
+def _again(link: Link) -> Link:
+    """The same link without validators: the answer must be the whole page."""
+    return Link(link.page_id, link.url, link.sequence, None)

@@ -1,0 +1,56 @@
+"""One event for one cause: the same edit on many pages of a host is told once, with its pages."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from driftline.model import Matter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from driftline.model import Change
+
+_SITE_WIDE = 5  # pages: an edit beside the content, noise on one page, is news of the site if so many share it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What is told of a run: one change of one page, or one edit that many pages of a host share."""
+
+    host: str
+    urls: tuple[str, ...]
+    kind: str
+    score: float
+    reason: str
+
+
+def events_of(changes: Iterable[Change]) -> list[Event]:
+    """The events that these changes make, in the order of their first page.
+
+    Edits are the same if they take away and add the same lines. Noise makes an event only if many pages share it, and
+    only where it is noise for where it stands: what changes by itself has no cause.
+    """
+    groups: dict[tuple[str, bytes], list[Change]] = defaultdict(list)
+    alone = 0
+    for change in changes:
+        cause = change.cause
+        if not cause:
+            alone += 1
+            cause = alone.to_bytes(4, "little")  # shorter than any cause, so that it is nobody else's
+        groups[change.host, cause].append(change)
+    return [
+        _event(host, same)
+        for (host, _), same in groups.items()
+        if same[0].verdict is Matter.MEANINGFUL or (same[0].cause and len(same) >= _SITE_WIDE)
+    ]
+
+
+def _event(host: str, same: list[Change]) -> Event:
+    first = same[0]
+    return Event(
+        host=host, urls=tuple(change.url for change in same), kind=first.kind,
+        score=max(change.score for change in same), reason=first.reason,
+    )  # fmt: skip

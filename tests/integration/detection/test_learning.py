@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+import driftline
+from driftline import Plan
+from driftline.errors import UnknownChange
+from driftline.model import FailureKind, Matter, Proof, Verdict
+from support.making import settings
+from support.servers import Answer, Request, Server, html
+from support.worlds import WIRINGS
+
+FILLER = "<p>" + "A paragraph that says the same at every check, so that the page is not a small one. " * 6 + "</p>"
+WORDS = ("amber", "birch", "cedar", "dahlia", "elder", "fern", "gorse", "hazel", "iris", "jasmine")
+
+
+class Site:
+    """Pages whose parts a test rewrites between checks; a part may be a function that is asked at every request."""
+
+    def __init__(self, folder: Path, *, confirm: bool) -> None:
+        self.parts: dict[str, str | Callable[[], str]] = {}
+        self.instead: Answer | None = None
+        self.requests = 0
+        self.server = Server(self._answer)
+        self.pages = driftline.open(settings=settings(store=str(folder / "pages.db"), confirm=confirm))
+
+    def _answer(self, request: Request) -> Answer:
+        self.requests += 1
+        if self.instead is not None:
+            return self.instead
+        parts = [part if isinstance(part, str) else part() for part in self.parts.values()]
+        return html(f"<main>{FILLER}{''.join(parts)}<p>The end of {request.path}.</p></main>")
+
+
+def tip(word: str) -> str:
+    return f"<p>Tip of the day: try {word} in your garden, and tell a friend of it.</p>"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    made = Site(tmp_path, confirm=False)
+    with made.server, made.pages:
+        yield made
+
+
+@pytest.fixture
+def confirmed(tmp_path: Path) -> Iterator[Site]:
+    made = Site(tmp_path, confirm=True)
+    with made.server, made.pages:
+        yield made
+
+
+def test_a_place_that_changes_at_every_check_falls_silent_and_the_rest_of_the_page_does_not(site: Site) -> None:
+    site.pages.add(site.server.url("/"))
+    found: list[int] = []
+    for word in WORDS[:6]:
+        site.parts = {"tip": tip(word), "fee": "<p>It is free.</p>"}
+        found.append(site.pages.check().changed)
+    assert found == [0, 1, 1, 0, 0, 0]
+    newest = site.pages.history(site.server.url("/"))[0]
+    assert newest.change is not None
+    assert newest.change.reason == "Only what changes at nearly every check changed."
+    site.parts["fee"] = "<p>It costs a fortune.</p>"
+    assert site.pages.check().changed == 1
+
+
+def test_what_is_learned_on_some_pages_of_a_host_holds_for_the_others(site: Site) -> None:
+    known = [site.server.url(f"/{number}") for number in range(3)]
+    other = site.server.url("/other")
+    site.pages.add(*known, other)
+    for word in WORDS[:4]:
+        site.parts = {"tip": tip(word), "after": "<p>More tips.</p>"}
+        site.pages.check(*known)
+    site.pages.check(other)
+    site.parts["tip"] = tip("juniper")
+    report = site.pages.check(other)
+    assert (report.changed, report.noisy) == (0, 1)
+
+
+def test_two_variants_that_take_turns_are_told_twice_and_then_no_more(site: Site) -> None:
+    site.pages.add(site.server.url("/"))
+    found: list[int] = []
+    for word in ("amber", "birch", "amber", "birch", "amber"):
+        site.parts = {"offer": f"<p>Our members choose {word}, and so should you when you are here.</p>"}
+        found.append(site.pages.check().changed)
+    assert found == [0, 1, 1, 0, 0]
+
+
+def test_a_price_is_told_however_often_it_changes(site: Site) -> None:
+    site.pages.add(site.server.url("/"))
+    found: list[int] = []
+    for price in range(20, 28):
+        site.parts = {"price": f"<p>It costs ${price} today.</p>"}
+        found.append(site.pages.check().changed)
+    assert found == [0] + [1] * 7
+
+
+@pytest.mark.parametrize("plan", WIRINGS)
+def test_what_differs_between_two_fetches_in_a_row_is_no_change(confirmed: Site, plan: Plan) -> None:
+    numbers = count()
+    confirmed.parts = {"story": lambda: f"<p>You may like the story of {WORDS[next(numbers) % len(WORDS)]}.</p>"}
+    confirmed.pages.add(confirmed.server.url("/"))
+    confirmed.pages.check(plan=plan)
+    report = confirmed.pages.check(plan=plan)
+    assert (report.changed, report.noisy, report.unchanged) == (0, 1, 1)
+    newest = confirmed.pages.history(confirmed.server.url("/"))[0]
+    assert (newest.verdict, newest.proof, newest.version) == (Verdict.UNCHANGED, Proof.NOISE, None)
+    confirmed.parts["fee"] = "<p>It costs a fortune.</p>"
+    assert confirmed.pages.check(plan=plan).changed == 1
+
+
+def test_a_change_is_fetched_twice_and_nothing_else_is(confirmed: Site) -> None:
+    confirmed.pages.add(confirmed.server.url("/"))
+    confirmed.pages.check()
+    confirmed.pages.check()
+    assert confirmed.requests == 2
+    confirmed.parts["fee"] = "<p>It costs a fortune.</p>"
+    assert confirmed.pages.check().changed == 1
+    assert confirmed.requests == 4
+
+
+def test_a_change_that_one_of_two_servers_has_is_told_once_both_have_it(confirmed: Site) -> None:
+    fees = iter(["free", "a fortune", "free", "a fortune", "a fortune", "a fortune"])
+    confirmed.parts["fee"] = lambda: f"<p>It costs {next(fees)} to be a member here.</p>"
+    confirmed.pages.add(confirmed.server.url("/"))
+    confirmed.pages.check()
+    assert confirmed.pages.check().changed == 0
+    assert confirmed.pages.check().changed == 1
+
+
+def test_a_wall_is_a_failed_check_and_the_version_stays(confirmed: Site) -> None:
+    url = confirmed.server.url("/")
+    confirmed.pages.add(url)
+    confirmed.pages.check()
+    confirmed.instead = html("Checking your browser before you access this site.")
+    report = confirmed.pages.check()
+    assert (report.failed, report.changed) == (1, 0)
+    failure = confirmed.pages.pages()[0].failure
+    assert failure is not None
+    assert failure.kind is FailureKind.BROKEN
+    confirmed.instead = None
+    assert confirmed.pages.check().unchanged == 1
+
+
+def test_what_the_user_calls_noise_is_noise_from_then_on(site: Site) -> None:
+    url = site.server.url("/")
+    site.parts["news"] = "<p>News: the amber fair opens on the hill behind the mill.</p>"
+    site.pages.add(url)
+    site.pages.check()
+    site.parts["news"] = "<p>News: a choir sings in the old town hall tonight.</p>"
+    change = site.pages.check().changes[0]
+    assert site.pages.feedback(change.id, Matter.NOISE) == url
+    told = site.pages.history(url)[0].change
+    assert told is not None
+    assert (told.verdict, told.reason) == (Matter.NOISE, "You called it noise.")
+    site.parts["news"] = "<p>News: nobody knows what happened at the harbour.</p>"
+    assert site.pages.check().noisy == 1
+    site.parts["fee"] = "<p>It costs a fortune.</p>"
+    assert site.pages.check().changed == 1
+
+
+def test_what_the_user_says_matters_is_told_from_then_on(site: Site) -> None:
+    url = site.server.url("/")
+    site.parts["visits"] = "<p>1,024 views</p>"
+    site.pages.add(url)
+    site.pages.check()
+    site.parts["visits"] = "<p>1,187 views</p>"
+    assert site.pages.check().noisy == 1
+    change = site.pages.history(url)[0].change
+    assert change is not None
+    site.pages.feedback(change.id, Matter.MEANINGFUL)
+    site.parts["visits"] = "<p>1,311 views</p>"
+    assert site.pages.check().changed == 1
+
+
+@pytest.mark.parametrize("name", ["", "1", "x-y", "1-99", "99999999999999999999-1", "-1-2", "１-２"])
+def test_feedback_on_a_change_that_never_was_is_refused(site: Site, name: str) -> None:
+    with pytest.raises(UnknownChange):
+        site.pages.feedback(name, Matter.NOISE)
+
+
+def test_a_footer_edit_on_300_pages_is_one_event(tmp_path: Path) -> None:
+    year = {"footer": "Example Ltd, 1 Old Street"}
+
+    def answer(request: Request) -> Answer:
+        return html(f"<main>{FILLER}<p>Page {request.path}</p></main><footer>{year['footer']}</footer>")
+
+    with Server(answer) as server, driftline.open(str(tmp_path / "pages.db")) as pages:
+        pages.add(*[server.url(f"/{number}") for number in range(300)])
+        pages.check()
+        year["footer"] = "Example Ltd, 2 New Street"
+        report = pages.check()
+        assert (report.changed, report.noisy) == (0, 300)
+        assert [len(event.urls) for event in report.events] == [300]
+        assert report.events[0].reason == "Only the page footer changed."

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+
+from driftline.detection.brokenness import why_broken
+
+PAGE = "\n".join(f"Paragraph {number} of terms that go on for quite a while, as terms do." for number in range(40))
+BODY = f"<html><body>{PAGE}</body></html>".encode()
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "reason"),
+    [
+        ("Just a moment...", "Checking your browser before you access example.com", "wall"),
+        ("Access Denied", "You don't have permission to access this server. Reference #18.2d", "wall"),
+        ("example.com", "Verify you are human by completing the action below.", "wall"),
+        ("404 Not Found", "Nothing here. Go home.", "error page"),
+        ("Oops", "503 Service Unavailable", "error page"),
+        ("Shop", "We are down for maintenance.", "error page"),
+        ("Shop", "", "empty shell"),
+        ("Shop", "You need to enable JavaScript to run this app.", "empty shell"),
+    ],
+)
+def test_an_answer_that_is_not_the_page_is_told(title: str, text: str, reason: str) -> None:
+    told = why_broken(title, text, b"<html></html>", PAGE, BODY)
+    assert told is not None
+    assert reason in told
+
+
+@pytest.mark.parametrize(
+    ("title", "text"),
+    [
+        ("Terms", PAGE + "\nOne paragraph more."),
+        ("Cookies", PAGE + "\nYour browser needs JavaScript, and we may verify that you are human."),
+        ("Status", "All systems work. " * 40),
+        ("Highway 404", "Highway 404 is closed for the winter. Please take another road. " * 3),
+    ],
+)
+def test_a_page_that_says_something_is_not_broken(title: str, text: str) -> None:
+    assert why_broken(title, text, b"<html></html>", PAGE, BODY) is None
+
+
+def test_a_page_that_always_said_so_says_it_on_purpose() -> None:
+    assert why_broken("", "503 service unavailable", b"", "504 gateway timeout", b"") is None
+    assert why_broken("", "You have been blocked 5 times", b"", "You have been blocked 4 times", b"") is None
+
+
+def test_a_new_page_is_broken_only_if_it_is_a_wall() -> None:
+    assert why_broken("Just a moment...", "Checking your browser", b"") is not None
+    assert why_broken("404", "Not found", b"") is None
+    assert why_broken("", "", b"") is None
+
+
+def test_a_page_that_breaks_off_in_the_middle_is_told() -> None:
+    assert why_broken("Terms", PAGE[: len(PAGE) // 2], BODY[: len(BODY) // 2], PAGE, BODY) is not None
+    shorter = PAGE[: len(PAGE) // 2]
+    assert why_broken("Terms", shorter, f"<html>{shorter}</html>".encode(), PAGE, BODY) is None
