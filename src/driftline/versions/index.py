@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from sqlalchemy import Integer, and_, bindparam, delete, func, insert, inspect, select, text, tuple_
+from sqlalchemy import Integer, and_, bindparam, column, delete, func, insert, inspect, select, text, values
 
 from driftline.errors import StoreError
 from driftline.versions.schema import indexed, states, versions
@@ -25,7 +25,7 @@ from driftline.versions.words import count_words, lines_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from sqlalchemy import Connection, Select, TextualSelect
+    from sqlalchemy import Column, Connection, Select, TextualSelect
 
     from driftline.versions.repository import Repository
     from driftline.versions.store import Store
@@ -134,9 +134,8 @@ class WordIndex:
     def _words_of(self, keys: Sequence[_Key]) -> dict[_Key, _Sides]:
         """The words that these versions gained and lost. A text that cannot be read counts as empty."""
         both = {*keys, *((page, number - 1) for page, number in keys)}
-        query = select(versions.c.page_id, versions.c.number, versions.c.text)
         with self._store.read() as connection:
-            rows = connection.execute(query.where(tuple_(versions.c.page_id, versions.c.number).in_(both))).all()
+            rows = connection.execute(_these(both, versions.c.page_id, versions.c.number, versions.c.text)).all()
         texts = self._repository.texts({row.text for row in rows})
         lines = {(row.page_id, row.number): lines_of(texts[row.text]) for row in rows if row.text in texts}
         sides: dict[_Key, _Sides] = {}
@@ -147,14 +146,11 @@ class WordIndex:
 
     def _add(self, words: dict[_Key, _Sides]) -> None:
         # a page may have been removed since its texts were read, and another process may have been faster
-        key = tuple_(versions.c.page_id, versions.c.number)
         same = and_(indexed.c.page_id == versions.c.page_id, indexed.c.number == versions.c.number)
         left = (
-            select(versions.c.page_id, versions.c.number)
-            .outerjoin(indexed, same)
-            .where(key.in_(words), indexed.c.id.is_(None))
-            .with_for_update(read=True, key_share=True, of=versions)
+            _these(words, versions.c.page_id, versions.c.number).outerjoin(indexed, same).where(indexed.c.id.is_(None))
         )
+        left = left.with_for_update(read=True, key_share=True, of=versions)
         with self._store.write() as connection:
             self._kept.lock(connection)
             fresh = [{"page_id": page, "number": number} for page, number in connection.execute(left)]
@@ -175,6 +171,13 @@ class WordIndex:
             connection.execute(delete(indexed))
             connection.execute(text("DELETE FROM sqlite_sequence WHERE name = 'indexed'"))
             connection.execute(text("INSERT INTO words(words) VALUES ('delete-all')"))
+
+
+def _these(keys: Iterable[_Key], *columns: Column[Any]) -> Select[Any]:
+    """A query for these columns of these versions, each found by its key: SQLite reads the whole table for an IN."""
+    wanted = values(column("page_id", Integer), column("number", Integer), name="wanted").data(list(keys)).cte()
+    same = and_(versions.c.page_id == wanted.c.page_id, versions.c.number == wanted.c.number)
+    return select(*columns).select_from(wanted).join(versions, same)
 
 
 def differing(old: Sequence[str], new: Sequence[str]) -> tuple[Counter[str], Counter[str]]:

@@ -19,7 +19,7 @@ from sqlalchemy import and_, select
 from driftline.model import Mention, MentionKind
 from driftline.versions.index import GAINED, KEPT, Wanted, WordIndex, differing
 from driftline.versions.schema import pages, states, versions
-from driftline.versions.words import lines_of, parse, tokens_of
+from driftline.versions.words import letters_of, lines_of, parse, tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -198,7 +198,8 @@ def _counts(terms: Sequence[Term], lines: Counter[str]) -> list[int]:
 
 def _places(terms: Sequence[Term], line: str) -> list[list[tuple[int, int]]]:
     """Where each term stands in a line."""
-    tokens = tokens_of(line) if any(term.may_stand_in(line) for term in terms) else []
+    letters = letters_of(line)
+    tokens = tokens_of(line) if any(term.may_stand_in(letters) for term in terms) else []
     return [term.places(tokens) for term in terms]
 
 

@@ -39,6 +39,7 @@ _WORD = re.compile(rf"[{_SPACELESS}]|(?:[^\W_{_SPACELESS}]++[{_WITHIN}]*+)++")
 _TERM = re.compile(r'"([^"]*)"?|([^\s"]+)')
 
 _TATWEEL = 0x640  # only stretches an Arabic word
+_BETWEEN = re.compile(rf"[\W_{chr(_TATWEEL)}]+")
 _DROPPED = dict.fromkeys((*_ACCENTS, _TATWEEL))
 # a compatibility form may stand for a word with a stop, brackets or spaces around it
 _DROPPED |= {code: None for code in range(0x80) if not chr(code).isalnum()}
@@ -59,9 +60,9 @@ class Term:
     words: tuple[str, ...]
     begun: bool = False
 
-    def may_stand_in(self, line: str) -> bool:
-        """A quick look, which spares most lines the reading of their words."""
-        return not line.isascii() or all(word in line.lower() for word in self.words)
+    def may_stand_in(self, letters: str) -> bool:
+        """Whether a line may have it, by its `letters_of`: a quick look, which spares most lines a closer one."""
+        return _letters_of_words(self.words) in letters
 
     def places(self, tokens: Sequence[Token]) -> list[tuple[int, int]]:
         """Where it stands in a line that has these words."""
@@ -107,6 +108,11 @@ def lines_of(text: bytes) -> list[str]:
     return unified_text(text.decode("utf-8", "replace")).split("\n")
 
 
+def letters_of(line: str) -> str:
+    """All letters and digits of a line, without case and accents, and without what stands between them."""
+    return _BETWEEN.sub("", normalize("NFKD", line).casefold())
+
+
 def tokens_of(line: str) -> list[Token]:
     """The words of a line in their order."""
     tokens = (Token(_folded(match[0]), *match.span()) for match in _WORD.finditer(line))
@@ -120,6 +126,13 @@ def count_words(lines: Iterable[str]) -> Counter[str]:
         counts[_folded(word)] += count
     del counts[""]
     return counts
+
+
+@lru_cache(maxsize=256)
+def _letters_of_words(words: tuple[str, ...]) -> str:
+    """The letters of the words in a row, up to the first that may have been longer."""
+    whole = next((place for place, word in enumerate(words, start=1) if len(word) == _LONGEST), len(words))
+    return letters_of("".join(words[:whole]))
 
 
 @lru_cache(maxsize=65_536)

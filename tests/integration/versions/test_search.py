@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import event, text
+from sqlalchemy import create_engine, event, text
 
 from driftline.detection.comparison import compare, recall
 from driftline.detection.examination import Finding, examine
 from driftline.errors import StoreError, UsageError
 from driftline.pages.catalog import Catalog
 from driftline.versions.ledger import Ledger
+from driftline.versions.migrations.upgrade import upgrade
 from driftline.versions.repository import Repository
 from driftline.versions.search import Scope, Search
 from driftline.versions.store import Store
@@ -354,6 +355,39 @@ def test_two_searches_at_once_index_every_version_once(past: Past) -> None:
     assert past.indexed == []
     with past.store.read() as connection:
         assert connection.scalar(text("SELECT count(*) FROM indexed")) == len(urls)
+
+
+def test_indexing_and_searching_read_no_table_of_versions_as_a_whole(file_past: Past) -> None:
+    file_past.check(shop="old words", news="words")
+    seen: list[tuple[str, Any]] = []
+
+    def listen(_c: Any, _cursor: Any, statement: str, values: Any, _context: Any, many: bool) -> None:
+        seen.append((statement, values[0] if many else values))
+
+    event.listen(file_past.store.engine, "before_cursor_execute", listen)
+    file_past.found('"old words" now', now=True)
+    event.remove(file_past.store.engine, "before_cursor_execute", listen)
+    with file_past.store.read() as connection:
+        plans = {
+            statement: [row[-1] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values)]
+            for statement, values in seen
+            if statement.startswith(("SELECT", "WITH"))
+        }
+    steps = [step for plan in plans.values() for step in plan]
+    assert any(step.startswith("SEARCH versions") for step in steps)
+    assert not [step for step in steps if step.startswith(("SCAN versions", "SCAN previous", "SCAN blobs"))]
+
+
+def test_a_store_from_before_there_was_a_search_is_upgraded(tmp_path: Path) -> None:
+    path = tmp_path / "pages.db"
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.begin() as connection:
+        upgrade(connection, "0002")
+    engine.dispose()
+    past = Past(str(path))
+    past.check(shop="words")
+    assert past.found("words") == [("shop", 1, "appeared")]
+    past.store.close()
 
 
 def test_a_sqlite_without_fts5_is_told_in_a_sentence(file_past: Past) -> None:

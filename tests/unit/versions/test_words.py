@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftline.errors import UsageError
-from driftline.versions.words import Term, count_words, lines_of, parse, tokens_of, unified_text
+from driftline.versions.words import Term, count_words, letters_of, lines_of, parse, tokens_of, unified_text
 from support.properties import searched
 
-texts = st.text() | st.text(st.sampled_from("ab é*\"()^:-+{}\\'´ß½⒈ﷺ退が가ไ "))
+texts = st.text() | st.text(st.sampled_from("ab é*\"()^:-+{}\\'´ß½⒈ﷺ退が가ไـ x\u0301\u0308 "))
 
 
 def words(text: str) -> list[str]:
@@ -125,6 +125,26 @@ def test_a_term_is_found_where_it_stands() -> None:
         "14": ["14"],
         '"policy refund"': [],
     }
+
+
+@searched
+@given(texts, st.data())
+def test_a_quick_look_passes_over_no_line_that_has_the_term(text: str, data: st.DataObject) -> None:
+    for line in unified_text(text).split("\n"):
+        tokens = tokens_of(line)
+        if tokens:
+            start = data.draw(st.integers(0, len(tokens) - 1))
+            end = data.draw(st.integers(start + 1, len(tokens)))
+            term = Term(words=tuple(token.word for token in tokens[start:end]))
+            assert term.places(tokens)
+            assert term.may_stand_in(letters_of(line))
+
+
+def test_a_quick_look_knows_letters_that_are_drawn_out_and_words_that_are_too_long() -> None:
+    for line in ("مـــرحبا بكم", f"a {'x' * 100} b", "Daten\u00adschutz – Straße"):
+        term = Term(words=tuple(token.word for token in tokens_of(line)))
+        assert term.may_stand_in(letters_of(line))
+    assert not Term(words=("refund",)).may_stand_in(letters_of("Nothing of the kind"))
 
 
 def test_a_longer_word_than_any_is_told_by_its_beginning() -> None:
