@@ -110,7 +110,9 @@ def lines_of(text: bytes) -> list[str]:
 
 def letters_of(line: str) -> str:
     """All letters and digits of a line, without case and accents, and without what stands between them."""
-    return _BETWEEN.sub("", normalize("NFKD", line).casefold())
+    # before signs are taken apart: a trademark sign would leave two letters between the words
+    letters = _BETWEEN.sub("", line)
+    return letters.lower() if letters.isascii() else _BETWEEN.sub("", normalize("NFKD", letters)).casefold()
 
 
 def tokens_of(line: str) -> list[Token]:
@@ -139,4 +141,4 @@ def _letters_of_words(words: tuple[str, ...]) -> str:
 def _folded(word: str) -> str:
     if word.isascii():
         return word.lower()[:_LONGEST]
-    return normalize("NFC", normalize("NFKD", word).casefold().translate(_DROPPED))[:_LONGEST]
+    return normalize("NFC", normalize("NFKD", word).translate(_DROPPED).casefold())[:_LONGEST]

@@ -89,6 +89,7 @@ def test_words_are_counted_as_they_are_found(text: str) -> None:
         ("İstanbul", "istanbul"),
         ("Ещё", "ЕЩЕ"),
         ("Αθήνα", "ΑΘΗΝΑ"),
+        ("ᾳ", "α"),
         ("ﬁnal", "final"),
         ("Ｆｕｌｌ", "full"),
         ("Daten\u00adschutz", "Datenschutz"),
@@ -140,8 +141,8 @@ def test_a_quick_look_passes_over_no_line_that_has_the_term(text: str, data: st.
             assert term.may_stand_in(letters_of(line))
 
 
-def test_a_quick_look_knows_letters_that_are_drawn_out_and_words_that_are_too_long() -> None:
-    for line in ("مـــرحبا بكم", f"a {'x' * 100} b", "Daten\u00adschutz – Straße"):
+def test_a_quick_look_knows_drawn_out_letters_signs_and_words_that_are_too_long() -> None:
+    for line in ("Acme™ policy", "مـــرحبا بكم", f"a {'x' * 100} b", "Daten\u00adschutz – Straße"):
         term = Term(words=tuple(token.word for token in tokens_of(line)))
         assert term.may_stand_in(letters_of(line))
     assert not Term(words=("refund",)).may_stand_in(letters_of("Nothing of the kind"))
