@@ -21,6 +21,7 @@ __all__ = [
     "Check",
     "Driftline",
     "DriftlineError",
+    "Mention",
     "Page",
     "Plan",
     "Report",
@@ -37,6 +38,7 @@ _HOMES = {
     "Check": "driftline.model",
     "Driftline": "driftline.library",
     "DriftlineError": "driftline.errors",
+    "Mention": "driftline.model",
     "Page": "driftline.model",
     "Plan": "driftline.pipeline.plan",
     "Report": "driftline.pipeline.run",
@@ -50,7 +52,7 @@ _HOMES = {
 if TYPE_CHECKING:
     from driftline.errors import DriftlineError
     from driftline.library import Driftline, open  # noqa: A004 driftline.open is what a reader expects
-    from driftline.model import Change, Check, Page, Version
+    from driftline.model import Change, Check, Mention, Page, Version
     from driftline.pipeline.plan import Plan
     from driftline.pipeline.run import Report
     from driftline.pipeline.stopping import Stop

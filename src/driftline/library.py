@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    from driftline.model import Check, Matter, Outcome, Page, Version
+    from driftline.model import Check, Matter, Mention, Outcome, Page, Version
 
 
 class Driftline:
@@ -125,6 +125,23 @@ class Driftline:
         keys = said_of(weigh(old, new, sides[1].title, content_type), matter)
         remember(self._store, named, host_of(named.url), keys, matter)
         return named.url
+
+    def search(
+        self, query: str, *, url: str | None = None, tag: str | None = None, since: float | None = None,
+        until: float | None = None, now: bool = False, limit: int | None = None,
+        told: Callable[[int, int], None] | None = None,
+    ) -> list[Mention]:  # fmt: skip
+        """The versions in which words appeared or disappeared, the latest first.
+
+        Words, "phrases in quotes" and beginnings* must all be there; case and accents do not matter. `now` leaves only
+        pages whose newest version has the words. Versions that were never searched are indexed first; `told` is told
+        how many of how many are done.
+        """
+        from driftline.versions.search import Scope, Search
+
+        page_id = None if url is None else self.catalog.find(url).id
+        scope = Scope(page_id=page_id, tag=tag, since=since, until=until, now=now)
+        return Search(self._store, self.repository).find(query, scope, limit, told)
 
     def doctor(self) -> list[str]:
         """Everything that is wrong with the store; empty when every version can be read back to the byte."""

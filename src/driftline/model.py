@@ -39,6 +39,13 @@ class Matter(StrEnum):
     NOISE = "noise"
 
 
+class MentionKind(StrEnum):
+    """Whether words came or went."""
+
+    APPEARED = "appeared"
+    DISAPPEARED = "disappeared"
+
+
 class FailureKind(StrEnum):
     """Why a check failed."""
 
@@ -319,3 +326,18 @@ class Check:
     redirected_to: str | None
     version: int | None
     change: Change | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mention:
+    """Words that appeared in a version of a page, or disappeared from it, with the line to see it by.
+
+    `marks` are where the words begin and end in the excerpt, which for words that disappeared is of the version before.
+    """
+
+    url: str
+    version: int
+    at: float
+    kind: MentionKind
+    excerpt: str
+    marks: tuple[tuple[int, int], ...]

@@ -15,7 +15,7 @@ import typer
 from typer.main import get_command
 
 from driftline import __version__
-from driftline.cli import checking, looking, running, upkeep, watchlist
+from driftline.cli import checking, looking, running, searching, upkeep, watchlist
 from driftline.cli.lab import lab_app
 from driftline.cli.output import complain
 from driftline.errors import DriftlineError, UsageError
@@ -44,6 +44,7 @@ app.command("history")(looking.history)
 app.command("show")(looking.show)
 app.command("diff")(looking.diff)
 app.command("feedback")(looking.feedback)
+app.command("search")(searching.search)
 app.command("doctor")(upkeep.doctor)
 app.command("settings")(upkeep.settings)
 app.add_typer(lab_app, name="lab")

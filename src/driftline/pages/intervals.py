@@ -1,8 +1,9 @@
-"""Lengths of time as people write them: 30s, 15m, 2h, 1d, 1w, or 1h30m."""
+"""Times as people write them: a length as 30s, 15m, 2h, 1d, 1w or 1h30m, a moment by its date or how long ago."""
 
 from __future__ import annotations
 
 import re
+from datetime import datetime
 
 from driftline.errors import BadSetting
 
@@ -33,3 +34,18 @@ def format_interval(seconds: float) -> str:
     if left or not parts:
         parts.append(f"{left:.3f}".rstrip("0").rstrip(".") + "s")
     return "".join(parts)
+
+
+def parse_moment(text: str, now: float) -> float:
+    """The time that a date, a date and time or a length of time before `now` stands for, in seconds since 1970.
+
+    Without a time zone it is that of this machine.
+    """
+    try:
+        return datetime.fromisoformat(text.strip()).timestamp()
+    except (ValueError, OverflowError, OSError):
+        pass
+    try:
+        return now - parse_interval(text)
+    except BadSetting:
+        raise BadSetting(f"'{text}' is no moment: write a date as 2026-01-31, or how long ago as 12h or 7d.") from None

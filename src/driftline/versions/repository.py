@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, func, select
 
-from driftline.errors import UnknownVersion
+from driftline.errors import BrokenVersion, UnknownVersion
 from driftline.model import (
     Blob,
     Change,
@@ -62,6 +63,16 @@ class Repository:
         """The contents of that digest; BrokenVersion if they cannot be read back to the byte."""
         with self._store.read() as connection:
             return unpack(name, _chains(connection, [name]))
+
+    def texts(self, names: Collection[bytes]) -> dict[bytes, bytes]:
+        """The contents of these digests; what cannot be read back to the byte is left out."""
+        with self._store.read() as connection:
+            blobs = _chains(connection, list(names))
+        found: dict[bytes, bytes] = {}
+        for name in names:
+            with suppress(BrokenVersion):
+                found[name] = unpack(name, blobs)
+        return found
 
     def version(self, page: Page, number: int | None = None) -> Version:
         """A version of the page with its contents, the newest one unless a number is given."""

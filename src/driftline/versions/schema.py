@@ -5,6 +5,7 @@ of the latter. There, `wire`, `body` and `letters` are the digests of the last g
 those of the version in force: `body` differs from `kept_body` where a body changed and what can be seen did not.
 `memories` and `host_memories` are what was learned of a page, and of the pages of a host.
 Everything that a check leaves behind has the key (page, sequence), so that recording it twice changes nothing.
+`indexed` names the versions that the index of words has; that index is no table of ours, see `index`.
 Times are seconds since 1970 in UTC.
 """
 
@@ -15,12 +16,14 @@ from sqlalchemy import (
     Column,
     Double,
     ForeignKey,
+    ForeignKeyConstraint,
     Index,
     Integer,
     LargeBinary,
     MetaData,
     Table,
     Text,
+    UniqueConstraint,
 )
 
 metadata = MetaData(
@@ -159,4 +162,15 @@ blobs = Table(
     Column("depth", Integer, nullable=False),
     Column("size", Integer, nullable=False),
     Column("data", LargeBinary, nullable=False),
+)
+
+indexed = Table(
+    "indexed",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("page_id", Integer, nullable=False),
+    Column("number", Integer, nullable=False),
+    UniqueConstraint("page_id", "number"),
+    ForeignKeyConstraint(["page_id", "number"], ["versions.page_id", "versions.number"], ondelete="CASCADE"),
+    sqlite_autoincrement=True,
 )

@@ -61,6 +61,14 @@ def test_the_migrations_make_exactly_the_schema_of_the_code(tmp_path: Path) -> N
     store.close()
 
 
+def test_the_migrations_make_the_same_schema_on_postgresql(postgres: str) -> None:
+    store = Store.open(postgres)
+    with store.read() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+        assert compare_metadata(context, metadata) == []
+    store.close()
+
+
 def test_a_folder_is_not_a_store(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is a folder"):
         Store.open(str(tmp_path))

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from driftline.errors import BadSetting
-from driftline.pages.intervals import format_interval, parse_interval
+from driftline.pages.intervals import format_interval, parse_interval, parse_moment
 from support.properties import searched
 
 _TEN_YEARS = 10 * 365 * 86_400
@@ -52,3 +54,21 @@ def test_no_text_makes_anything_but_a_length_of_time_or_a_refusal(text: str) -> 
         assert 1 <= parse_interval(text) <= _TEN_YEARS
     except BadSetting:
         return
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [("1h", 996_400), ("1970-01-02T00:00Z", 86_400), (" 1970-01-01T01:00+01:00 ", 0), ("1d", 913_600)],
+)
+def test_a_moment_is_a_date_or_how_long_ago(text: str, moment: float) -> None:
+    assert parse_moment(text, 1_000_000) == moment
+
+
+def test_a_date_alone_begins_at_midnight_here() -> None:
+    assert parse_moment("2026-01-31", 0) == datetime(2026, 1, 31).astimezone().timestamp()
+
+
+@pytest.mark.parametrize("text", ["", "soon", "2026-13-01", "0001-01-01", "5", "yesterday"])
+def test_a_text_that_is_no_moment_is_refused_with_a_sentence(text: str) -> None:
+    with pytest.raises(BadSetting, match=r"is no moment.*\.$"):
+        parse_moment(text, 1_000_000)

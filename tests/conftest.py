@@ -7,6 +7,9 @@ import pytest
 
 from command import Command
 from servers import Site
+from support.postgres import postgres, postgres_server
+
+__all__ = ["driftline", "postgres", "postgres_server", "site"]
 
 
 @pytest.fixture

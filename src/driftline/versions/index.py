@@ -1,0 +1,260 @@
+"""The index of words: which words every version of a page gained and lost, kept by the database's own text search.
+
+A version gains a word if the word stands in it more often than in the version before. Beside these, the other words of
+the lines that are new are kept under a mark, for a phrase can be new without any of its words being so; and the same
+for what is lost. So a word is stored once for each time that it comes or goes, and not with every version.
+
+Checks know nothing of the index, and are not slowed down by it: it is made by the first search, and every search first
+adds the versions that are missing. All of it can be made anew from the versions at any time. SQLite cannot take a
+removed page's words out of it, for it does not keep what they were; they are never shown, and once more than half of
+the index is of that kind, it is made anew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+from sqlalchemy import Integer, and_, bindparam, column, delete, func, insert, inspect, select, text, values
+
+from driftline.errors import StoreError
+from driftline.versions.schema import indexed, states, versions
+from driftline.versions.words import count_words, lines_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from sqlalchemy import Column, Connection, Select, TextualSelect
+
+    from driftline.versions.repository import Repository
+    from driftline.versions.store import Store
+
+KEPT = "="  # before a word that stands in a line that is new or gone, but stays as frequent as it was
+GAINED, LOST = _SIDES = 0, 1  # the two sides of a version
+
+_AT_ONCE = 64  # versions in one transaction: others write in between
+_TABLE = "words"
+_LOCK = 0x44_52_49_47  # an arbitrary number that names our lock in PostgreSQL
+_VECTOR = 500_000  # bytes of words: PostgreSQL takes no vector of more than a megabyte
+
+_Key: TypeAlias = tuple[int, int]  # a page and the number of its version
+_Sides: TypeAlias = tuple[list[str], list[str]]  # the words that it gained and lost
+
+
+class Wanted(NamedTuple):
+    """A word to look up, or the beginning of one."""
+
+    word: str
+    begun: bool
+
+
+class _Words(NamedTuple):
+    """The words of one side of a version."""
+
+    key: int
+    side: int
+    words: list[str]
+
+
+class _Kept(Protocol):
+    """How a database keeps words, and finds them."""
+
+    def make(self, connection: Connection) -> None:
+        """Make the tables, which are not there."""
+
+    def lock(self, connection: Connection) -> None:
+        """Let nobody else add words before the end of this transaction."""
+
+    def add(self, connection: Connection, rows: Sequence[_Words]) -> None:
+        """Add words."""
+
+    def hits(self, wanted: Sequence[Wanted]) -> TextualSelect:
+        """A query for the sides (`key`, `side`) that have any of these words."""
+
+
+class WordIndex:
+    """Says in which versions words came and went. Several processes may bring it up to date at once."""
+
+    def __init__(self, store: Store, repository: Repository) -> None:
+        self._store = store
+        self._repository = repository
+        self._kept: _Kept = _TextSearch() if store.path is None else _Fts5()
+
+    def update(self, told: Callable[[int, int], None] | None = None) -> None:
+        """Add every version that is missing; `told` is told how many of how many are done, after each commit.
+
+        What was added stays if the process ends before all of it is done.
+        """
+        self._make()
+        if self._store.path is not None:
+            self._clear_if_mostly_of_removed_pages()
+        missing = self._missing()
+        total, done = sum(newest - last for _, last, newest in missing), 0
+        keys = ((page, number) for page, last, newest in missing for number in range(last + 1, newest + 1))
+        while some := list(islice(keys, _AT_ONCE)):
+            self._add(self._words_of(some))
+            done += len(some)
+            if told is not None:
+                told(done, total)
+
+    def sides(self, wanted: Sequence[Wanted]) -> Select[tuple[int, int, int]]:
+        """A query for the `page_id`, `number` and `side` of versions in which any of these words came or went."""
+        hits = self._kept.hits(wanted).subquery()
+        found = select(indexed.c.page_id, indexed.c.number, hits.c.side).select_from(indexed)
+        return found.join(hits, hits.c.key == indexed.c.id)
+
+    def _make(self) -> None:
+        try:
+            with self._store.read() as connection:
+                if inspect(connection).has_table(_TABLE):
+                    connection.execute(text("SELECT 1 FROM words LIMIT 0"))
+                    return
+            with self._store.write() as connection:
+                self._kept.lock(connection)
+                if not inspect(connection).has_table(_TABLE):
+                    connection.execute(delete(indexed))
+                    self._kept.make(connection)
+        except StoreError as error:
+            if "no such module" not in str(error):
+                raise
+            raise StoreError(
+                "Searching needs SQLite with FTS5, and the SQLite of this Python was built without it: "
+                "use another build of Python, or a postgresql:// store."
+            ) from None
+
+    def _missing(self) -> list[tuple[int, int, int]]:
+        """The pages with versions that are not indexed: page, the newest number that is, the newest that there is."""
+        newest = select(func.max(indexed.c.number)).where(indexed.c.page_id == states.c.page_id).scalar_subquery()
+        last = func.coalesce(newest, 0)
+        query = select(states.c.page_id, last, states.c.version).where(states.c.version > last)
+        with self._store.read() as connection:
+            return [(page, number, version) for page, number, version in connection.execute(query)]
+
+    def _words_of(self, keys: Sequence[_Key]) -> dict[_Key, _Sides]:
+        """The words that these versions gained and lost. A text that cannot be read counts as empty."""
+        both = {*keys, *((page, number - 1) for page, number in keys)}
+        with self._store.read() as connection:
+            rows = connection.execute(_these(both, versions.c.page_id, versions.c.number, versions.c.text)).all()
+        texts = self._repository.texts({row.text for row in rows})
+        lines = {(row.page_id, row.number): lines_of(texts[row.text]) for row in rows if row.text in texts}
+        sides: dict[_Key, _Sides] = {}
+        for page, number in keys:
+            new = lines.get((page, number))
+            sides[page, number] = ([], []) if new is None else _came_and_went(lines.get((page, number - 1), []), new)
+        return sides
+
+    def _add(self, words: dict[_Key, _Sides]) -> None:
+        # a page may have been removed since its texts were read, and another process may have been faster
+        same = and_(indexed.c.page_id == versions.c.page_id, indexed.c.number == versions.c.number)
+        left = (
+            _these(words, versions.c.page_id, versions.c.number).outerjoin(indexed, same).where(indexed.c.id.is_(None))
+        )
+        left = left.with_for_update(read=True, key_share=True, of=versions)
+        with self._store.write() as connection:
+            self._kept.lock(connection)
+            fresh = [{"page_id": page, "number": number} for page, number in connection.execute(left)]
+            if not fresh:
+                return
+            made = connection.execute(insert(indexed).returning(indexed), fresh)
+            rows = [_Words(row.id, side, words[row.page_id, row.number][side]) for row in made for side in _SIDES]
+            self._kept.add(connection, [row for row in rows if row.words])
+
+    def _clear_if_mostly_of_removed_pages(self) -> None:
+        ever = text("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'indexed'")
+        with self._store.read() as connection:
+            added = connection.scalar(ever) or 0
+            shown = connection.scalar(select(func.count()).select_from(indexed)) or 0
+        if added - shown <= shown:
+            return
+        with self._store.write() as connection:
+            connection.execute(delete(indexed))
+            connection.execute(text("DELETE FROM sqlite_sequence WHERE name = 'indexed'"))
+            connection.execute(text("INSERT INTO words(words) VALUES ('delete-all')"))
+
+
+def _these(keys: Iterable[_Key], *columns: Column[Any]) -> Select[Any]:
+    """A query for these columns of these versions, each found by its key: SQLite reads the whole table for an IN."""
+    wanted = values(column("page_id", Integer), column("number", Integer), name="wanted").data(list(keys)).cte()
+    same = and_(versions.c.page_id == wanted.c.page_id, versions.c.number == wanted.c.number)
+    return select(*columns).select_from(wanted).join(versions, same)
+
+
+def differing(old: Sequence[str], new: Sequence[str]) -> tuple[Counter[str], Counter[str]]:
+    """The lines that are only in the new text, and those that are only in the old; a line that moved is in neither."""
+    before, after = Counter(old), Counter(new)
+    return after - before, before - after
+
+
+def _came_and_went(old: Sequence[str], new: Sequence[str]) -> _Sides:
+    """The words of one version, as they are kept for both of its sides."""
+    added, removed = differing(old, new)
+    came, went = count_words(added.elements()), count_words(removed.elements())
+    return (
+        [word if count > went[word] else KEPT + word for word, count in came.items()],
+        [word if count > came[word] else KEPT + word for word, count in went.items()],
+    )
+
+
+class _Fts5:
+    """SQLite: a row for each side of a version, of which FTS5 keeps no more than where each word stands.
+
+    Words are made by `words`: the tokenizer only has to leave them alone, and the one for ASCII does.
+    """
+
+    def make(self, connection: Connection) -> None:
+        connection.exec_driver_sql(
+            f"CREATE VIRTUAL TABLE {_TABLE} USING fts5("
+            f"word, content='', columnsize=0, detail=none, tokenize=\"ascii tokenchars '{KEPT}'\")"
+        )
+
+    def lock(self, connection: Connection) -> None:
+        """Nothing to do: SQLite has one writer at a time."""
+
+    def add(self, connection: Connection, rows: Sequence[_Words]) -> None:
+        values = [(row.key * 2 + row.side, " ".join(row.words)) for row in rows]
+        if values:
+            connection.exec_driver_sql("INSERT INTO words (rowid, word) VALUES (?, ?)", values)
+
+    def hits(self, wanted: Sequence[Wanted]) -> TextualSelect:
+        query = " OR ".join(f'"{word}"{" *" if begun else ""}' for word, begun in wanted)
+        found = text("SELECT rowid >> 1 AS key, rowid & 1 AS side FROM words WHERE words MATCH :query")
+        return found.bindparams(bindparam("query", query, unique=True)).columns(key=Integer, side=Integer)
+
+
+class _TextSearch:
+    """PostgreSQL: the words of a side as text search vectors, several where there are too many for one."""
+
+    def make(self, connection: Connection) -> None:
+        connection.exec_driver_sql(
+            f"CREATE TABLE {_TABLE} (key integer NOT NULL REFERENCES indexed (id) ON DELETE CASCADE, "
+            "side smallint NOT NULL, part integer NOT NULL, words tsvector NOT NULL, PRIMARY KEY (key, side, part))"
+        )
+        connection.exec_driver_sql(f"CREATE INDEX ix_words_words ON {_TABLE} USING gin (words)")
+
+    def lock(self, connection: Connection) -> None:
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+
+    def add(self, connection: Connection, rows: Sequence[_Words]) -> None:
+        values = [(row.key, row.side, part, some) for row in rows for part, some in enumerate(_vectors(row.words))]
+        if values:
+            statement = "INSERT INTO words (key, side, part, words) VALUES (%s, %s, %s, array_to_tsvector(%s::text[]))"
+            connection.exec_driver_sql(statement, values)
+
+    def hits(self, wanted: Sequence[Wanted]) -> TextualSelect:
+        query = " | ".join(f"'{word}'{':*' if begun else ''}" for word, begun in wanted)
+        found = text("SELECT DISTINCT key, side FROM words WHERE words @@ CAST(:query AS tsquery)")
+        return found.bindparams(bindparam("query", query, unique=True)).columns(key=Integer, side=Integer)
+
+
+def _vectors(words: Iterable[str]) -> Iterator[list[str]]:
+    some: list[str] = []
+    size = 0
+    for word in words:
+        some.append(word)
+        size += len(word.encode()) + 8
+        if size > _VECTOR:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
