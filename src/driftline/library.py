@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
+    from driftline.detection.kinds import Kind
     from driftline.model import Check, Outcome, Page, Version
 
 
@@ -106,6 +107,21 @@ class Driftline:
         """The places that differ between two versions, word by word."""
         before, after = self._two_versions(url, old, new)
         return by_word(_text(before), _text(after))
+
+    def kinds(self, url: str, old: int | None = None, new: int | None = None) -> list[Kind]:
+        """In which kinds two versions differ besides their text: links, media, structure, metadata."""
+        from driftline.detection.kinds import kinds_between  # the parser is loaded only for whoever asks
+
+        return kinds_between(*self._two_versions(url, old, new))
+
+    def html_diff(self, url: str, old: int | None = None, new: int | None = None) -> str:
+        """What differs between two versions as an HTML document that is complete in itself and safe to open."""
+        from driftline.detection.kinds import kinds_between
+        from driftline.detection.rendering import render
+
+        before, after = self._two_versions(url, old, new)
+        change = self.repository.change(self.catalog.find(url), before.number, after.number)
+        return render(before, after, kinds_between(before, after), change)
 
     def doctor(self) -> list[str]:
         """Everything that is wrong with the store; empty when every version can be read back to the byte."""

@@ -47,6 +47,7 @@ def assert_one_sentence(ended: Ended, status: int, *words: str) -> None:
         (("run", "--every", "never"), ("never",)),
         (("history", "example.com", "--limit", "0"), ("--limit",)),
         (("show", "example.com", "--version", "x"), ("--version",)),
+        (("diff", "example.com", "--html", "x.html", "--json"), ("--html", "--json")),
         (("edit", "example.com"), ("--every",)),
         (("remove",), ("--tag",)),
         (("remove", "--tag", "nobody", "--yes"), ("nobody",)),
