@@ -55,13 +55,13 @@ class Gap(NamedTuple):
 def align(old: Sequence[str], new: Sequence[str]) -> list[Row]:
     """All lines of both texts in one order that keeps theirs; what was removed before what was added."""
     open_gaps = gaps(old, new)
-    moves = _moves(old, new, open_gaps)
-    came = {there: here for here, there in moves.items()}
+    went = moves(old, new, open_gaps)
+    came = {there: here for here, there in went.items()}
     rows: list[Row] = []
     i = k = 0
     for gap in [*open_gaps, Gap(len(old), len(old), len(new), len(new))]:
         rows += [Row("same", *pair) for pair in zip(range(i, gap.i), range(k, gap.k), strict=True)]
-        rows += _gap_rows(gap, old, new, moves, came)
+        rows += _gap_rows(gap, old, new, went, came)
         i, k = gap.j, gap.m
     return rows
 
@@ -102,6 +102,36 @@ def matching(old: Sequence[_Item], new: Sequence[_Item]) -> list[tuple[int, int]
         else:
             pairs += [(i + one, k + other) for one, other in _tried(before, after)]
     return sorted(pairs)
+
+
+def moves(old: Sequence[str], new: Sequence[str], open_gaps: Sequence[Gap]) -> dict[int, int]:
+    """Where lines of the gaps stand in another gap of the new text, old index to new.
+
+    A block is found by a line that there is one of, and takes its neighbours along.
+    """
+    gone = [at for gap in open_gaps for at in range(gap.i, gap.j)]
+    come = [at for gap in open_gaps for at in range(gap.k, gap.m)]
+    before, after = _once([old[at] for at in gone]), _once([new[at] for at in come])
+    went: dict[int, int] = {}
+    here, there = set(gone), set(come)
+
+    def both_moved(i: int, k: int) -> bool:
+        return i in here and k in there and old[i] == new[k]
+
+    for text in [text for text in before if text in after]:
+        i, k = gone[before[text]], come[after[text]]
+        if not both_moved(i, k):
+            continue
+        first, end = 0, 1
+        while both_moved(i + first - 1, k + first - 1):
+            first -= 1
+        while both_moved(i + end, k + end):
+            end += 1
+        if sum(len(old[i + step].encode("utf-8", "replace")) for step in range(first, end)) >= _BLOCK:
+            went |= {i + step: k + step for step in range(first, end)}
+            here.difference_update(range(i + first, i + end))
+            there.difference_update(range(k + first, k + end))
+    return went
 
 
 def _anchors(old: Sequence[_Item], new: Sequence[_Item]) -> list[tuple[int, int]]:
@@ -152,43 +182,16 @@ def _tried(old: Sequence[_Item], new: Sequence[_Item]) -> Iterator[tuple[int, in
             yield from zip(range(i, i + size), range(k, k + size), strict=True)
 
 
-def _moves(old: Sequence[str], new: Sequence[str], open_gaps: Sequence[Gap]) -> dict[int, int]:
-    """Where lines that did not stay stand in the new text. A block is found by a line that there is one of."""
-    gone = [at for gap in open_gaps for at in range(gap.i, gap.j)]
-    come = [at for gap in open_gaps for at in range(gap.k, gap.m)]
-    before, after = _once([old[at] for at in gone]), _once([new[at] for at in come])
-    moves: dict[int, int] = {}
-    here, there = set(gone), set(come)
-
-    def both_moved(i: int, k: int) -> bool:
-        return i in here and k in there and old[i] == new[k]
-
-    for text in [text for text in before if text in after]:
-        i, k = gone[before[text]], come[after[text]]
-        if not both_moved(i, k):
-            continue
-        first, end = 0, 1
-        while both_moved(i + first - 1, k + first - 1):
-            first -= 1
-        while both_moved(i + end, k + end):
-            end += 1
-        if sum(len(old[i + step].encode("utf-8", "replace")) for step in range(first, end)) >= _BLOCK:
-            moves |= {i + step: k + step for step in range(first, end)}
-            here.difference_update(range(i + first, i + end))
-            there.difference_update(range(k + first, k + end))
-    return moves
-
-
 def _gap_rows(
-    gap: Gap, old: Sequence[str], new: Sequence[str], moves: dict[int, int], came: dict[int, int]
+    gap: Gap, old: Sequence[str], new: Sequence[str], went: dict[int, int], came: dict[int, int]
 ) -> Iterator[Row]:
     """The rows of a gap: what was rewritten in one row, and before it what is only in one of the texts."""
     i, k = gap.i, gap.k
-    removed = [at for at in range(gap.i, gap.j) if at not in moves]
+    removed = [at for at in range(gap.i, gap.j) if at not in went]
     added = [at for at in range(gap.k, gap.m) if at not in came]
     for one, other in [*_rewritten(removed, added, old, new), (gap.j, gap.m)]:
         for at in range(i, one):
-            yield Row("left", at, moves[at]) if at in moves else Row("removed", at, -1)
+            yield Row("left", at, went[at]) if at in went else Row("removed", at, -1)
         for at in range(k, other):
             yield Row("came", came[at], at) if at in came else Row("added", -1, at)
         if one < gap.j:

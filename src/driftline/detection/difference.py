@@ -7,7 +7,7 @@ from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from driftline.detection.alignment import WORD, Gap, Row, align, gaps, matching
+from driftline.detection.alignment import WORD, Gap, Row, align, gaps, matching, moves
 from driftline.model import ChangeSummary, Matter
 
 if TYPE_CHECKING:
@@ -95,22 +95,24 @@ def in_line(old: str, new: str) -> list[Piece]:
 
 
 def summarise(old: str, new: str) -> ChangeSummary:
-    """How much of the text changed, as a share of its words and as a sentence."""
-    added = removed = places = 0
+    """How much of the text changed, as a share of its words and as a sentence. What moved was not added or removed."""
+    added = removed = 0
     old_lines, new_lines = old.split("\n"), new.split("\n")
-    for i, j, k, m in gaps(old_lines, new_lines):
-        before = Counter(word for line in old_lines[i:j] for word in line.split())
-        after = Counter(word for line in new_lines[k:m] for word in line.split())
+    places = gaps(old_lines, new_lines)
+    went = moves(old_lines, new_lines, places)
+    came = set(went.values())
+    for i, j, k, m in places:
+        before = Counter(word for at in range(i, j) if at not in went for word in old_lines[at].split())
+        after = Counter(word for at in range(k, m) if at not in came for word in new_lines[at].split())
         added += (after - before).total()
         removed += (before - after).total()
-        places += 1
     words = max(len(old.split()) + len(new.split()), 1)
     score = min(1.0, (added + removed) / words)
     return ChangeSummary(
         kind="text",
         verdict=Matter.MEANINGFUL,
         score=round(score, 6),
-        reason=_sentence(added, removed, places),
+        reason=_sentence(added, removed, len(places)),
         words_added=added,
         words_removed=removed,
     )

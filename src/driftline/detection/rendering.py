@@ -54,12 +54,13 @@ _STYLE = """
 * { box-sizing: border-box; }
 html { background: var(--page); color: var(--ink); -webkit-text-size-adjust: 100%; }
 body { font: 1rem/1.55 system-ui, sans-serif; margin: 0 auto; max-width: 56rem; padding: 1.5rem 1rem; }
-h1, h2, p, li, summary { overflow-wrap: anywhere; unicode-bidi: plaintext; }
+h1, p, li, summary { overflow-wrap: anywhere; unicode-bidi: plaintext; }
 h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 .25rem; }
-h2 { font-size: 1rem; margin: 1.25rem 0 .25rem; }
 header { border-bottom: 1px solid var(--rule); margin-bottom: 1.25rem; padding-bottom: 1rem; }
 header p { margin: .25rem 0; }
 header .reason { font-size: 1.0625rem; margin-top: .75rem; }
+section { margin-bottom: 1rem; }
+section p { margin: 0; }
 ul { margin: .25rem 0; padding-inline-start: 1.25rem; }
 li li { color: var(--quiet); font-size: .875rem; }
 .quiet, footer { color: var(--quiet); font-size: .875rem; }
@@ -71,17 +72,20 @@ ins { background: var(--added-tint); color: var(--added); text-decoration: under
 del { background: var(--removed-tint); color: var(--removed); text-decoration: line-through; }
 .moved { background: var(--moved-tint); color: var(--moved); }
 .row { border-inline-start: .25rem solid transparent; display: flex; gap: .75rem; padding: .2rem 0 .2rem .25rem; }
-.row > p { flex: 1; margin: 0; min-width: 0; white-space: pre-wrap; }
+.row > p { flex: 1; margin: 0; min-width: 0; }
 .at {
   color: var(--quiet); flex: 0 0 3.25rem; font-size: .75rem; font-variant-numeric: tabular-nums; line-height: 1.55rem;
   -webkit-user-select: none; user-select: none; text-align: end; white-space: nowrap;
 }
 .same > p { color: var(--quiet); }
 .row.added { border-color: var(--added); } .added > .at::before { content: "+ "; }
-.row.removed { border-color: var(--removed); } .removed > .at::before { content: "\\2212 "; }
+.row.removed { border-color: var(--removed); } .removed > .at::before { content: "− "; }
 .row.edited { border-color: var(--quiet); } .edited > .at::before { content: "~ "; }
-.row.came, .away { border-color: var(--moved); } .came > .at::before, .left > .at::before { content: "\\21c5 "; }
-.note { color: var(--moved); font-size: .875rem; margin: .4rem 0 0; padding-inline-start: 4.5rem; }
+.row.came, .away { border-color: var(--moved); } .came > .at::before, .left > .at::before { content: "⇅ "; }
+.note {
+  border-inline-start: .25rem solid var(--moved); color: var(--moved); font-size: .875rem; margin: 0;
+  padding: .2rem 0 0 4.25rem;
+}
 .note a, .away a { color: inherit; }
 summary { cursor: pointer; }
 .fold > summary {
@@ -97,7 +101,8 @@ summary { cursor: pointer; }
   body { padding: 1rem .75rem; }
   .row { gap: .5rem; }
   .at { flex-basis: 2.5rem; font-size: .6875rem; }
-  .note, .away > summary { padding-inline-start: 3.25rem; }
+  .note { padding-inline-start: 3.25rem; }
+  .away > summary { padding-inline-start: 3rem; }
 }
 @media print {
   body { max-width: none; padding: 0; }
@@ -156,15 +161,16 @@ def _kinds(kinds: Sequence[Kind], *, same_text: bool) -> Iterator[str]:
         if same_text:
             yield "<section><p>The two versions are equal.</p></section>"
         return
-    yield f"<section><p>{_shown(sentence(kinds, same_text=same_text))}</p>"
+    told = _shown(sentence(kinds, same_text=same_text))
     examples = [kind for kind in kinds if kind.examples]
-    if examples:
-        yield "<details><summary>Examples</summary><ul>"
-        for kind in examples:
-            items = "".join(f'<li dir="auto">{_shown(example)}</li>' for example in kind.examples)
-            yield f"<li>{_shown(kind.words)}<ul>{items}</ul></li>"
-        yield "</ul></details>"
-    yield "</section>"
+    if not examples:
+        yield f"<section><p>{told}</p></section>"
+        return
+    yield f"<section><details><summary>{told}</summary><ul>"
+    for kind in examples:
+        items = "".join(f'<li dir="auto">{_shown(example)}</li>' for example in kind.examples)
+        yield f"<li>{_shown(kind.words)}<ul>{items}</ul></li>"
+    yield "</ul></details></section>"
 
 
 def _body(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
@@ -227,8 +233,11 @@ def _piece(piece: Piece) -> str:
 
 def _marked(kind: str, text: str) -> str:
     shown = escape(_UNSEEN.sub(_name, text))
+    # a space at an end is not what a reader looks for, unless it is all there is
+    inner = shown.strip(" ") or shown
+    before, after = shown.split(inner, 1) if shown else ("", "")
     tag = _TAGS.get(kind)
-    return f"<{tag}>{shown}</{tag}>" if tag else f'<span class="moved">{shown}</span>'
+    return before + (f"<{tag}>{inner}</{tag}>" if tag else f'<span class="moved">{inner}</span>') + after
 
 
 def _line(kind: str, at: int, content: str) -> str:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from driftline.detection.difference import Move, Piece, by_word, in_line, summarise, unified
 from support.properties import searched
 
+MOVED = "A paragraph that goes elsewhere."
 LINES = st.lists(st.text(alphabet="ab ,.é", max_size=8), max_size=8).map("\n".join)
 
 
@@ -129,6 +130,8 @@ def test_without_the_context_the_diff_turns_the_old_lines_into_the_new(old: str,
         ("a\nb\nc", "x\nb\ny", 2, 2, "2 words added and 2 words removed in 2 places."),
         ("a b", "b a", 0, 0, "The same words stand in another order in one place."),
         ("", "a", 1, 0, "1 word added in one place."),
+        (f"{MOVED}\nb c\nd", f"b c\nd\n{MOVED}", 0, 0, "The same words stand in another order in 2 places."),
+        (f"{MOVED}\nb c\nd", f"b c\nd\n{MOVED}\ne", 1, 0, "1 word added in 2 places."),
         ("a", "", 0, 1, "1 word removed in one place."),
     ],
 )
