@@ -166,7 +166,7 @@ def _kinds(kinds: Sequence[Kind], *, same_text: bool) -> Iterator[str]:
     if not examples:
         yield f"<section><p>{told}</p></section>"
         return
-    yield f"<section><details><summary>{told}</summary><ul>"
+    yield f"<section><details{' open' if same_text else ''}><summary>{told}</summary><ul>"
     for kind in examples:
         items = "".join(f'<li dir="auto">{_shown(example)}</li>' for example in kind.examples)
         yield f"<li>{_shown(kind.words)}<ul>{items}</ul></li>"

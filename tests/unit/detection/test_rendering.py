@@ -32,6 +32,7 @@ HOSTILE = [
     "{{7*7}} ${x} <%= y %>",
 ]
 STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufdd0-\ufdef\ufffe\uffff]")
+ATTRIBUTES = {"lang", "charset", "http-equiv", "content", "name", "class", "id", "dir", "href", "open"}
 TEXTS = st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=20)), max_size=6).map("\n".join)
 
 
@@ -77,7 +78,7 @@ def assert_safe(document: str) -> None:
             "main", "div", "details", "summary", "ins", "del", "a", "footer",
         }, tag  # fmt: skip
     for tag, name, value in inspector.attributes | found:
-        assert name in {"lang", "charset", "http-equiv", "content", "name", "class", "id", "dir", "href"}, (tag, name)
+        assert name in ATTRIBUTES, (tag, name)
         if name == "href":
             assert re.fullmatch(r"#(?:from|to)-\d+", value)
         if name == "http-equiv":
