@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
+    from driftline.detection.kinds import Kind
     from driftline.model import Check, Matter, Mention, Outcome, Page, Version
 
 
@@ -142,6 +143,21 @@ class Driftline:
         page_id = None if url is None else self.catalog.find(url).id
         scope = Scope(page_id=page_id, tag=tag, since=since, until=until, now=now)
         return Search(self._store, self.repository).find(query, scope, limit, told)
+
+    def kinds(self, url: str, old: int | None = None, new: int | None = None) -> list[Kind]:
+        """In which kinds two versions differ besides their text: links, media, structure, metadata."""
+        from driftline.detection.kinds import kinds_between  # the parser is loaded only for whoever asks
+
+        return kinds_between(*self._two_versions(url, old, new))
+
+    def html_diff(self, url: str, old: int | None = None, new: int | None = None) -> str:
+        """What differs between two versions as an HTML document that is complete in itself and safe to open."""
+        from driftline.detection.kinds import kinds_between
+        from driftline.detection.rendering import render
+
+        before, after = self._two_versions(url, old, new)
+        change = self.repository.change(self.catalog.find(url), before.number, after.number)
+        return render(before, after, kinds_between(before, after), change)
 
     def doctor(self) -> list[str]:
         """Everything that is wrong with the store; empty when every version can be read back to the byte."""

@@ -53,6 +53,7 @@ def assert_one_sentence(ended: Ended, status: int, *words: str) -> None:
         (("search", "x", "--limit", "0"), ("--limit",)),
         (("search", "x", "--since", "soon"), ("soon", "12h")),
         (("search", "x", "--tag", "nobody"), ("nobody",)),
+        (("diff", "example.com", "--html", "x.html", "--json"), ("--html", "--json")),
         (("edit", "example.com"), ("--every",)),
         (("remove",), ("--tag",)),
         (("remove", "--tag", "nobody", "--yes"), ("nobody",)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -63,7 +64,8 @@ def test_a_difference_is_unified_when_piped_and_by_word_on_a_terminal(driftline:
     lines = driftline("diff", page).out.splitlines()
     assert "-The price is five euros." in lines
     assert "+The price is six euros." in lines
-    assert driftline("diff", page, "1", "2", "--words").out == "The price is [-five-]{+six+} euros.\n"
+    words = driftline("diff", page, "1", "2", "--words").out
+    assert words.startswith("The price is [-five-]{+six+} euros.\n")
     status, shown = driftline.on_terminal("diff", page)
     assert status == 0
     assert "\x1b[9;31mfive\x1b[0m\x1b[32msix\x1b[0m" in shown
@@ -74,7 +76,7 @@ def test_a_difference_is_unified_when_piped_and_by_word_on_a_terminal(driftline:
 
 def test_equal_versions_and_a_single_version_are_told_apart(driftline: Command, page: str, site: Site) -> None:
     same = driftline("diff", page, "2", "2")
-    assert (same.status, same.out) == (0, "Versions 2 and 2 are equal in their text.\n")
+    assert (same.status, same.out) == (0, "Versions 2 and 2 are equal.\n")
     assert driftline.json("diff", page, "2", "2")["equal"] is True
 
     driftline("add", site.put("/b", "text"))
@@ -82,6 +84,66 @@ def test_equal_versions_and_a_single_version_are_told_apart(driftline: Command, 
     single = driftline("diff", site.url("/b"))
     assert single.status == 1
     assert "only one version" in single.err
+
+
+def test_what_differs_besides_the_text_is_told_after_it(driftline: Command, page: str) -> None:
+    told = "Also changed: the title.\n  the title: A page → Second\n"
+    assert driftline("diff", page, "--words").out.endswith(told)
+    piped = driftline("diff", page, "--unified")
+    assert (piped.err, "Also" in piped.out) == (told, False)
+    (kind,) = driftline.json("diff", page)["kinds"]
+    assert (kind["kind"], kind["count"], kind["examples"]) == ("metadata", 1, ["the title: A page → Second"])
+
+
+def test_versions_with_the_same_text_still_show_what_differs(driftline: Command, site: Site) -> None:
+    url = site.put("/links", "The same <a href=/one>words</a>.")
+    driftline("add", url)
+    driftline("check", url)
+    site.put("/links", "Other words altogether.")
+    driftline("check", url)
+    site.put("/links", "The same <a href=/two>words</a>.")
+    driftline("check", url)
+
+    shown = driftline("diff", url, "1", "3").out
+    assert shown == "The text is the same; 1 link changed.\n  words: /one → /two\n"
+    found = driftline.json("diff", url, "1", "3")
+    assert (found["equal"], found["words"], found["kinds"][0]["kind"]) == (True, [], "links")
+    assert "The text is the same; 1 link changed." in driftline("diff", url, "1", "3", "--html", "-").out
+
+
+def test_a_block_that_moved_is_shown_as_moved(driftline: Command, site: Site) -> None:
+    block, rest = "This paragraph goes to the end.", "One paragraph stays.<p>So does another one.<p>And the third."
+    url = site.put("/moved", f"{block}<p>{rest}")
+    driftline("add", url)
+    driftline("check", url)
+    site.put("/moved", f"{rest}<p>{block}")
+    driftline("check", url)
+
+    shown = driftline("diff", url, "--words").out
+    assert shown == f"<~moved to line 4: {block}~>\n···\n<~moved from line 1: {block}~>\n"
+    first, second = driftline.json("diff", url)["words"]
+    where = {"kind": "moved", "text": block, "from_line": 1, "to_line": 4}
+    assert (first, second) == ([where | {"shown_at": "from"}], [where | {"shown_at": "to"}])
+    assert f"-{block}" in driftline("diff", url, "--unified").out.splitlines()
+
+
+def test_a_difference_can_be_written_as_html(driftline: Command, page: str, tmp_path: Path) -> None:
+    file = tmp_path / "diff.html"
+    written = driftline("diff", page, "--html", str(file))
+    assert (written.status, written.out) == (0, "")
+    assert str(file) in written.err
+    document = file.read_text(encoding="utf-8")
+    assert "The price is <del>five</del><ins>six</ins> euros." in document
+    assert "meaningful, score" in document
+    assert driftline("diff", page, "1", "2", "--html", "-").out == document
+
+
+def test_a_document_that_cannot_be_written_is_an_error(driftline: Command, page: str, tmp_path: Path) -> None:
+    for file, word in ((tmp_path, "directory"), (tmp_path / "no" / "such.html", "No such file")):
+        ended = driftline("diff", page, "--html", str(file))
+        assert (ended.status, ended.out, ended.err.count("\n")) == (1, "", 1)
+        assert f"{file} cannot be written" in ended.err
+        assert word in ended.err
 
 
 def test_what_a_hostile_page_says_is_only_text(driftline: Command, site: Site) -> None:

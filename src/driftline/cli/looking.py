@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,7 +17,8 @@ from driftline.errors import DriftlineError, UsageError
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from driftline.detection.difference import Piece
+    from driftline.detection.difference import Move, Piece
+    from driftline.detection.kinds import Kind
     from driftline.model import Check, Page, Version
 
 _COLUMNS = (
@@ -30,6 +32,9 @@ _COLUMNS = (
     Column(name="version", right=True, optional=True, keep=4),
     Column(name="what", least=30, keep=5),
 )
+# by kind of a piece: its style, and what stands around it where there is no colour
+_MARKS = {"added": ("green", "{+", "+}"), "removed": ("red strike", "[-", "-]"), "moved": ("blue", "<~", "~>")}
+_BEGINNING = 60  # letters
 
 
 def history(
@@ -99,29 +104,50 @@ def diff(
             show_default=False,
         ),
     ] = None,
+    html: Annotated[
+        str | None,
+        typer.Option(
+            "--html",
+            metavar="FILE",
+            help="Write it as an HTML document, to look at in a browser; '-' is standard output.",
+            show_default=False,
+        ),
+    ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what differs between two versions of a page."""
+    if html is not None and (as_json or words is not None):
+        raise UsageError("--html is a form of its own: leave out --words, --unified and --json.")
     with opened(store) as watch_list:
         page = watch_list.catalog.find(url)
         newest = watch_list.repository.newest_change(page)
         after = (newest[1] if old is None else page.versions) if new is None else new
         before = (newest[0] if new is None else after - 1) if old is None else old
         _refuse_one_version(page, before, given=old is not None or new is not None)
+        if html is not None:
+            _write(watch_list.html_diff(page.url, before, after), html)
+            return
         unified = watch_list.diff(page.url, before, after)
+        kinds = watch_list.kinds(page.url, before, after)
         wanted = out().is_terminal if words is None else words
         places = watch_list.word_diff(page.url, before, after) if (wanted or as_json) and unified else []
     if as_json:
-        pieces = [[{"kind": piece.kind, "text": piece.text} for piece in place] for place in places]
+        pieces = [[_piece_as_json(piece) for piece in place] for place in places]
         named = {"url": page.url, "from_version": before, "to_version": after}
-        print_json({**named, "equal": not unified, "unified": unified, "words": pieces})
-    elif not unified:
-        say(f"Versions {before} and {after} are equal in their text.")
-    elif wanted:
+        others = [{"kind": kind.name, **fields(kind, "count", "words", "examples")} for kind in kinds]
+        print_json({**named, "equal": not unified, "unified": unified, "words": pieces, "kinds": others})
+    elif wanted and unified:
         _print_words(places)
-    else:
+        _print_kinds(kinds, same_text=False)
+    elif unified:
         _print_unified(unified)
+        # what is piped on stays a diff that other programs can read
+        _print_kinds(kinds, same_text=False, to_stderr=not out().is_terminal)
+    elif kinds:
+        _print_kinds(kinds, same_text=True)
+    else:
+        say(f"Versions {before} and {after} are equal.")
 
 
 def feedback(
@@ -157,6 +183,30 @@ def _print_heading(version: Version) -> None:
     say("")
 
 
+def _write(document: str, file: str) -> None:
+    data = document.encode("utf-8", "replace")
+    if file == "-":
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        Path(file).write_bytes(data)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DriftlineError(f"{file} cannot be written: {reason}; name a file in a folder of yours.") from None
+    say(clean(f"Written to {file}: open it in a browser."), to_stderr=True)
+
+
+def _print_kinds(kinds: list[Kind], *, same_text: bool, to_stderr: bool = False) -> None:
+    from driftline.detection.kinds import sentence
+
+    if kinds:
+        say(clean(sentence(kinds, same_text=same_text)), to_stderr=to_stderr)
+    for kind in kinds:
+        for example in kind.examples:
+            say((clean(f"  {example}"), "dim"), to_stderr=to_stderr)
+
+
 def _print_words(places: list[list[Piece]]) -> None:
     """Every place that differs, removed words before added ones; in brackets as wdiff does where there is no colour."""
     from rich.text import Text
@@ -167,17 +217,32 @@ def _print_words(places: list[list[Piece]]) -> None:
             say(("···", "dim"))
         line = Text()
         for piece in place:
-            line.append(*_styled(piece, colours=colours))
+            _append(line, piece, colours=colours)
         _print_text(line)
 
 
-def _styled(piece: Piece, *, colours: bool) -> tuple[str, str]:
+def _append(line: Text, piece: Piece, *, colours: bool) -> None:
     text = clean(piece.text, lines=True)
-    if piece.kind == "same":
-        return text, ""
-    if colours:
-        return text, "green" if piece.kind == "added" else "red strike"
-    return (f"{{+{text}+}}" if piece.kind == "added" else f"[-{text}-]"), ""
+    inner = text.strip("\n")
+    if piece.kind == "same" or not inner:
+        line.append(text)
+        return
+    before, after = text.split(inner, 1)
+    if piece.move is not None:
+        inner = _told_move(inner, piece.move)
+    style, opening, closing = _MARKS[piece.kind]
+    line.append(before)
+    line.append(inner if colours else f"{opening}{inner}{closing}", style if colours else "")
+    line.append(after)
+
+
+def _told_move(text: str, move: Move) -> str:
+    """The block where it stands now; where it stood, only how it begins and where it went."""
+    if move.arrived:
+        return f"moved from line {move.from_line}: {text}"
+    first = text.partition("\n")[0]
+    beginning = first[:_BEGINNING] + ("…" if len(text) > _BEGINNING else "")
+    return f"moved to line {move.to_line}: {beginning}"
 
 
 def _print_unified(unified: str) -> None:
@@ -194,6 +259,13 @@ def _print_text(text: Text) -> None:
 
 def _text(version: Version) -> str:
     return version.text.decode("utf-8", "replace")
+
+
+def _piece_as_json(piece: Piece) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": piece.kind, "text": piece.text}
+    if piece.move is not None:
+        found |= {**fields(piece.move, "from_line", "to_line"), "shown_at": "to" if piece.move.arrived else "from"}
+    return found
 
 
 def _row(check: Check, now: float) -> list[str | Cell]:

@@ -139,7 +139,7 @@ def judge(old: Read, new: Read, experience: Experience | None = None) -> Judgeme
     if real:
         words = sum(_words(edit) for edit in real)
         verdict, score = Matter.MEANINGFUL, 0.5 + 0.5 * (1 - math.exp(-words / 20))
-        reason = _sentence(matching)
+        reason = matching.sentence
     elif _moved(old.text, new.text):
         verdict, score, reason = Matter.MEANINGFUL, 0.5, "The same words stand in another order."
     else:
@@ -338,18 +338,6 @@ def _is_long(one: Line | None, other: Line | None) -> bool:
     if one and other:
         return len(other.text) >= LONG_REWRITTEN
     return max(len(line.text) for line in (one, other) if line) >= LONG
-
-
-def _sentence(matching: Matching) -> str:
-    """How much changed, for a list of changes."""
-    where = "in one place" if matching.places == 1 else f"in {matching.places:,} places"
-    counts = [f"{_count(matching.words_added)} added"] if matching.words_added else []
-    counts += [f"{_count(matching.words_removed)} removed"] if matching.words_removed else []
-    return f"{' and '.join(counts)} {where}." if counts else f"The same words stand in another order {where}."
-
-
-def _count(words: int) -> str:
-    return "1 word" if words == 1 else f"{words:,} words"
 
 
 def _words(edit: Edit) -> int:

@@ -128,6 +128,15 @@ class Repository:
             row = connection.execute(query).first()
         return (page.versions - 1, page.versions) if row is None else (row.from_version, row.to_version)
 
+    def change(self, page: Page, old: int, new: int) -> Change | None:
+        """What was recorded of the change between two versions; None if they do not follow each other."""
+        query = select(changes, changes.c.verdict.label("matter")).where(
+            and_(changes.c.page_id == page.id, changes.c.from_version == old, changes.c.to_version == new)
+        )
+        with self._store.read() as connection:
+            row = connection.execute(query).first()
+        return None if row is None else _change(page.url, row)
+
     def every_blob(self) -> Iterator[bytes]:
         """The names of all stored contents, for checking that each can be read."""
         with self._store.read() as connection:

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.detection.difference import Piece, by_word, unified
+from driftline.detection.difference import Move, Piece, by_word, in_line, unified
 from support.properties import searched
 
+MOVED = "A paragraph that goes elsewhere."
 LINES = st.lists(st.text(alphabet="ab ,.é", max_size=8), max_size=8).map("\n".join)
 
 
@@ -34,16 +38,76 @@ def test_each_place_that_differs_is_a_list_of_its_own() -> None:
     ]
 
 
+def is_old(piece: Piece) -> bool:
+    return piece.kind in ("same", "removed") or (piece.move is not None and not piece.move.arrived)
+
+
+def is_new(piece: Piece) -> bool:
+    return piece.kind in ("same", "added") or (piece.move is not None and piece.move.arrived)
+
+
 @searched
 @given(LINES, LINES)
 def test_each_place_reads_as_the_old_and_as_the_new_text(old: str, new: str) -> None:
     old_lines, new_lines = old.split("\n"), new.split("\n")
     for pieces in by_word(old, new):
-        before = "".join(piece.text for piece in pieces if piece.kind != "added")
-        after = "".join(piece.text for piece in pieces if piece.kind != "removed")
+        before = "".join(piece.text for piece in pieces if is_old(piece))
+        after = "".join(piece.text for piece in pieces if is_new(piece))
         assert before != after or not pieces
         assert before == "" or set(before.split("\n")) <= set(old_lines)
         assert after == "" or set(after.split("\n")) <= set(new_lines)
+
+
+PARAGRAPHS = st.lists(
+    st.sampled_from([f"Paragraph {letter * 4} is long enough to be known." for letter in "abcdef"] + ["Home", "x y"]),
+    min_size=1,
+    max_size=10,
+).map("\n".join)
+
+
+@searched
+@given(PARAGRAPHS, PARAGRAPHS)
+def test_the_places_turn_the_old_text_into_the_new_one_and_back(old: str, new: str) -> None:
+    places = by_word(f"first\n{old}\nlast", f"first\n{new}\nlast")
+    removed = Counter(line for pieces in places for line in lines_of(pieces, is_old))
+    added = Counter(line for pieces in places for line in lines_of(pieces, is_new))
+    before, after = Counter(old.split("\n")), Counter(new.split("\n"))
+    assert removed - added == before - after
+    assert added - removed == after - before
+
+
+def lines_of(pieces: list[Piece], belongs: Callable[[Piece], bool]) -> list[str]:
+    side = [piece.text for piece in pieces if belongs(piece)]
+    return "".join(side).split("\n") if side else []
+
+
+@searched
+@given(st.text(alphabet="ab ,.é値段\t", max_size=30), st.text(alphabet="ab ,.é値段\t", max_size=30))
+def test_the_pieces_of_a_line_read_as_both_of_its_texts(old: str, new: str) -> None:
+    pieces = in_line(old, new)
+    assert "".join(piece.text for piece in pieces if is_old(piece)) == old
+    assert "".join(piece.text for piece in pieces if is_new(piece)) == new
+
+
+def test_a_block_that_moved_is_shown_where_it_was_and_where_it_is() -> None:
+    block = "This paragraph goes to the end.\nThis one goes with it."
+    rest = "One paragraph stays.\nSo does another one.\nAnd so does the third."
+    assert by_word(f"{block}\n{rest}", f"{rest}\n{block}") == [
+        [Piece("moved", block, Move(from_line=1, to_line=4, arrived=False))],
+        [Piece("moved", block, Move(from_line=1, to_line=4, arrived=True))],
+    ]
+
+
+def test_words_that_stayed_by_chance_do_not_tear_a_sentence_apart() -> None:
+    old, new = "We may share data with partners of ours.", "We never sell anything with strings of any sort."
+    kinds = [piece.kind for piece in in_line(old, new)]
+    assert kinds == ["same", "removed", "added", "same"]
+
+
+def test_each_character_is_a_word_where_words_are_not_spaced() -> None:
+    assert in_line("価格は五百円です。", "価格は六百円です。") == [
+        Piece("same", "価格は"), Piece("removed", "五"), Piece("added", "六"), Piece("same", "百円です。"),
+    ]  # fmt: skip
 
 
 @searched
