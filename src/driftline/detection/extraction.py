@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING
 from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.decoding import decode_text
+from driftline.detection.filters import sieve_of
+from driftline.detection.formats import kinds
+from driftline.detection.formats.rendering import Rendering
 from driftline.detection.regions import BREAK, read_marks, set_marks, without_marks
+from driftline.detection.selection import main_content, refine
 from driftline.model import Block, Region
-from driftline.versions.codec import digest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Set
+    from collections.abc import Iterable, Sequence, Set
 
 _UNSEEN = [
     "audio", "canvas", "iframe", "noscript", "object", "script", "style", "svg", "template", "video",
@@ -31,45 +34,50 @@ _HIDDEN = (
     "[style*='top:-9999'], [style*='top: -9999']"
 )
 _SIDE_BY_SIDE = "a + a"
-_TEXT_TYPES = ("json", "xml", "javascript", "ecmascript", "csv", "yaml", "x-ndjson", "x-www-form-urlencoded")
 _WHITE_SPACE = b" \t\n\r\f\v\x00"
 _NO_BREAK_SPACE = "\u00a0".encode()
 
 
 class Reading:
-    """A decoded body, read as far as somebody asks."""
+    """A decoded body, read as far as somebody asks, through the filters of its page."""
 
-    def __init__(self, body: bytes, content_type: str) -> None:
+    def __init__(self, body: bytes, content_type: str, filters: Sequence[Sequence[str]] | None = None) -> None:
         self.content_type = kind = content_type.partition(";")[0].strip().lower()
+        self._sieve = sieve = sieve_of(filters)
         self._tree: LexborHTMLParser | None = None
-        self._source = ""
-        if _is_binary(body, kind):
-            # a document without text is compared by its bytes
-            size = f"{len(body)} bytes of {kind or 'unknown type'}"
-            self._source = f"This document is not text: {size}, digest {digest(body).hex()}."
-            self.charset = "binary"
+        self._rendering = Rendering(lines=())
+        self._text: str | None = None
+        steps = () if sieve is None else sieve.steps
+        unread = kinds.render_binary(body, kind, steps)
+        if unread is not None:
+            self._rendering, self.charset = unread, "binary"
             return
         text, self.charset = decode_text(body, content_type)
-        if kind in ("text/html", "application/xhtml+xml") or (not kind and _looks_like_html(text)):
-            self._tree = _parse(text)
+        if kinds.is_html(text, kind):
+            self._tree = _parse(refine(text, steps) if steps else text)
         else:
-            self._source = text
+            self._rendering = kinds.render(text, kind, steps)
 
     def letters(self) -> bytes:
         """All that can be seen, without white space."""
+        if self._sieve is not None and self._tree is not None:
+            return letters_of(self.text())
         body = None if self._tree is None else self._tree.body
-        return letters_of(self._source if body is None else body.text())
+        if body is not None:
+            return letters_of(body.text())
+        rendering = self._rendering
+        return letters_of(_lines(self._kept(rendering.lines if rendering.compared is None else rendering.compared)))
 
     def title(self) -> str:
         """What the document calls itself, or nothing."""
         heading = None if self._tree is None else self._tree.css_first("title")
-        return "" if heading is None else " ".join(heading.text().split())
+        return self._rendering.title if heading is None else " ".join(heading.text().split())
 
     def blocks(self, wanted: Set[str] | None = None) -> list[Block]:
         """The lines of `text` with the regions that they stand in, or only those wanted: dearer, and instead of it."""
         tree = self._tree
         if tree is None:
-            lines = [" ".join(line.split()) for line in self._source.splitlines()]
+            lines = [" ".join(line.split()) for line in self._rendering.lines]
             return [Block(line, Region.BODY, linked=False) for line in lines if line]
         set_marks(tree, wanted)
         return read_marks(self._runs(tree), wanted)
@@ -86,10 +94,22 @@ class Reading:
 
     def text(self) -> str:
         """All that can be seen, one block a line. To be asked last: it takes the document apart."""
-        tree = self._tree
+        if self._text is None:
+            self._text = self._read()
+        return self._text
+
+    def _read(self) -> str:
+        tree, sieve = self._tree, self._sieve
         if tree is None:
-            return _lines(self._source.splitlines())
-        return _lines(self._runs(tree).split(BREAK))
+            return _lines(self._kept(self._rendering.lines))
+        if sieve is None:
+            return _lines(self._runs(tree).split(BREAK))
+        if sieve.main:
+            return "\n".join(sieve.kept([block.text for block in main_content(self.blocks())]))
+        return "\n".join(sieve.kept(_lines(self._runs(tree).split(BREAK)).split("\n")))
+
+    def _kept(self, lines: Iterable[str]) -> Iterable[str]:
+        return lines if self._sieve is None else self._sieve.kept(" ".join(line.split()) for line in lines)
 
 
 def letters_of(text: str) -> bytes:
@@ -119,19 +139,3 @@ def _lines(blocks: Iterable[str]) -> str:
         if block:
             lines.append(block)
     return "\n".join(lines)
-
-
-def _is_binary(body: bytes, kind: str) -> bool:
-    if kind.startswith("text/") or any(part in kind for part in _TEXT_TYPES):
-        return False
-    if kind.startswith(("image/", "audio/", "video/", "font/")) or kind in (
-        "application/pdf",
-        "application/zip",
-    ):
-        return True
-    return b"\x00" in body[:1024]
-
-
-def _looks_like_html(text: str) -> bool:
-    start = text[:1024].lstrip().lower()
-    return start.startswith(("<!doctype html", "<html", "<head", "<body", "<!--")) or "<body" in start
