@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Self
 
 from driftline.detection.difference import Piece, by_word, unified
+from driftline.detection.filters import check_filters
 from driftline.errors import StoreError
 from driftline.pages.catalog import Catalog
 from driftline.pages.intervals import parse_interval
@@ -51,9 +52,15 @@ class Driftline:
         """Close the store."""
         self._store.close()
 
-    def add(self, *urls: str, every: str | None = None, tags: Sequence[str] = ()) -> list[str]:
-        """Watch pages; those that were not watched before, in canonical form."""
-        return self.catalog.add(urls, every=None if every is None else parse_interval(every), tags=tags)
+    def add(
+        self, *urls: str, every: str | None = None, tags: Sequence[str] = (), filters: Sequence[tuple[str, str]] = ()
+    ) -> list[str]:
+        """Watch pages; those that were not watched before, in canonical form.
+
+        A filter is a pair such as `("select", "main")` or `("ignore", "online now")`; they work in their order.
+        """
+        seconds = None if every is None else parse_interval(every)
+        return self.catalog.add(urls, every=seconds, tags=tags, filters=check_filters(filters))
 
     def remove(self, *urls: str) -> list[str]:
         """Stop watching pages and forget their history."""

@@ -114,11 +114,14 @@ def _job(pair: Pair, limit: int) -> Job:
     block = last_response(document.headers)
     codings, content_type = content_encodings(block), header(block, b"content-type") or ""
     if old is None:
-        return Job(document.body, codings, content_type, limit, b"", b"", b"", b"", [], 0.0, document.fetched_at)
+        return Job(
+            document.body, codings, content_type, limit, b"", b"", b"", b"", [], 0.0, document.fetched_at,
+            document.link.filters,
+        )  # fmt: skip
     packed = [(blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in old.blobs.values()]
     return Job(
         document.body, codings, content_type, limit, old.body, old.letters, old.kept_body, old.kept_text, packed,
-        old.at, document.fetched_at,
+        old.at, document.fetched_at, document.link.filters, old.reading,
     )  # fmt: skip
 
 
@@ -127,8 +130,9 @@ def _outcome(pair: Pair, finding: Finding) -> Outcome:
     if finding.failure_kind:
         failure = Failure(kind=FailureKind(finding.failure_kind), sentence=finding.failure)
         return Outcome(document, Verdict.FAILED, failure=failure)
-    if finding.proof:
-        return Outcome(document, Verdict.UNCHANGED, Proof(finding.proof), pair.wire, finding.body)
+    reading = finding.reading
+    if finding.proof and not finding.text:
+        return Outcome(document, Verdict.UNCHANGED, Proof(finding.proof), pair.wire, finding.body, reading=reading)
     known = document.link.known
     version = NewVersion(
         number=known.version + 1 if known else 1, body=finding.body, letters=finding.letters, text=finding.text,
@@ -137,9 +141,10 @@ def _outcome(pair: Pair, finding: Finding) -> Outcome:
     )  # fmt: skip
     summary = _summary(finding.change)
     if summary is not None and summary.verdict is Matter.NOISE:
-        return Outcome(document, Verdict.UNCHANGED, Proof.NOISE, pair.wire, finding.body, version, summary)
+        proof = Proof(finding.proof) if finding.proof else Proof.NOISE
+        return Outcome(document, Verdict.UNCHANGED, proof, pair.wire, finding.body, version, summary, reading=reading)
     verdict = Verdict.CHANGED if known else Verdict.NEW
-    return Outcome(document, verdict, None, pair.wire, finding.body, version, summary)
+    return Outcome(document, verdict, None, pair.wire, finding.body, version, summary, reading=reading)
 
 
 def _summary(change: tuple[Any, ...] | None) -> ChangeSummary | None:

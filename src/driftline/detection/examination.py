@@ -12,12 +12,15 @@ from typing import Any, NamedTuple, TypeAlias
 from driftline.detection.decoding import UnreadableBody, decode_body
 from driftline.detection.difference import summarise
 from driftline.detection.extraction import Reading
+from driftline.detection.filters import awaited_by, how_read
 from driftline.detection.judgement import Judgement, Read, judge
 from driftline.errors import BrokenVersion
-from driftline.model import Blob, FailureKind
+from driftline.model import Blob, FailureKind, Matter, Proof
 from driftline.versions.codec import DEEPEST_BODY, digest, pack, unpack
 
 PackedBlob: TypeAlias = tuple[bytes, bytes | None, int, int, bytes]
+
+_UNAWAITED, _AWAITED = 0.4, 0.5  # scores: the most of what does not matter, the least of what does
 
 
 class Job(NamedTuple):
@@ -34,10 +37,15 @@ class Job(NamedTuple):
     blobs: list[PackedBlob]
     old_at: float = 0.0
     at: float = 0.0
+    filters: list[list[str]] | None = None
+    reading: str | None = None
 
 
 class Finding(NamedTuple):
-    """What the examination found: a failure, or 'body' or 'text' as the proof of no change, or a version to keep."""
+    """What the examination found: a failure, or 'body' or 'text' as the proof of no change, or a version to keep.
+
+    `reading` says how the page was read. A version with the proof 'reread' is the one in force, read in another way.
+    """
 
     failure_kind: str = ""
     failure: str = ""
@@ -51,6 +59,7 @@ class Finding(NamedTuple):
     charset: str = ""
     blobs: tuple[PackedBlob, ...] = ()
     change: tuple[Any, ...] | None = None
+    reading: str = ""
 
 
 def examine(job: Job) -> Finding:
@@ -72,17 +81,20 @@ def examine(job: Job) -> Finding:
 def _examine(job: Job) -> Finding:
     body = decode_body(job.wire, job.codings, job.limit)
     body_name = digest(body)
-    if body_name == job.known_body:
-        return Finding(proof="body", body=body_name)
-    seen = Reading(body, job.content_type)
+    reading = how_read(job.filters)
+    as_before = reading == job.reading
+    if as_before and body_name == job.known_body:
+        return Finding(proof="body", body=body_name, reading=reading)
+    seen = Reading(body, job.content_type, job.filters)
     letters = digest(seen.letters())
-    if letters == job.known_letters:
-        return Finding(proof="text", body=body_name)
+    if as_before and letters == job.known_letters:
+        return Finding(proof="text", body=body_name, reading=reading)
     title = seen.title()
     text = seen.text().encode("utf-8", "replace")
     text_name = digest(text)
     if text_name == job.kept_text:
-        return Finding(proof="text", body=body_name)
+        return Finding(proof="text", body=body_name, reading=reading)
+    proof = ""
     change = None
     old_blob = None
     old_body = b""
@@ -90,16 +102,40 @@ def _examine(job: Job) -> Finding:
         blobs = {packed[0]: Blob(*packed) for packed in job.blobs}
         old_body = unpack(job.kept_body, blobs)
         old_blob = blobs[job.kept_body]
-        old_text = unpack(job.kept_text, blobs).decode()
-        change = _change(
-            Side(old_body, old_text, job.old_at), Side(body, text.decode(), job.at), title, job.content_type
-        )
+        if as_before:
+            old_text: str | None = unpack(job.kept_text, blobs).decode()
+        else:
+            old_text = None if body_name == job.known_body else _reread(old_body, letters, job)
+        if old_text is None:
+            proof, change = Proof.REREAD.value, _only_reread(reading, job.reading)
+        else:
+            sides = Side(old_body, old_text, job.old_at), Side(body, text.decode(), job.at)
+            change = _change(*sides, title, job.content_type, job.filters)
     body_blob = pack(body, body_name, old_blob, old_body, deepest=DEEPEST_BODY)
     text_blob = pack(text, text_name, body_blob, body)
     return Finding(
-        body=body_name, letters=letters, text=text_name, size=len(body), title=title, content_type=seen.content_type,
-        charset=seen.charset, blobs=(_plain(body_blob), _plain(text_blob)), change=change,
+        proof=proof, body=body_name, letters=letters, text=text_name, size=len(body), title=title,
+        content_type=seen.content_type, charset=seen.charset, blobs=(_plain(body_blob), _plain(text_blob)),
+        change=change, reading=reading,
     )  # fmt: skip
+
+
+def _reread(old_body: bytes, letters: bytes, job: Job) -> str | None:
+    """The text of the version in force as it is read now; None if it says the same as these letters, or says nothing.
+
+    Its filters were edited since, or the extractor is a newer one: neither is a change of the page.
+    """
+    try:
+        seen = Reading(old_body, job.content_type, job.filters)
+        return None if digest(seen.letters()) == letters else seen.text()
+    except UnreadableBody:
+        return None  # it had nothing yet of what is selected now: there is nothing to compare with
+
+
+def _only_reread(now: str, before: str | None) -> tuple[Any, ...]:
+    refiltered = before is not None and now.partition(":")[0] == before.partition(":")[0]
+    how = "through other filters" if refiltered else "in another way"
+    return "reading", Matter.NOISE.value, 0.0, f"The page did not change: it is read {how} than before.", 0, 0
 
 
 class Side(NamedTuple):
@@ -110,22 +146,28 @@ class Side(NamedTuple):
     at: float
 
 
-def weigh(old: Side, new: Side, title: str, content_type: str) -> Judgement:
+def weigh(old: Side, new: Side, title: str, content_type: str, filters: list[list[str]] | None = None) -> Judgement:
     """Whether the change matters."""
 
     def read(side: Side) -> Read:
         return Read(
-            text=side.text, title=title, at=side.at, find=lambda wanted: Reading(side.body, content_type).blocks(wanted)
-        )
+            text=side.text, title=title, at=side.at,
+            find=lambda wanted: Reading(side.body, content_type, filters).blocks(wanted),
+        )  # fmt: skip
 
     return judge(read(old), read(new))
 
 
-def _change(old: Side, new: Side, title: str, content_type: str) -> tuple[Any, ...]:
+def _change(old: Side, new: Side, title: str, content_type: str, filters: list[list[str]] | None) -> tuple[Any, ...]:
     summary = summarise(old.text, new.text)
-    judgement = weigh(old, new, title, content_type)
-    reason = judgement.reason or summary.reason
-    return summary.kind, judgement.verdict.value, judgement.score, reason, summary.words_added, summary.words_removed
+    judgement = weigh(old, new, title, content_type, filters)
+    verdict, score, reason = judgement.verdict, judgement.score, judgement.reason or summary.reason
+    awaited = awaited_by(filters, old.text, new.text)
+    if awaited is Matter.NOISE:
+        verdict, score, reason = awaited, min(score, _UNAWAITED), "Nothing that was added is what the page waits for."
+    elif awaited is Matter.MEANINGFUL and verdict is Matter.NOISE:
+        verdict, score, reason = awaited, max(score, _AWAITED), summary.reason
+    return summary.kind, verdict.value, score, reason, summary.words_added, summary.words_removed
 
 
 def _plain(blob: Blob) -> PackedBlob:

@@ -35,7 +35,7 @@ class Repository:
         return {
             row.page_id: Old(
                 body=row.body, letters=row.letters, kept_body=row.kept_body, kept_text=row.kept_text,
-                blobs=chain_of((row.kept_body, row.kept_text), blobs), at=row.checked_at,
+                blobs=chain_of((row.kept_body, row.kept_text), blobs), at=row.checked_at, reading=row.reading,
             )
             for row in rows
         }  # fmt: skip

@@ -3,6 +3,7 @@
 `pages` is what the user asked for and `states` where each page stands: checks touch only the small, fixed-size rows
 of the latter. There, `wire`, `body` and `letters` are the digests of the last good check, `kept_body` and `kept_text`
 those of the version in force: `body` differs from `kept_body` where a body changed and what can be seen did not.
+`reading` says how `kept_text` was read: by which extractor, and through which filters.
 Everything that a check leaves behind has the key (page, sequence), so that recording it twice changes nothing.
 Times are seconds since 1970 in UTC.
 """
@@ -79,6 +80,7 @@ states = Table(
     Column("failure_kind", Text),
     Column("failure", Text),
     Column("failures", Integer, nullable=False),
+    Column("reading", Text),
 )
 
 checks = Table(
