@@ -170,7 +170,7 @@ def _pattern(kind: str, value: str) -> re.Pattern[str]:
 
 def _check_step(step: Step) -> None:
     is_valid = _CHECKS[step.language]
-    if is_valid(step.expression):
+    if step.expression and is_valid(step.expression):
         return
     # no parser says where it failed, but each knows how much of the start is good
     ends = range(len(step.expression) - 1, 0, -1)

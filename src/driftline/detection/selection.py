@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.filters import CSS, XPATH, failed_selection, nothing_selected, refuse_others
+from driftline.detection.formats.rendering import fit_for_xml
 from driftline.model import Region
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from selectolax.lexbor import LexborNode
 
@@ -70,8 +71,7 @@ def _by_xpath(markup: str, step: Step) -> str:
 
     tree = LexborHTMLParser(markup)
     # as a browser has it: an expression copied from there names elements that the author left out
-    whole = (tree.html or "").encode("utf-8", "replace")
-    root = html.document_fromstring(whole, parser=html.HTMLParser(encoding="utf-8"))
+    root = html.document_fromstring(fit_for_xml(tree.html or ""), parser=html.HTMLParser(encoding="utf-8"))
     try:
         found = root.xpath(step.expression)
     except etree.XPathError as error:
@@ -97,16 +97,16 @@ def _by_xpath(markup: str, step: Step) -> str:
 
 
 def _outermost(nodes: Sequence[LexborNode]) -> list[LexborNode]:
-    """Those of the nodes that stand in no other of them."""
-    found = {node.mem_id for node in nodes}
-    outermost: list[LexborNode] = []
-    for node in nodes:
-        above = node.parent
-        while above is not None and above.mem_id not in found:
-            above = above.parent
-        if above is None:
-            outermost.append(node)
-    return outermost
+    """Those of the nodes that stand in no other of them, each once: a list of selectors may find one several times."""
+    found = {node.mem_id: node for node in nodes}
+    return [node for node in found.values() if not any(above in found for above in _above(node))]
+
+
+def _above(node: LexborNode) -> Iterator[int]:
+    parent = node.parent
+    while parent is not None:
+        yield parent.mem_id
+        parent = parent.parent
 
 
 def _in_place(tag: str, markup: str) -> str:

@@ -10,6 +10,7 @@ from sqlalchemy import create_engine, text
 import driftline
 from driftline import Plan
 from driftline.model import Check, FailureKind, Filter, Matter, Proof, Verdict
+from driftline.versions.codec import digest, pack
 from driftline.versions.migrations.upgrade import upgrade
 from driftline.versions.store import Store
 from support.making import settings
@@ -179,7 +180,7 @@ def test_what_an_edit_adds_comes_after_what_is_there(shop: Shop) -> None:
     assert edit(shop.url, clear_filters=True).filters == ()
 
 
-def test_a_store_from_before_there_were_filters_is_upgraded_and_raises_no_alarm(shop: Shop, tmp_path: Path) -> None:
+def test_a_store_from_before_there_were_filters_is_upgraded(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
     engine = create_engine(f"sqlite:///{path}")
     with engine.begin() as connection:
@@ -191,3 +192,23 @@ def test_a_store_from_before_there_were_filters_is_upgraded_and_raises_no_alarm(
     with store.read() as connection:
         assert connection.scalar(text("SELECT reading FROM states")) is None
     store.close()
+
+
+def test_a_page_whose_way_of_reading_is_not_known_raises_no_alarm(shop: Shop) -> None:
+    shop.content_type, shop.body = "application/json", '{"price": 5, "note": "x"}'
+    shop.pages.add(shop.url)
+    shop.check()
+    store = Store.open(shop.pages.settings.store)
+    with store.write() as connection:
+        as_plain_text = pack(shop.body.encode(), digest(shop.body.encode()))
+        store.statements.blob.many(
+            connection, [(as_plain_text.digest, None, 0, as_plain_text.size, as_plain_text.data)]
+        )
+        forget = "UPDATE states SET reading = NULL, kept_text = :text, wire = x'', etag = NULL"
+        connection.execute(text(forget), {"text": as_plain_text.digest})
+    store.close()
+    found = shop.check()
+    assert (found.verdict, found.proof, found.version) == (Verdict.UNCHANGED, Proof.REREAD, 2)
+    assert shop.check().proof is Proof.WIRE
+    shop.body = '{"price": 6, "note": "x"}'
+    assert shop.check().verdict is Verdict.CHANGED

@@ -14,7 +14,7 @@ from lxml import etree
 
 from driftline.detection.filters import XPATH, failed_selection, nothing_selected, refuse_others
 from driftline.detection.formats import feeds
-from driftline.detection.formats.rendering import MOST_LINES, Rendering, folded
+from driftline.detection.formats.rendering import MOST_LINES, Rendering, fit_for_xml, folded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,7 +47,7 @@ def render(text: str, kind: str, steps: Sequence[Step]) -> Rendering | None:
 
 
 def _parse(text: str) -> etree._Element | None:
-    data = text.removeprefix("\ufeff").lstrip().encode("utf-8", "replace")
+    data = fit_for_xml(text.removeprefix("\ufeff").lstrip())
     for recover in (False, True):
         parser = etree.XMLParser(
             encoding="utf-8", resolve_entities=False, no_network=True, huge_tree=False, load_dtd=False,

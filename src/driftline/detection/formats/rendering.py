@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MOST_LINES = 200_000  # a document with more is taken as it is
+_UNFIT_FOR_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,3 +29,8 @@ class Rendering:
 def folded(text: str) -> str:
     """The text on one line, no space twice."""
     return " ".join(text.split())
+
+
+def fit_for_xml(text: str) -> bytes:
+    """The text for lxml, which takes nothing that XML does not allow, as control characters."""
+    return _UNFIT_FOR_XML.sub(" ", text).encode()
