@@ -3,7 +3,8 @@
 DriftlineError            something the user can read and act on; its text is one plain sentence
 ├── UsageError            what was asked for cannot be done as it was asked (exit status 2)
 │   ├── BadURL            a text is not the address of a web page
-│   └── BadSetting        a setting, option or interval has a value that means nothing
+│   ├── BadSetting        a setting, option or interval has a value that means nothing
+│   └── BadFilter         a filter of a page cannot be understood
 ├── UnknownPage           a page was named that is not watched
 ├── UnknownVersion        a version was named that the page does not have
 ├── StoreError            the store cannot be opened, read or written
@@ -33,6 +34,10 @@ class BadURL(UsageError):
 
 class BadSetting(UsageError):
     """A setting, option or interval has a value that means nothing."""
+
+
+class BadFilter(UsageError):
+    """A filter of a page cannot be understood."""
 
 
 class UnknownPage(DriftlineError):

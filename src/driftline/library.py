@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from driftline.detection.difference import Piece, by_word, unified
 from driftline.detection.examination import Side, weigh
+from driftline.detection.filters import check_filters
 from driftline.detection.judgement import said_of
 from driftline.errors import StoreError
 from driftline.model import host_of
@@ -56,9 +57,15 @@ class Driftline:
         """Close the store."""
         self._store.close()
 
-    def add(self, *urls: str, every: str | None = None, tags: Sequence[str] = ()) -> list[str]:
-        """Watch pages; those that were not watched before, in canonical form."""
-        return self.catalog.add(urls, every=None if every is None else parse_interval(every), tags=tags)
+    def add(
+        self, *urls: str, every: str | None = None, tags: Sequence[str] = (), filters: Sequence[tuple[str, str]] = ()
+    ) -> list[str]:
+        """Watch pages; those that were not watched before, in canonical form.
+
+        A filter is a pair such as `("select", "main")` or `("ignore", "online now")`; they work in their order.
+        """
+        seconds = None if every is None else parse_interval(every)
+        return self.catalog.add(urls, every=seconds, tags=tags, filters=check_filters(filters))
 
     def remove(self, *urls: str) -> list[str]:
         """Stop watching pages and forget their history."""
@@ -123,7 +130,8 @@ class Driftline:
         sides = [self.repository.version(page, number) for number in (named.from_version, named.to_version)]
         old, new = (Side(one.body, _text(one), one.at) for one in sides)
         content_type = f"{sides[1].content_type}; charset={sides[1].charset}"
-        keys = said_of(weigh(old, new, sides[1].title, content_type), matter)
+        filters = [list(one) for one in page.filters] or None
+        keys = said_of(weigh(old, new, sides[1].title, content_type, filters=filters), matter)
         remember(self._store, named, host_of(named.url), keys, matter)
         return named.url
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Verdict(StrEnum):
@@ -22,7 +23,8 @@ class Verdict(StrEnum):
 class Proof(StrEnum):
     """The cheapest thing that proved a page unchanged, from the cheapest to the dearest.
 
-    A page of which only noise changed is unchanged too, though it gets a version: nothing is hidden for good.
+    A page of which only noise changed is unchanged too, though it gets a version: nothing is hidden for good. So is one
+    that is only read in another way than before, because its filters were edited or the extractor is a newer one.
     """
 
     VALIDATORS = "validators"
@@ -30,6 +32,7 @@ class Proof(StrEnum):
     BODY = "body"
     TEXT = "text"
     NOISE = "noise"
+    REREAD = "reread"
 
 
 class Matter(StrEnum):
@@ -58,9 +61,26 @@ class FailureKind(StrEnum):
     REDIRECTS = "redirects"
     STATUS = "status"
     BODY = "body"
+    SELECTION = "selection"
     HOSTILE = "hostile"
     BROKEN = "broken"
     INTERNAL = "internal"
+
+
+class FilterKind(StrEnum):
+    """What a filter does."""
+
+    SELECT = "select"
+    DROP = "drop"
+    IGNORE = "ignore"
+    TRIGGER = "trigger"
+
+
+class Filter(NamedTuple):
+    """A filter of a page, as it was given."""
+
+    kind: str
+    value: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +136,7 @@ class Page:
     failure: Failure | None
     failures: int
     title: str | None
+    filters: tuple[Filter, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -130,12 +151,16 @@ class Known:
 
 @dataclass(slots=True, eq=False)
 class Link:
-    """A page handed to a producer. `sequence` is the number that this check of the page will have."""
+    """A page handed to a producer. `sequence` is the number that this check of the page will have.
+
+    `filters` are its filters as they are stored, and None for most pages.
+    """
 
     page_id: int
     url: str
     sequence: int
     known: Known | None
+    filters: list[list[str]] | None = None
 
     @property
     def host(self) -> str:
@@ -181,8 +206,8 @@ class Old:
 
     `body` and `letters` are digests of what came at the last good check: decoded, and of what can be seen. `kept_body`
     and `kept_text` name the contents of the version in force, whose body is another one where only the unseen changed
-    since; `blobs` holds, by digest, all that these two are built from. `at` is when it was last seen. `memory` is
-    what was learned of the page.
+    since; `blobs` holds, by digest, all that these two are built from. `at` is when it was last seen, `memory`
+    what was learned of the page, `reading` how its text was read, None if that is not known.
     """
 
     body: bytes
@@ -192,6 +217,7 @@ class Old:
     blobs: dict[bytes, Blob]
     at: float
     memory: bytes
+    reading: str | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -259,6 +285,7 @@ class Outcome:
     failure: Failure | None = None
     lesson: Lesson | None = None
     pair: Pair | None = None
+    reading: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

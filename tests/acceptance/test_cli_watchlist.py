@@ -113,3 +113,29 @@ def test_the_store_option_names_another_store(driftline: Command, tmp_path: Path
 
     assert driftline.json("list") == []
     assert len(driftline.json("list", "--store", str(tmp_path / "deep" / "other.db"))) == 1
+
+
+def test_filters_are_kept_in_the_order_given_and_shown(driftline: Command) -> None:
+    driftline("add", "example.com/a", "--drop=.ads", "--select", "main", "--ignore", "--drop", "--drop", "xpath://nav")
+    driftline("add", "example.com/b")
+
+    first, second = driftline.json("list")
+    assert [(one["kind"], one["value"]) for one in first["filters"]] == [
+        ("drop", ".ads"),
+        ("select", "main"),
+        ("ignore", "--drop"),
+        ("drop", "xpath://nav"),
+    ]
+    assert second["filters"] == []
+    assert "drop .ads, select main, ignore --drop, drop xpath://nav" in driftline("list").out
+
+
+def test_an_edit_adds_filters_or_takes_them_away(driftline: Command) -> None:
+    driftline("add", "example.com/a", "--select", "main")
+
+    ended = driftline("edit", "example.com/a", "--trigger", "sold out")
+    assert ended.out.endswith(", no tags, filtered by select main, trigger sold out.\n")
+    ended = driftline("edit", "example.com/a", "--no-filters", "--drop", "nav")
+    assert ended.out.endswith(", filtered by drop nav.\n")
+    ended = driftline("edit", "example.com/a", "--no-filters")
+    assert ended.out == "https://example.com/a: checked at the default interval, no tags.\n"

@@ -39,14 +39,16 @@ def document(
 def job(
     body: bytes, content_type: str = "text/html; charset=utf-8", codings: list[str] | None = None,
     limit: int = 20_000_000, after: Finding | None = None, blobs: tuple[PackedBlob, ...] | None = None,
+    filters: list[list[str]] | None = None,
 ) -> Job:  # fmt: skip
     """A body to examine, of a page that is new, or that had what `after` found."""
     if after is None:
-        return Job(body, codings or [], content_type, limit, b"", b"", b"", b"", [])
+        return Job(body, codings or [], content_type, limit, b"", b"", b"", b"", [], filters=filters)
     packed = after.blobs if blobs is None else blobs
     return Job(
-        body, codings or [], content_type, limit, after.body, after.letters, after.body, after.text, list(packed)
-    )
+        body, codings or [], content_type, limit, after.body, after.letters, after.body, after.text, list(packed),
+        filters=filters, reading=after.reading,
+    )  # fmt: skip
 
 
 def outcome_of(of: Document) -> Outcome:
@@ -57,4 +59,4 @@ def outcome_of(of: Document) -> Outcome:
         title=finding.title, content_type=finding.content_type, charset=finding.charset,
         blobs=tuple(Blob(*packed) for packed in finding.blobs),
     )  # fmt: skip
-    return Outcome(of, Verdict.NEW, None, fingerprint(of.body), finding.body, version)
+    return Outcome(of, Verdict.NEW, None, fingerprint(of.body), finding.body, version, reading=finding.reading)

@@ -16,6 +16,7 @@ from typer.main import get_command
 
 from driftline import __version__
 from driftline.cli import checking, looking, running, searching, upkeep, watchlist
+from driftline.cli.filtering import OrderedCommand
 from driftline.cli.lab import lab_app
 from driftline.cli.output import complain
 from driftline.errors import DriftlineError, UsageError
@@ -33,10 +34,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("add")(watchlist.add)
+app.command("add", cls=OrderedCommand)(watchlist.add)
 app.command("import")(watchlist.import_)
 app.command("list")(watchlist.list_)
-app.command("edit")(watchlist.edit)
+app.command("edit", cls=OrderedCommand)(watchlist.edit)
 app.command("remove")(watchlist.remove)
 app.command("check")(checking.check)
 app.command("run")(running.run)

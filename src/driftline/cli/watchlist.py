@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from driftline.cli.filtering import DropOption, IgnoreOption, SelectOption, TriggerOption, given_filters, told
 from driftline.cli.options import (
     EveryOption,
     JsonOption,
@@ -40,23 +41,30 @@ _COLUMNS = (
     Column(name="found"),
     Column(name="versions", right=True),
     Column(name="tags", least=4, optional=True, keep=1, style="dim"),
+    Column(name="filters", least=8, optional=True, style="dim"),
 )
 
 
 def add(
+    context: typer.Context,
     urls: Annotated[list[str], typer.Argument(metavar="URL", help="Addresses of pages.", show_default=False)],
     every: EveryOption = None,
     tag: TagsOption = None,
+    select: SelectOption = None,
+    drop: DropOption = None,
+    ignore: IgnoreOption = None,
+    trigger: TriggerOption = None,
     store: StoreOption = None,
 ) -> None:
     """Watch pages."""
     from driftline.pages.urls import canonical
 
     wanted = list(dict.fromkeys(canonical(url) for url in urls))
+    filters = given_filters(context, select=select, drop=drop, ignore=ignore, trigger=trigger)
     with opened(store) as watch_list:
-        added = set(watch_list.add(*wanted, every=every, tags=tag or ()))
+        added = set(watch_list.add(*wanted, every=every, tags=tag or (), filters=filters))
     _tell_added(wanted, added)
-    if len(added) < len(wanted) and (every or tag):
+    if len(added) < len(wanted) and (every or tag or filters):
         say("Pages that were watched already keep their settings: 'driftline edit' changes them.", to_stderr=True)
 
 
@@ -95,12 +103,15 @@ def list_(tag: TagOption = None, store: StoreOption = None, as_json: JsonOption 
         print_json([_as_json(page) for page in pages])
     elif pages:
         now = time.time()
-        print_table(_COLUMNS, [_row(page, now) for page in pages])
+        # most people have no filters, and need no column for them
+        columns = _COLUMNS if any(page.filters for page in pages) else _COLUMNS[:-1]
+        print_table(columns, [_row(page, now)[: len(columns)] for page in pages])
     else:
         say(_NOTHING_YET if tag is None else clean(f"No page has the tag '{tag}'."), to_stderr=True)
 
 
 def edit(
+    context: typer.Context,
     url: PageArgument,
     every: Annotated[
         str | None,
@@ -116,19 +127,29 @@ def edit(
         str | None,
         typer.Option("--url", metavar="NEW", help="Its new address; the history stays.", show_default=False),
     ] = None,
+    select: SelectOption = None,
+    drop: DropOption = None,
+    ignore: IgnoreOption = None,
+    trigger: TriggerOption = None,
+    no_filters: Annotated[
+        bool, typer.Option("--no-filters", help="Take away the filters it has, before adding any.")
+    ] = False,
     store: StoreOption = None,
 ) -> None:
     """Change how a page is watched; its history stays."""
-    if every is None and not tag and not untag and move_to is None:
-        raise UsageError("Say what to change: --every, --tag, --untag or --url.")
+    filters = given_filters(context, select=select, drop=drop, ignore=ignore, trigger=trigger)
+    if every is None and not (tag or untag or filters or no_filters) and move_to is None:
+        raise UsageError("Say what to change: --every, --tag, --untag, --url or a filter, as --select or --no-filters.")
     clear = every == "default"
     seconds = None if every is None or clear else parse_interval(every)
     with opened(store) as watch_list:
         page = watch_list.catalog.edit(
-            url, every=seconds, clear_every=clear, tag=tag or (), untag=untag or (), move_to=move_to
-        )
+            url, every=seconds, clear_every=clear, tag=tag or (), untag=untag or (), move_to=move_to, filters=filters,
+            clear_filters=no_filters,
+        )  # fmt: skip
     often = "at the default interval" if page.every is None else f"every {format_interval(page.every)}"
-    say(clean(f"{page.url}: checked {often}, {_tags(page.tags)}."))
+    filtered = f", filtered by {told(page.filters)}" if page.filters else ""
+    say(clean(f"{page.url}: checked {often}, {_tags(page.tags)}{filtered}."))
 
 
 def remove(
@@ -192,7 +213,8 @@ def _row(page: Page, now: float) -> list[str | Cell]:
     verdict = Cell(page.verdict or "not yet", VERDICT_STYLES[page.verdict] if page.verdict else "dim")
     every = "" if page.every is None else format_interval(page.every)
     checked = ago(page.checked_at, now)
-    return [page.url, page.title or "", every, checked, verdict, str(page.versions), ",".join(page.tags)]
+    tags, filters = ",".join(page.tags), told(page.filters)
+    return [page.url, page.title or "", every, checked, verdict, str(page.versions), tags, filters]
 
 
 def _tags(tags: Sequence[str]) -> str:
@@ -205,5 +227,6 @@ def _as_json(page: Page) -> dict[str, Any]:
     return {
         **fields(page, "url", "title", "every", "tags", "verdict", "checks", "versions", "failures"),
         **times,
+        "filters": [{"kind": kind, "value": value} for kind, value in page.filters],
         "failure": failure,
     }

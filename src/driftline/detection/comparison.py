@@ -147,11 +147,15 @@ def _job(pair: Pair, limit: int) -> Job:
     block = last_response(document.headers)
     codings, content_type = content_encodings(block), header(block, b"content-type") or ""
     if old is None:
-        return Job(document.body, codings, content_type, limit, b"", b"", b"", b"", [], 0.0, document.fetched_at)
+        return Job(
+            document.body, codings, content_type, limit, b"", b"", b"", b"", [], 0.0, document.fetched_at,
+            filters=document.link.filters,
+        )  # fmt: skip
     packed = [(blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in old.blobs.values()]
     return Job(
         document.body, codings, content_type, limit, old.body, old.letters, old.kept_body, old.kept_text, packed,
         old.at, document.fetched_at, old.memory, pair.host_memory, document.link.sequence,
+        filters=document.link.filters, reading=old.reading,
     )  # fmt: skip
 
 
@@ -167,8 +171,10 @@ def _outcome(pair: Pair, finding: Finding) -> Outcome:
         failure = Failure(kind=FailureKind(finding.failure_kind), sentence=finding.failure)
         return Outcome(document, Verdict.FAILED, failure=failure)
     lesson = None if finding.lesson is None else Lesson(memory=finding.lesson[0], for_host=finding.lesson[1])
-    if finding.proof:
-        return Outcome(document, Verdict.UNCHANGED, Proof(finding.proof), pair.wire, finding.body, lesson=lesson)
+    reading = finding.reading
+    if finding.proof and not finding.text:
+        proof = Proof(finding.proof)
+        return Outcome(document, Verdict.UNCHANGED, proof, pair.wire, finding.body, lesson=lesson, reading=reading)
     known = document.link.known
     version = NewVersion(
         number=known.version + 1 if known else 1, body=finding.body, letters=finding.letters, text=finding.text,
@@ -176,10 +182,13 @@ def _outcome(pair: Pair, finding: Finding) -> Outcome:
         blobs=tuple(Blob(*packed) for packed in finding.blobs),
     )  # fmt: skip
     summary = _summary(finding.change)
-    verdict, proof = Verdict.CHANGED if known else Verdict.NEW, None
+    outcome = Outcome(
+        document, Verdict.CHANGED if known else Verdict.NEW, None, pair.wire, finding.body, version, summary
+    )
+    outcome.lesson, outcome.reading, outcome.pair = lesson, reading, pair
     if summary is not None and summary.verdict is Matter.NOISE:
-        verdict, proof = Verdict.UNCHANGED, Proof.NOISE
-    return Outcome(document, verdict, proof, pair.wire, finding.body, version, summary, lesson=lesson, pair=pair)
+        outcome.verdict, outcome.proof = Verdict.UNCHANGED, Proof(finding.proof or Proof.NOISE)
+    return outcome
 
 
 def _summary(change: tuple[Any, ...] | None) -> ChangeSummary | None:

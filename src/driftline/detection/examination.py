@@ -13,14 +13,17 @@ from typing import Any, NamedTuple, TypeAlias
 from driftline.detection.brokenness import why_broken
 from driftline.detection.decoding import UnreadableBody, decode_body
 from driftline.detection.extraction import Reading
+from driftline.detection.filters import awaited_by, how_read
 from driftline.detection.judgement import Experience, Judgement, Read, judge, learn
 from driftline.detection.regions import Blocks  # noqa: TC001 a named tuple's fields are read when it is made
 from driftline.errors import BrokenVersion
 from driftline.memory import Memory
-from driftline.model import Blob, FailureKind
+from driftline.model import Blob, FailureKind, Matter, Proof
 from driftline.versions.codec import DEEPEST_BODY, digest, pack, unpack
 
 PackedBlob: TypeAlias = tuple[bytes, bytes | None, int, int, bytes]
+
+_UNAWAITED, _AWAITED = 0.4, 0.5  # scores: the most of what does not matter, the least of what does
 
 
 class Job(NamedTuple):
@@ -45,10 +48,15 @@ class Job(NamedTuple):
     check: int = 0
     again: bytes = b""
     again_codings: list[str] = []  # noqa: RUF012 a named tuple has no other default, and nobody appends to it
+    filters: list[list[str]] | None = None
+    reading: str | None = None
 
 
 class Finding(NamedTuple):
-    """What the examination found: a failure, or 'body' or 'text' as the proof of no change, or a version to keep."""
+    """What the examination found: a failure, or 'body' or 'text' as the proof of no change, or a version to keep.
+
+    `reading` says how the page was read. A version with the proof 'reread' is the one in force, read in another way.
+    """
 
     failure_kind: str = ""
     failure: str = ""
@@ -63,6 +71,7 @@ class Finding(NamedTuple):
     blobs: tuple[PackedBlob, ...] = ()
     change: tuple[Any, ...] | None = None
     lesson: tuple[bytes, tuple[bytes, ...]] | None = None
+    reading: str = ""
 
 
 def examine(job: Job) -> Finding:
@@ -84,42 +93,68 @@ def examine(job: Job) -> Finding:
 def _examine(job: Job) -> Finding:
     body = decode_body(job.wire, job.codings, job.limit)
     body_name = digest(body)
-    if body_name == job.known_body:
-        return Finding(proof="body", body=body_name)
-    seen = Reading(body, job.content_type)
+    reading = how_read(job.filters)
+    as_before = reading == job.reading
+    if as_before and body_name == job.known_body:
+        return Finding(proof="body", body=body_name, reading=reading)
+    seen = Reading(body, job.content_type, job.filters)
     letters = digest(seen.letters())
-    if letters == job.known_letters:
-        return Finding(proof="text", body=body_name)
+    if as_before and letters == job.known_letters:
+        return Finding(proof="text", body=body_name, reading=reading)
     title = seen.title()
     blocks = seen.blocks() if job.kept_body else None
     text = (seen.text() if blocks is None else "\n".join(blocks.lines)).encode("utf-8", "replace")
     text_name = digest(text)
     if text_name == job.kept_text:
-        return Finding(proof="text", body=body_name)
-    change = lesson = None
+        return Finding(proof="text", body=body_name, reading=reading)
+    proof, change, lesson = "", None, None
     old_blob = None
     old_body, old_text = b"", None
     if job.kept_body:
         blobs = {packed[0]: Blob(*packed) for packed in job.blobs}
         old_body = unpack(job.kept_body, blobs)
         old_blob = blobs[job.kept_body]
-        old_text = unpack(job.kept_text, blobs).decode()
-    broken = why_broken(title, text.decode(), body, old_text, old_body) if seen.is_html else None
-    if broken:
-        return Finding(failure_kind=FailureKind.BROKEN.value, failure=broken)
+        if as_before:
+            old_text = unpack(job.kept_text, blobs).decode()
+        elif body_name != job.known_body:
+            old_text = _reread(old_body, letters, job)
+    if seen.is_html and not job.filters:
+        broken = why_broken(title, text.decode(), body, old_text, old_body)
+        if broken:
+            return Finding(failure_kind=FailureKind.BROKEN.value, failure=broken)
     if old_text is not None:
         sides = Side(old_body, old_text, job.old_at), Side(body, text.decode(), job.at, blocks)
         change, lesson, by_itself = _change(*sides, title, job)
         if by_itself:
             # the version in force stays, so that a change that only one of several servers has is found once all have
-            return Finding(proof="noise", body=body_name, lesson=lesson)
+            return Finding(proof=Proof.NOISE.value, body=body_name, lesson=lesson, reading=reading)
+    elif job.kept_body:
+        proof, change = Proof.REREAD.value, _only_reread(reading, job.reading)
     body_blob = pack(body, body_name, old_blob, old_body, deepest=DEEPEST_BODY)
     text_blob = pack(text, text_name, body_blob, body)
     return Finding(
-        body=body_name, letters=letters, text=text_name, size=len(body), title=title, content_type=seen.content_type,
-        charset=seen.charset, blobs=(_plain(body_blob), _plain(text_blob)), change=change,
-        lesson=lesson,
+        proof=proof, body=body_name, letters=letters, text=text_name, size=len(body), title=title,
+        content_type=seen.content_type, charset=seen.charset, blobs=(_plain(body_blob), _plain(text_blob)),
+        change=change, lesson=lesson, reading=reading,
     )  # fmt: skip
+
+
+def _reread(old_body: bytes, letters: bytes, job: Job) -> str | None:
+    """The text of the version in force as it is read now; None if it says the same as these letters, or says nothing.
+
+    Its filters were edited since, or the extractor is a newer one: neither is a change of the page.
+    """
+    try:
+        seen = Reading(old_body, job.content_type, job.filters)
+        return None if digest(seen.letters()) == letters else seen.text()
+    except UnreadableBody:
+        return None  # it had nothing yet of what is selected now: there is nothing to compare with
+
+
+def _only_reread(now: str, before: str | None) -> tuple[Any, ...]:
+    refiltered = before is not None and now.partition(":")[0] == before.partition(":")[0]
+    how = "through other filters" if refiltered else "in another way"
+    return "reading", Matter.NOISE.value, 0.0, f"The page did not change: it is read {how} than before.", 0, 0, b""
 
 
 class Side(NamedTuple):
@@ -131,11 +166,14 @@ class Side(NamedTuple):
     blocks: Blocks | None = None
 
 
-def weigh(old: Side, new: Side, title: str, content_type: str, experience: Experience | None = None) -> Judgement:
+def weigh(
+    old: Side, new: Side, title: str, content_type: str, experience: Experience | None = None,
+    filters: list[list[str]] | None = None,
+) -> Judgement:  # fmt: skip
     """Whether the change matters."""
 
     def read(side: Side) -> Read:
-        blocks = cache(lambda: side.blocks or Reading(side.body, content_type).blocks())
+        blocks = cache(lambda: side.blocks or Reading(side.body, content_type, filters).blocks())
         return Read(text=side.text, title=title, at=side.at, blocks=blocks)
 
     return judge(read(old), read(new), experience)
@@ -147,10 +185,10 @@ def _again(job: Job) -> str | None:
         return None
     try:
         body = decode_body(job.again, job.again_codings, job.limit)
+        seen = Reading(body, job.content_type, job.filters)
+        title, text = seen.title(), seen.text()
     except UnreadableBody:
         return None
-    seen = Reading(body, job.content_type)
-    title, text = seen.title(), seen.text()
     return None if seen.is_html and why_broken(title, text, body) else text
 
 
@@ -160,13 +198,17 @@ def _change(
     """The change, what is learned from it, and whether a second fetch shows that it comes and goes by itself."""
     memory = Memory(job.memory)
     experience = Experience(page=memory, host=Memory(job.host_memory), check=job.check, again=_again(job))
-    judgement = weigh(old, new, title, job.content_type, experience)
+    judgement = weigh(old, new, title, job.content_type, experience, job.filters)
     for_host = learn(memory, judgement, job.check)
-    change = (
-        "text", judgement.verdict.value, judgement.score, judgement.reason, judgement.words_added,
-        judgement.words_removed, judgement.cause,
-    )  # fmt: skip
-    return change, (memory.to_bytes(), tuple(for_host)), judgement.by_itself
+    lesson = memory.to_bytes(), tuple(for_host)
+    verdict, score, reason = judgement.verdict, judgement.score, judgement.reason
+    awaited = awaited_by(job.filters, old.text, new.text)
+    if awaited is Matter.NOISE:
+        verdict, score, reason = awaited, min(score, _UNAWAITED), "Nothing that was added is what the page waits for."
+    elif awaited is Matter.MEANINGFUL and verdict is Matter.NOISE and not judgement.by_itself:
+        verdict, score, reason = awaited, max(score, _AWAITED), "What the page waits for appeared."
+    figures = judgement.words_added, judgement.words_removed, judgement.cause
+    return ("text", verdict.value, score, reason, *figures), lesson, judgement.by_itself
 
 
 def _plain(blob: Blob) -> PackedBlob:

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING
 from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.decoding import decode_text
+from driftline.detection.filters import sieve_of
+from driftline.detection.formats import kinds
+from driftline.detection.formats.rendering import Rendering
 from driftline.detection.regions import BREAK, INLINE, Blocks, folded, read_marks, set_marks, without_marks
-from driftline.versions.codec import digest
+from driftline.detection.selection import main_content, refine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 _UNSEEN = [
     "audio", "canvas", "iframe", "noscript", "object", "script", "style", "svg", "template", "video",
@@ -26,29 +29,29 @@ _HIDDEN = (
     "[style*='top:-9999'], [style*='top: -9999']"
 )
 _SIDE_BY_SIDE = "a + a"
-_TEXT_TYPES = ("json", "xml", "javascript", "ecmascript", "csv", "yaml", "x-ndjson", "x-www-form-urlencoded")
 _WHITE_SPACE = b" \t\n\r\f\v\x00"
 _NO_BREAK_SPACE = "\u00a0".encode()
 
 
 class Reading:
-    """A decoded body, read as far as somebody asks."""
+    """A decoded body, read as far as somebody asks, through the filters of its page."""
 
-    def __init__(self, body: bytes, content_type: str) -> None:
+    def __init__(self, body: bytes, content_type: str, filters: Sequence[Sequence[str]] | None = None) -> None:
         self.content_type = kind = content_type.partition(";")[0].strip().lower()
+        self._sieve = sieve = sieve_of(filters)
         self._tree: LexborHTMLParser | None = None
-        self._source = ""
-        if _is_binary(body, kind):
-            # a document without text is compared by its bytes
-            size = f"{len(body)} bytes of {kind or 'unknown type'}"
-            self._source = f"This document is not text: {size}, digest {digest(body).hex()}."
-            self.charset = "binary"
+        self._rendering = Rendering(lines=())
+        self._blocks: Blocks | None = None
+        steps = () if sieve is None else sieve.steps
+        unread = kinds.render_binary(body, kind, steps)
+        if unread is not None:
+            self._rendering, self.charset = unread, "binary"
             return
         text, self.charset = decode_text(body, content_type)
-        if kind in ("text/html", "application/xhtml+xml") or (not kind and _looks_like_html(text)):
-            self._tree = _parse(text)
+        if kinds.is_html(text, kind):
+            self._tree = _parse(refine(text, steps) if steps else text)
         else:
-            self._source = text
+            self._rendering = kinds.render(text, kind, steps)
 
     @property
     def is_html(self) -> bool:
@@ -58,20 +61,34 @@ class Reading:
     def letters(self) -> bytes:
         """All that can be seen, without white space."""
         body = None if self._tree is None else self._tree.body
-        return letters_of(self._source if body is None else body.text())
+        if body is not None and self._sieve is None:
+            return letters_of(body.text())
+        compared = self._rendering.compared
+        return letters_of("\n".join(self.blocks().lines if compared is None else self._kept(compared)))
 
     def title(self) -> str:
         """What the document calls itself, or nothing."""
         heading = None if self._tree is None else self._tree.css_first("title")
-        return "" if heading is None else " ".join(heading.text().split())
+        return self._rendering.title if heading is None else " ".join(heading.text().split())
 
     def blocks(self) -> Blocks:
         """The lines of `text` with the regions that they stand in: dearer, and instead of it."""
-        tree = self._tree
+        if self._blocks is None:
+            self._blocks = self._read_blocks()
+        return self._blocks
+
+    def _read_blocks(self) -> Blocks:
+        tree, sieve = self._tree, self._sieve
         if tree is None:
-            return Blocks(_lines(self._source.splitlines()))
+            return Blocks(self._kept(self._rendering.lines))
         set_marks(tree)
-        return read_marks(self._runs(tree))
+        blocks = read_marks(self._runs(tree))
+        if sieve is None:
+            return blocks
+        if sieve.selects:
+            # what somebody asks for counts wherever it stands
+            return Blocks(sieve.kept(main_content(blocks) if sieve.main else blocks.lines))
+        return blocks.without(sieve.ignores)
 
     def _runs(self, tree: LexborHTMLParser) -> str:
         """The runs of text between two tags that set something off, parted by BREAK."""
@@ -85,10 +102,13 @@ class Reading:
 
     def text(self) -> str:
         """All that can be seen, one block a line. To be asked last: it takes the document apart."""
-        tree = self._tree
-        if tree is None:
-            return "\n".join(_lines(self._source.splitlines()))
-        return "\n".join(_lines(self._runs(tree).split(BREAK)))
+        if self._tree is None or self._sieve is not None:
+            return "\n".join(self.blocks().lines)
+        return "\n".join(_lines(self._runs(self._tree).split(BREAK)))
+
+    def _kept(self, lines: Iterable[str]) -> list[str]:
+        whole = _lines(lines)
+        return whole if self._sieve is None else self._sieve.kept(whole)
 
 
 def letters_of(text: str) -> bytes:
@@ -111,19 +131,3 @@ def _parse(markup: str) -> LexborHTMLParser:
 
 def _lines(runs: Iterable[str]) -> list[str]:
     return [line for run in runs if (line := folded(run))]
-
-
-def _is_binary(body: bytes, kind: str) -> bool:
-    if kind.startswith("text/") or any(part in kind for part in _TEXT_TYPES):
-        return False
-    if kind.startswith(("image/", "audio/", "video/", "font/")) or kind in (
-        "application/pdf",
-        "application/zip",
-    ):
-        return True
-    return b"\x00" in body[:1024]
-
-
-def _looks_like_html(text: str) -> bool:
-    start = text[:1024].lstrip().lower()
-    return start.startswith(("<!doctype html", "<html", "<head", "<body", "<!--")) or "<body" in start

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from driftline.model import Block, Region
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -108,6 +108,14 @@ class Blocks:
 
     def __iter__(self) -> Iterator[Block]:
         return (self[at] for at in range(len(self.lines)))
+
+    def without(self, unwanted: Callable[[str], bool]) -> Blocks:
+        """The blocks without those whose line is unwanted."""
+        kept = [at for at, line in enumerate(self.lines) if not unwanted(line)]
+        left = Blocks([self.lines[at] for at in kept])
+        left._spans = [self._spans[at] for at in kept]
+        left._linked = [self._linked[at] for at in kept]
+        return left
 
     def add(self, run: str, span: _Span, outside: int) -> None:
         """Add a run of which so many letters stand outside of links."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import delete, insert, select, union_all, update
 
 from driftline.errors import BadSetting, UnknownPage, UsageError
-from driftline.model import Failure, FailureKind, Page, Verdict
+from driftline.model import Failure, FailureKind, Filter, Page, Verdict
 from driftline.pages.urls import canonical
 from driftline.versions.schema import blobs, pages, states, versions
 
@@ -30,10 +30,14 @@ class Catalog:
         self._store = store
         self._clock = clock
 
-    def add(self, urls: Iterable[str], *, every: float | None = None, tags: Sequence[str] = ()) -> list[str]:
+    def add(
+        self, urls: Iterable[str], *, every: float | None = None, tags: Sequence[str] = (),
+        filters: Sequence[Filter] = (),
+    ) -> list[str]:  # fmt: skip
         """Watch these addresses; those that were not watched before, in canonical form. BadURL if any is bad."""
         wanted = list(dict.fromkeys(canonical(url) for url in urls))
         labels = check_tags(tags)
+        settings = _with_filters({}, filters)
         added: list[str] = []
         now = self._clock()
         with self._store.write() as connection:
@@ -44,7 +48,7 @@ class Catalog:
                 if not fresh:
                     continue
                 rows: list[dict[str, Any]] = [
-                    {"url": url, "every": every, "tags": labels, "settings": {}, "added_at": now} for url in fresh
+                    {"url": url, "every": every, "tags": labels, "settings": settings, "added_at": now} for url in fresh
                 ]
                 connection.execute(insert(pages), rows)
                 ids = connection.scalars(select(pages.c.id).where(pages.c.url.in_(fresh)))
@@ -79,6 +83,7 @@ class Catalog:
     def edit(
         self, url: str, *, every: float | None = None, clear_every: bool = False, tag: Sequence[str] = (),
         untag: Sequence[str] = (), move_to: str | None = None,
+        filters: Sequence[Filter] = (), clear_filters: bool = False,
     ) -> Page:  # fmt: skip
         """Change the settings of a page, keeping its history; the page as it is now."""
         page = self.find(url)
@@ -89,12 +94,16 @@ class Catalog:
         if move_to is not None:
             values["url"] = canonical(move_to)
         moves = values.get("url", page.url) != page.url
+        wanted = tuple(dict.fromkeys((*(() if clear_filters else page.filters), *filters)))
         # a run that is under way would record what the old address sent under the new one
         with self._store.exclusive_run() if moves else nullcontext(), self._store.write() as connection:
-            if moves:
-                if connection.scalar(select(pages.c.id).where(pages.c.url == values["url"])):
-                    raise UsageError(f"{values['url']} is watched already.")
-                # what the other address sent says nothing about this one: its answers must be compared in full
+            if moves and connection.scalar(select(pages.c.id).where(pages.c.url == values["url"])):
+                raise UsageError(f"{values['url']} is watched already.")
+            if wanted != page.filters:
+                kept = connection.scalar(select(pages.c.settings).where(pages.c.id == page.id))
+                values["settings"] = _with_filters(kept or {}, wanted)
+            if moves or wanted != page.filters:
+                # what the other address sent, or was seen through other filters, proves nothing: compare in full
                 reset = {"etag": None, "last_modified": None, "wire": b""}
                 connection.execute(update(states).where(states.c.page_id == page.id).values(**reset))
             connection.execute(update(pages).where(pages.c.id == page.id).values(**values))
@@ -144,10 +153,17 @@ _PAGES = (
 )
 
 
+def _with_filters(settings: dict[str, Any], filters: Sequence[Filter]) -> dict[str, Any]:
+    """The settings with these filters, which are left out where there are none: most pages have no settings at all."""
+    others = {name: value for name, value in settings.items() if name != "filters"}
+    return others | ({"filters": [list(one) for one in filters]} if filters else {})
+
+
 def _page(row: Row[Any]) -> Page:
     failure = Failure(kind=FailureKind(row.failure_kind), sentence=row.failure) if row.failure_kind else None
     return Page(
         id=row.id, url=row.url, every=row.every, tags=tuple(row.tags), added_at=row.added_at, checks=row.sequence,
         versions=row.version, checked_at=row.checked_at, changed_at=row.changed_at,
         verdict=Verdict(row.verdict) if row.verdict else None, failure=failure, failures=row.failures, title=row.title,
+        filters=tuple(Filter(*one) for one in row.settings.get("filters", ())),
     )  # fmt: skip

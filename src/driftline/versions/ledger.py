@@ -126,9 +126,9 @@ def _open_pages(run_id: int) -> ColumnElement[bool]:
 
 
 def _link(row: tuple[Any, ...]) -> Link:
-    page_id, url, sequence, version, etag, last_modified, wire = row
+    page_id, url, sequence, version, etag, last_modified, wire, settings = row
     known = Known(version, etag, last_modified, wire) if version else None
-    return Link(page_id, url, sequence + 1, known)
+    return Link(page_id, url, sequence + 1, known, None if settings == "{}" else json.loads(settings).get("filters"))
 
 
 def _insert_checks(store: Store, connection: Connection, run_id: int, outcomes: Sequence[Outcome]) -> bool:
@@ -178,13 +178,13 @@ def _insert_rest(store: Store, connection: Connection, outcomes: Sequence[Outcom
                 same_wire.append((etag, modified, link.page_id))
             continue
         if outcome.version is None:
-            same_text.append((etag, modified, link.page_id, outcome.wire, outcome.body))
+            same_text.append((etag, modified, link.page_id, outcome.wire, outcome.body, outcome.reading))
             continue
         version = outcome.version
         at = document.fetched_at
         new.append((
-            etag, modified, link.page_id, outcome.wire, version.body,
-            version.number, version.letters, version.body, version.text, None if outcome.proof is by_noise else at,
+            etag, modified, link.page_id, outcome.wire, version.body, outcome.reading,
+            version.number, version.letters, version.body, version.text, None if outcome.proof else at,
         ))  # fmt: skip
         blobs += [(blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in version.blobs]
         versions.append((

@@ -50,6 +50,7 @@ class Repository:
             row.page_id: Old(
                 body=row.body, letters=row.letters, kept_body=row.kept_body, kept_text=row.kept_text,
                 blobs=chain_of((row.kept_body, row.kept_text), blobs), at=row.checked_at, memory=row.data or b"",
+                reading=row.reading,
             )
             for row in rows
         }  # fmt: skip

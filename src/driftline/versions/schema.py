@@ -4,6 +4,7 @@
 of the latter. There, `wire`, `body` and `letters` are the digests of the last good check, `kept_body` and `kept_text`
 those of the version in force: `body` differs from `kept_body` where a body changed and what can be seen did not.
 `memories` and `host_memories` are what was learned of a page, and of the pages of a host.
+`reading` says how `kept_text` was read: by which extractor, and through which filters.
 Everything that a check leaves behind has the key (page, sequence), so that recording it twice changes nothing.
 `indexed` names the versions that the index of words has; that index is no table of ours, see `index`.
 Times are seconds since 1970 in UTC.
@@ -83,6 +84,7 @@ states = Table(
     Column("failure_kind", Text),
     Column("failure", Text),
     Column("failures", Integer, nullable=False),
+    Column("reading", Text),
 )
 
 checks = Table(

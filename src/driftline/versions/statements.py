@@ -6,7 +6,7 @@ from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import bindparam, case, func, literal_column, select, update
+from sqlalchemy import Text, bindparam, case, cast, func, literal_column, select, update
 from sqlalchemy.sql.dml import Insert
 
 from driftline.versions.schema import blobs, changes, checks, host_memories, memories, pages, states, versions
@@ -23,10 +23,12 @@ CHANGE_COLUMNS = tuple(column.name for column in changes.columns)
 BLOB_COLUMNS = tuple(column.name for column in blobs.columns)
 LINK_COLUMNS = (
     pages.c.id, pages.c.url, states.c.sequence, states.c.version, states.c.etag, states.c.last_modified, states.c.wire,
+    cast(pages.c.settings, Text),  # as text on every database: most are empty, and need no parsing
 )  # fmt: skip
 OLD_COLUMNS = (
     states.c.page_id, states.c.body, states.c.letters, states.c.kept_body, states.c.kept_text, states.c.checked_at,
     memories.c.data,
+    states.c.reading,
 )  # fmt: skip
 
 _THIS_PAGE = states.c.page_id == bindparam("key")
@@ -36,10 +38,10 @@ SAME_WIRE = update(states).where(_THIS_PAGE).values(etag=bindparam("tag"), last_
 SAME_WIRE_ROW = ("tag", "modified", "key")
 
 #: unchanged in its body or in what can be seen, but sent in other bytes than at the last check
-SAME_TEXT = SAME_WIRE.values(wire=bindparam("on_wire"), body=bindparam("decoded"))
-SAME_TEXT_ROW = (*SAME_WIRE_ROW, "on_wire", "decoded")
+SAME_TEXT = SAME_WIRE.values(wire=bindparam("on_wire"), body=bindparam("decoded"), reading=bindparam("how"))
+SAME_TEXT_ROW = (*SAME_WIRE_ROW, "on_wire", "decoded", "how")
 
-#: new or changed; noise makes a version too, but leaves the time of the last change as it is
+#: new or changed; noise and another reading make a version too, but leave the time of the last change as it is
 NEW_VERSION = SAME_TEXT.values(
     version=bindparam("number"),
     letters=bindparam("seen"),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
-NEWEST = "0004"
+NEWEST = "0005"
 _RUN_LOCK = 0x44_52_49_46  # an arbitrary number that names our lock in PostgreSQL
 _PRAGMAS = (
     "PRAGMA journal_mode=WAL",

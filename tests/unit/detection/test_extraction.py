@@ -79,12 +79,6 @@ def test_the_title_is_read_apart_from_the_text() -> None:
     assert Reading(b"{}", "application/json").title() == ""
 
 
-def test_json_is_text_as_it_is_and_its_white_space_does_not_count() -> None:
-    compact, spread = '{"a":[1,2]}', '{\n  "a": [1, 2]\n}\n'
-    assert text_of(spread, "application/json") == '{\n "a": [1, 2]\n}'.replace("\n ", "\n")
-    assert letters(compact, "application/json") == letters(spread, "application/json")
-
-
 def test_plain_text_is_never_read_as_markup() -> None:
     assert text_of("a <b>tag</b>\n\n\nand  more\r\n", "text/plain") == "a <b>tag</b>\nand more"
     assert letters("<p hidden>seen</p>", "text/plain") == b"<phidden>seen</p>"

@@ -178,8 +178,8 @@ def test_what_takes_no_room_is_named_where_it_is_what_changed() -> None:
 
 def test_the_head_tells_what_was_recorded_of_the_change() -> None:
     change = Change(
-        id="1-2", url="https://a.example/", at=0.0, from_version=1, to_version=2, kind="text", verdict=Matter.MEANINGFUL,
-        score=0.876, reason="1 word added in one place.",
+        id="1-2", url="https://a.example/", at=0.0, from_version=1, to_version=2, kind="text",
+        verdict=Matter.MEANINGFUL, score=0.876, reason="1 word added in one place.",
     )  # fmt: skip
     shown = words(rendered("old", "new", change=change))
     assert "1 word added in one place. meaningful, score 0.88" in shown

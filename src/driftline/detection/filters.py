@@ -1,0 +1,223 @@
+"""The filters of a page: which parts of it count.
+
+`select` keeps parts and `drop` takes parts away, in the order in which they are given, named by CSS, XPath (`xpath:`)
+or JSONPath (`json:`); `select main` finds the main content by itself. What is left is read as lines: `ignore` leaves
+out some, and `trigger` says what must appear for a change to count.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from driftline.detection.decoding import UnreadableBody
+from driftline.errors import BadFilter
+from driftline.model import FailureKind, Filter, FilterKind, Matter
+from driftline.versions.codec import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+EXTRACTOR = 2  # one more whenever documents are read in another way: that must not be told as a change of theirs
+CSS, XPATH, JSON = "css", "xpath", "json"
+_LANGUAGES = {CSS: "a CSS selector", XPATH: "an XPath expression", JSON: "a JSONPath expression"}
+_MAIN = "main"
+_PREFIX = re.compile(rf"({CSS}|{XPATH}|{JSON}):\s*(.*)", re.DOTALL)
+_REGEX = re.compile(r"/(.+)/(i?)", re.DOTALL)
+_LONGEST = 1_000  # letters
+_KEPT_READY = 256
+
+
+class Step(NamedTuple):
+    """A `select` or `drop` that names parts of a document."""
+
+    drops: bool
+    language: str
+    expression: str
+
+    def __str__(self) -> str:
+        prefix = "" if self.language == CSS else f"{self.language}:"
+        return f"{FilterKind.DROP if self.drops else FilterKind.SELECT} {prefix}{self.expression}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sieve:
+    """The filters of a page, ready to use."""
+
+    steps: tuple[Step, ...]
+    main: bool
+    ignored: tuple[re.Pattern[str], ...]
+    triggers: tuple[re.Pattern[str], ...]
+
+    @property
+    def selects(self) -> bool:
+        """Whether somebody said which parts of the document count."""
+        return self.main or any(not step.drops for step in self.steps)
+
+    def ignores(self, line: str) -> bool:
+        """Whether this line does not count."""
+        return _matches(self.ignored, line)
+
+    def kept(self, lines: Iterable[str]) -> list[str]:
+        """The lines that are not ignored."""
+        return [line for line in lines if not self.ignores(line)]
+
+
+def how_read(filters: Sequence[Sequence[str]] | None) -> str:
+    """A short name for the way in which a page with these filters is read: texts of the same page compare if equal."""
+    telling = [list(one) for one in filters or () if one[0] != FilterKind.TRIGGER]
+    if not telling:
+        return str(EXTRACTOR)
+    return f"{EXTRACTOR}:{digest(json.dumps(telling).encode())[:8].hex()}"
+
+
+def sieve_of(filters: Sequence[Sequence[str]] | None) -> Sieve | None:
+    """These filters ready to use, None if there are none; BadFilter if one makes no sense."""
+    return _sieve(tuple((kind, value) for kind, value in filters)) if filters else None
+
+
+@lru_cache(_KEPT_READY)
+def _sieve(filters: tuple[tuple[str, str], ...]) -> Sieve:
+    named: dict[str, list[str]] = {kind.value: [] for kind in FilterKind}
+    steps: list[Step] = []
+    main = False
+    for kind, value in filters:
+        if kind not in named:
+            raise BadFilter(f"There is no filter '{kind}': use {', '.join(named)}.")
+        named[kind].append(value)
+        if kind == FilterKind.SELECT and value == _MAIN:
+            main = True
+        elif kind in (FilterKind.SELECT, FilterKind.DROP):
+            steps.append(_step(kind, value))
+    ignored, triggers = (
+        tuple(_pattern(kind, value) for value in named[kind]) for kind in (FilterKind.IGNORE, FilterKind.TRIGGER)
+    )
+    return Sieve(steps=tuple(steps), main=main, ignored=ignored, triggers=triggers)
+
+
+def check_filters(filters: Iterable[tuple[str, str]]) -> list[Filter]:
+    """The filters as they are stored; BadFilter says what is wrong with the first that is, and where."""
+    checked = [Filter(kind, value.strip()) for kind, value in filters]
+    for kind, value in checked:
+        if not value:
+            raise BadFilter(f"The filter '{kind}' says nothing: give it a selector or a text.")
+        if len(value) > _LONGEST:
+            raise BadFilter(f"The filter '{kind} {value[:20]}…' is too long: {_LONGEST:,} characters are the most.")
+    sieve = sieve_of(checked)
+    for step in sieve.steps if sieve else ():
+        _check_step(step)
+    return checked
+
+
+def nothing_selected(step: Step) -> UnreadableBody:
+    """The failure of a page on which a `select` finds nothing."""
+    sentence = (
+        f"The filter '{step}' matches nothing on this page: look at the page, and change the filter with "
+        "'driftline edit'."
+    )
+    return UnreadableBody(FailureKind.SELECTION, sentence)
+
+
+def failed_selection(step: Step, error: Exception) -> UnreadableBody:
+    """The failure of a page on which an expression cannot be worked out."""
+    return UnreadableBody(FailureKind.SELECTION, f"The filter '{step}' fails on this page: {error}.")
+
+
+def refuse_others(steps: Iterable[Step], languages: Sequence[str], kind: str) -> None:
+    """Fail on a `select` in a language that this kind of document is not asked in; such a `drop` drops nothing."""
+    for step in steps:
+        if not step.drops and step.language not in languages:
+            document = kind or "a document of no type"
+            sentence = f"The filter '{step}' is {_LANGUAGES[step.language]}, which selects nothing from {document}."
+            raise UnreadableBody(FailureKind.SELECTION, sentence)
+
+
+def awaited_by(filters: Sequence[Sequence[str]] | None, old: str, new: str) -> Matter | None:
+    """What the triggers of a page make of a change: noise if no line that was added is one that the page waits for.
+
+    It matters if there are more such lines than before. Where one of them only reads otherwise now, or the page waits
+    for nothing, it is None: let others judge.
+    """
+    sieve = sieve_of(filters)
+    if sieve is None or not sieve.triggers:
+        return None
+    before, after = (
+        Counter(line for line in text.split("\n") if _matches(sieve.triggers, line)) for text in (old, new)
+    )
+    if not after - before:
+        return Matter.NOISE
+    return Matter.MEANINGFUL if after.total() > before.total() else None
+
+
+def _matches(patterns: Iterable[re.Pattern[str]], line: str) -> bool:
+    return any(pattern.search(line) for pattern in patterns)
+
+
+def _step(kind: str, value: str) -> Step:
+    found = _PREFIX.fullmatch(value)
+    language, expression = found.groups() if found else (CSS, value)
+    return Step(kind == FilterKind.DROP, language, expression)
+
+
+def _pattern(kind: str, value: str) -> re.Pattern[str]:
+    found = _REGEX.fullmatch(value)
+    if found is None:
+        return re.compile(re.escape(" ".join(value.split())), re.IGNORECASE)
+    expression, flag = found.groups()
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return re.compile(expression, re.IGNORECASE if flag else 0)
+    except re.error as error:
+        where = "" if error.pos is None else f" at character {error.pos + 1}"
+        raise BadFilter(f"The filter '{kind} {value}' is not a regular expression: {error.msg}{where}.") from None
+
+
+def _check_step(step: Step) -> None:
+    is_valid = _CHECKS[step.language]
+    if step.expression and is_valid(step.expression):
+        return
+    # no parser says where it failed, but each knows how much of the start is good
+    ends = range(len(step.expression) - 1, 0, -1)
+    good = next((end for end in ends if is_valid(step.expression[:end])), 0)
+    rest = step.expression[good:].strip() or step.expression
+    where = f"it makes no sense from '{rest}' on" if good else "it makes no sense from the start"
+    raise BadFilter(f"The filter '{step}' is not {_LANGUAGES[step.language]}: {where}.")
+
+
+def _is_css(expression: str) -> bool:
+    from selectolax.lexbor import LexborHTMLParser, SelectolaxError
+
+    try:
+        LexborHTMLParser("<p>").css(expression)
+    except SelectolaxError:
+        return False
+    return True
+
+
+def _is_xpath(expression: str) -> bool:
+    from lxml import etree
+
+    try:
+        etree.XPath(expression)(etree.Element("html"))
+    except etree.XPathError:
+        return False
+    return True
+
+
+def _is_json_path(expression: str) -> bool:
+    from jsonpath import JSONPathError
+    from jsonpath import compile as compile_path
+
+    try:
+        compile_path(expression)
+    except JSONPathError:
+        return False
+    return True
+
+
+_CHECKS: dict[str, Callable[[str], bool]] = {CSS: _is_css, XPATH: _is_xpath, JSON: _is_json_path}

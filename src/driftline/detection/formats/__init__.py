@@ -1,0 +1,1 @@
+"""Documents that are not HTML, as lines that read well: JSON, XML and feeds, tables, PDF."""

@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+import pytest
+from sqlalchemy import create_engine, text
+
+import driftline
+from driftline import Plan
+from driftline.model import Check, FailureKind, Filter, Matter, Proof, Verdict
+from driftline.versions.codec import digest, pack
+from driftline.versions.migrations.upgrade import upgrade
+from driftline.versions.store import Store
+from support.making import settings
+from support.papers import pdf
+from support.servers import Answer, Request, Server, answer
+from support.worlds import WIRINGS
+
+HTML = "text/html; charset=utf-8"
+PAGE = (
+    "<title>Shop</title><nav>Menu {menu}</nav><main><h1>Pen</h1><p class=price>{price} €</p><p class=ad>{ad}</p></main>"
+)
+
+
+class Shop:
+    """One page that a test rewrites, watched through filters."""
+
+    def __init__(self, folder: Path) -> None:
+        self.body: str | bytes = ""
+        self.content_type = HTML
+        self.server = Server(self._answer)
+        self.pages = driftline.open(settings=settings(store=str(folder / "pages.db"), worker_deadline=2.0))
+        self.url = self.server.url("/")
+
+    def __enter__(self) -> Self:
+        self.server.__enter__()
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self.pages.close()
+        self.server.__exit__(None, None, None)
+
+    def _answer(self, _request: Request) -> Answer:
+        body = self.body.encode() if isinstance(self.body, str) else self.body
+        return answer(body, "200 OK", f"Content-Type: {self.content_type}", 'ETag: "always"')
+
+    def write(self, price: int = 5, ad: str = "Buy it", menu: str = "one") -> None:
+        self.body = PAGE.format(price=price, ad=ad, menu=menu)
+
+    def check(self, plan: Plan | None = None) -> Check:
+        self.pages.check(plan=plan, fresh=True)
+        return self.pages.history(self.url, 1)[0]
+
+    def text(self, number: int | None = None) -> str:
+        return self.pages.version(self.url, number).text.decode()
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    with Shop(tmp_path) as shop:
+        shop.write()
+        yield shop
+
+
+@pytest.mark.parametrize("plan", WIRINGS)
+def test_only_what_filters_leave_is_kept_and_compared(shop: Shop, plan: Plan) -> None:
+    shop.pages.add(shop.url, filters=[("select", "main"), ("drop", ".ad"), ("ignore", "/^pen$/i")])
+    assert shop.check(plan).verdict is Verdict.NEW
+    assert shop.text() == "5 €"
+    shop.write(ad="Buy two", menu="two")
+    found = shop.check(plan)
+    assert (found.verdict, found.proof, found.version) == (Verdict.UNCHANGED, Proof.TEXT, None)
+    shop.write(price=6)
+    assert shop.check(plan).verdict is Verdict.CHANGED
+    assert shop.text() == "6 €"
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "select", "left"),
+    [
+        (HTML, PAGE.format(price=5, ad="x", menu="y"), "xpath://*[@class='price']", "5 €"),
+        ("application/json", '{"a": {"b": [1, 2]}, "c": 3}', "json:$.a", "$.a.b[*]: 1\n$.a.b[*]: 2"),
+        ("application/xml", "<a><b>1</b><c>2</c></a>", "xpath://b", "/b: 1"),
+        ("text/csv", "a,b\n1,2\n", "main", "a | b\na: 1 | b: 2"),
+        ("application/pdf", pdf(["Terms", "of use"]), "main", "Terms\nof use"),
+    ],
+    ids=["html", "json", "xml", "csv", "pdf"],
+)
+def test_every_format_is_read_through_filters(
+    shop: Shop, content_type: str, body: str | bytes, select: str, left: str
+) -> None:
+    shop.content_type, shop.body = content_type, body
+    shop.pages.add(shop.url, filters=[("select", select)])
+    assert shop.check().verdict is Verdict.NEW
+    assert shop.text() == left
+
+
+def test_a_selection_that_is_gone_is_a_failed_check_and_no_version(shop: Shop) -> None:
+    shop.pages.add(shop.url, filters=[("select", ".price")])
+    shop.check()
+    shop.body = "<p>Come back later"
+    failed = shop.check()
+    assert failed.failure is not None
+    assert failed.failure.kind is FailureKind.SELECTION
+    assert failed.failure.sentence.startswith("The filter 'select .price' matches nothing on this page")
+    shop.write(menu="new")
+    assert shop.check().verdict is Verdict.UNCHANGED
+    assert shop.pages.pages()[0].versions == 1
+
+
+def test_a_change_without_what_is_waited_for_is_noise_that_says_so(shop: Shop) -> None:
+    shop.pages.add(shop.url, filters=[("trigger", "sold out")])
+    shop.check()
+    shop.write(price=6)
+    found = shop.check()
+    assert (found.verdict, found.proof) == (Verdict.UNCHANGED, Proof.NOISE)
+    assert found.change is not None
+    assert found.change.reason == "Nothing that was added is what the page waits for."
+    shop.write(price=6, menu="and: Sold out")
+    found = shop.check()
+    assert found.verdict is Verdict.CHANGED, "wherever it appears"
+    shop.write(price=6)
+    assert shop.check().verdict is Verdict.UNCHANGED
+
+
+def test_an_expression_that_runs_away_costs_one_failed_check(shop: Shop) -> None:
+    shop.body = f"<p>{'a' * 60}!"
+    shop.pages.add(shop.url, filters=[("ignore", "/^(a+)+$/")])
+    failed = shop.check()
+    assert failed.failure is not None
+    assert failed.failure.kind is FailureKind.HOSTILE
+
+
+def test_an_edit_of_the_filters_is_no_change_of_the_page(shop: Shop) -> None:
+    shop.pages.add(shop.url)
+    shop.check()
+    changed_at = shop.pages.pages()[0].changed_at
+    whole = shop.text()
+    shop.pages.catalog.edit(shop.url, filters=[Filter("select", ".price")])
+    report = shop.pages.check(fresh=True)
+    assert (report.changed, report.unchanged, report.noisy) == (0, 1, 0)
+    assert "if-none-match" not in shop.server.requests[-1].headers, "'not modified' would leave the old text in force"
+    found = shop.pages.history(shop.url, 1)[0]
+    assert (found.proof, found.version) == (Proof.REREAD, 2)
+    assert found.change is not None
+    assert (found.change.kind, found.change.verdict) == ("reading", Matter.NOISE)
+    assert (shop.text(), shop.text(1)) == ("5 €", whole), "what was stored stays as it was"
+    assert shop.pages.pages()[0].changed_at == changed_at
+    assert shop.check().proof is Proof.WIRE
+    shop.write(price=6)
+    assert shop.check().verdict is Verdict.CHANGED
+    shop.pages.catalog.edit(shop.url, clear_filters=True)
+    assert shop.check().proof is Proof.REREAD
+    assert shop.text() == whole.replace("5 €", "6 €")
+    assert shop.pages.doctor() == []
+
+
+def test_a_change_together_with_an_edit_of_the_filters_is_told(shop: Shop) -> None:
+    shop.pages.add(shop.url)
+    shop.check()
+    shop.pages.catalog.edit(shop.url, filters=[Filter("select", ".price")])
+    shop.write(price=7)
+    found = shop.check()
+    assert found.verdict is Verdict.CHANGED
+    assert found.change is not None
+    assert found.change.reason == "1 word added and 1 word removed in one place."
+
+
+def test_what_an_edit_adds_comes_after_what_is_there(shop: Shop) -> None:
+    shop.pages.add(shop.url, filters=[("select", "main")])
+    edit = shop.pages.catalog.edit
+    assert edit(shop.url, filters=[Filter("drop", ".ad"), Filter("select", "main")]).filters == (
+        ("select", "main"),
+        ("drop", ".ad"),
+    )
+    assert edit(shop.url, filters=[Filter("drop", "h1")], clear_filters=True).filters == (("drop", "h1"),)
+    assert edit(shop.url, every=60.0).filters == (("drop", "h1"),)
+    assert edit(shop.url, clear_filters=True).filters == ()
+
+
+def test_a_store_from_before_there_were_filters_is_upgraded(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.begin() as connection:
+        upgrade(connection, "0002")
+        connection.execute(text("INSERT INTO pages VALUES (1, 'http://a.example/', NULL, '[]', '{}', 0)"))
+        connection.execute(text("INSERT INTO states (page_id, sequence, version, failures) VALUES (1, 0, 0, 0)"))
+    engine.dispose()
+    store = Store.open(str(path))
+    with store.read() as connection:
+        assert connection.scalar(text("SELECT reading FROM states")) is None
+    store.close()
+
+
+def test_a_page_whose_way_of_reading_is_not_known_raises_no_alarm(shop: Shop) -> None:
+    shop.content_type, shop.body = "application/json", '{"price": 5, "note": "x"}'
+    shop.pages.add(shop.url)
+    shop.check()
+    store = Store.open(shop.pages.settings.store)
+    with store.write() as connection:
+        as_plain_text = pack(shop.body.encode(), digest(shop.body.encode()))
+        store.statements.blob.many(
+            connection, [(as_plain_text.digest, None, 0, as_plain_text.size, as_plain_text.data)]
+        )
+        forget = "UPDATE states SET reading = NULL, kept_text = :text, wire = x'', etag = NULL"
+        connection.execute(text(forget), {"text": as_plain_text.digest})
+    store.close()
+    found = shop.check()
+    assert (found.verdict, found.proof, found.version) == (Verdict.UNCHANGED, Proof.REREAD, 2)
+    assert shop.check().proof is Proof.WIRE
+    shop.body = '{"price": 6, "note": "x"}'
+    assert shop.check().verdict is Verdict.CHANGED
