@@ -15,7 +15,7 @@ from driftline.detection.extraction import Reading
 from driftline.detection.judgement import Judgement, Read, judge
 from driftline.errors import BrokenVersion
 from driftline.model import Blob, FailureKind
-from driftline.versions.codec import DEEPEST_BODY, digest, pack, unpack
+from driftline.versions.codec import digest, pack, pack_next, unpack_both
 
 PackedBlob: TypeAlias = tuple[bytes, bytes | None, int, int, bytes]
 
@@ -84,17 +84,16 @@ def _examine(job: Job) -> Finding:
     if text_name == job.kept_text:
         return Finding(proof="text", body=body_name)
     change = None
-    old_blob = None
+    blobs: dict[bytes, Blob] = {}
     old_body = b""
     if job.kept_body:
         blobs = {packed[0]: Blob(*packed) for packed in job.blobs}
-        old_body = unpack(job.kept_body, blobs)
-        old_blob = blobs[job.kept_body]
-        old_text = unpack(job.kept_text, blobs).decode()
+        old_body, old_words = unpack_both(job.kept_body, job.kept_text, blobs)
+        old_text = old_words.decode()
         change = _change(
             Side(old_body, old_text, job.old_at), Side(body, text.decode(), job.at), title, job.content_type
         )
-    body_blob = pack(body, body_name, old_blob, old_body, deepest=DEEPEST_BODY)
+    body_blob = pack_next(body, body_name, blobs.get(job.kept_body), old_body, blobs)
     text_blob = pack(text, text_name, body_blob, body)
     return Finding(
         body=body_name, letters=letters, text=text_name, size=len(body), title=title, content_type=seen.content_type,

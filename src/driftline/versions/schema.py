@@ -4,7 +4,8 @@
 of the latter. There, `wire`, `body` and `letters` are the digests of the last good check, `kept_body` and `kept_text`
 those of the version in force: `body` differs from `kept_body` where a body changed and what can be seen did not.
 Everything that a check leaves behind has the key (page, sequence), so that recording it twice changes nothing.
-Times are seconds since 1970 in UTC.
+Times are seconds since 1970 in UTC. The `level` of a blob is the one that it was compacted at, and null until then; 0
+means that it could not be read.
 """
 
 from __future__ import annotations
@@ -143,4 +144,8 @@ blobs = Table(
     Column("depth", Integer, nullable=False),
     Column("size", Integer, nullable=False),
     Column("data", LargeBinary, nullable=False),
+    Column("level", Integer),
 )
+_LOOSE = blobs.c.level.is_(None)
+#: a few bytes for every blob that is not compacted yet, which are found without a walk through all that is stored
+Index("ix_blobs_loose", blobs.c.level, sqlite_where=_LOOSE, postgresql_where=_LOOSE)
