@@ -62,7 +62,7 @@ def test_compacting_makes_the_store_smaller_once_and_the_history_stays(driftline
     ended = driftline("compact")
 
     assert ended.status == 0, ended.err
-    assert ended.out.startswith("Compacted 6 contents: the store went from ")
+    assert ended.out.startswith("Compacted 6 contents from ")
     assert driftline("compact").out.startswith("There was nothing to do: the store takes ")
     assert driftline.json("compact")["contents"] == 0
     for version, text in enumerate(words, start=1):

@@ -216,9 +216,10 @@ def storage(
         print_json([asdict(row) for row in rows])
         return
     _table(
-        ("kept", "", "versions", "raw MB", "stored MB", "ratio", "ms a version", "99 %", "longest"),
+        ("kept", "", "versions", "raw MB", "contents MB", "file MB", "ratio", "ms a version", "99 %", "longest"),
         [
-            (row.kept, row.state, f"{row.versions:,}", f"{row.raw_mb:.1f}", f"{row.stored_mb:.2f}", f"{row.ratio:.1f}",
+            (row.kept, row.state, f"{row.versions:,}", f"{row.raw_mb:.1f}", f"{row.contents_mb:.2f}",
+             f"{row.stored_mb:.2f}", f"{row.ratio:.1f}",
              *(f"{ms:.1f}" for ms in (row.read_ms, row.read_ms_99, row.read_ms_longest)))
             for row in rows
         ],

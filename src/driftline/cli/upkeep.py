@@ -27,7 +27,7 @@ def compact(store: StoreOption = None, as_json: JsonOption = False) -> None:
     with opened(store) as watch_list, counted() as told:
         done = watch_list.compact(told)
     if as_json:
-        print_json(fields(done, "contents", "removed", "unreadable", "before", "after"))
+        print_json(fields(done, "contents", "removed", "unreadable", "before", "after", "size"))
         return
     say(_compacted(done))
     if done.unreadable:
@@ -69,11 +69,12 @@ def settings(store: StoreOption = None, as_json: JsonOption = False) -> None:
 
 
 def _compacted(done: Compacted) -> str:
-    if not done.contents and not done.removed and done.after >= done.before:
-        return f"There was nothing to do: the store takes {size(done.after)}."
-    removed = f" and removed {count(done.removed, 'content')} that no version needs" if done.removed else ""
-    sizes = f"from {size(done.before)} to {size(done.after)}"
-    return f"Compacted {count(done.contents, 'content')}{removed}: the store went {sizes}."
+    takes = f"the store takes {size(done.size)}."
+    if not done.contents and not done.removed:
+        return f"There was nothing to do: {takes}"
+    removed = f" and removed {done.removed:,} that no version needs" if done.removed else ""
+    sizes = f" from {size(done.before)} to {size(done.after)}" if done.contents else ""
+    return f"Compacted {count(done.contents, 'content')}{sizes}{removed}: {takes}"
 
 
 def _print_finding(finding: Finding) -> None:

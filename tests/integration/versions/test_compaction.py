@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, event, text
+from sqlalchemy import Connection, create_engine, event, text
 
 from driftline.detection.comparison import compare, recall
 from driftline.detection.examination import Finding, Job, examine
 from driftline.pages.catalog import Catalog
-from driftline.versions.codec import DEEPEST
+from driftline.versions.codec import DEEPEST, digest, pack
 from driftline.versions.compaction import compact
 from driftline.versions.ledger import Ledger
+from driftline.versions.migrations.upgrade import upgrade
 from driftline.versions.repository import Repository
 from driftline.versions.store import Store
 from support.making import document
@@ -125,14 +126,14 @@ DEPTH = "SELECT max(depth) FROM blobs"
 
 def test_a_compacted_store_is_smaller_and_every_version_reads_back_to_the_byte(world: World) -> None:
     world.fill(2 * DEEPEST + 5)
-    contents, length = world.ask(LOOSE), world.ask(LENGTH)
+    contents, length, size = world.ask(LOOSE), world.ask(LENGTH), world.store.size()
     seen: list[tuple[int, int]] = []
     done = compact(world.store, lambda *figures: seen.append(figures))
     assert (done.contents, done.removed, done.unreadable) == (contents, 0, 0)
     assert seen[-1] == (contents, contents)
-    assert world.ask(LENGTH) < length
+    assert (done.before, done.after) == (length, world.ask(LENGTH))
     assert done.after < done.before
-    assert world.path.stat().st_size == done.after
+    assert world.path.stat().st_size == done.size < size
     assert world.ask(DEPTH) == DEEPEST
     world.insist_on_every_version()
 
@@ -142,13 +143,12 @@ def test_a_second_time_there_is_nothing_to_do(world: World) -> None:
     compact(world.store)
     before = world.path.read_bytes()
     done = compact(world.store)
-    assert (done.contents, done.removed, done.before) == (0, 0, done.after)
+    assert (done.contents, done.removed, done.before, done.after) == (0, 0, 0, 0)
     assert world.path.read_bytes() == before
 
 
 def test_an_empty_store_is_compact(world: World) -> None:
-    done = compact(world.store)
-    assert (done.contents, done.before) == (0, done.after)
+    assert compact(world.store).contents == 0
 
 
 def test_checks_go_on_upon_what_is_compacted_and_the_next_time_takes_only_what_they_kept(world: World) -> None:
@@ -243,6 +243,31 @@ def test_contents_that_cannot_be_read_are_left_as_they_are_and_counted_once(worl
     assert (again.contents, again.unreadable) == (0, 0)
 
 
+def test_a_store_made_before_contents_had_levels_is_brought_up_to_date_and_compacted(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    engine = create_engine(f"sqlite:///{path}")
+    data = " ".join(WORDS * 500).encode()
+    blob = pack(data, digest(data))
+    with engine.begin() as connection:
+        upgrade(connection, "0002")
+        connection.execute(
+            text("INSERT INTO blobs VALUES (:digest, NULL, 0, :size, :data)"),
+            {"digest": blob.digest, "size": blob.size, "data": blob.data},
+        )
+        connection.execute(text("INSERT INTO pages VALUES (1, :url, NULL, '[]', '{}', 1)"), {"url": ONE})
+        connection.execute(
+            text("INSERT INTO versions VALUES (1, 1, 1, 1, :name, :name, 1, '', '', '', '', X'')"),
+            {"name": blob.digest},
+        )
+    engine.dispose()
+    store = Store.open(str(path))
+    done = compact(store)
+    assert (done.contents, done.removed) == (1, 0)
+    assert Repository(store).content(blob.digest) == data
+    assert store.problems() == []
+    store.close()
+
+
 def test_a_file_that_cannot_shrink_in_steps_is_written_anew_once_unless_a_check_is_running(world: World) -> None:
     world.fill(3)
     world.store.close()
@@ -258,7 +283,7 @@ def test_a_file_that_cannot_shrink_in_steps_is_written_anew_once_unless_a_check_
         compact(world.store)
         assert world.ask("PRAGMA auto_vacuum") == 0
     checking.close()
-    done = compact(world.store)
-    assert done.after < done.before
+    size = world.store.size()
+    assert compact(world.store).size < size
     assert world.ask("PRAGMA auto_vacuum") == 2
     world.insist_on_every_version()
