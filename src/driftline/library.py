@@ -17,6 +17,7 @@ from driftline.pipeline.plan import Plan
 from driftline.pipeline.run import Report, Run
 from driftline.pipeline.stopping import Stop
 from driftline.settings import Settings, load_settings
+from driftline.versions.compaction import Compacted, compact
 from driftline.versions.feedback import find_change, remember
 from driftline.versions.ledger import Ledger
 from driftline.versions.repository import Repository
@@ -166,6 +167,13 @@ class Driftline:
         before, after = self._two_versions(url, old, new)
         change = self.repository.change(self.catalog.find(url), before.number, after.number)
         return render(before, after, kinds_between(before, after), change)
+
+    def compact(self, told: Callable[[int, int], None] | None = None) -> Compacted:
+        """Make the store smaller by compressing again what was kept since the last time; checks may go on meanwhile.
+
+        `told` how many of how many contents are done.
+        """
+        return compact(self._store, told)
 
     def doctor(self) -> list[str]:
         """Everything that is wrong with the store; empty when every version can be read back to the byte."""

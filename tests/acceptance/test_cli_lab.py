@@ -83,3 +83,23 @@ def test_the_detector_is_judged_on_labelled_pairs_and_chains(tmp_path: Path) -> 
     groups = ("pairs", "chains", "second halves")
     assert [(row["cases"], row["precision"], row["recall"]) for row in ours] == [(group, 1, 1) for group in groups]
     assert "has no labelled pages" in lab(tmp_path, "detection", str(tmp_path / "pairs")).stderr
+
+
+def test_versions_are_kept_small_and_read_back_whether_every_body_counts_or_what_shows(tmp_path: Path) -> None:
+    (tmp_path / "chains").mkdir()
+    filler = "".join(f"<p>Paragraph {number} of the page.</p>" for number in range(200))
+    bodies = [f"<body>{filler}<p>Fees are {fee}.</p><!-- {turn} --></body>"
+              for turn, fee in enumerate(("due", "due", "waived"))]  # fmt: skip
+    versions = []
+    for turn, body in enumerate(bodies):
+        (tmp_path / "chains" / f"{turn}.html").write_text(body)
+        versions.append({"file": f"{turn}.html", "time": f"2026-01-0{turn + 1}T00:00:00Z"})
+    (tmp_path / "chains.jsonl").write_text(json.dumps({"chain": "c1", "versions": versions}))
+    ran = lab(tmp_path, "storage", str(tmp_path), "--json")
+    assert ran.returncode == 0, ran.stderr
+    rows = json.loads(ran.stdout)
+    kept = [(row["kept"], row["state"], row["versions"]) for row in rows]
+    assert kept == [("every body", "at once", 3), ("every body", "compacted", 3),
+                    ("what shows", "at once", 2), ("what shows", "compacted", 2)]  # fmt: skip
+    assert all(row["stored_mb"] > 0 and row["read_ms_longest"] >= row["read_ms"] > 0 for row in rows)
+    assert "has no versions of pages" in lab(tmp_path, "storage", str(tmp_path / "chains")).stderr

@@ -14,7 +14,9 @@ from servers import Site
 def test_help_and_version_load_nothing_heavy(driftline: Command) -> None:
     assert driftline("--version").out == f"driftline {package.__version__}\n"
     helped = driftline("--help").out
-    for name in ("add", "import", "list", "edit", "remove", "check", "run", "history", "show", "diff", "doctor"):
+    for name in ("add", "import", "list", "edit", "remove", "check", "run", "history", "show", "diff"):
+        assert f"\n  {name} " in helped
+    for name in ("compact", "doctor", "settings"):
         assert f"\n  {name} " in helped
     assert "completion" not in helped
     program = (
@@ -47,6 +49,24 @@ def test_the_settings_tell_where_each_value_came_from(driftline: Command, tmp_pa
     optional = {row["name"]: row for row in driftline.json("settings", "--store", "postgresql://me:secret@host/db")}
     assert (optional["store"]["value"], optional["store"]["source"]) == ("postgresql://me:***@host/db", "option")
     assert "environment" in driftline("settings").out
+
+
+def test_compacting_makes_the_store_smaller_once_and_the_history_stays(driftline: Command, site: Site) -> None:
+    words = [" ".join(f"word{number * version % 997}" for number in range(2_000)) for version in (1, 2, 3)]
+    page = site.put("/a", words[0])
+    driftline("add", page)
+    for text in words:
+        site.put("/a", text)
+        driftline("check")
+
+    ended = driftline("compact")
+
+    assert ended.status == 0, ended.err
+    assert ended.out.startswith("Compacted 6 contents from ")
+    assert driftline("compact").out.startswith("There was nothing to do: the store takes ")
+    assert driftline.json("compact")["contents"] == 0
+    for version, text in enumerate(words, start=1):
+        assert text in driftline("show", page, "--version", str(version)).out
 
 
 def test_the_doctor_finds_a_healthy_installation_well(driftline: Command, site: Site) -> None:

@@ -202,6 +202,30 @@ def detection(
             _table(("case", "score", "reason"), [(one.case.name, f"{one.score:.2f}", one.reason) for one in some])
 
 
+@lab_app.command()
+def storage(
+    folder: Annotated[Path, typer.Argument(help="A folder with chains.jsonl and its files.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Keep many versions of real pages: how small they are, at once and compacted, and how fast one is read back."""
+    from driftline.lab import storage as lab
+
+    rows = list(lab.measure(folder, _tell))
+    _tell("")
+    if as_json:
+        print_json([asdict(row) for row in rows])
+        return
+    _table(
+        ("kept", "", "versions", "raw MB", "contents MB", "file MB", "ratio", "ms a version", "99 %", "longest"),
+        [
+            (row.kept, row.state, f"{row.versions:,}", f"{row.raw_mb:.1f}", f"{row.contents_mb:.2f}",
+             f"{row.stored_mb:.2f}", f"{row.ratio:.1f}",
+             *(f"{ms:.1f}" for ms in (row.read_ms, row.read_ms_99, row.read_ms_longest)))
+            for row in rows
+        ],
+    )  # fmt: skip
+
+
 def parse_numbers(text: str) -> list[int]:
     """The numbers of a list such as '1-100', '10,20,78' or '1-10,78', in order and each once."""
     found: set[int] = set()

@@ -1,17 +1,18 @@
-"""How far a check is: a bar on a terminal, nothing elsewhere."""
+"""How far a command is: a bar on a terminal, nothing elsewhere."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import Counter
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from driftline.cli.output import VERDICT_STYLES, count, err, say
 from driftline.model import Failure, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
     from rich.progress import Progress as Bar
@@ -49,8 +50,7 @@ class Progress:
         if continued and total:
             left = f"{count(total, 'page')} left; --fresh starts over."
             say(f"Continuing the run that was cut short: {left}", to_stderr=True)
-        console = err()
-        if total and console.is_terminal and not console.is_dumb_terminal:
+        if total and _on_terminal():
             self._bar = _bar()
             self._task = self._bar.add_task("", total=total, figures="")
             self._bar.start()
@@ -75,6 +75,29 @@ class Progress:
             if self._counts[verdict]
         ]
         return " ".join([f"[dim]{rate:,.0f}/s[/]", *found])
+
+
+@contextmanager
+def counted() -> Iterator[Callable[[int, int], None]]:
+    """What shows that so many of so many are done."""
+    bar = _bar() if _on_terminal() else None
+    task = bar.add_task("", total=None, figures="") if bar else None
+
+    def told(done: int, total: int) -> None:
+        if bar is not None and task is not None:
+            bar.start()
+            bar.update(task, completed=done, total=total)
+
+    try:
+        yield told
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+def _on_terminal() -> bool:
+    console = err()
+    return console.is_terminal and not console.is_dumb_terminal
 
 
 def _bar() -> Bar:

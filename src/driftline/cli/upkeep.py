@@ -1,4 +1,4 @@
-"""`doctor`, `settings`: is everything well, and how is it set."""
+"""`compact`, `doctor`, `settings`: keep the store small, see if everything is well, and how it is set."""
 
 from __future__ import annotations
 
@@ -8,15 +8,30 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from driftline.cli.options import JsonOption, StoreOption  # noqa: TC001 Typer reads the annotations
-from driftline.cli.output import clean, print_json, say
+from driftline.cli.options import JsonOption, StoreOption, opened
+from driftline.cli.output import clean, count, fields, print_json, say, size
 from driftline.cli.tables import Cell, Column, print_table
 
 if TYPE_CHECKING:
     from driftline.cli.diagnosis import Finding
     from driftline.settings import Settings
+    from driftline.versions.compaction import Compacted
 
 _PASSWORD = re.compile(r"(?<=://)([^:/@]*):[^@/]*@")
+
+
+def compact(store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """Make the store smaller: compress again, at a high level, what was kept since the last time. Checks may go on."""
+    from driftline.cli.progress import counted
+
+    with opened(store) as watch_list, counted() as told:
+        done = watch_list.compact(told)
+    if as_json:
+        print_json(fields(done, "contents", "removed", "unreadable", "before", "after", "size"))
+        return
+    say(_compacted(done))
+    if done.unreadable:
+        say(f"{count(done.unreadable, 'content')} cannot be read: run 'driftline doctor'.", to_stderr=True)
 
 
 def doctor(store: StoreOption = None, as_json: JsonOption = False) -> None:
@@ -51,6 +66,15 @@ def settings(store: StoreOption = None, as_json: JsonOption = False) -> None:
     )
     print_table(columns, [_setting_row(row) for row in rows])
     say((clean(f"Settings file: {settings_file()}"), "dim"), to_stderr=True)
+
+
+def _compacted(done: Compacted) -> str:
+    takes = f"the store takes {size(done.size)}."
+    if not done.contents and not done.removed:
+        return f"There was nothing to do: {takes}"
+    removed = f" and removed {done.removed:,} that no version needs" if done.removed else ""
+    sizes = f" from {size(done.before)} to {size(done.after)}" if done.contents else ""
+    return f"Compacted {count(done.contents, 'content')}{sizes}{removed}: {takes}"
 
 
 def _print_finding(finding: Finding) -> None:

@@ -19,7 +19,7 @@ from driftline.detection.regions import Blocks  # noqa: TC001 a named tuple's fi
 from driftline.errors import BrokenVersion
 from driftline.memory import Memory
 from driftline.model import Blob, FailureKind, Matter, Proof
-from driftline.versions.codec import DEEPEST_BODY, digest, pack, unpack
+from driftline.versions.codec import digest, pack, pack_next, unpack, unpack_both
 
 PackedBlob: TypeAlias = tuple[bytes, bytes | None, int, int, bytes]
 
@@ -108,16 +108,14 @@ def _examine(job: Job) -> Finding:
     if text_name == job.kept_text:
         return Finding(proof="text", body=body_name, reading=reading)
     proof, change, lesson = "", None, None
-    old_blob = None
+    blobs = {packed[0]: Blob(*packed) for packed in job.blobs}
     old_body, old_text = b"", None
-    if job.kept_body:
-        blobs = {packed[0]: Blob(*packed) for packed in job.blobs}
+    if job.kept_body and as_before:
+        old_body, old_words = unpack_both(job.kept_body, job.kept_text, blobs)
+        old_text = old_words.decode()
+    elif job.kept_body:
         old_body = unpack(job.kept_body, blobs)
-        old_blob = blobs[job.kept_body]
-        if as_before:
-            old_text = unpack(job.kept_text, blobs).decode()
-        elif body_name != job.known_body:
-            old_text = _reread(old_body, letters, job)
+        old_text = _reread(old_body, letters, job) if body_name != job.known_body else None
     if seen.is_html and not job.filters:
         broken = why_broken(title, text.decode(), body, old_text, old_body)
         if broken:
@@ -130,7 +128,7 @@ def _examine(job: Job) -> Finding:
             return Finding(proof=Proof.NOISE.value, body=body_name, lesson=lesson, reading=reading)
     elif job.kept_body:
         proof, change = Proof.REREAD.value, _only_reread(reading, job.reading)
-    body_blob = pack(body, body_name, old_blob, old_body, deepest=DEEPEST_BODY)
+    body_blob = pack_next(body, body_name, blobs.get(job.kept_body), old_body, blobs)
     text_blob = pack(text, text_name, body_blob, body)
     return Finding(
         proof=proof, body=body_name, letters=letters, text=text_name, size=len(body), title=title,

@@ -22,7 +22,7 @@ from driftline.model import (
     Version,
     change_id,
 )
-from driftline.versions.codec import chain_of, unpack
+from driftline.versions.codec import chain_of, unpack, unpack_both
 from driftline.versions.schema import blobs, changes, checks, memories, states, versions
 from driftline.versions.statements import OLD_COLUMNS, chains_of, host_memories_of
 
@@ -87,10 +87,10 @@ class Repository:
             if row is None:
                 raise UnknownVersion(_no_version(page, wanted))
             chain = _chains(connection, [row.body, row.text])
+        body, words = unpack_both(row.body, row.text, chain)
         return Version(
             url=page.url, number=row.number, at=row.at, size=row.size, title=row.title, content_type=row.content_type,
-            charset=row.charset, final_url=row.final_url, body=unpack(row.body, chain),
-            text=unpack(row.text, chain),
+            charset=row.charset, final_url=row.final_url, body=body, text=words,
         )  # fmt: skip
 
     def history(self, page: Page, limit: int | None = None) -> list[Check]:

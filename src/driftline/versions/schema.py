@@ -7,7 +7,8 @@ those of the version in force: `body` differs from `kept_body` where a body chan
 `reading` says how `kept_text` was read: by which extractor, and through which filters.
 Everything that a check leaves behind has the key (page, sequence), so that recording it twice changes nothing.
 `indexed` names the versions that the index of words has; that index is no table of ours, see `index`.
-Times are seconds since 1970 in UTC.
+Times are seconds since 1970 in UTC. The `level` of a blob is the one that it was compacted at, and null until then; 0
+means that it could not be read.
 """
 
 from __future__ import annotations
@@ -164,6 +165,7 @@ blobs = Table(
     Column("depth", Integer, nullable=False),
     Column("size", Integer, nullable=False),
     Column("data", LargeBinary, nullable=False),
+    Column("level", Integer),
 )
 
 indexed = Table(
@@ -176,3 +178,7 @@ indexed = Table(
     ForeignKeyConstraint(["page_id", "number"], ["versions.page_id", "versions.number"], ondelete="CASCADE"),
     sqlite_autoincrement=True,
 )
+
+_LOOSE = blobs.c.level.is_(None)
+#: a few bytes for every blob that is not compacted yet, which are found without a walk through all that is stored
+Index("ix_blobs_loose", blobs.c.level, sqlite_where=_LOOSE, postgresql_where=_LOOSE)

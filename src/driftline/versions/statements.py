@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 CHECK_COLUMNS = tuple(column.name for column in checks.columns)
 VERSION_COLUMNS = tuple(column.name for column in versions.columns)
 CHANGE_COLUMNS = tuple(column.name for column in changes.columns)
-BLOB_COLUMNS = tuple(column.name for column in blobs.columns)
+BLOB_COLUMNS = tuple(column.name for column in blobs.columns if column is not blobs.c.level)
 LINK_COLUMNS = (
     pages.c.id, pages.c.url, states.c.sequence, states.c.version, states.c.etag, states.c.last_modified, states.c.wire,
     cast(pages.c.settings, Text),  # as text on every database: most are empty, and need no parsing

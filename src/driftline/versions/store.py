@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import sqlite3
 import threading
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
-NEWEST = "0005"
+NEWEST = "0006"
 _RUN_LOCK = 0x44_52_49_46  # an arbitrary number that names our lock in PostgreSQL
+_SHRINKS_IN_STEPS = "PRAGMA auto_vacuum=INCREMENTAL"
+_PAGES_AT_ONCE = 256
 _PRAGMAS = (
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=NORMAL",
@@ -134,6 +137,35 @@ class Store:
                       for row in connection.execute(text("PRAGMA foreign_key_check"))]  # fmt: skip
         return found
 
+    def size(self) -> int:
+        """The bytes that the database takes, its indexes and what is free in it included."""
+        with self.read() as connection:
+            if self.path is None:
+                return connection.scalar(text("SELECT pg_database_size(current_database())")) or 0
+            pages = connection.scalar(text("PRAGMA page_count")) or 0
+            return pages * (connection.scalar(text("PRAGMA page_size")) or 0)
+
+    def shrink(self) -> None:
+        """Give what is free in an embedded store back to the file system, a little at a time so that nobody waits."""
+        if self.path is None:
+            return  # PostgreSQL sees to it by itself
+        self._insist()
+        raw = self.engine.raw_connection()
+        try:
+            cursor = raw.cursor()
+            if cursor.execute("PRAGMA auto_vacuum").fetchone() == (0,):
+                # a file made before it could be done in steps is written anew, once
+                with self.exclusive_run():
+                    cursor.execute(_SHRINKS_IN_STEPS)
+                    cursor.execute("VACUUM")
+            while cursor.execute("PRAGMA freelist_count").fetchone() != (0,):
+                cursor.execute(f"PRAGMA incremental_vacuum({_PAGES_AT_ONCE})").fetchall()
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        except sqlite3.Error as error:
+            raise StoreError(f"The store '{self.where}' cannot be made smaller: {error}.") from None
+        finally:
+            raw.close()
+
     def _insist(self) -> None:
         """StoreError unless the store is open and still where it was: what goes into a deleted file is lost."""
         if self._closed:
@@ -206,6 +238,8 @@ def _prepare_sqlite(engine: Engine) -> None:
     def _on_connect(connection: Any, _record: object) -> None:
         # the driver must not open transactions by itself: '_on_begin' says which kind is wanted
         connection.isolation_level = None
+        if connection.execute("PRAGMA page_count").fetchone() == (0,):
+            connection.execute(_SHRINKS_IN_STEPS)  # must be said before anything is in the file
         for pragma in _PRAGMAS:
             connection.execute(pragma)
 

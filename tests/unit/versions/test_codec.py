@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from driftline.errors import BrokenVersion
 from driftline.model import Blob
-from driftline.versions.codec import DEEPEST, digest, pack, unpack
+from driftline.versions.codec import DEEPEST, DEEPEST_BODY, digest, pack, pack_next, repack, unpack, unpack_both
 from support.properties import searched, searched_briefly
 
 
@@ -20,6 +20,18 @@ def chain_of(contents: list[bytes]) -> dict[bytes, Blob]:
     last_data = b""
     for data in contents:
         blob = pack(data, digest(data), last, last_data)
+        last = blobs.setdefault(blob.digest, blob)
+        last_data = data
+    return blobs
+
+
+def bodies_of(contents: list[bytes]) -> dict[bytes, Blob]:
+    """Each contents packed as the body that follows the one before it."""
+    blobs: dict[bytes, Blob] = {}
+    last: Blob | None = None
+    last_data = b""
+    for data in contents:
+        blob = pack_next(data, digest(data), last, last_data, blobs)
         last = blobs.setdefault(blob.digest, blob)
         last_data = data
     return blobs
@@ -76,6 +88,68 @@ def test_no_chain_is_longer_than_the_deepest_over_sixty_versions() -> None:
     for data in contents:
         assert unpack(digest(data), blobs) == data
     assert sum(len(blob.data) for blob in blobs.values()) < sum(map(len, contents)) / 10
+
+
+def test_a_page_that_stays_much_the_same_has_one_full_copy_and_every_body_is_near_it() -> None:
+    page = [noise(40, line) for line in range(200)]
+    contents = []
+    for version in range(3 * DEEPEST):
+        page[version] = noise(40, 1_000 + version)
+        contents.append(b"\n".join(page))
+    blobs = bodies_of(contents)
+    depths = [blobs[digest(data)].depth for data in contents]
+    assert max(depths) == DEEPEST_BODY
+    assert depths.count(0) == 1
+    for data in contents:
+        assert unpack(digest(data), blobs) == data
+
+
+def test_a_page_that_has_become_another_one_branches_off_with_a_full_copy() -> None:
+    first, other = noise(5_000, 1), noise(5_000, 2)
+    contents = [first] + [other + b"%d" % version for version in range(DEEPEST)]
+    blobs = bodies_of(contents)
+    assert [blobs[digest(data)].depth for data in contents] == [*range(DEEPEST_BODY + 1), 0]
+    assert unpack(digest(contents[-1]), blobs) == contents[-1]
+
+
+@searched
+@given(st.lists(st.binary(max_size=400), min_size=1, max_size=45))
+def test_every_body_of_a_page_reads_back_within_the_deepest_whatever_came_before_it(contents: list[bytes]) -> None:
+    blobs = bodies_of(contents)
+    assert all(blob.depth <= DEEPEST_BODY for blob in blobs.values())
+    for data in contents:
+        assert unpack(digest(data), blobs) == data
+
+
+@searched
+@given(st.lists(st.binary(max_size=400), min_size=1, max_size=30), st.data())
+def test_any_two_contents_are_read_together_as_each_on_its_own(contents: list[bytes], draw: st.DataObject) -> None:
+    blobs = bodies_of(contents)
+    one, other = (draw.draw(st.sampled_from(contents)) for _ in range(2))
+    assert unpack_both(digest(one), digest(other), blobs) == (one, other)
+
+
+@searched
+@given(st.lists(st.binary(max_size=400), min_size=1, max_size=30))
+def test_contents_packed_again_are_no_larger_and_read_back_in_any_mixture_of_old_and_new(contents: list[bytes]) -> None:
+    old = bodies_of(contents)
+    new = {
+        name: repack(blob, unpack(name, old), unpack(blob.base, old) if blob.base else b"")
+        for name, blob in old.items()
+    }
+    for name, blob in new.items():
+        assert (blob.base, blob.depth, blob.size) == (old[name].base, old[name].depth, old[name].size)
+        assert len(blob.data) <= len(old[name].data)
+    mixed = {name: (old if number % 2 else new)[name] for number, name in enumerate(old)}
+    for data in contents:
+        assert unpack(digest(data), new) == unpack(digest(data), mixed) == data
+
+
+def test_a_page_packed_again_takes_fewer_bytes() -> None:
+    words = random.Random(3).choices([b"price", b"terms", b"service", b"you", b"we", b"data", b"<p>", b"</p>"], k=9_000)
+    data = b" ".join(words)
+    blob = pack(data, digest(data))
+    assert len(repack(blob, data, b"").data) < 0.9 * len(blob.data)
 
 
 def test_the_same_contents_are_never_packed_against_themselves() -> None:
