@@ -168,7 +168,8 @@ def _keep(job: Job) -> Finding:
         body=body_name, letters=job.known_letters, text=text_name, size=len(job.wire), title=seen.title(),
         content_type=seen.content_type, charset=seen.charset,
         blobs=tuple((blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in made),
-        change=("structure", Matter.NOISE.value, 0.0, "Nothing that can be seen changed.", 0, 0),
+        change=("structure", Matter.NOISE.value, 0.0, "Nothing that can be seen changed.", 0, 0, b""),
+        reading=found.reading,
     )  # fmt: skip
 
 
