@@ -172,6 +172,28 @@ def tuning(
 
 
 @lab_app.command()
+def noise(
+    pages: Annotated[int, typer.Option(min=1, metavar="N", help="How many pages there are.")] = 300,
+    generations: Annotated[int, typer.Option(min=1, metavar="G", help="How often they are checked again.")] = 20,
+    seed: Annotated[int, typer.Option(help="Another seed makes other pages and changes.")] = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Check a web that is all noise, and count what was told falsely and what was missed."""
+    from driftline.lab.noise import watch
+
+    rows = []
+    for row in watch(pages, generations, seed):
+        _tell(f"generation {row.generation} of {generations}")
+        rows.append(row)
+    _tell("")
+    if as_json:
+        print_json([asdict(row) for row in rows])
+        return
+    names = ("generation", "real", "false", "missed", "noisy")
+    _table(names, [tuple(f"{getattr(row, name):,}" for name in names) for row in rows])
+
+
+@lab_app.command()
 def detection(
     folder: Annotated[Path, typer.Argument(help="A folder with pairs.jsonl or chains.jsonl, and their files.")],
     errors: Annotated[int, typer.Option(min=0, help="How many of the worst errors are named, of each kind.")] = 10,
