@@ -15,7 +15,7 @@ from driftline.detection.decoding import decode_text
 from driftline.detection.filters import sieve_of
 from driftline.detection.formats import kinds
 from driftline.detection.formats.rendering import Rendering
-from driftline.detection.regions import BREAK, INLINE, Blocks, folded, read_marks, set_marks, without_marks
+from driftline.detection.regions import BREAK, INLINE, Blocks, folded_lines, read_marks, set_marks, without_marks
 from driftline.detection.selection import main_content, refine
 
 if TYPE_CHECKING:
@@ -104,10 +104,10 @@ class Reading:
         """All that can be seen, one block a line. To be asked last: it takes the document apart."""
         if self._tree is None or self._sieve is not None:
             return "\n".join(self.blocks().lines)
-        return "\n".join(_lines(self._runs(self._tree).split(BREAK)))
+        return "\n".join(folded_lines(self._runs(self._tree).split(BREAK)))
 
     def _kept(self, lines: Iterable[str]) -> list[str]:
-        whole = _lines(lines)
+        whole = folded_lines(lines)
         return whole if self._sieve is None else self._sieve.kept(whole)
 
 
@@ -127,7 +127,3 @@ def _parse(markup: str) -> LexborHTMLParser:
         if node.tag not in ("html", "body"):
             node.decompose()
     return tree
-
-
-def _lines(runs: Iterable[str]) -> list[str]:
-    return [line for run in runs if (line := folded(run))]

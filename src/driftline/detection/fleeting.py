@@ -43,6 +43,7 @@ _YEAR_LAST = re.compile(r"(?<!\d)(\d{1,2})[-/.](\d{1,2})[-/.](\d{4})(?!\d)")
 
 _MAIL = re.compile(r"\[email[\s\u00a0]+protected\]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.IGNORECASE)
 _TOKEN = re.compile(r"[^\s.,:/()|-]+")
+_STABLE = re.compile(r"(?<![^\s.,:/()|-])[^\s\d.,:/()|-]+(?![^\s.,:/()|-])")  # a token without a digit
 _DIGIT = re.compile(r"\d")
 _TIME_TO_THE_SECOND = re.compile(r"\b\d{1,2}:\d{2}:\d{2}\b")
 _TIME = re.compile(r"\b\d{1,2}:\d{2}(?::\d{2})?\b|\b\d{1,2} ?[ap]m\b", re.IGNORECASE)
@@ -72,6 +73,7 @@ _AGE_IN_DIGITS = re.compile(r"\bil y a \d|\d+ \w+ ago\b|\bvor \d+ \w+|\bhace \d+
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _NUMBERED = re.compile(r"\W*\d+(?:\.\d+)*[.)]?\s+[^\W\d_]{2}")
 _CALL = re.compile(r"\+\d|\b0\d[\d -]{5,}")
+_HEAD = 1_000  # letters: what is known by such signs says so near its start, and a line may be a whole book
 _FEW_WORDS = 6
 _LONG_TOKEN = 10
 _LONGEST_DATE = 40  # letters
@@ -80,14 +82,18 @@ _ONE_DAY = timedelta(days=1)
 
 def masked(text: str) -> str:
     """The text without what may change by itself: equal for two texts that differ only in such tokens."""
-    tokens = _tokens(text)
-    if not _DIGIT.search(text) and _MONTHS.keys().isdisjoint(map(str.lower, tokens)):
+    tokens = _STABLE.findall(_without_mail(text))
+    if _MONTHS.keys().isdisjoint(map(str.lower, tokens)):
         return " ".join(tokens)
-    return " ".join([token for token in tokens if not _may_change(token)])
+    return " ".join([token for token in tokens if token.lower() not in _MONTHS])
 
 
 def _tokens(text: str) -> list[str]:
-    return _TOKEN.findall(_MAIL.sub("", text) if "@" in text or "[email" in text else text)
+    return _TOKEN.findall(_without_mail(text))
+
+
+def _without_mail(text: str) -> str:
+    return _MAIL.sub("", text) if "@" in text or "[email" in text else text
 
 
 def _may_change(token: str) -> bool:
@@ -96,16 +102,17 @@ def _may_change(token: str) -> bool:
 
 def says_when(text: str) -> bool:
     """Whether the text tells when the document was changed or comes into force."""
-    return bool(_SAYS_WHEN.search(text))
+    return bool(_SAYS_WHEN.search(text[:_HEAD]))
 
 
 def names_money(text: str) -> bool:
     """Whether the text names a sum of money."""
-    return bool(_MONEY.search(text))
+    return bool(_MONEY.search(text[:_HEAD]))
 
 
 def dates_in(text: str) -> list[date]:
-    """The calendar dates that a text names, in no particular order."""
+    """The calendar dates that a text names near its start, in no particular order."""
+    text = text[:_HEAD]
     found: list[date] = []
     for day, month, year in _DAY_FIRST.findall(text):
         found += _date(year, _MONTHS[month.lower()], day)
@@ -131,7 +138,7 @@ def why_fleeting(old: str, new: str, old_at: float, new_at: float) -> str | None
 
     The times are those at which the two were fetched, in seconds since 1970.
     """
-    if masked(old) != masked(new):
+    if max(len(old), len(new)) > _HEAD or masked(old) != masked(new):
         return None
     before, after = ([token for token in _tokens(text) if _may_change(token)] for text in (old, new))
     if before == after:

@@ -56,6 +56,7 @@ LONG_REWRITTEN = 80  # letters of a line of which a part was rewritten: menus ha
 _SHORT = 40  # letters
 _PARAGRAPH = 40  # letters
 _SMALL = 400  # letters
+_HEAD = 1_000  # letters of a line that are looked at
 _TELLING = 0.05  # of the lines of a consent banner
 _FEW_WORDS, _MANY_WORDS = 4, 15  # of a link that says something; a line of more is a menu
 _MADE_ANEW = 300  # edits
@@ -194,13 +195,15 @@ def _edits(old: Read, new: Read, matching: Matching, experience: Experience) -> 
     )  # fmt: skip
     edits: list[Edit] = []
     real = 0
-    for one, other in matching.pairs:
+    # what was only removed comes last: to see where it stood, the old document must be read again
+    for one, other in sorted(matching.pairs, key=lambda pair: pair[1] is None):
         if real > _SHOWN_ANEW and len(matching.pairs) > _MADE_ANEW:
             break
         noise = _why_wherever(one, other, context)
-        if noise is None:
-            side, line = (new, other) if other else (old, one)
-            noise = _why_there(one, other, _placed(line, side), has_main=side.blocks().has_main)
+        if noise is None and other:
+            noise = _why_there(one, other, new)
+        elif noise is None:
+            noise = "" if real else _why_there(one, other, old)
         edits.append(Edit(old=one, new=other, noise=noise))
         real += not noise
     return edits
@@ -218,7 +221,7 @@ def _banners(pairs: Sequence[Pair]) -> set[bytes]:
     """The places where a consent banner came or went, with all of its lists of purposes and partners."""
     lines = [line for pair in pairs if None in pair for line in pair if line]
     there = Counter(line.place for line in lines)
-    telling = Counter(line.place for line in lines if _CONSENT.search(line.folded))
+    telling = Counter(line.place for line in lines if _CONSENT.search(line.folded[:_HEAD]))
     return {place for place, count in telling.items() if count >= _TELLING * there[place]}
 
 
@@ -314,15 +317,17 @@ def _why_there_at_all(one: Line | None, other: Line | None, context: _Context) -
         return "another copy of what stands there anyway"
     if line.place in context.banners:
         return "a consent banner"  # or what came and went together with one
+    text = text[:_HEAD]
     return "what is there for machines" if _SKIP.search(text) or _PROBE.search(text) else None
 
 
-def _why_there(one: Line | None, other: Line | None, block: Block | None, *, has_main: bool) -> str:
+def _why_there(one: Line | None, other: Line | None, read: Read) -> str:
     """What explains the edit by where it stands; nothing if nothing does.
 
     Links are noise beside what a document marks as its main content. Where nothing is marked, one that says something
     may be part of it.
     """
+    block = _placed(other or one, read)
     if block is None:
         return ""
     if block.region in _WHERE and not _is_long(one, other):
@@ -330,7 +335,7 @@ def _why_there(one: Line | None, other: Line | None, block: Block | None, *, has
     if not block.linked or block.region is Region.MAIN:
         return ""
     says_something = _FEW_WORDS <= len(block.text.split()) <= _MANY_WORDS
-    return "" if says_something and not has_main else "links"
+    return "" if says_something and not read.blocks().has_main else "links"
 
 
 def _is_long(one: Line | None, other: Line | None) -> bool:

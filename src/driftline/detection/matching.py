@@ -20,7 +20,7 @@ _ALIKE = (
 _LIKE = 0.3  # share of words that two lines have in common if one was made from the other
 _RARE = 20  # lines: a word that stands in more of them says nothing about which is which
 _CANDIDATES = 8
-_MOST = 1_000  # lines on one side: past that they are not matched, for it is another page
+_MOST = 400  # lines on one side: past that they are not matched, for it is another page
 
 
 @dataclass(slots=True, eq=False)
@@ -43,7 +43,7 @@ Pair = tuple[Line | None, Line | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matching:
-    """The lines that were removed, added or rewritten, and all lines of both texts as they are compared.
+    """The lines that were removed, added or rewritten, and all lines of both texts.
 
     Words that were only moved from one of these lines to another are neither added nor removed.
     """
@@ -66,10 +66,11 @@ class Matching:
 
 def match(old: str, new: str) -> Matching:
     """Compare two texts by line."""
-    before, after = folded(old).split("\n"), folded(new).split("\n")
+    before, after = old.split("\n"), new.split("\n")
     old_counts, new_counts = Counter(before), Counter(after)
-    removed = _lines(old, before, _left_over(before, old_counts - new_counts))
-    added = _lines(new, after, _left_over(after, new_counts - old_counts))
+    removed = _lines(before, _left_over(before, old_counts, new_counts))
+    added = _lines(after, _left_over(after, new_counts, old_counts))
+    removed, added = _unlike(removed, added), _unlike(added, removed)
     gone, come = (Counter(word for line in lines for word in line.text.split()) for lines in (removed, added))
     return Matching(
         pairs=_paired(removed, added), old=old_counts, new=new_counts, words_added=(come - gone).total(),
@@ -97,22 +98,22 @@ def _count(words: int) -> str:
     return "1 word" if words == 1 else f"{words:,} words"
 
 
-def _left_over(texts: Sequence[str], extra: Counter[str]) -> list[int]:
-    """Where the texts stand that there are too many of, the last of each, in order."""
+def _left_over(texts: Sequence[str], counts: Counter[str], others: Counter[str]) -> list[int]:
+    """Where the texts stand that there are more of than in the other document, the last of each, in order."""
+    # most lines stand in both as often: comparing sets leaves them behind without a loop over them
+    unlike = counts.items() - others.items()
+    extra = {text: count - others.get(text, 0) for text, count in unlike if text and count > others.get(text, 0)}
     found: list[int] = []
-    if not extra:
-        return found
-    for at in range(len(texts) - 1, -1, -1):
+    for at in range(len(texts) - 1, -1, -1) if extra else ():
         text = texts[at]
-        if text in extra and text and extra[text] > 0:
+        if text in extra and extra[text] > 0:
             extra[text] -= 1
             found.append(at)
     return found[::-1]
 
 
-def _lines(text: str, texts: Sequence[str], left_over: Sequence[int]) -> list[Line]:
+def _lines(texts: Sequence[str], left_over: Sequence[int]) -> list[Line]:
     """The lines at these numbers, each with its place; lines that follow on each other share one."""
-    whole = text.split("\n")
     found: list[Line] = []
     start = 0
     while start < len(left_over):
@@ -123,9 +124,24 @@ def _lines(text: str, texts: Sequence[str], left_over: Sequence[int]) -> list[Li
         above = texts[first - 1] if first else ""
         below = texts[last + 1] if last + 1 < len(texts) else ""
         place = key_of("place", f"{above}\n{below}")
-        found += [Line(at, whole[at], texts[at], masked(texts[at]), place) for at in left_over[start:end]]
+        for at in left_over[start:end]:
+            plain = folded(texts[at])
+            found.append(Line(at, texts[at], plain, masked(plain), place))
         start = end
     return found
+
+
+def _unlike(lines: list[Line], others: list[Line]) -> list[Line]:
+    """The lines without those that the other side has too, but for quotes and dashes."""
+    if all(line.text is line.folded for line in lines) and all(line.text is line.folded for line in others):
+        return lines
+    there = Counter(line.folded for line in others)
+    left: list[Line] = []
+    for line in lines:
+        there[line.folded] -= 1
+        if there[line.folded] < 0:
+            left.append(line)
+    return left
 
 
 def _paired(removed: Sequence[Line], added: Sequence[Line]) -> list[Pair]:

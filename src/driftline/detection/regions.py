@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 from driftline.model import Block, Region
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 BREAK = "\x00"  # between two runs of text; no text of a document can hold it: the parser replaces it
 _OPEN, _CLOSE, _LINK, _LINK_END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"  # code points that no text may hold
-_MARKS = re.compile(f"[{_OPEN}-{_LINK_END}]")
 _REGION_MARKS = re.compile(f"({_OPEN}.|{_CLOSE})")
 _LINK_MARKS = re.compile(f"([{_LINK}{_LINK_END}])")
 _ALL = (_OPEN, _CLOSE, _LINK, _LINK_END)
@@ -58,9 +57,10 @@ _BY_NAME = re.compile(
 )
 # an article has a head, a foot and asides of its own, which belong to what it says; what churns there is learned
 _PARTS_OF_MAIN = {Region.HEADER, Region.FOOTER, Region.ASIDE}
+_REGIONS = {region.value: region for region in Region}
 _HUMP = re.compile(r"([a-z])([A-Z])")
 _TOO_MUCH = 0.3  # of the letters outside links: what holds more of them is what the page is about
-_LINKED = 0.8  # of the letters of a block: what holds more of them in links is a link
+_OUTSIDE = 0.2  # of the letters of a block: what holds fewer of them outside of links is a link
 
 
 def without_marks(markup: str) -> str:
@@ -84,16 +84,23 @@ def folded(run: str) -> str:
     """The run with its white space folded. Splitting into words is the dear part, so it is done only where it must."""
     if "\n" in run or "  " in run or "\t" in run or "\xa0" in run or "\r" in run or "\f" in run:
         return " ".join(run.split())
-    return run
+    return run.strip()
+
+
+def folded_lines(runs: Iterable[str]) -> list[str]:
+    """The runs with their white space folded, without those that say nothing."""
+    return [line for run in runs if (line := folded(run))]
 
 
 class Blocks:
     """The blocks of a document in reading order: their lines at once, and where one stands when it is asked for."""
 
-    def __init__(self, lines: list[str] | None = None) -> None:
-        self.lines = lines or []
-        self._spans = [_Span(None, None)] * len(self.lines)
-        self._linked = [False] * len(self.lines)
+    def __init__(
+        self, lines: list[str], spans: list[_Span] | None = None, linked: list[bool] | None = None
+    ) -> None:  # fmt: skip
+        self.lines = lines
+        self._spans = [_Span(None, None)] * len(lines) if spans is None else spans
+        self._linked = [False] * len(lines) if linked is None else linked
 
     @property
     def has_main(self) -> bool:
@@ -112,47 +119,58 @@ class Blocks:
     def without(self, unwanted: Callable[[str], bool]) -> Blocks:
         """The blocks without those whose line is unwanted."""
         kept = [at for at, line in enumerate(self.lines) if not unwanted(line)]
-        left = Blocks([self.lines[at] for at in kept])
-        left._spans = [self._spans[at] for at in kept]
-        left._linked = [self._linked[at] for at in kept]
-        return left
-
-    def add(self, run: str, span: _Span, outside: int) -> None:
-        """Add a run of which so many letters stand outside of links."""
-        span.letters += outside
-        line = folded(run)
-        if line:
-            self.lines.append(line)
-            self._spans.append(span)
-            self._linked.append(outside < (1 - _LINKED) * len(line))
+        lines, spans, linked = self.lines, self._spans, self._linked
+        return Blocks([lines[at] for at in kept], [spans[at] for at in kept], [linked[at] for at in kept])
 
 
 def read_marks(text: str) -> Blocks:
     """The blocks of a text that came out of a document with marks, runs parted by BREAK."""
-    blocks = Blocks()
+    lines: list[str] = []
+    where: list[_Span] = []
+    linked: list[bool] = []
     spans = [_Span(None, None)]
     span, in_link = spans[0], False
-    for run in text.split(BREAK):
-        if run.isascii() or not _MARKS.search(run):
-            blocks.add(run, span, 0 if in_link else len(run))
+    for part in _REGION_MARKS.split(text):
+        if part[:1] == _OPEN:
+            span = _Span(span, _REGIONS[part[1]])
+            spans.append(span)
             continue
-        for token in _REGION_MARKS.split(run):
-            if token[:1] == _OPEN:
-                span = _Span(span, Region(token[1]))
-                spans.append(span)
-            elif token == _CLOSE:
-                span = span.parent or span
-            elif token:
-                outside = 0
-                parts = _LINK_MARKS.split(token)
-                for part in parts:
-                    if part in (_LINK, _LINK_END):
-                        in_link = part == _LINK
-                    elif not in_link:
-                        outside += len(part.strip())
-                blocks.add("".join([part for part in parts if part not in (_LINK, _LINK_END)]).strip(), span, outside)
+        if part == _CLOSE:
+            span = span.parent or span
+            continue
+        if not in_link and _LINK not in part:
+            # most of most documents: what can be done at once for many lines is not done one by one
+            found = folded_lines(part.split(BREAK))
+            lines += found
+            span.letters += len(part)
+            where += [span] * len(found)
+            linked += [False] * len(found)
+            continue
+        for run in part.split(BREAK):
+            outside = 0 if in_link else len(run)
+            if not run.isascii() and (_LINK in run or _LINK_END in run):
+                run, outside, in_link = _without_links(run, in_link)
+            line = folded(run)
+            if line:
+                span.letters += outside
+                lines.append(line)
+                where.append(span)
+                linked.append(outside < _OUTSIDE * len(line))
     _settle(spans)
-    return blocks
+    return Blocks(lines, where, linked)
+
+
+def _without_links(run: str, in_link: bool) -> tuple[str, int, bool]:
+    """The run without the marks of links, how many letters stand outside of them, and whether it ends in one."""
+    outside = 0
+    parts: list[str] = []
+    for part in _LINK_MARKS.split(run):
+        if part in (_LINK, _LINK_END):
+            in_link = part == _LINK
+        else:
+            parts.append(part)
+            outside += 0 if in_link else len(part.strip())
+    return "".join(parts).strip(), outside, in_link
 
 
 def _settle(spans: list[_Span]) -> None:
