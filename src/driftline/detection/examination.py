@@ -206,7 +206,7 @@ def _change(
     elif awaited is Matter.MEANINGFUL and verdict is Matter.NOISE and not judgement.by_itself:
         verdict, score, reason = awaited, max(score, _AWAITED), "What the page waits for appeared."
     figures = judgement.words_added, judgement.words_removed, judgement.cause
-    return ("text", verdict.value, score, reason, *figures), lesson, judgement.by_itself
+    return (judgement.kind, verdict.value, score, reason, *figures), lesson, judgement.by_itself
 
 
 def _plain(blob: Blob) -> PackedBlob:

@@ -92,6 +92,15 @@ class Judgement:
     words_removed: int = 0
 
     @property
+    def kind(self) -> str:
+        """What sort of change it is: of prices or of other numbers only, or of text."""
+        told = [edit for edit in self.edits if not edit.noise] or self.edits
+        numbers = [edit.new for edit in told if edit.old and edit.new and edit.old.masked == edit.new.masked]
+        if not told or len(numbers) < len(told):
+            return "text"
+        return "price" if all(names_money(line.text) for line in numbers) else "number"
+
+    @property
     def cause(self) -> bytes:
         """The same for the same edit on another page; empty if nothing was edited but what changes by itself."""
         made = [edit for edit in self.edits if not edit.noise or edit.noise in _BESIDE]

@@ -120,6 +120,20 @@ def test_a_change_is_told_in_a_sentence(old: str, new: str, added: int, removed:
     assert (judgement.words_added, judgement.words_removed, judgement.reason) == (added, removed, reason)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "kind"),
+    [
+        ("<p>It costs $20.</p>", "<p>It costs $25.</p>", "price"),
+        ("<p>Due in 10 days at the latest, we say.</p>", "<p>Due in 20 days at the latest, we say.</p>", "number"),
+        ("<p>It costs $20.</p>", "<p>It costs $25 or less.</p>", "text"),
+        ("<p>It costs $20.</p>", "<p>It costs $25.</p><p>Only now.</p>", "text"),
+        ("<p>© 2025 Ann</p><p>It costs $20.</p>", "<p>© 2026 Ann</p><p>It costs $25.</p>", "price"),
+    ],
+)
+def test_a_change_of_prices_or_numbers_is_told_from_one_of_text(old: str, new: str, kind: str) -> None:
+    assert judged(old, new).kind == kind
+
+
 TEXTS = st.lists(st.sampled_from(["one", "two 2", "© 2025", "3 days ago", "x", "a longer text that says something"]))
 
 
