@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 BREAK = "\x00"  # between two runs of text; no text of a document can hold it: the parser replaces it
 _OPEN, _CLOSE, _LINK, _LINK_END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"  # code points that no text may hold
-_REGION_MARKS = re.compile(f"({_OPEN}.|{_CLOSE})")
 _LINK_MARKS = re.compile(f"([{_LINK}{_LINK_END}])")
 _ALL = (_OPEN, _CLOSE, _LINK, _LINK_END)
 
@@ -130,32 +129,33 @@ def read_marks(text: str) -> Blocks:
     linked: list[bool] = []
     spans = [_Span(None, None)]
     span, in_link = spans[0], False
-    for part in _REGION_MARKS.split(text):
-        if part[:1] == _OPEN:
-            span = _Span(span, _REGIONS[part[1]])
+    # splitting by one character at a time: a pattern for all marks would look at every letter
+    for opened, chunk in enumerate(text.split(_OPEN)):
+        if opened:
+            span = _Span(span, _REGIONS[chunk[0]])
             spans.append(span)
-            continue
-        if part == _CLOSE:
-            span = span.parent or span
-            continue
-        if not in_link and _LINK not in part:
-            # most of most documents: what can be done at once for many lines is not done one by one
-            found = folded_lines(part.split(BREAK))
-            lines += found
-            span.letters += len(part)
-            where += [span] * len(found)
-            linked += [False] * len(found)
-            continue
-        for run in part.split(BREAK):
-            outside = 0 if in_link else len(run)
-            if not run.isascii() and (_LINK in run or _LINK_END in run):
-                run, outside, in_link = _without_links(run, in_link)
-            line = folded(run)
-            if line:
-                span.letters += outside
-                lines.append(line)
-                where.append(span)
-                linked.append(outside < _OUTSIDE * len(line))
+            chunk = chunk[1:]
+        for closed, part in enumerate(chunk.split(_CLOSE)):
+            if closed:
+                span = span.parent or span
+            if not in_link and _LINK not in part:
+                # most of most documents: what can be done at once for many lines is not done one by one
+                found = folded_lines(part.split(BREAK))
+                lines += found
+                span.letters += len(part)
+                where += [span] * len(found)
+                linked += [False] * len(found)
+                continue
+            for run in part.split(BREAK):
+                outside = 0 if in_link else len(run)
+                if not run.isascii() and (_LINK in run or _LINK_END in run):
+                    run, outside, in_link = _without_links(run, in_link)
+                line = folded(run)
+                if line:
+                    span.letters += outside
+                    lines.append(line)
+                    where.append(span)
+                    linked.append(outside < _OUTSIDE * len(line))
     _settle(spans)
     return Blocks(lines, where, linked)
 
