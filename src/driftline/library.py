@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Self
 from driftline.detection.difference import Piece, by_word, unified
 from driftline.detection.examination import Side, weigh
 from driftline.detection.filters import check_filters
-from driftline.detection.judgement import said_of
+from driftline.detection.judgement import Experience, said_of
 from driftline.errors import StoreError
+from driftline.memory import Memory
 from driftline.model import host_of
 from driftline.pages.catalog import Catalog
 from driftline.pages.intervals import parse_interval
@@ -132,8 +133,12 @@ class Driftline:
         old, new = (Side(one.body, _text(one), one.at) for one in sides)
         content_type = f"{sides[1].content_type}; charset={sides[1].charset}"
         filters = [list(one) for one in page.filters] or None
-        keys = said_of(weigh(old, new, sides[1].title, content_type, filters=filters), matter)
-        remember(self._store, named, host_of(named.url), keys, matter)
+        host = host_of(named.url)
+        memory = self.repository.recall([page.id])[page.id].memory
+        host_memory = self.repository.host_memories([host]).get(host, b"")
+        experience = Experience(page=Memory(memory), host=Memory(host_memory), check=named.sequence)
+        keys = said_of(weigh(old, new, sides[1].title, content_type, experience, filters), matter)
+        remember(self._store, named, host, keys, matter)
         return named.url
 
     def search(

@@ -40,7 +40,7 @@ class Memory:
         """The memory as it is stored; of too many entries, those that changed last, and all that is pinned."""
         kept: Iterable[tuple[bytes, tuple[int, int, int]]] = self._entries.items()
         if len(self._entries) > _MOST:
-            kept = sorted(kept, key=lambda entry: (entry[1][2] in _PINNED, entry[1][1]), reverse=True)[:_MOST]
+            kept = sorted(kept, key=lambda entry: (entry[1][2] in _PINNED, *entry[1][1:]), reverse=True)[:_MOST]
         return b"".join([_ENTRY.pack(key, *entry) for key, entry in kept])
 
     def note(self, keys: Iterable[bytes], check: int) -> list[bytes]:
@@ -70,6 +70,10 @@ class Memory:
         """How often this changed."""
         count = self._entries.get(key, (0, 0, 0))[2]
         return 0 if count in _PINNED else count
+
+    def keep_pins_of(self, other: Memory) -> None:
+        """Take over what the user said, which another memory of the same page has."""
+        self._entries |= {key: entry for key, entry in other._entries.items() if entry[2] in _PINNED}
 
     def pin(self, keys: Iterable[bytes], matter: Matter) -> None:
         """Remember what the user says of these."""

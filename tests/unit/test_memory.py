@@ -67,6 +67,23 @@ def test_a_full_memory_keeps_the_newest_and_all_that_is_pinned() -> None:
     assert kept.times((1).to_bytes(8, "little")) == 0
 
 
+def test_a_full_memory_of_a_host_still_learns() -> None:
+    memory = Memory()
+    for number in range(1_000):
+        memory.count([number.to_bytes(8, "little")])
+    memory = Memory(memory.to_bytes())
+    for _ in range(3):
+        memory.count([KEY])
+    assert Memory(memory.to_bytes()).times(KEY) == 3
+
+
+def test_what_the_user_said_meanwhile_is_taken_over() -> None:
+    memory, stored = remembered(1, 2), Memory()
+    stored.pin([KEY], Matter.NOISE)
+    memory.keep_pins_of(stored)
+    assert memory.pinned(KEY) is Matter.NOISE
+
+
 @searched
 @given(st.binary())
 def test_whatever_the_bytes_a_memory_can_be_read_from_them(data: bytes) -> None:

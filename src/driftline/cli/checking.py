@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from driftline.cli.options import JsonOption, StoreOption, TagOption, opened, pages_with
-from driftline.cli.output import clean, count, fields, print_json, say, size
+from driftline.cli.output import clean, count, fields, named, print_json, say, size
 from driftline.errors import DriftlineError, UsageError
 
 if TYPE_CHECKING:
@@ -105,8 +105,7 @@ def _checked(
 
 def _summarise(report: Report, failures: Sequence[tuple[str, Failure]]) -> None:
     for event in report.events[:_NAMED]:
-        pages = event.urls[0] if len(event.urls) == 1 else f"{count(len(event.urls), 'page')} of {event.host}"
-        say(("changed ", "yellow"), clean(pages), "  ", (clean(event.reason), "dim"))
+        say(("changed ", "yellow"), named(event), "  ", (clean(event.reason), "dim"))
     _tell_more(len(report.events), "changed", "yellow")
     for url, failure in failures[:_NAMED]:
         say(("failed  ", "red"), clean(url), "  ", (clean(failure.sentence), "dim"))

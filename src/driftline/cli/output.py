@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+    from driftline.pipeline.events import Event
+
 VERDICT_STYLES = {
     Verdict.NEW: "cyan",
     Verdict.CHANGED: "yellow",
@@ -107,6 +109,11 @@ def size(amount: float) -> str:
 def count(amount: int, noun: str) -> str:
     """A number with its noun: '1 page', '6,540 pages'."""
     return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
+
+
+def named(event: Event) -> str:
+    """The page of an event, or how many of a host there are."""
+    return clean(event.urls[0] if len(event.urls) == 1 else f"{count(len(event.urls), 'page')} of {event.host}")
 
 
 def fields(item: Any, *names: str) -> dict[str, Any]:

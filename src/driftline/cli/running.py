@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driftline.cli.options import StoreOption, opened
-from driftline.cli.output import VERDICT_STYLES, clean, count, local_time, say
+from driftline.cli.output import VERDICT_STYLES, clean, count, local_time, named, say
 from driftline.errors import StoreBusy
 from driftline.model import Verdict
 from driftline.pages.intervals import parse_interval
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from driftline.library import Driftline
     from driftline.model import Outcome, Page
+    from driftline.pipeline.events import Event
     from driftline.pipeline.stopping import Stop
 
 _LOOK = 2.0  # seconds after which pages that were added, edited or removed are picked up
@@ -95,8 +96,8 @@ class _Rounds:
     def _check(self, pages: Sequence[Page]) -> None:
         news = _News(pages, self._stop)
         page_ids = [page.id for page in pages]
-        self._watch_list.check_pages(page_ids, fresh=True, stop=self._stop, told=news.told)
-        news.finish()
+        report = self._watch_list.check_pages(page_ids, fresh=True, stop=self._stop, told=news.told)
+        news.finish(report.events)
 
 
 class _News:
@@ -117,10 +118,13 @@ class _News:
             self._error = error
             self._stop.request()
 
-    def finish(self) -> None:
-        """The round is over; raises what kept its news from being told."""
+    def finish(self, events: Sequence[Event]) -> None:
+        """The round is over, and these are its changes; raises what kept its news from being told."""
         if self._error is not None:
             raise self._error
+        for event in events:
+            style = VERDICT_STYLES[Verdict.CHANGED]
+            say(f"{local_time(time.time())}  ", (f"{'changed':<10}", style), f"{named(event)}  {clean(event.reason)}")
         if self._new:
             found = f"{count(self._new, 'page')} seen for the first time"
             say(f"{local_time(time.time())}  ", (f"{'new':<10}", VERDICT_STYLES[Verdict.NEW]), found)
@@ -134,8 +138,6 @@ class _News:
             self._line(outcome, "failing", VERDICT_STYLES[Verdict.FAILED], outcome.failure.sentence)
         elif was_failing and not failing:
             self._line(outcome, "recovered", "green", "")
-        if outcome.change is not None and outcome.verdict is Verdict.CHANGED:
-            self._line(outcome, "changed", VERDICT_STYLES[Verdict.CHANGED], outcome.change.reason)
 
     def _line(self, outcome: Outcome, what: str, style: str, why: str) -> None:
         at = local_time(outcome.document.fetched_at)

@@ -116,17 +116,18 @@ def compare(pairs: Sequence[Pair], examiner: Examiner, limit: int, *, twice: boo
 def confirm(found: Sequence[tuple[Outcome, Document]], examiner: Examiner, limit: int) -> list[Outcome]:
     """What changes amount to, given the same pages fetched once more: what differs then differs by itself.
 
-    A second fetch that failed, or brought the same bytes, leaves a change as it is.
+    A second fetch that failed, brought the same bytes or cannot be read leaves a change as it is.
     """
     outcomes: list[Outcome] = []
-    unlike: list[tuple[Pair, Document]] = []
+    unlike: list[tuple[Outcome, Pair, Document]] = []
     for outcome, document in found:
         if outcome.pair is None or document.failure is not None or fingerprint(document.body) == outcome.wire:
             outcomes.append(outcome)
         else:
-            unlike.append((outcome.pair, document))
-    findings = examiner.examine([_second_job(pair, document, limit) for pair, document in unlike]) if unlike else []
-    outcomes += [_outcome(pair, finding) for (pair, _), finding in zip(unlike, findings, strict=True)]
+            unlike.append((outcome, outcome.pair, document))
+    findings = examiner.examine([_second_job(pair, document, limit) for _, pair, document in unlike]) if unlike else []
+    for (outcome, pair, _), finding in zip(unlike, findings, strict=True):
+        outcomes.append(outcome if finding.failure_kind else _outcome(pair, finding))
     for outcome in outcomes:
         outcome.document.body = b""
         outcome.pair = None

@@ -15,7 +15,7 @@ from driftline.detection.decoding import UnreadableBody, decode_body
 from driftline.detection.extraction import Reading
 from driftline.detection.filters import awaited_by, how_read
 from driftline.detection.judgement import Experience, Judgement, Read, judge, learn
-from driftline.detection.regions import Blocks  # noqa: TC001 a named tuple's fields are read when it is made
+from driftline.detection.regions import Blocks
 from driftline.errors import BrokenVersion
 from driftline.memory import Memory
 from driftline.model import Blob, FailureKind, Matter, Proof
@@ -171,13 +171,19 @@ def weigh(
     """Whether the change matters."""
 
     def read(side: Side) -> Read:
-        blocks = cache(lambda: side.blocks or Reading(side.body, content_type, filters).blocks())
+        def placed() -> Blocks:
+            try:
+                return side.blocks or Reading(side.body, content_type, filters).blocks()
+            except UnreadableBody:
+                return Blocks(side.text.split("\n"))  # it has nothing of what is selected today
+
+        blocks = cache(placed)
         return Read(text=side.text, title=title, at=side.at, blocks=blocks)
 
     return judge(read(old), read(new), experience)
 
 
-def _again(job: Job) -> str | None:
+def _again(job: Job, new: Side) -> str | None:
     """What the page said when it was fetched once more; None if it was not, or said nothing of use."""
     if not job.again:
         return None
@@ -187,7 +193,8 @@ def _again(job: Job) -> str | None:
         title, text = seen.title(), seen.text()
     except UnreadableBody:
         return None
-    return None if seen.is_html and why_broken(title, text, body) else text
+    broken = seen.is_html and not job.filters and why_broken(title, text, body, new.text, new.body)
+    return None if broken else text
 
 
 def _change(
@@ -195,7 +202,7 @@ def _change(
 ) -> tuple[tuple[Any, ...], tuple[bytes, tuple[bytes, ...]], bool]:
     """The change, what is learned from it, and whether a second fetch shows that it comes and goes by itself."""
     memory = Memory(job.memory)
-    experience = Experience(page=memory, host=Memory(job.host_memory), check=job.check, again=_again(job))
+    experience = Experience(page=memory, host=Memory(job.host_memory), check=job.check, again=_again(job, new))
     judgement = weigh(old, new, title, job.content_type, experience, job.filters)
     for_host = learn(memory, judgement, job.check)
     lesson = memory.to_bytes(), tuple(for_host)
@@ -205,7 +212,9 @@ def _change(
         verdict, score, reason = awaited, min(score, _UNAWAITED), "Nothing that was added is what the page waits for."
     elif awaited is Matter.MEANINGFUL and verdict is Matter.NOISE and not judgement.by_itself:
         verdict, score, reason = awaited, max(score, _AWAITED), "What the page waits for appeared."
-    figures = judgement.words_added, judgement.words_removed, judgement.cause
+    # what nobody waits for is no news, however many pages share it
+    cause = b"" if awaited is Matter.NOISE else judgement.cause
+    figures = judgement.words_added, judgement.words_removed, cause
     return (judgement.kind, verdict.value, score, reason, *figures), lesson, judgement.by_itself
 
 

@@ -57,6 +57,7 @@ _SHORT = 40  # letters
 _PARAGRAPH = 40  # letters
 _SMALL = 400  # letters
 _HEAD = 1_000  # letters of a line that are looked at
+_SAME_PAGE = 0.7  # of the lines that two versions share must stand in a second fetch too
 _TELLING = 0.05  # of the lines of a consent banner
 _FEW_WORDS, _MANY_WORDS = 4, 15  # of a link that says something; a line of more is a menu
 _MADE_ANEW = 300  # edits
@@ -77,7 +78,7 @@ class Edit:
     @property
     def keys(self) -> set[bytes]:
         """By which the edit is remembered: its place, what it says apart from numbers, and the lines themselves."""
-        return {key for line in (self.old, self.new) if line for key in (line.place, *_own_keys(line))}
+        return {key for line in (self.old, self.new) if line for key in (line.place, *_own_keys(line)) if key}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +170,11 @@ def learn(memory: Memory, judgement: Judgement, check: int) -> list[bytes]:
     """
     if len(judgement.edits) > _MADE_ANEW:
         return []
-    return memory.note({key for edit in judgement.edits for key in edit.keys}, check)
+    # what a second fetch undid may be a change that not all servers have yet: it must still be news when they do
+    lines = [line for edit in judgement.edits if edit.noise != _BY_ITSELF for line in (edit.old, edit.new) if line]
+    memory.note({_own_keys(line)[1] for line in lines}, check)
+    places = {key for line in lines for key in (line.place, _own_keys(line)[0]) if key}
+    return memory.note(places, check)
 
 
 def said_of(judgement: Judgement, matter: Matter) -> set[bytes]:
@@ -200,7 +205,7 @@ def _edits(old: Read, new: Read, matching: Matching, experience: Experience) -> 
         old_at=old.at, new_at=new.at, old_texts=matching.old, new_texts=matching.new,
         titles={folded(old.title), folded(new.title)}, jitter=_jitter(matching.pairs),
         small=len(new.text) < _SMALL, experience=experience, banners=_banners(matching.pairs),
-        again=None if experience.again is None else set(folded(experience.again).split("\n")),
+        again=_same_page(experience.again, matching),
     )  # fmt: skip
     edits: list[Edit] = []
     real = 0
@@ -224,6 +229,15 @@ def _placed(line: Line | None, read: Read) -> Block | None:
         return None
     blocks = read.blocks()
     return blocks[line.at] if line.at < len(blocks) and blocks.lines[line.at] == line.text else None
+
+
+def _same_page(again: str | None, matching: Matching) -> set[str] | None:
+    """The lines of a second fetch; None if it is not the same page at all, but a wall, say, or an error."""
+    if again is None:
+        return None
+    shared = matching.old.keys() & matching.new.keys()
+    there = len(shared.intersection(again.split("\n")))
+    return set(folded(again).split("\n")) if there and there >= _SAME_PAGE * len(shared) else None
 
 
 def _banners(pairs: Sequence[Pair]) -> set[bytes]:
@@ -262,7 +276,10 @@ def _why_wherever(one: Line | None, other: Line | None, context: _Context) -> st
     if context.again is not None and _differs_again(one, other, context.again):
         return _BY_ITSELF
     found = _why_rewritten(one, other, context) if one and other else _why_there_at_all(one, other, context)
-    return found if found is not None else _why_again(one, other, context.experience)
+    if found is None and not context.small:
+        # where there is little else, what changes all the time may be what the page is watched for
+        found = _why_again(one, other, context.experience)
+    return found
 
 
 def _differs_again(one: Line | None, other: Line | None, again: set[str]) -> bool:

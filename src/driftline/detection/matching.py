@@ -28,7 +28,7 @@ class Line:
     """A line that only one of the two texts has.
 
     `folded` is how it is compared, with one kind of quote and dash, and `masked` that without what may change by
-    itself. `place` names the gap between the two lines around it that both texts have.
+    itself. `place` names the gap between the two lines around it that both texts have, and is empty if there are none.
     """
 
     at: int
@@ -123,7 +123,7 @@ def _lines(texts: Sequence[str], left_over: Sequence[int]) -> list[Line]:
         first, last = left_over[start], left_over[end - 1]
         above = texts[first - 1] if first else ""
         below = texts[last + 1] if last + 1 < len(texts) else ""
-        place = key_of("place", f"{above}\n{below}")
+        place = key_of("place", f"{above}\n{below}") if above or below else b""
         for at in left_over[start:end]:
             plain = folded(texts[at])
             found.append(Line(at, texts[at], plain, masked(plain), place))

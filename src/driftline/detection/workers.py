@@ -179,7 +179,7 @@ def _some(jobs: Sequence[Job]) -> Sequence[Job]:
     """The first of the jobs, as many as the worker can hold beside what it needs to read one of them."""
     total = 0
     for count, job in enumerate(jobs):
-        total += len(job.wire) + sum([len(packed[4]) for packed in job.blobs])
+        total += len(job.wire) + len(job.again) + sum([len(packed[4]) for packed in job.blobs])
         if total > _SENT_AT_ONCE and count:
             return jobs[:count]
     return jobs

@@ -18,15 +18,14 @@ if TYPE_CHECKING:
     from driftline.settings import Settings
 
 _SLOTS = 32
-_MOST_WAITING = 128  # changes, with their bodies
 _PATIENCE = 0.5  # seconds between looks at whether to stop, when nothing happens
 
 
 class Confirmer:
     """Stands before the recorder and lets everything through at once but changes, which are fetched again first.
 
-    With few changes, as there are in most runs, its thread never starts. A change whose second fetch fails is recorded
-    as it was found; one that a stop leaves unconfirmed is not recorded, and the next run finds it again.
+    Its thread starts with the first change. A change whose second fetch fails is recorded as it was found; one that a
+    stop leaves unconfirmed is not recorded, and the next run finds it again.
     """
 
     def __init__(self, steps: Steps, recorder: Recorder, settings: Settings) -> None:
@@ -54,12 +53,12 @@ class Confirmer:
         if not changed:
             return
         with self._lock:
-            while self._at_hand > _MOST_WAITING and not self._give_up:
+            while self._at_hand > self._settings.capacity_bytes and not self._give_up:
                 self._room.wait()
             if self._give_up:
                 return
             self._waiting += changed
-            self._at_hand += len(changed)
+            self._at_hand += sum(map(_weight, changed))
             if self._thread is None:
                 self._transfers = Transfers(self._settings)
                 self._thread = threading.Thread(target=self._work, name="confirmer", daemon=True)
@@ -67,7 +66,7 @@ class Confirmer:
         if self._transfers is not None:
             self._transfers.wake()
 
-    def drain(self, give_up_at: Callable[[], float | None]) -> None:
+    def drain(self, give_up_at: Callable[[], float | None], given_up: Callable[[], None]) -> None:
         """Wait until everything is confirmed, or until the time at which `give_up_at` says that it is enough."""
         self._closed = True
         if self._transfers is not None:
@@ -76,6 +75,7 @@ class Confirmer:
             limit = give_up_at()
             if limit is not None and time.monotonic() > limit:
                 self.abandon()
+                given_up()
             self._thread.join(0.05 if limit is not None else _PATIENCE)
 
     def abandon(self) -> None:
@@ -113,10 +113,18 @@ class Confirmer:
             documents = transfers.wait(_PATIENCE)
             if documents:
                 found = [(in_flight.pop(document.link.page_id), document) for document in documents]
+                let_go = sum(_weight(outcome) for outcome, _ in found)
                 self._recorder.add(self._steps.confirm(found))
                 with self._lock:
-                    self._at_hand -= len(found)
+                    self._at_hand -= let_go
                     self._room.notify_all()
+
+
+def _weight(outcome: Outcome) -> int:
+    """The bytes that a change holds while it waits."""
+    old = outcome.pair.old if outcome.pair else None
+    blobs = (*(outcome.version.blobs if outcome.version else ()), *(old.blobs.values() if old else ()))
+    return len(outcome.document.body) + sum([len(blob.data) for blob in blobs])
 
 
 def _again(link: Link) -> Link:

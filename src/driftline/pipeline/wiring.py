@@ -86,13 +86,14 @@ def _sequential(parts: Parts) -> Wired:
         while not over.wait(0.2):
             if give_up():
                 parts.workers.stop()
+                parts.confirmer.abandon()
                 return
 
     over = threading.Event()
     watcher = threading.Thread(target=end_reading, name="watcher", daemon=True)
     watcher.start()
     try:
-        while not parts.stop.requested and not parts.recorder.failed:
+        while not (parts.stop.requested or parts.recorder.failed or parts.confirmer.error):
             links = parts.links.take(1)
             if not links:
                 break
@@ -124,7 +125,7 @@ def _two_section(plan: Plan, parts: Parts) -> Wired:
     with _no_thread_left_behind(parts, crawlers, queue):
         crew.resize(tuner.consumers)
         crawlers.start()
-        crawlers.tend(tuner, crew, lambda: crew.error is not None)
+        crawlers.tend(tuner, crew, lambda: crew.error is not None or parts.confirmer.error is not None)
         crew.drain(parts.stop, crawlers.stopped_at)
         _confirm_the_rest(parts, crawlers.stopped_at)
     _raise_first(crawlers.error, crew.error, parts.confirmer.error)
@@ -163,7 +164,7 @@ def _three_section(plan: Plan, parts: Parts) -> Wired:
         recallers.resize(tuner.consumers)
         comparers.resize(plan.comparers or cores())
         crawlers.start()
-        crawlers.tend(tuner, recallers, lambda: recallers.error is not None or comparers.error is not None)
+        crawlers.tend(tuner, recallers, lambda: any([recallers.error, comparers.error, parts.confirmer.error]))
         recallers.drain(parts.stop, crawlers.stopped_at)
         comparers.drain(parts.stop, crawlers.stopped_at)
         _confirm_the_rest(parts, crawlers.stopped_at)
@@ -183,7 +184,7 @@ def _confirm_the_rest(parts: Parts, stopped_at: float | None) -> None:
             stopped_at = time.monotonic()
         return None if stopped_at is None else stopped_at + parts.settings.stop_grace + _LAST_WORK
 
-    parts.confirmer.drain(give_up_at)
+    parts.confirmer.drain(give_up_at, parts.workers.stop)
 
 
 class _Crawlers:

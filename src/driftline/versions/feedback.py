@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import and_, select, update
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from driftline.versions.store import Store
 
+_ID = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})")
 _SAID = {Matter.NOISE: "You called it noise.", Matter.MEANINGFUL: "You said that it matters."}
 
 
@@ -32,13 +34,13 @@ class Named(NamedTuple):
 
 def find_change(store: Store, name: str) -> Named:
     """The change of that id; UnknownChange if there is none."""
-    page_id, _, sequence = name.strip().partition("-")
-    if not (page_id.isascii() and page_id.isdigit() and sequence.isascii() and sequence.isdigit()):
+    parts = _ID.fullmatch(name.strip())
+    if parts is None:
         raise UnknownChange(f"'{name}' is not the id of a change: 'driftline history URL' shows them, such as 12-5.")
     query = (
         select(pages.c.url, changes.c.page_id, changes.c.sequence, changes.c.from_version, changes.c.to_version)
         .join(pages, pages.c.id == changes.c.page_id)
-        .where(and_(changes.c.page_id == int(page_id[:9]), changes.c.sequence == int(sequence[:9])))
+        .where(and_(changes.c.page_id == int(parts[1]), changes.c.sequence == int(parts[2])))
     )
     with store.read() as connection:
         row = connection.execute(query).first()

@@ -148,6 +148,12 @@ def _keep(insert: Any, key: str) -> Insert:
     return statement
 
 
+def memories_of(connection: Connection, page_ids: Collection[int]) -> dict[int, bytes]:
+    """The memories of these pages, by page; one of which nothing is known is left out."""
+    query = select(memories.c.page_id, memories.c.data).where(memories.c.page_id.in_(page_ids))
+    return {row.page_id: row.data for row in connection.execute(query)}
+
+
 def host_memories_of(connection: Connection, hosts: Collection[str]) -> dict[str, bytes]:
     """The memories of these hosts, by host; one of which nothing is known is left out."""
     query = select(host_memories.c.host, host_memories.c.data).where(host_memories.c.host.in_(hosts))

@@ -24,12 +24,16 @@ class Site:
     def __init__(self, folder: Path, *, confirm: bool) -> None:
         self.parts: dict[str, str | Callable[[], str]] = {}
         self.instead: Answer | None = None
+        self.answers: Callable[[Request], Answer] = self.page
         self.requests = 0
         self.server = Server(self._answer)
         self.pages = driftline.open(settings=settings(store=str(folder / "pages.db"), confirm=confirm))
 
     def _answer(self, request: Request) -> Answer:
         self.requests += 1
+        return self.answers(request)
+
+    def page(self, request: Request) -> Answer:
         if self.instead is not None:
             return self.instead
         parts = [part if isinstance(part, str) else part() for part in self.parts.values()]
@@ -124,12 +128,36 @@ def test_a_change_is_fetched_twice_and_nothing_else_is(confirmed: Site) -> None:
 
 
 def test_a_change_that_one_of_two_servers_has_is_told_once_both_have_it(confirmed: Site) -> None:
-    fees = iter(["free", "a fortune", "free", "a fortune", "a fortune", "a fortune"])
+    fees = iter(["free", *["a fortune", "free"] * 3, "a fortune", "a fortune"])
     confirmed.parts["fee"] = lambda: f"<p>It costs {next(fees)} to be a member here.</p>"
     confirmed.pages.add(confirmed.server.url("/"))
     confirmed.pages.check()
-    assert confirmed.pages.check().changed == 0
+    assert [confirmed.pages.check().changed for _ in range(4)] == [0, 0, 0, 1]
+
+
+def test_a_second_fetch_that_is_another_page_undoes_no_change(confirmed: Site) -> None:
+    confirmed.pages.add(confirmed.server.url("/"))
+    confirmed.pages.check()
+    confirmed.parts["fee"] = "<p>It costs a fortune.</p>"
+    usual = confirmed.answers
+    confirmed.answers = lambda request: (
+        usual(request) if confirmed.requests == 2 else html("Slow down, please. Thank you.")
+    )
     assert confirmed.pages.check().changed == 1
+    assert confirmed.requests == 3
+
+
+def test_a_page_of_one_line_is_never_muted(site: Site) -> None:
+    urls = [site.server.url(f"/{number}") for number in range(4)]
+    said = {"now": ""}
+    site.answers = lambda _request: html(said["now"])
+    site.pages.add(*urls)
+    for words in ("All systems work.", "The mail is slow.", "Nothing works at all.", "It is being looked into."):
+        said["now"] = words
+        site.pages.check(*urls[:3])
+    site.pages.check(urls[3])
+    said["now"] = "A great outage in the north."
+    assert site.pages.check().changed == 4
 
 
 def test_a_wall_is_a_failed_check_and_the_version_stays(confirmed: Site) -> None:
@@ -177,7 +205,9 @@ def test_what_the_user_says_matters_is_told_from_then_on(site: Site) -> None:
     assert site.pages.check().changed == 1
 
 
-@pytest.mark.parametrize("name", ["", "1", "x-y", "1-99", "99999999999999999999-1", "-1-2", "１-２"])
+@pytest.mark.parametrize(
+    "name", ["", "1", "x-y", "1-99", "01-1", "0-1", "1-1000000000", "99999999999999999999-1", "-1-2", "１-２"]
+)
 def test_feedback_on_a_change_that_never_was_is_refused(site: Site, name: str) -> None:
     with pytest.raises(UnknownChange):
         site.pages.feedback(name, Matter.NOISE)

@@ -320,7 +320,7 @@ def test_no_statement_of_recording_reads_a_whole_table(world: World) -> None:
         failed(links[3]),
     ]
     seen = statements_of(world, lambda: world.ledger.record(run, outcomes))
-    assert len(seen) == 8, "checks, what they say of the states, two kinds of state, blobs, versions, changes, memories"
+    assert len(seen) == 9, "checks, states, two kinds of state, blobs, versions, changes, memories read and written"
     seen += statements_of(world, lambda: world.ledger.record(run, outcomes))
     for statement, parameters in seen:
         assert scanned(plan_of(world, statement, parameters)) == [], statement
