@@ -137,8 +137,8 @@ class Driftline:
         memory = self.repository.recall([page.id])[page.id].memory
         host_memory = self.repository.host_memories([host]).get(host, b"")
         experience = Experience(page=Memory(memory), host=Memory(host_memory), check=named.sequence)
-        keys = said_of(weigh(old, new, sides[1].title, content_type, experience, filters), matter)
-        remember(self._store, named, host, keys, matter)
+        page_keys, host_keys = said_of(weigh(old, new, sides[1].title, content_type, experience, filters), matter)
+        remember(self._store, named, page_keys, {host: host_keys}, matter)
         return named.url
 
     def search(

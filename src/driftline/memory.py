@@ -21,7 +21,8 @@ _PINNED = {count: matter for matter, count in _PINS.items()}
 _MOST_COUNTED = 0xFFF0
 _MOST = 800  # entries of a page
 _ENOUGH = 2  # changes before something can be muted
-_NEARLY_EVERY = 0.4  # share of the checks
+_NEARLY_EVERY = 0.6  # share of the checks
+_OFTEN = 0.4  # share of the checks at which one of two variants that take turns comes or goes
 
 
 class Memory:
@@ -63,8 +64,15 @@ class Memory:
 
     def mutes(self, key: bytes, check: int) -> bool:
         """Whether this changed at nearly every check before that of this number."""
+        return self._changed(key, check, _NEARLY_EVERY)
+
+    def comes_and_goes(self, key: bytes, check: int) -> bool:
+        """Whether this was added and removed as often as one of two variants that take turns."""
+        return self._changed(key, check, _OFTEN)
+
+    def _changed(self, key: bytes, check: int, share: float) -> bool:
         first, _, count = self._entries.get(key, (0, 0, 0))
-        return _ENOUGH <= count <= _MOST_COUNTED and count >= _NEARLY_EVERY * (check - first)
+        return _ENOUGH <= count <= _MOST_COUNTED and count >= share * (check - first)
 
     def times(self, key: bytes) -> int:
         """How often this changed."""

@@ -25,7 +25,7 @@ def test_what_changed_at_two_checks_in_a_row_is_muted_at_the_third() -> None:
 
 def test_what_stops_changing_is_heard_again() -> None:
     memory = remembered(2, 3, 4)
-    assert memory.mutes(KEY, 8)
+    assert memory.mutes(KEY, 6)
     assert not memory.mutes(KEY, 20)
 
 

@@ -166,7 +166,7 @@ def feedback(
     with opened(store) as watch_list:
         url = watch_list.feedback(change, Matter.NOISE if noise else Matter.MEANINGFUL)
     kind = "noise" if noise else "a change that matters"
-    say(clean(f"Changes like {change} are {kind} from now on, on {url} and on pages of its host that share the place."))
+    say(clean(f"Changes like {change} are {kind} from now on, on {url} and where the same words stand on its host."))
 
 
 def _refuse_one_version(page: Page, before: int, *, given: bool) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 from driftline.detection.brokenness import why_broken
 from driftline.detection.decoding import UnreadableBody, decode_body
 from driftline.detection.extraction import Reading
-from driftline.detection.filters import awaited_by, how_read
+from driftline.detection.filters import awaited_by, how_read, sieve_of
 from driftline.detection.judgement import Experience, Judgement, Read, judge, learn
 from driftline.detection.regions import Blocks
 from driftline.errors import BrokenVersion
@@ -202,7 +202,11 @@ def _change(
 ) -> tuple[tuple[Any, ...], tuple[bytes, tuple[bytes, ...]], bool]:
     """The change, what is learned from it, and whether a second fetch shows that it comes and goes by itself."""
     memory = Memory(job.memory)
-    experience = Experience(page=memory, host=Memory(job.host_memory), check=job.check, again=_again(job, new))
+    sieve = sieve_of(job.filters)
+    experience = Experience(
+        page=memory, host=Memory(job.host_memory), check=job.check, again=_again(job, new),
+        selected=sieve is not None and sieve.selects,
+    )  # fmt: skip
     judgement = weigh(old, new, title, job.content_type, experience, job.filters)
     for_host = learn(memory, judgement, job.check)
     lesson = memory.to_bytes(), tuple(for_host)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, timedelta
 
-IDENTIFIER, COUNTER = "an identifier", "a counter"
+IDENTIFIER, COUNTER, CLOCK = "an identifier", "a counter", "a clock"
 
 _MONTHS: dict[str, int] = {}
 for _number, _names in enumerate(
@@ -46,7 +46,9 @@ _TOKEN = re.compile(r"[^\s.,:/()|-]+")
 _STABLE = re.compile(r"(?<![^\s.,:/()|-])[^\s\d.,:/()|-]+(?![^\s.,:/()|-])")  # a token without a digit
 _DIGIT = re.compile(r"\d")
 _TIME_TO_THE_SECOND = re.compile(r"\b\d{1,2}:\d{2}:\d{2}\b")
-_TIME = re.compile(r"\b\d{1,2}:\d{2}(?::\d{2})?\b|\b\d{1,2} ?[ap]m\b", re.IGNORECASE)
+_TIME = re.compile(r"\b(\d{1,2})(?::(\d{2}))? ?([ap])m\b|\b(\d{1,2}):(\d{2})\b", re.IGNORECASE)
+_YEARS = re.compile(r"(?:19|20)\d\d")
+_AMOUNT = re.compile(r"\d[.,]\d\d(?!\d)")
 _TICKER = re.compile(r"[▲▼△▽⬆⬇↑↓] ?[+-]?\d")
 _AGE = re.compile(
     r"\bago\b|\bil y a\b|\bvor \d|\bhace \d|\bgeleden\b|\bsedan\b|\bsiden\b|\bfa\b(?=\W*$)|\bh[áa] \d"
@@ -72,12 +74,14 @@ _PROTECTED = re.compile(r"\[email[\s\u00a0]+protected\]", re.IGNORECASE)
 _AGE_IN_DIGITS = re.compile(r"\bil y a \d|\d+ \w+ ago\b|\bvor \d+ \w+|\bhace \d+ \w+", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _NUMBERED = re.compile(r"\W*\d+(?:\.\d+)*[.)]?\s+[^\W\d_]{2}")
-_CALL = re.compile(r"\+\d|\b0\d[\d -]{5,}")
+_CALL = re.compile(r"\+\d|\b0\d[\d -]{5,}|\b\d{3}-\d{4}\b|\b(?:call|phone|tel)\b", re.IGNORECASE)
 _HEAD = 1_000  # letters: what is known by such signs says so near its start, and a line may be a whole book
 _FEW_WORDS = 6
 _LONG_TOKEN = 10
 _LONGEST_DATE = 40  # letters
 _ONE_DAY = timedelta(days=1)
+_DAY = 24 * 60  # minutes
+_LATE = 15  # minutes that a time of day may be behind, for pages are kept in caches
 
 
 def masked(text: str) -> str:
@@ -143,7 +147,8 @@ def why_fleeting(old: str, new: str, old_at: float, new_at: float) -> str | None
     before, after = ([token for token in _tokens(text) if _may_change(token)] for text in (old, new))
     if before == after:
         return "how an address is protected" if _PROTECTED.search(old) or _PROTECTED.search(new) else None
-    if _COPYRIGHT.search(new):
+    differing = [token for pair in zip(before, after, strict=False) if pair[0] != pair[1] for token in pair]
+    if _COPYRIGHT.search(new) and all(_YEARS.fullmatch(token) for token in differing):
         return "the copyright year"
     if _AGE_IN_DIGITS.search(new):
         return "an age or a counter"
@@ -154,14 +159,32 @@ def why_fleeting(old: str, new: str, old_at: float, new_at: float) -> str | None
     short = len(_WORD.findall(new)) <= _FEW_WORDS
     if short and _AGE.search(new):
         return "an age or a counter"
-    if _follows_the_clock(old, new, old_at, new_at) or (_TIME if short else _TIME_TO_THE_SECOND).search(new):
-        return "a clock"
+    if _TIME_TO_THE_SECOND.search(new) or _follows_the_clock(old, new, old_at, new_at):
+        return CLOCK
+    if _TIME.search(new):
+        return CLOCK if short and _tells_the_time(old, new, old_at, new_at) else None
     if dates_in(new) or _MEASURED.search(new) or not short or _NUMBERED.match(new):
         return None
-    differing = [token for pair in zip(before, after, strict=False) if pair[0] != pair[1] for token in pair]
     if all(len(token) >= _LONG_TOKEN and not token.isalpha() for token in differing):
         return IDENTIFIER
-    return COUNTER if all(token.strip("+%#").isdigit() for token in differing) and not _CALL.search(new) else None
+    if _CALL.search(new) or _AMOUNT.search(new) or not all(token.strip("+%#").isdigit() for token in differing):
+        return None
+    # what is sold out, or is there again, is more than a count
+    return None if any(not token.strip("0+%#") for token in differing) else COUNTER
+
+
+def _tells_the_time(old: str, new: str, old_at: float, new_at: float) -> bool:
+    """Whether the one time of day in either text is that at which it was fetched, in whatever time zone."""
+    minutes: list[int] = []
+    for text, at in ((old, old_at), (new, new_at)):
+        found = _TIME.findall(text)
+        if len(found) != 1:
+            return False
+        hour, minute, half, other_hour, other_minute = found[0]
+        shown = (int(hour or other_hour) % 12 if half else int(other_hour)) + (12 if half in ("p", "P") else 0)
+        minutes.append(shown * 60 + int(minute or other_minute or 0) - int(at // 60))
+    shift = (minutes[1] - minutes[0]) % _DAY
+    return min(shift, _DAY - shift) <= _LATE
 
 
 def _follows_the_clock(old: str, new: str, old_at: float, new_at: float) -> bool:

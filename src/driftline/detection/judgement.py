@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from driftline.detection.fleeting import (
+    CLOCK,
     COUNTER,
     IDENTIFIER,
     dates_in,
@@ -64,7 +65,6 @@ _MADE_ANEW = 300  # edits
 _SHOWN_ANEW = 40  # edits that matter, of so many
 _OTHER_PAGES = 3  # of the host, on which the same changes all the time
 _BY_ITSELF = "what differs from one fetch to the next"
-_COMES_AND_GOES = 2  # times that a line was added or removed before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,13 +133,15 @@ class Read:
 class Experience:
     """What is known of a page from earlier checks, and of the pages of its host, before the check of this number.
 
-    `again` is what the page said when it was fetched once more right after.
+    `again` is what the page said when it was fetched once more right after. `selected` says that somebody chose what is
+    read of it.
     """
 
     page: Memory = field(default_factory=Memory)
     host: Memory = field(default_factory=Memory)
     check: int = 0
     again: str | None = None
+    selected: bool = False
 
 
 def judge(old: Read, new: Read, experience: Experience | None = None) -> Judgement:
@@ -177,10 +179,22 @@ def learn(memory: Memory, judgement: Judgement, check: int) -> list[bytes]:
     return memory.note(places, check)
 
 
-def said_of(judgement: Judgement, matter: Matter) -> set[bytes]:
-    """By which a user's word on a change is remembered: what is noise of it now if it matters, the rest if not."""
+def said_of(judgement: Judgement, matter: Matter) -> tuple[set[bytes], set[bytes]]:
+    """By which a user's word on a change is remembered, for its page and for its host.
+
+    It is about what is noise of it now if it matters, and about the rest if not. Where only numbers differ, it is about
+    these words with any numbers; otherwise it is about the place, on that page: on another, the same place may hold
+    anything.
+    """
     meant = [edit for edit in judgement.edits if bool(edit.noise) == (matter is Matter.MEANINGFUL)]
-    return {key for edit in meant or judgement.edits for key in edit.keys}
+    page: set[bytes] = set()
+    host: set[bytes] = set()
+    for edit in meant or judgement.edits:
+        lines = [line for line in (edit.old, edit.new) if line]
+        host |= {key for line in lines for key in _own_keys(line)}
+        if len({line.masked for line in lines}) > 1 or len(lines) == 1:
+            page |= {line.place for line in lines if line.place}
+    return page | host, host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +218,7 @@ def _edits(old: Read, new: Read, matching: Matching, experience: Experience) -> 
     context = _Context(
         old_at=old.at, new_at=new.at, old_texts=matching.old, new_texts=matching.new,
         titles={folded(old.title), folded(new.title)}, jitter=_jitter(matching.pairs),
-        small=len(new.text) < _SMALL, experience=experience, banners=_banners(matching.pairs),
+        small=experience.selected or len(new.text) < _SMALL, experience=experience, banners=_banners(matching.pairs),
         again=_same_page(experience.again, matching),
     )  # fmt: skip
     edits: list[Edit] = []
@@ -215,7 +229,7 @@ def _edits(old: Read, new: Read, matching: Matching, experience: Experience) -> 
             break
         noise = _why_wherever(one, other, context)
         if noise is None and other:
-            noise = _why_there(one, other, new)
+            noise = _why_there(one, other, new) or _why_counted(one, other, new, context)
         elif noise is None:
             noise = "" if real else _why_there(one, other, old)
         edits.append(Edit(old=one, new=other, noise=noise))
@@ -305,7 +319,7 @@ def _why_again(one: Line | None, other: Line | None, experience: Experience) -> 
     lines = [line for line in (one, other) if line]
     if not (page or host) or any(names_money(line.text) for line in lines):
         return None
-    if all(page.times(_own_keys(line)[1]) >= _COMES_AND_GOES for line in lines):
+    if all(page.comes_and_goes(_own_keys(line)[1], check) for line in lines):
         return "what comes and goes"
     keys = [(line.place, _own_keys(line)[0]) for line in lines]
     if all(page.mutes(place, check) or page.mutes(masked, check) for place, masked in keys):
@@ -320,7 +334,7 @@ def _why_rewritten(one: Line, other: Line, context: _Context) -> str | None:
     before, after = one.folded, other.folded
     fleeting = why_fleeting(before, after, context.old_at, context.new_at)
     # where there is little else, a number may be all that the page is watched for
-    if fleeting and not (context.small and fleeting in (IDENTIFIER, COUNTER)):
+    if fleeting and fleeting != COUNTER and not (context.small and fleeting in (CLOCK, IDENTIFIER)):
         return fleeting
     if shift_of_dates(before, after) in context.jitter:
         return "dates that move with the time zone"
@@ -362,6 +376,17 @@ def _why_there(one: Line | None, other: Line | None, read: Read) -> str:
         return ""
     says_something = _FEW_WORDS <= len(block.text.split()) <= _MANY_WORDS
     return "" if says_something and not read.blocks().has_main else "links"
+
+
+def _why_counted(one: Line | None, other: Line, new: Read, context: _Context) -> str:
+    """Whether only a count changed. In what a document marks as its main content, a number is what it is about."""
+    if one is None or context.small:
+        return ""
+    block = _placed(other, new)
+    if block is None or block.region is Region.MAIN:
+        return ""
+    counted = why_fleeting(one.folded, other.folded, context.old_at, context.new_at) == COUNTER
+    return COUNTER if counted else ""
 
 
 def _is_long(one: Line | None, other: Line | None) -> bool:

@@ -14,7 +14,7 @@ from driftline.versions.schema import changes, memories, pages
 from driftline.versions.statements import host_memories_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from driftline.versions.store import Store
 
@@ -49,16 +49,21 @@ def find_change(store: Store, name: str) -> Named:
     return Named(*row)
 
 
-def remember(store: Store, change: Named, host: str, keys: Collection[bytes], matter: Matter) -> None:
+def remember(
+    store: Store, change: Named, keys: Collection[bytes], by_host: Mapping[str, Collection[bytes]], matter: Matter
+) -> None:
     """Keep what the user says of a change, and pin its keys in the memories of its page and its host."""
     this_change = and_(changes.c.page_id == change.page_id, changes.c.sequence == change.sequence)
     with store.write() as connection:
         data = connection.scalar(select(memories.c.data).where(memories.c.page_id == change.page_id))
-        memory, host_memory = Memory(data or b""), Memory(host_memories_of(connection, [host]).get(host, b""))
-        for one in (memory, host_memory):
-            one.pin(keys, matter)
+        memory = Memory(data or b"")
+        memory.pin(keys, matter)
         store.statements.memory.many(connection, [(change.page_id, memory.to_bytes())])
-        store.statements.host_memory.many(connection, [(host, host_memory.to_bytes())])
+        stored = host_memories_of(connection, by_host)
+        for host, shared in by_host.items():
+            memory = Memory(stored.get(host, b""))
+            memory.pin(shared, matter)
+            store.statements.host_memory.many(connection, [(host, memory.to_bytes())])
         score = 0.0 if matter is Matter.NOISE else 1.0
         said = update(changes).where(this_change).values(verdict=matter.value, reason=_SAID[matter], score=score)
         connection.execute(said)
