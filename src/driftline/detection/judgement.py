@@ -75,11 +75,6 @@ class Edit:
     new: Line | None
     noise: str
 
-    @property
-    def keys(self) -> set[bytes]:
-        """By which the edit is remembered: its place, what it says apart from numbers, and the lines themselves."""
-        return {key for line in (self.old, self.new) if line for key in (line.place, *_own_keys(line)) if key}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
