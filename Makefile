@@ -4,12 +4,13 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 ARGS ?=
 
-.PHONY: help run add test setup lab clean
+.PHONY: help run add test setup fuzz lab clean
 
 help:
 	@echo "make run                 watch pages on the embedded store (make run ARGS='--every 10m')"
 	@echo "make add URL=...         add a page to watch"
 	@echo "make test                lint, type-check, check the imports and run every test"
+	@echo "make fuzz                the property tests on new examples, many more of them (minutes)"
 	@echo "make lab                 the paper's experiment and the speed race (minutes)"
 	@echo "make clean               remove the virtual environment and caches"
 
@@ -34,6 +35,10 @@ test: setup
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 	$(VENV)/bin/pytest $(ARGS)
+
+# the property tests on new examples, twenty times as many
+fuzz: setup
+	$(VENV)/bin/pytest tests/unit --hypothesis-profile fuzz $(ARGS)
 
 lab: setup
 	@$(VENV)/bin/driftline lab experiment --quick

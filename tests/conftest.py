@@ -4,12 +4,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from command import Command
 from servers import Site
 from support.postgres import postgres, postgres_server
 
 __all__ = ["driftline", "postgres", "postgres_server", "site"]
+
+settings.register_profile(
+    "steady", derandomize=True, deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("fuzz", settings.get_profile("steady"), derandomize=False, max_examples=3_000)
+settings.load_profile("steady")
 
 
 @pytest.fixture

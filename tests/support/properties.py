@@ -1,8 +1,12 @@
-"""How long hypothesis looks: by count and never by the clock, for the machine may be busy with other things."""
+"""How long hypothesis looks: by count and never by the clock, for the machine may be busy with other things.
+
+The profile (`conftest.py`) says how many examples: `make test` looks at the same ones every time, so that it says the
+same of the same code; `make fuzz` looks at new ones, and at many more.
+"""
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 
-searched = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
-searched_briefly = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+searched = settings()
+searched_briefly = settings(max_examples=settings().max_examples // 4)

@@ -238,6 +238,17 @@ def test_without_the_extra_it_is_said_how_to_read_a_pdf(tmp_path: Path) -> None:
     assert told.endswith("Reading the text of a PDF needs the 'pdf' extra: pip install 'driftline[pdf]'.\n")
 
 
+@pytest.mark.parametrize("broken", ["<:", "<a:1 b:2='3'>x</a:1>", "<rss><:/><a:/><1:2/><item a:='1' :b='2'/></rss>"])
+def test_names_that_are_no_names_break_nothing(broken: str) -> None:
+    assert lines(broken, XML)
+
+
+def test_a_prefix_that_nobody_declared_is_still_a_prefix() -> None:
+    feed = "<rss><channel><item><title>T</title><dc:creator>Ann</dc:creator></item></channel></rss>"
+    declared = feed.replace("<rss>", "<rss xmlns:dc='http://purl.org/dc/elements/1.1/'>")
+    assert lines(feed, RSS) == lines(declared, RSS)
+
+
 KINDS = [JSON, "application/x-ndjson", XML, RSS, CSV, "text/tab-separated-values", PDF, "text/plain", ""]
 STARTS = [
     b"",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import statistics
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from driftline.errors import BadSetting
 from driftline.lab.world import LARGEST_PAGE, World, lognormal, real_size
+from support.properties import searched_briefly
 
 SMALL = World(pages=300, hosts=7, size_mean=12_000, sizes="fixed", change_rate=0.1)
 
@@ -71,7 +72,7 @@ def test_changes_between_generations_add_up_in_both_directions() -> None:
 
 
 @given(page=pages, revision=revisions)
-@settings(max_examples=50)
+@searched_briefly
 def test_title_and_heading_name_the_page(page: int, revision: int) -> None:
     html = SMALL.body(page, revision)
     name = f"Page {page} of host {SMALL.address(page % SMALL.hosts)}"
@@ -80,7 +81,7 @@ def test_title_and_heading_name_the_page(page: int, revision: int) -> None:
 
 
 @given(page=pages, revision=st.integers(min_value=1, max_value=40))
-@settings(max_examples=80)
+@searched_briefly
 def test_a_revision_changes_visible_text_and_only_inside_main(page: int, revision: int) -> None:
     before, after = SMALL.body(page, revision - 1), SMALL.body(page, revision)
     assert text_of(before, "main") != text_of(after, "main")
@@ -88,7 +89,7 @@ def test_a_revision_changes_visible_text_and_only_inside_main(page: int, revisio
 
 
 @given(page=pages, revision=st.sets(revisions, min_size=2, max_size=2))
-@settings(max_examples=80)
+@searched_briefly
 def test_no_two_revisions_look_the_same(page: int, revision: set[int]) -> None:
     first, second = revision
     assert text_of(SMALL.body(page, first)) != text_of(SMALL.body(page, second))

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from driftline.pipeline.consumers import fair_share
 from driftline.pipeline.queues import BoundedQueue
-from support.properties import searched
+from support.properties import searched, searched_briefly
 
 
 def queue_of(capacity: int, capacity_bytes: int = 10**9, lanes: int = 1) -> BoundedQueue[int]:
@@ -234,4 +234,4 @@ class QueueRules(RuleBasedStateMachine):
 
 
 TestQueueRules = QueueRules.TestCase
-TestQueueRules.settings = settings(deadline=None, max_examples=60, stateful_step_count=30)
+TestQueueRules.settings = settings(searched_briefly, stateful_step_count=30)

@@ -7,6 +7,7 @@ plain text.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
@@ -68,7 +69,15 @@ def _parse(text: str) -> etree._Element | None:
 def _strip_namespaces(root: etree._Element) -> None:
     """Names without their prefixes: nobody wants to declare namespaces to name an element."""
     for element in root.iter(etree.Element):
-        element.tag = etree.QName(element).localname
+        try:
+            element.tag = _local_name(element.tag)
+        except ValueError:
+            element.tag = "_"  # a broken document: what is left of its name is no name
+
+
+def _local_name(name: object) -> str:
+    """A name without namespace, or without its prefix where the document forgot to declare it."""
+    return re.split("[}:]", str(name))[-1]
 
 
 def _found(root: etree._Element, step: Step) -> list[object]:
@@ -111,7 +120,7 @@ def _selected(root: etree._Element, steps: Sequence[Step]) -> list[str]:
 
 def _lines(element: etree._Element, path: str) -> Iterator[str]:
     for name, value in sorted(element.attrib.items()):
-        yield _told(f"{path}/@{etree.QName(str(name)).localname}", folded(str(value)))
+        yield _told(f"{path}/@{_local_name(name)}", folded(str(value)))
     text = folded(" ".join([element.text or "", *(child.tail or "" for child in element)]))
     if text or (not len(element) and not element.attrib):
         yield _told(path, text)
