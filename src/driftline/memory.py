@@ -23,6 +23,7 @@ _MOST = 800  # entries of a page
 _ENOUGH = 2  # changes before something can be muted
 _NEARLY_EVERY = 0.6  # share of the checks
 _OFTEN = 0.4  # share of the checks at which one of two variants that take turns comes or goes
+_TWICE_OVER, _SELDOM = 4, 0.1  # the same for what came and went, and came and went again
 
 
 class Memory:
@@ -67,8 +68,9 @@ class Memory:
         return self._changed(key, check, _NEARLY_EVERY)
 
     def comes_and_goes(self, key: bytes, check: int) -> bool:
-        """Whether this was added and removed as often as one of two variants that take turns."""
-        return self._changed(key, check, _OFTEN)
+        """Whether this was added and removed like a part of one of two variants that take turns."""
+        again = self.times(key) >= _TWICE_OVER and self._changed(key, check, _SELDOM)
+        return again or self._changed(key, check, _OFTEN)
 
     def _changed(self, key: bytes, check: int, share: float) -> bool:
         first, _, count = self._entries.get(key, (0, 0, 0))

@@ -67,6 +67,15 @@ def test_a_full_memory_keeps_the_newest_and_all_that_is_pinned() -> None:
     assert kept.times((1).to_bytes(8, "little")) == 0
 
 
+def test_what_came_and_went_twice_over_comes_and_goes_until_it_stops() -> None:
+    memory = remembered(5, 6, 13)
+    assert not memory.comes_and_goes(KEY, 14)
+    memory.note([KEY], 14)
+    assert memory.comes_and_goes(KEY, 25)
+    assert not memory.mutes(KEY, 25)
+    assert not memory.comes_and_goes(KEY, 60)
+
+
 def test_a_full_memory_of_a_host_still_learns() -> None:
     memory = Memory()
     for number in range(1_000):

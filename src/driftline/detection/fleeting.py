@@ -70,6 +70,12 @@ _MEASURED = re.compile(
     r"[€$£¥%]|\b(?:eur|euros?|usd|gbp|dollars?|kr|sek|days?|months?|years?|jours|mois|ans|tage|jahre)\b", re.IGNORECASE
 )
 _MONEY = re.compile(r"[€$£¥]\s?\d|\d\s?[€$£¥]|\d\s?(?:eur|usd|gbp|euros?|dollars?)\b", re.IGNORECASE)
+_STOCK = re.compile(
+    r"\b(?:in|of|low|en|de|no) stock\b|\bsold[ -]?out\b|\b(?:un)?available\b|\bfully booked\b|\bcancell?ed\b"
+    r"|\brupture\b|disponib|disponíve|\bépuisé|\bausverkauft\b|\bauf lager\b|\b(?:verfügbar|lieferbar)\b"
+    r"|\bagotad|\besaurit|\besgotad|\bleverbaar\b|\bop voorraad\b|\buitverkocht\b|\bslutsåld\b|\bi lager\b",
+    re.IGNORECASE,
+)
 _PROTECTED = re.compile(r"\[email[\s\u00a0]+protected\]", re.IGNORECASE)
 _AGE_IN_DIGITS = re.compile(r"\bil y a \d|\d+ \w+ ago\b|\bvor \d+ \w+|\bhace \d+ \w+", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -112,6 +118,11 @@ def says_when(text: str) -> bool:
 def names_money(text: str) -> bool:
     """Whether the text names a sum of money."""
     return bool(_MONEY.search(text[:_HEAD]))
+
+
+def names_stock(text: str) -> bool:
+    """Whether the text says whether something can be had."""
+    return bool(_STOCK.search(text[:_HEAD]))
 
 
 def dates_in(text: str) -> list[date]:

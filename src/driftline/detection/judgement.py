@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from driftline.detection.alignment import gaps
 from driftline.detection.fleeting import (
     CLOCK,
     COUNTER,
     IDENTIFIER,
     dates_in,
     names_money,
+    names_stock,
     says_when,
     shift_of_dates,
     why_fleeting,
@@ -28,7 +30,7 @@ from driftline.memory import Memory
 from driftline.model import Block, Matter, Region
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from driftline.detection.regions import Blocks
 
@@ -48,6 +50,13 @@ _CONSENT = re.compile(
     r"|store and/or access information on a device",
     re.IGNORECASE,
 )
+_PROMOTION = re.compile(
+    r"(?<!\d)(?<!\d )[-–]\d\d ?%|\d\d ?% (?:off|korting|rabatt)\b"
+    r"|^\W*(?:sale|soldes|saldi|rebajas|derniers jours|last days)\b"
+    r"|^\W*(?:nouvelle|new|neue) (?:collection|kollektion)\b|\b(?:offre flash|flash sale|black friday|cyber monday)\b"
+    r"|\b(?:shop now|j'en profite|profitez-en|je découvre|jetzt (?:shoppen|sichern))\W*$",
+    re.IGNORECASE,
+)
 _SKIP = re.compile(
     r"skip to (?:the )?(?:main )?(?:content|navigation|footer)|aller au contenu|zum inhalt", re.IGNORECASE
 )
@@ -55,8 +64,11 @@ _PROBE = re.compile(r"mmMwWLliI0|^(\S+)(?: \1){8,}")  # texts that scripts measu
 LONG = 400  # letters: so much matters wherever it stands
 LONG_REWRITTEN = 80  # letters of a line of which a part was rewritten: menus have none such
 _SHORT = 40  # letters
-_PARAGRAPH = 40  # letters
+_PARAGRAPH = 30  # letters
 _SMALL = 400  # letters
+_MUCH, _LONG_LINE, _SLOGAN = 3_000, 80, 100  # letters
+_PROMOTED = "a promotion"
+_DAYS = {str(day) for day in range(1, 29)}
 _HEAD = 1_000  # letters of a line that are looked at
 _SAME_PAGE = 0.7  # of the lines that two versions share must stand in a second fetch too
 _TELLING = 0.05  # of the lines of a consent banner
@@ -64,6 +76,8 @@ _FEW_WORDS, _MANY_WORDS = 4, 15  # of a link that says something; a line of more
 _MADE_ANEW = 300  # edits
 _SHOWN_ANEW = 40  # edits that matter, of so many
 _OTHER_PAGES = 3  # of the host, on which the same changes all the time
+_COPY = "another copy of what stands there anyway"
+_MENU = 3  # entries
 _BY_ITSELF = "what differs from one fetch to the next"
 
 
@@ -148,7 +162,7 @@ def judge(old: Read, new: Read, experience: Experience | None = None) -> Judgeme
         words = sum(_words(edit) for edit in real)
         verdict, score = Matter.MEANINGFUL, 0.5 + 0.5 * (1 - math.exp(-words / 20))
         reason = matching.sentence
-    elif _moved(old.text, new.text):
+    elif _moved(old, new):
         verdict, score, reason = Matter.MEANINGFUL, 0.5, "The same words stand in another order."
     else:
         named = [noise for noise, _ in Counter(edit.noise for edit in edits).most_common(3)]
@@ -203,7 +217,8 @@ class _Context:
     titles: set[str]
     jitter: set[int]
     small: bool
-    banners: set[bytes]
+    widgets: dict[bytes, str]
+    prose: bool
     experience: Experience
     again: set[str] | None
 
@@ -213,8 +228,8 @@ def _edits(old: Read, new: Read, matching: Matching, experience: Experience) -> 
     context = _Context(
         old_at=old.at, new_at=new.at, old_texts=matching.old, new_texts=matching.new,
         titles={folded(old.title), folded(new.title)}, jitter=_jitter(matching.pairs),
-        small=experience.selected or len(new.text) < _SMALL, experience=experience, banners=_banners(matching.pairs),
-        again=_same_page(experience.again, matching),
+        small=experience.selected or len(new.text) < _SMALL, experience=experience, widgets=_widgets(matching.pairs),
+        prose=_is_prose(matching.new), again=_same_page(experience.again, matching),
     )  # fmt: skip
     edits: list[Edit] = []
     real = 0
@@ -228,8 +243,39 @@ def _edits(old: Read, new: Read, matching: Matching, experience: Experience) -> 
         elif noise is None:
             noise = "" if real else _why_there(one, other, old)
         edits.append(Edit(old=one, new=other, noise=noise))
-        real += not noise
-    return edits
+        real += not noise and not _may_be_label(one, other)
+    return [_as_label(edit, among) for edit, among in _with_neighbours(edits)]
+
+
+def _with_neighbours(edits: Sequence[Edit]) -> Iterator[tuple[Edit, list[Edit]]]:
+    """Each edit with all that were made in the same place."""
+    there: dict[bytes, list[Edit]] = defaultdict(list)
+    for edit in edits:
+        there[_line(edit).place].append(edit)
+    return ((edit, there[_line(edit).place]) for edit in edits)
+
+
+def _as_label(edit: Edit, among: Sequence[Edit]) -> Edit:
+    """The edit, explained as a heading in a menu if it came or went with a menu."""
+    if edit.noise or not _may_be_label(edit.old, edit.new):
+        return edit
+    others = [other.noise for other in among if other.noise or not _may_be_label(other.old, other.new)]
+    explained = len(others) >= _MENU and set(others) <= _BESIDE | {_COPY}
+    return replace(edit, noise=max(others, key=others.count)) if explained else edit
+
+
+def _may_be_label(one: Line | None, other: Line | None) -> bool:
+    """Whether a line that came or went says so little that it may head a list."""
+    if one and other:
+        return False
+    line = one or other
+    return line is not None and len(line.text) < _SHORT and len(line.text.split()) < _FEW_WORDS and line.masked != ""
+
+
+def _line(edit: Edit) -> Line:
+    line = edit.new or edit.old
+    assert line is not None
+    return line
 
 
 def _placed(line: Line | None, read: Read) -> Block | None:
@@ -249,20 +295,39 @@ def _same_page(again: str | None, matching: Matching) -> set[str] | None:
     return set(folded(again).split("\n")) if there and there >= _SAME_PAGE * len(shared) else None
 
 
-def _banners(pairs: Sequence[Pair]) -> set[bytes]:
-    """The places where a consent banner came or went, with all of its lists of purposes and partners."""
-    lines = [line for pair in pairs if None in pair for line in pair if line]
-    there = Counter(line.place for line in lines)
-    telling = Counter(line.place for line in lines if _CONSENT.search(line.folded[:_HEAD]))
-    return {place for place, count in telling.items() if count >= _TELLING * there[place]}
+def _widgets(pairs: Sequence[Pair]) -> dict[bytes, str]:
+    """The places where a widget came or went: a consent banner with its lists of partners, or a calendar."""
+    there: dict[bytes, list[str]] = defaultdict(list)
+    for pair in pairs:
+        for line in pair if None in pair else ():
+            if line:
+                there[line.place].append(line.folded[:_HEAD])
+    found: dict[bytes, str] = {}
+    for place, texts in there.items():
+        if sum(bool(_CONSENT.search(text)) for text in texts) >= max(1, _TELLING * len(texts)):
+            found[place] = _WHERE[Region.CONSENT]
+        elif set(texts) >= _DAYS:
+            found[place] = "a calendar"
+    return found
 
 
-def _moved(old: str, new: str) -> bool:
-    """Whether paragraphs that both have stand in another order."""
-    before, after = ([line for line in text.split("\n") if len(line) >= _PARAGRAPH] for text in (old, new))
+def _is_prose(texts: Counter[str]) -> bool:
+    """Whether a document is there to be read, as terms and articles are: most of it stands in long lines."""
+    letters = sum(map(len, texts))
+    return letters >= _MUCH and sum(len(text) for text in texts if len(text) >= _LONG_LINE) >= letters / 2
+
+
+def _moved(old: Read, new: Read) -> bool:
+    """Whether paragraphs that both have stand in another order, other than links in a menu."""
+    before, after = ([line for line in read.text.split("\n") if len(line) >= _PARAGRAPH] for read in (old, new))
     once = {text for text, count in Counter(before).items() if count == 1}
     once &= {text for text, count in Counter(after).items() if count == 1}
-    return [text for text in before if text in once] != [text for text in after if text in once]
+    before, after = ([text for text in texts if text in once] for texts in (before, after))
+    moved = {text for gap in gaps(before, after) for text in before[gap.i : gap.j]} if before != after else set()
+    return bool(moved) and any(
+        block.text in moved and not (block.region in _WHERE and (block.linked or block.region is Region.CONSENT))
+        for block in new.blocks()
+    )
 
 
 def _jitter(pairs: Sequence[Pair]) -> set[int]:
@@ -312,8 +377,8 @@ def _why_again(one: Line | None, other: Line | None, experience: Experience) -> 
     """What earlier checks say of the edit: that it happens all the time, or that its lines come and go."""
     page, host, check = experience.page, experience.host, experience.check
     lines = [line for line in (one, other) if line]
-    if not (page or host) or any(names_money(line.text) for line in lines):
-        return None
+    if not (page or host) or any(names_money(line.text) or names_stock(line.text) for line in lines):
+        return None  # what prices and stocks do may be what the page is watched for, however often they do it
     if all(page.comes_and_goes(_own_keys(line)[1], check) for line in lines):
         return "what comes and goes"
     keys = [(line.place, _own_keys(line)[0]) for line in lines]
@@ -333,10 +398,12 @@ def _why_rewritten(one: Line, other: Line, context: _Context) -> str | None:
         return fleeting
     if shift_of_dates(before, after) in context.jitter:
         return "dates that move with the time zone"
+    if context.prose and _is_promotion(before) and _is_promotion(after):
+        return _PROMOTED
     if one.masked != other.masked:
         return None
     # a date that stands alone may be that on which the site was built: where it is decides
-    return "" if names_money(after) or (dates_in(after) and one.masked) else None
+    return "" if dates_in(after) and one.masked and not names_money(after) else None
 
 
 def _why_there_at_all(one: Line | None, other: Line | None, context: _Context) -> str | None:
@@ -349,9 +416,11 @@ def _why_there_at_all(one: Line | None, other: Line | None, context: _Context) -
     if text in context.titles:
         return "the title"
     if len(text) < _SHORT and text in (context.old_texts if other else context.new_texts):
-        return "another copy of what stands there anyway"
-    if line.place in context.banners:
-        return "a consent banner"  # or what came and went together with one
+        return _COPY
+    if line.place in context.widgets:
+        return context.widgets[line.place]  # or what came and went together with it
+    if context.prose and _is_promotion(text):
+        return _PROMOTED
     text = text[:_HEAD]
     return "what is there for machines" if _SKIP.search(text) or _PROBE.search(text) else None
 
@@ -365,8 +434,19 @@ def _why_there(one: Line | None, other: Line | None, read: Read) -> str:
     block = _placed(other or one, read)
     if block is None:
         return ""
-    if block.region in _WHERE and not _is_long(one, other):
-        return _WHERE[block.region]
+    if one and other and one.masked == other.masked and names_money(other.text):
+        # prices that stand aside from the content advertise something else; any other may be what the page is about
+        aside = block.region is Region.ASIDE and read.blocks().has_main
+        return _WHERE[block.region] if aside else ""
+    return _as_link(block, read) if _is_long(one, other) else _beside(block, read)
+
+
+def _beside(block: Block, read: Read) -> str:
+    """What explains an edit of a block that says little; nothing if it may be part of the content."""
+    return _WHERE.get(block.region) or _as_link(block, read)
+
+
+def _as_link(block: Block, read: Read) -> str:
     if not block.linked or block.region is Region.MAIN:
         return ""
     says_something = _FEW_WORDS <= len(block.text.split()) <= _MANY_WORDS
@@ -382,6 +462,10 @@ def _why_counted(one: Line | None, other: Line, new: Read, context: _Context) ->
         return ""
     counted = why_fleeting(one.folded, other.folded, context.old_at, context.new_at) == COUNTER
     return COUNTER if counted else ""
+
+
+def _is_promotion(text: str) -> bool:
+    return len(text) <= _SLOGAN and bool(_PROMOTION.search(text))
 
 
 def _is_long(one: Line | None, other: Line | None) -> bool:

@@ -90,6 +90,55 @@ def test_what_changes_by_itself_is_noise_and_says_why(old: str, new: str, reason
     assert not reason or judgement.reason == reason
 
 
+CALENDAR = "<table><tr>" + "".join(f"<td>{day}</td>" for day in ("Mo", "Tu", "We", *range(1, 32))) + "</tr></table>"
+PROSE = "<p>" + "</p><p>".join(
+    f"Paragraph {n} of the terms, which go on and on like this for a while, as such terms do." for n in range(99)
+)
+MENU = "<p>Products</p>" + "".join(f"<a href=/{name}>{name}</a><br>" for name in ("Tables", "Chairs", "Lamps"))
+WORDS = "<p>Nobody may enter without a ticket that is valid.</p>"
+
+
+def test_a_calendar_that_comes_or_goes_is_noise() -> None:
+    assert judged(WORDS, WORDS + CALENDAR).reason == "Only a calendar changed."
+    assert judged(WORDS + CALENDAR, WORDS).verdict is Matter.NOISE
+    assert judged(WORDS, WORDS + CALENDAR.replace("<td>17</td>", "")).verdict is Matter.MEANINGFUL
+
+
+def test_a_promotion_is_noise_where_the_page_is_there_to_be_read() -> None:
+    old, new = "<p>SALE: swimwear from 9.99 €</p>", "<p>Last days: -30% on all coats. Shop now</p>"
+    assert judged(old, new, around=PROSE).reason == "Only a promotion changed."
+    assert judged("", new, around=PROSE).verdict is Matter.NOISE
+    assert judged(old, new).verdict is Matter.MEANINGFUL
+    assert judged("", "<p>The terms of sale are void.</p>", around=PROSE).verdict is Matter.MEANINGFUL
+    assert judged("", "<p>A fee of 10-20 % is due.</p>", around=PROSE).verdict is Matter.MEANINGFUL
+
+
+def test_a_heading_that_comes_with_a_menu_is_part_of_it() -> None:
+    assert judged(WORDS, WORDS + MENU).reason == "Only links changed."
+    assert judged(WORDS + MENU, WORDS).reason == "Only links changed."
+    assert judged(WORDS, WORDS + "<p>Products</p>").verdict is Matter.MEANINGFUL
+    assert judged(WORDS, WORDS + MENU + "<p>All of them are recalled at once.</p>").verdict is Matter.MEANINGFUL
+
+
+def test_links_of_a_menu_may_change_their_order_and_paragraphs_may_not() -> None:
+    one, other = "An entry of a menu that says quite a lot", "And another one that says no less than it"
+    before, after = (
+        f"<a href=/a>{one}</a></li><li><a href=/b>{other}</a>",
+        f"<a href=/b>{other}</a><li><a href=/a>{one}</a>",
+    )
+    assert judged(f"<nav><li>{before}</nav>", f"<nav><li>{after}</nav>").verdict is Matter.NOISE
+    assert judged(f"<p>{one}<p>{other}", f"<p>{other}<p>{one}").verdict is Matter.MEANINGFUL
+
+
+def test_a_price_aside_of_the_content_advertises_something_else() -> None:
+    old, new = "<p>Flights from 246 €</p>", "<p>Flights from 249 €</p>"
+    for where in ("nav", "aside"):
+        aside = f"<main>{WORDS}</main><{where}>"
+        assert (judged(aside + old, aside + new).verdict is Matter.NOISE) is (where == "aside")
+    assert judged(f"<aside>{old}", f"<aside>{new}").verdict is Matter.MEANINGFUL
+    assert judged(f"<main>{old}", f"<main>{new}").verdict is Matter.MEANINGFUL
+
+
 def test_one_edit_that_matters_is_enough() -> None:
     judgement = judged("<p>© 2025</p><p>Fees are due.</p>", "<p>© 2026</p><p>Fees are waived for all members.</p>")
     assert judgement.verdict is Matter.MEANINGFUL
