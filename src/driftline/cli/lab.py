@@ -179,18 +179,24 @@ def noise(
     as_json: JsonOption = False,
 ) -> None:
     """Check a web that is all noise, and count what was told falsely and what was missed."""
-    from driftline.lab.noise import watch
+    from driftline.lab.noise import edit_footers, watch
 
     rows = []
     for row in watch(pages, generations, seed):
         _tell(f"generation {row.generation} of {generations}")
         rows.append(row)
+    _tell("one footer for all")
+    footers = edit_footers(pages, seed)
     _tell("")
     if as_json:
-        print_json([asdict(row) for row in rows])
+        print_json({"generations": [asdict(row) for row in rows], "footers": asdict(footers)})
         return
     names = ("generation", "real", "false", "missed", "noisy")
     _table(names, [tuple(f"{getattr(row, name):,}" for name in names) for row in rows])
+    say(
+        f"The same edit in the footers of {footers.pages:,} pages of a host: "
+        f"{footers.events:,} told, of {footers.pages_of_events:,} pages."
+    )
 
 
 @lab_app.command()

@@ -105,7 +105,7 @@ class Judgement:
     def kind(self) -> str:
         """What sort of change it is: of prices or of other numbers only, or of text."""
         told = [edit for edit in self.edits if not edit.noise] or self.edits
-        numbers = [edit.new for edit in told if edit.old and edit.new and edit.old.masked == edit.new.masked]
+        numbers = [edit.new for edit in told if edit.new and _same_words(edit)]
         if not told or len(numbers) < len(told):
             return "text"
         return "price" if all(names_money(line.text) for line in numbers) else "number"
@@ -182,10 +182,12 @@ def learn(memory: Memory, judgement: Judgement, check: int) -> list[bytes]:
     if len(judgement.edits) > _MADE_ANEW:
         return []
     # what a second fetch undid may be a change that not all servers have yet: it must still be news when they do
-    lines = [line for edit in judgement.edits if edit.noise != _BY_ITSELF for line in (edit.old, edit.new) if line]
+    edits = [edit for edit in judgement.edits if edit.noise != _BY_ITSELF]
+    lines = [line for edit in edits for line in (edit.old, edit.new) if line]
     memory.note({_own_keys(line)[1] for line in lines}, check)
-    places = {key for line in lines for key in (line.place, _own_keys(line)[0]) if key}
-    return memory.note(places, check)
+    # of a line in which only numbers differ, the words are enough: what else comes to stand there is news
+    places = {line.place for edit in edits if not _same_words(edit) for line in (edit.old, edit.new) if line}
+    return memory.note({_own_keys(line)[0] for line in lines} | (places - {b""}), check)
 
 
 def said_of(judgement: Judgement, matter: Matter) -> tuple[set[bytes], set[bytes]]:
@@ -201,7 +203,7 @@ def said_of(judgement: Judgement, matter: Matter) -> tuple[set[bytes], set[bytes
     for edit in meant or judgement.edits:
         lines = [line for line in (edit.old, edit.new) if line]
         host |= {key for line in lines for key in _own_keys(line)}
-        if len({line.masked for line in lines}) > 1 or len(lines) == 1:
+        if not _same_words(edit):
             page |= {line.place for line in lines if line.place}
     return page | host, host
 
@@ -270,6 +272,11 @@ def _may_be_label(one: Line | None, other: Line | None) -> bool:
         return False
     line = one or other
     return line is not None and len(line.text) < _SHORT and len(line.text.split()) < _FEW_WORDS and line.masked != ""
+
+
+def _same_words(edit: Edit) -> bool:
+    """Whether a line was rewritten in nothing but what may change by itself."""
+    return edit.old is not None and edit.new is not None and edit.old.masked == edit.new.masked
 
 
 def _line(edit: Edit) -> Line:

@@ -12,6 +12,7 @@ import random
 import zlib
 from dataclasses import dataclass
 from functools import lru_cache
+from html import escape
 from itertools import accumulate
 
 from isal import igzip_lib, isal_zlib
@@ -310,17 +311,18 @@ def _live(pool: Pool, page: int, revision: int, pick: int) -> bytes:
     return html.encode()
 
 
-def tail(*, page: int, hidden: int, visible: int, clock: int) -> bytes:
+def tail(*, page: int, hidden: int, visible: int, clock: int, notice: str = "") -> bytes:
     """The end of the document, which holds all that may differ from one answer to the next.
 
     `hidden` feeds what no reader sees (nonce, form token, cache-buster, comment), `visible` and `clock` (a
-    second of the day) what stands in the footer. Equal arguments give equal bytes, and the structure is
-    always the same.
+    second of the day) what stands in the footer, and `notice` is a sentence there. Equal arguments give equal
+    bytes, and the structure is always the same.
     """
     one, two = hidden & 0xFFFFFFFFFFFF, hidden >> 16
     hour, minute, second = clock // 3600 % 24, clock // 60 % 60, clock % 60
+    noticed = f'<p class="notice">{escape(notice)}</p>\n' if notice else ""
     return (
-        f'<p class="clock">Server time {hour:02d}:{minute:02d}:{second:02d}</p>\n'
+        f'{noticed}<p class="clock">Server time {hour:02d}:{minute:02d}:{second:02d}</p>\n'
         f'<p class="views">{visible % 1_000_000} views</p>\n'
         f'<p class="age">Updated {1 + (visible >> 24) % 59} minutes ago</p>\n</footer>\n'
         f'<form action="/search" method="post"><input type="hidden" name="csrf" value="{two:012x}">'

@@ -94,8 +94,8 @@ class World:
 
     `latency` is a mean in seconds; `bandwidth` is in bytes a second over all connections together, 0 for no
     cap. `noise` is what differs in every answer without being a change: "hidden" never touches the visible
-    text, "visible" also moves a clock and counters in the footer. `error_rate` is the share of pages that
-    fail in a generation, however often they are asked for.
+    text, "visible" also moves a clock and counters in the footer. `notice` is a sentence in the footer of all
+    pages. `error_rate` is the share of pages that fail in a generation, however often they are asked for.
     """
 
     pages: int = 1000
@@ -105,6 +105,7 @@ class World:
     sizes: Sizes = "real"
     change_rate: float = 0.05
     noise: Noise = "off"
+    notice: str = ""
     etag: bool = False
     last_modified: bool = False
     latency: float = 0.0
@@ -210,7 +211,7 @@ class World:
         if self.noise == "visible":
             visible = mix(self.seed, _VISIBLE, page, generation, attempt)
             clock += 1 + 61 * attempt + 3_607 * generation
-        return markup.tail(page=page, hidden=hidden, visible=visible, clock=clock)
+        return markup.tail(page=page, hidden=hidden, visible=visible, clock=clock, notice=self.notice)
 
     def body(self, page: int, revision: int, *, generation: int = 0, attempt: int = 0) -> bytes:
         """The HTML of the page, as one request gets it."""
