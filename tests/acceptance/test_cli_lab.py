@@ -82,6 +82,7 @@ def test_the_detector_is_judged_on_labelled_pairs_and_chains(tmp_path: Path) -> 
     ours = [row for row in json.loads(ran.stdout) if row["detector"] == "driftline"]
     groups = ("pairs", "chains", "second halves")
     assert [(row["cases"], row["precision"], row["recall"]) for row in ours] == [(group, 1, 1) for group in groups]
+    assert all(row["ms_99"] >= row["ms"] > 0 for row in ours)
     assert "has no labelled pages" in lab(tmp_path, "detection", str(tmp_path / "pairs")).stderr
 
 
