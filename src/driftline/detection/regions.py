@@ -14,28 +14,27 @@ from typing import TYPE_CHECKING
 from driftline.model import Block, Region
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 BREAK = "\x00"  # between two runs of text; no text of a document can hold it: the parser replaces it
 _OPEN, _CLOSE, _LINK, _LINK_END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"  # code points that no text may hold
-_LINK_MARKS = re.compile(f"([{_LINK}{_LINK_END}])")
 _ALL = (_OPEN, _CLOSE, _LINK, _LINK_END)
 
-_CLAIMANTS = (
-    "nav, menu, header, footer, aside, dialog, form, select, main, article, [role], div[class], div[id], "
-    "section[class], section[id], ul[class], ul[id], p[class], table[class]"
-)
 # the common ones only: each costs a pass over the document, and a rare one left out breaks a line, no more
 INLINE = [
     "a", "abbr", "b", "code", "em", "font", "i", "label", "mark", "small", "span", "strong", "sub", "sup", "time", "u",
 ]  # fmt: skip
+_INLINE = set(INLINE)
 _BY_TAG: dict[str, Region] = {
     "nav": Region.NAVIGATION, "menu": Region.NAVIGATION, "footer": Region.FOOTER, "header": Region.HEADER,
     "aside": Region.ASIDE, "dialog": Region.DIALOG, "form": Region.FORM, "select": Region.FORM, "main": Region.MAIN,
     "article": Region.MAIN,
 }  # fmt: skip
+_BY_CLASS = {"p", "table"}
+_BY_ID_TOO = {"div", "section", "ul"}
+_CLAIMANTS = {*_BY_TAG, *_BY_CLASS, *_BY_ID_TOO}
 _BY_ROLE: dict[str, Region] = {
     "navigation": Region.NAVIGATION, "menu": Region.NAVIGATION, "menubar": Region.NAVIGATION,
     "tablist": Region.NAVIGATION, "contentinfo": Region.FOOTER, "banner": Region.HEADER,
@@ -57,6 +56,7 @@ _BY_NAME = re.compile(
 # an article has a head, a foot and asides of its own, which belong to what it says; what churns there is learned
 _PARTS_OF_MAIN = {Region.HEADER, Region.FOOTER, Region.ASIDE}
 _REGIONS = {region.value: region for region in Region}
+_SPACES = "\t\xa0\r\f"
 _HUMP = re.compile(r"([a-z])([A-Z])")
 _TOO_MUCH = 0.3  # of the letters outside links: what holds more of them is what the page is about
 _OUTSIDE = 0.2  # of the letters of a block: what holds fewer of them outside of links is a link
@@ -67,16 +67,33 @@ def without_marks(markup: str) -> str:
     return markup.translate(dict.fromkeys(map(ord, _ALL))) if any(mark in markup for mark in _ALL) else markup
 
 
-def set_marks(tree: LexborHTMLParser) -> None:
-    """Mark the regions and the links of the document, for `read_marks` to find in its text."""
-    for node in tree.css(_CLAIMANTS):
-        region = _claimed(node)
-        if region is not None and node.tag not in INLINE:
-            node.insert_before(_OPEN + region.value)
-            node.insert_after(_CLOSE)
-    for node in tree.css("a"):
-        node.insert_before(_LINK)
-        node.insert_after(_LINK_END)
+def set_marks(tree: LexborHTMLParser) -> list[LexborNode]:
+    """Mark the regions and the links of the document, for `read_marks` to find in its text.
+
+    The elements that set nothing off are given back: to look for them once more costs as much as all the rest.
+    """
+    inline: list[LexborNode] = []
+    for node in tree.css("*"):
+        tag = node.tag or ""
+        if tag in _INLINE:
+            inline.append(node)
+            if tag == "a":
+                node.insert_before(_LINK)
+                node.insert_after(_LINK_END)
+        elif tag in _CLAIMANTS:
+            _mark(node, tag)
+    for node in tree.css("[role]"):
+        tag = node.tag or ""
+        if tag not in _INLINE and tag not in _CLAIMANTS:
+            _mark(node, tag)
+    return inline
+
+
+def _mark(node: LexborNode, tag: str) -> None:
+    region = _claimed(tag, node.attributes)
+    if region is not None:
+        node.insert_before(_OPEN + region.value)
+        node.insert_after(_CLOSE)
 
 
 def folded(run: str) -> str:
@@ -124,6 +141,9 @@ class Blocks:
 
 def read_marks(text: str) -> Blocks:
     """The blocks of a text that came out of a document with marks, runs parted by BREAK."""
+    for space in _SPACES:
+        # one kind to look for in each run; it is folded anyway
+        text = text.replace(space, "\n")
     lines: list[str] = []
     where: list[_Span] = []
     linked: list[bool] = []
@@ -138,19 +158,26 @@ def read_marks(text: str) -> Blocks:
         for closed, part in enumerate(chunk.split(_CLOSE)):
             if closed:
                 span = span.parent or span
+            if not part:
+                continue
             if not in_link and _LINK not in part:
                 # most of most documents: what can be done at once for many lines is not done one by one
-                found = folded_lines(part.split(BREAK))
+                found = [
+                    line
+                    for run in filter(None, part.split(BREAK))
+                    if (line := " ".join(run.split()) if "\n" in run or "  " in run else run.strip())
+                ]
                 lines += found
                 span.letters += len(part)
                 where += [span] * len(found)
                 linked += [False] * len(found)
                 continue
-            for run in part.split(BREAK):
+            for run in filter(None, part.split(BREAK)):
                 outside = 0 if in_link else len(run)
                 if not run.isascii() and (_LINK in run or _LINK_END in run):
-                    run, outside, in_link = _without_links(run, in_link)
-                line = folded(run)
+                    outside, in_link = _outside_links(run, in_link)
+                    run = run.replace(_LINK, "").replace(_LINK_END, "")
+                line = " ".join(run.split()) if "\n" in run or "  " in run else run.strip()
                 if line:
                     span.letters += outside
                     lines.append(line)
@@ -160,17 +187,18 @@ def read_marks(text: str) -> Blocks:
     return Blocks(lines, where, linked)
 
 
-def _without_links(run: str, in_link: bool) -> tuple[str, int, bool]:
-    """The run without the marks of links, how many letters stand outside of them, and whether it ends in one."""
+def _outside_links(run: str, in_link: bool) -> tuple[int, bool]:
+    """How many letters of the run stand outside of links, and whether it ends in one."""
+    if run[0] == _LINK and run.find(_LINK_END) == len(run) - 1 and run.rfind(_LINK) == 0:
+        return 0, False  # one link and nothing else, as most are
     outside = 0
-    parts: list[str] = []
-    for part in _LINK_MARKS.split(run):
-        if part in (_LINK, _LINK_END):
-            in_link = part == _LINK
-        else:
-            parts.append(part)
-            outside += 0 if in_link else len(part.strip())
-    return "".join(parts).strip(), outside, in_link
+    for started, part in enumerate(run.split(_LINK)):
+        first, *others = part.split(_LINK_END)
+        if not in_link and not started:
+            outside += len(first.strip())
+        in_link = (in_link or started > 0) and not others
+        outside += sum([len(other.strip()) for other in others])
+    return outside, in_link
 
 
 def _settle(spans: list[_Span]) -> None:
@@ -205,13 +233,14 @@ class _Span:
             self.region = claim
 
 
-def _claimed(node: LexborNode) -> Region | None:
+def _claimed(tag: str, attributes: Mapping[str, str | None]) -> Region | None:
     """Which region an element says it is."""
-    attributes = node.attributes
     role = attributes.get("role")
-    region = (_BY_ROLE.get(role) if role else None) or _BY_TAG.get(node.tag or "")
+    region = (_BY_ROLE.get(role) if role else None) or _BY_TAG.get(tag)
     if region is not None:
         return region
+    if not attributes or (tag in _BY_CLASS and "class" not in attributes and "role" not in attributes):
+        return None
     name = f"{attributes.get('id') or ''} {attributes.get('class') or ''}"
     if name not in _NAMED:
         found = _BY_NAME.search(_HUMP.sub(r"\1-\2", name).lower())

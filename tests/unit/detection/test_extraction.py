@@ -38,6 +38,8 @@ def letters(markup: str, content_type: str = HTML) -> bytes:
         ("<p>seen</p><div style='color:red; display: none;'>unseen<p>unseen</p></div>", "seen"),
         ("<div hidden><p hidden>unseen<b hidden>unseen</b></p></div><p>seen</p>", "seen"),
         ("<body hidden><p>seen all the same</p>", "seen all the same"),
+        ("<p style='text-decoration:none'>seen</p><p style='margin-left: -9999px'>unseen</p>", "seen"),
+        ("<p hidden style='color:red'>unseen</p><p style>seen</p>", "seen"),
         ("<p>seen<!-- unseen --></p>", "seen"),
         ("<title>unseen</title><p>seen</p>", "seen"),
         ("", ""),
@@ -99,6 +101,24 @@ def test_a_document_that_is_not_text_is_compared_by_its_bytes(body: bytes, conte
     assert reading.letters() != Reading(body + b"x", content_type).letters()
     assert reading.letters() == Reading(body, content_type).letters()
     assert reading.text().startswith(f"This document is not text: {len(body)} bytes of {content_type}")
+
+
+@pytest.mark.parametrize(
+    ("body", "charset"),
+    [
+        ("<p>Größe</p>".encode(), "utf-8"),
+        ("<p>Größe</p>".encode("utf-8-sig"), "utf-8"),
+        ("<p>Größe</p>".encode("latin-1"), "windows-1252"),
+        ("<p>Größe</p>".encode("utf-16"), "utf-16"),
+    ],
+)
+def test_a_page_says_the_same_in_whatever_charset_it_is_written(body: bytes, charset: str) -> None:
+    reading = Reading(body, f"text/html; charset={charset}")
+    assert (reading.charset, reading.text()) == (charset, "Größe")
+
+
+def test_a_few_broken_bytes_cost_no_more_than_themselves() -> None:
+    assert Reading(b"<p>Gr\xc3\xb6\xff\xc3\x9fe</p>", HTML).text() == "Grö\ufffdße"
 
 
 def test_the_content_type_is_told_without_its_parameters() -> None:

@@ -34,6 +34,10 @@ def blocks(markup: str) -> list[tuple[str, Region, bool]]:
         ("<footer><main>x</main></footer>", Region.FOOTER),
         ("<div class=headline>x</div>", Region.BODY),
         ("<div class=navy>x</div>", Region.BODY),
+        ("<li role=navigation>x</li>", Region.NAVIGATION),
+        ("<p class=footer>x</p>", Region.FOOTER),
+        ("<p id=footer>x</p>", Region.BODY),
+        ("<span class=footer role=navigation>x</span>", Region.BODY),
     ],
 )
 def test_a_block_knows_its_region(markup: str, region: Region) -> None:
@@ -47,6 +51,13 @@ def test_a_region_that_holds_most_of_what_is_said_is_none() -> None:
 def test_a_block_that_is_nearly_all_links_is_a_link() -> None:
     found = blocks("<p><a>one</a><a>two</a></p><p>see <a>this</a> for more</p>")
     assert found == [("one two", Region.BODY, True), ("see this for more", Region.BODY, False)]
+
+
+def test_a_link_around_several_blocks_makes_links_of_all_of_them() -> None:
+    found = blocks("<a><div>one</div><div>two  \n three</div></a><p>four</p>")
+    assert found == [
+        ("one", Region.BODY, True), ("two three", Region.BODY, True), ("four", Region.BODY, False),
+    ]  # fmt: skip
 
 
 def test_marks_in_the_markup_of_an_author_are_not_ours() -> None:
