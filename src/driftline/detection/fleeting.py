@@ -34,16 +34,17 @@ for _number, _names in enumerate(
 
 _NAME_OF_MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _DAY_FIRST = re.compile(
-    rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|er|\.|º)?\s+(?:de\s+|of\s+)?({_NAME_OF_MONTH})\b\.?,?\s+(?:de\s+)?(\d{{4}})",
-    re.IGNORECASE,
+    rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|er|\.|º)?\s+(?:de\s+|of\s+)?({_NAME_OF_MONTH})\b\.?,?\s+(?:de\s+)?(\d{{4}})"
 )
-_MONTH_FIRST = re.compile(rf"\b({_NAME_OF_MONTH})\b\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?,?\s+(\d{{4}})", re.IGNORECASE)
+_MONTH_FIRST = re.compile(rf"\b({_NAME_OF_MONTH})\b\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?,?\s+(\d{{4}})")
+_DAY_BEFORE_YEAR = re.compile(r"\s\d{1,2}(?:st|nd|rd|th)?,?\s+\d{4}")
+_YEAR = re.compile(r"\d{4}")
 _YEAR_FIRST = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
 _YEAR_LAST = re.compile(r"(?<!\d)(\d{1,2})[-/.](\d{1,2})[-/.](\d{4})(?!\d)")
 
 _MAIL = re.compile(r"\[email[\s\u00a0]+protected\]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.IGNORECASE)
+_BETWEEN_TOKENS = ".,:/()|-"
 _TOKEN = re.compile(r"[^\s.,:/()|-]+")
-_STABLE = re.compile(r"(?<![^\s.,:/()|-])[^\s\d.,:/()|-]+(?![^\s.,:/()|-])")  # a token without a digit
 _DIGIT = re.compile(r"\d")
 _TIME_TO_THE_SECOND = re.compile(r"\b\d{1,2}:\d{2}:\d{2}\b")
 _TIME = re.compile(r"\b(\d{1,2})(?::(\d{2}))? ?([ap])m\b|\b(\d{1,2}):(\d{2})\b", re.IGNORECASE)
@@ -63,8 +64,7 @@ _COPYRIGHT = re.compile(
 _SAYS_WHEN = re.compile(
     r"\b(?:updated|modified|revised|effective|amended|reviewed|published|version|mise? à jour|modifi|révis|en vigueur"
     r"|actualis|actualiz|modific|vigor|aggiorn|aktualisiert|stand|geändert|gültig|bijgewerkt|gewijzigd|laatst"
-    r"|uppdater|senast|gäller|opdater|oppdater|päivit|voimassa|zaktualizowan)",
-    re.IGNORECASE,
+    r"|uppdater|senast|gäller|opdater|oppdater|päivit|voimassa|zaktualizowan)"
 )
 _MEASURED = re.compile(
     r"[€$£¥%]|\b(?:eur|euros?|usd|gbp|dollars?|kr|sek|days?|months?|years?|jours|mois|ans|tage|jahre)\b", re.IGNORECASE
@@ -92,10 +92,14 @@ _LATE = 15  # minutes that a time of day may be behind, for pages are kept in ca
 
 def masked(text: str) -> str:
     """The text without what may change by itself: equal for two texts that differ only in such tokens."""
-    tokens = _STABLE.findall(_without_mail(text))
-    if _MONTHS.keys().isdisjoint(map(str.lower, tokens)):
-        return " ".join(tokens)
-    return " ".join([token for token in tokens if token.lower() not in _MONTHS])
+    text = _without_mail(text)
+    for mark in _BETWEEN_TOKENS:
+        # thrice as fast as a pattern for such tokens
+        text = text.replace(mark, " ")
+    stable = [token for token in text.split() if token.isalpha() or not _DIGIT.search(token)]
+    if _MONTHS.keys().isdisjoint(text.lower().split()):
+        return " ".join(stable)
+    return " ".join([token for token in stable if token.lower() not in _MONTHS])
 
 
 def _tokens(text: str) -> list[str]:
@@ -112,7 +116,7 @@ def _may_change(token: str) -> bool:
 
 def says_when(text: str) -> bool:
     """Whether the text tells when the document was changed or comes into force."""
-    return bool(_SAYS_WHEN.search(text[:_HEAD]))
+    return bool(_SAYS_WHEN.search(text[:_HEAD].lower()))
 
 
 def names_money(text: str) -> bool:
@@ -127,12 +131,15 @@ def names_stock(text: str) -> bool:
 
 def dates_in(text: str) -> list[date]:
     """The calendar dates that a text names near its start, in no particular order."""
-    text = text[:_HEAD]
+    text = text[:_HEAD].lower()
     found: list[date] = []
+    if not _YEAR.search(text):
+        return found
     for day, month, year in _DAY_FIRST.findall(text):
-        found += _date(year, _MONTHS[month.lower()], day)
-    for month, day, year in _MONTH_FIRST.findall(text):
-        found += _date(year, _MONTHS[month.lower()], day)
+        found += _date(year, _MONTHS[month], day)
+    # the names of the months are dear to look for, and most texts have no number that may be a day
+    for month, day, year in _MONTH_FIRST.findall(text) if _DAY_BEFORE_YEAR.search(text) else ():
+        found += _date(year, _MONTHS[month], day)
     for year, month, day in _YEAR_FIRST.findall(text):
         found += _date(year, month, day)
     for one, other, year in _YEAR_LAST.findall(text):
@@ -142,10 +149,12 @@ def dates_in(text: str) -> list[date]:
 
 def shift_of_dates(old: str, new: str) -> int | None:
     """By how many days a text moved that is nothing but one date; None for any other."""
-    if len(old) > _LONGEST_DATE or len(new) > _LONGEST_DATE or masked(old) or masked(new):
+    if len(old) > _LONGEST_DATE or len(new) > _LONGEST_DATE:
         return None
     before, after = dates_in(old), dates_in(new)
-    return (after[0] - before[0]).days if len(before) == len(after) == 1 else None
+    if len(before) != 1 or len(after) != 1 or masked(old) or masked(new):
+        return None
+    return (after[0] - before[0]).days
 
 
 def why_fleeting(old: str, new: str, old_at: float, new_at: float) -> str | None:

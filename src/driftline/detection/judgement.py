@@ -26,11 +26,12 @@ from driftline.detection.fleeting import (
     why_fleeting,
 )
 from driftline.detection.matching import Line, Matching, Pair, folded, key_of, match
+from driftline.detection.wording import Wording
 from driftline.memory import Memory
 from driftline.model import Block, Matter, Region
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from driftline.detection.regions import Blocks
 
@@ -41,13 +42,17 @@ _WHERE: dict[Region, str] = {
     Region.CONSENT: "a consent banner",
 }  # fmt: skip
 _BESIDE = {*_WHERE.values(), "links"}
-_CONSENT = re.compile(
-    r"\bcookies?\b.*\b(?:accept|consent|prefer|settings|agree|refus|manage)|we value your privacy"
-    r"|^(?:accept|allow|reject|refuse|decline|deny)(?: all)?(?: cookies)?$|continue without accepting"
-    r"|^(?:customi[sz]e|manage|cookie)(?: your| my)? (?:preferences|settings|choices|options)$"
-    r"|^(?:manage )?(?:privacy|cookies?|consent)(?: consent)? (?:management|preferences|settings|choices|manager)$"
-    r"|\bwe and our (?:\d[\d.,]* )?(?:selected )?(?:third )?part(?:ner|ies)"
-    r"|store and/or access information on a device",
+_CONSENT = Wording({
+    "cookie": r"\bcookies?\b.*\b(?:accept|consent|prefer|settings|agree|refus|manage)",
+    "we value your privacy": r"we value your privacy",
+    "continue without accepting": r"continue without accepting",
+    "we and our": r"\bwe and our (?:\d[\d.,]* )?(?:selected )?(?:third )?part(?:ner|ies)",
+    "store and/or access": r"store and/or access information on a device",
+})  # fmt: skip
+_CONSENT_BUTTON = re.compile(
+    r"(?:accept|allow|reject|refuse|decline|deny)(?: all)?(?: cookies)?"
+    r"|(?:customi[sz]e|manage|cookie)(?: your| my)? (?:preferences|settings|choices|options)"
+    r"|(?:manage )?(?:privacy|cookies?|consent)(?: consent)? (?:management|preferences|settings|choices|manager)",
     re.IGNORECASE,
 )
 _PROMOTION = re.compile(
@@ -57,9 +62,11 @@ _PROMOTION = re.compile(
     r"|\b(?:shop now|j'en profite|profitez-en|je découvre|jetzt (?:shoppen|sichern))\W*$",
     re.IGNORECASE,
 )
-_SKIP = re.compile(
-    r"skip to (?:the )?(?:main )?(?:content|navigation|footer)|aller au contenu|zum inhalt", re.IGNORECASE
-)
+_SKIP = Wording({
+    "skip to": r"skip to (?:the )?(?:main )?(?:content|navigation|footer)",
+    "aller au contenu": r"aller au contenu",
+    "zum inhalt": r"zum inhalt",
+})  # fmt: skip
 _PROBE = re.compile(r"mmMwWLliI0|^(\S+)(?: \1){8,}")  # texts that scripts measure fonts by
 LONG = 400  # letters: so much matters wherever it stands
 LONG_REWRITTEN = 80  # letters of a line of which a part was rewritten: menus have none such
@@ -246,24 +253,30 @@ def _edits(old: Read, new: Read, matching: Matching, experience: Experience) -> 
             noise = "" if real else _why_there(one, other, old)
         edits.append(Edit(old=one, new=other, noise=noise))
         real += not noise and not _may_be_label(one, other)
-    return [_as_label(edit, among) for edit, among in _with_neighbours(edits)]
+    return _with_labels(edits)
 
 
-def _with_neighbours(edits: Sequence[Edit]) -> Iterator[tuple[Edit, list[Edit]]]:
-    """Each edit with all that were made in the same place."""
+def _with_labels(edits: Sequence[Edit]) -> list[Edit]:
+    """The edits, those explained as headings in a menu that came or went with one."""
     there: dict[bytes, list[Edit]] = defaultdict(list)
     for edit in edits:
         there[_line(edit).place].append(edit)
-    return ((edit, there[_line(edit).place]) for edit in edits)
+    menus = {place: menu for place, among in there.items() if (menu := _menu(among))}
+    return [
+        replace(edit, noise=menus[place])
+        if not edit.noise and (place := _line(edit).place) in menus and _may_be_label(edit.old, edit.new)
+        else edit
+        for edit in edits
+    ]
 
 
-def _as_label(edit: Edit, among: Sequence[Edit]) -> Edit:
-    """The edit, explained as a heading in a menu if it came or went with a menu."""
-    if edit.noise or not _may_be_label(edit.old, edit.new):
-        return edit
-    others = [other.noise for other in among if other.noise or not _may_be_label(other.old, other.new)]
+def _menu(among: Sequence[Edit]) -> str:
+    """What explains the edits of one place if a menu came or went there; nothing if none did."""
+    if len(among) < _MENU:
+        return ""
+    others = [edit.noise for edit in among if edit.noise or not _may_be_label(edit.old, edit.new)]
     explained = len(others) >= _MENU and set(others) <= _BESIDE | {_COPY}
-    return replace(edit, noise=max(others, key=others.count)) if explained else edit
+    return Counter(others).most_common(1)[0][0] if explained else ""
 
 
 def _may_be_label(one: Line | None, other: Line | None) -> bool:
@@ -311,17 +324,21 @@ def _widgets(pairs: Sequence[Pair]) -> dict[bytes, str]:
                 there[line.place].append(line.folded[:_HEAD])
     found: dict[bytes, str] = {}
     for place, texts in there.items():
-        if sum(bool(_CONSENT.search(text)) for text in texts) >= max(1, _TELLING * len(texts)):
+        if sum(map(_asks_consent, texts)) >= max(1, _TELLING * len(texts)):
             found[place] = _WHERE[Region.CONSENT]
         elif set(texts) >= _DAYS:
             found[place] = "a calendar"
     return found
 
 
+def _asks_consent(text: str) -> bool:
+    return _CONSENT_BUTTON.fullmatch(text) is not None or _CONSENT.stands_in(text)
+
+
 def _is_prose(texts: Counter[str]) -> bool:
     """Whether a document is there to be read, as terms and articles are: most of it stands in long lines."""
     letters = sum(map(len, texts))
-    return letters >= _MUCH and sum(len(text) for text in texts if len(text) >= _LONG_LINE) >= letters / 2
+    return letters >= _MUCH and sum([len(text) for text in texts if len(text) >= _LONG_LINE]) >= letters / 2
 
 
 def _moved(old: Read, new: Read) -> bool:
@@ -346,7 +363,9 @@ def _jitter(pairs: Sequence[Pair]) -> set[int]:
 
 
 def _own_keys(line: Line) -> tuple[bytes, bytes]:
-    return key_of("masked", line.masked or line.folded), key_of("line", line.folded)
+    if line.keys is None:
+        line.keys = key_of("masked", line.masked or line.folded), key_of("line", line.folded)
+    return line.keys
 
 
 def _why_wherever(one: Line | None, other: Line | None, context: _Context) -> str | None:
@@ -372,6 +391,8 @@ def _differs_again(one: Line | None, other: Line | None, again: set[str]) -> boo
 
 def _said(one: Line | None, other: Line | None, experience: Experience) -> str | None:
     """What the user said of such an edit."""
+    if not (experience.page or experience.host):
+        return None
     for line in (other, one):
         for key in (*_own_keys(line)[::-1], line.place) if line else ():
             matter = experience.page.pinned(key) or experience.host.pinned(key)
@@ -399,7 +420,7 @@ def _why_again(one: Line | None, other: Line | None, experience: Experience) -> 
 def _why_rewritten(one: Line, other: Line, context: _Context) -> str | None:
     """What explains that one line became the other."""
     before, after = one.folded, other.folded
-    fleeting = why_fleeting(before, after, context.old_at, context.new_at)
+    fleeting = _why_fleeting(one, other, context)
     # where there is little else, a number may be all that the page is watched for
     if fleeting and fleeting != COUNTER and not (context.small and fleeting in (CLOCK, IDENTIFIER)):
         return fleeting
@@ -411,6 +432,13 @@ def _why_rewritten(one: Line, other: Line, context: _Context) -> str | None:
         return None
     # a date that stands alone may be that on which the site was built: where it is decides
     return "" if dates_in(after) and one.masked and not names_money(after) else None
+
+
+def _why_fleeting(one: Line, other: Line, context: _Context) -> str | None:
+    """Why the difference of two lines means nothing, if it is none of words."""
+    if one.masked != other.masked:
+        return None
+    return why_fleeting(one.folded, other.folded, context.old_at, context.new_at)
 
 
 def _why_there_at_all(one: Line | None, other: Line | None, context: _Context) -> str | None:
@@ -429,7 +457,7 @@ def _why_there_at_all(one: Line | None, other: Line | None, context: _Context) -
     if context.prose and _is_promotion(text):
         return _PROMOTED
     text = text[:_HEAD]
-    return "what is there for machines" if _SKIP.search(text) or _PROBE.search(text) else None
+    return "what is there for machines" if _SKIP.stands_in(text) or _PROBE.search(text) else None
 
 
 def _why_there(one: Line | None, other: Line | None, read: Read) -> str:
@@ -467,8 +495,7 @@ def _why_counted(one: Line | None, other: Line, new: Read, context: _Context) ->
     block = _placed(other, new)
     if block is None or block.region is Region.MAIN:
         return ""
-    counted = why_fleeting(one.folded, other.folded, context.old_at, context.new_at) == COUNTER
-    return COUNTER if counted else ""
+    return COUNTER if _why_fleeting(one, other, context) == COUNTER else ""
 
 
 def _is_promotion(text: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from xxhash import xxh3_64_digest
@@ -29,6 +30,7 @@ class Line:
 
     `folded` is how it is compared, with one kind of quote and dash, and `masked` that without what may change by
     itself. `place` names the gap between the two lines around it that both texts have, and is empty if there are none.
+    `keys` are those that `judgement` gives it, for they are asked for often.
     """
 
     at: int
@@ -36,6 +38,7 @@ class Line:
     folded: str
     masked: str
     place: bytes
+    keys: tuple[bytes, bytes] | None = None
 
 
 Pair = tuple[Line | None, Line | None]
@@ -71,10 +74,11 @@ def match(old: str, new: str) -> Matching:
     removed = _lines(before, _left_over(before, old_counts, new_counts))
     added = _lines(after, _left_over(after, new_counts, old_counts))
     removed, added = _unlike(removed, added), _unlike(added, removed)
-    gone, come = (Counter(word for line in lines for word in line.text.split()) for lines in (removed, added))
+    gone, come = (Counter(" ".join([line.text for line in lines]).split()) for lines in (removed, added))
+    stayed = sum([min(come[word], gone[word]) for word in come.keys() & gone.keys()])
     return Matching(
-        pairs=_paired(removed, added), old=old_counts, new=new_counts, words_added=(come - gone).total(),
-        words_removed=(gone - come).total(), places=len({line.place for line in (*removed, *added)}),
+        pairs=_paired(removed, added), old=old_counts, new=new_counts, words_added=come.total() - stayed,
+        words_removed=gone.total() - stayed, places=len({line.place for line in (*removed, *added)}),
     )  # fmt: skip
 
 
@@ -100,13 +104,11 @@ def _count(words: int) -> str:
 
 def _left_over(texts: Sequence[str], counts: Counter[str], others: Counter[str]) -> list[int]:
     """Where the texts stand that there are more of than in the other document, the last of each, in order."""
-    # most lines stand in both as often: comparing sets leaves them behind without a loop over them
-    unlike = counts.items() - others.items()
-    extra = {text: count - others.get(text, 0) for text, count in unlike if text and count > others.get(text, 0)}
+    extra = {text: count - n for text, count in counts.items() if text and count > (n := others.get(text, 0))}
     found: list[int] = []
-    for at in range(len(texts) - 1, -1, -1) if extra else ():
+    for at in reversed([at for at, text in enumerate(texts) if text in extra] if extra else []):
         text = texts[at]
-        if text in extra and extra[text] > 0:
+        if extra[text]:
             extra[text] -= 1
             found.append(at)
     return found[::-1]
@@ -179,13 +181,18 @@ def _likely(removed: Sequence[Line], added: Sequence[Line]) -> list[Pair]:
     gone: set[int] = set()
     pairs: list[Pair] = []
     for line in removed:
-        words = set(line.folded.split())
-        shared = Counter([at for word in words if len(found := where.get(word, ())) <= _RARE for at in found])
+        in_order = dict.fromkeys(line.folded.split())
+        words = set(in_order)
+        shared = Counter([at for word in in_order if len(found := where.get(word, ())) <= _RARE for at in found])
         best, most = -1, _LIKE
-        for at, _ in shared.most_common(_CANDIDATES):
+        for at, _ in sorted(shared.items(), key=itemgetter(1), reverse=True)[:_CANDIDATES]:
             others = vocabularies[at]
-            likeness = len(words & others) / len(words | others)
-            if likeness > most and at not in gone:
+            fewer, more = sorted((len(words), len(others)))
+            if at in gone or fewer <= most * more:
+                continue  # they cannot have so much in common
+            common = len(words & others)
+            likeness = common / (fewer + more - common)
+            if likeness > most:
                 best, most = at, likeness
         if best >= 0:
             gone.add(best)
