@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import sys
 import zlib
@@ -34,6 +35,8 @@ _GUESSED_FROM = 65_536
 _ISAL = cast("type[Exception]", IsalError)
 _BROKEN: tuple[type[Exception], ...] = (_ISAL, zlib.error, brotli.error, zstd.ZstdError, EOFError)
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+_ALL_BOMS = tuple(mark for mark, _ in _BOMS)
+_PIECE = 16_384  # bytes
 
 
 class UnreadableBody(Exception):
@@ -66,12 +69,7 @@ def decode_text(body: bytes, content_type: str) -> tuple[str, str]:
     for mark, name in _BOMS:
         if body.startswith(mark):
             return body.decode(name, "replace"), name.removesuffix("-sig")
-    in_header = _CHARSET_IN_HEADER.search(content_type)
-    in_markup = None if in_header else _CHARSET_IN_MARKUP.search(body, 0, _MARKUP_SEARCHED)
-    declared = in_header.group(1) if in_header else in_markup.group(1).decode("latin-1") if in_markup else ""
-    charset = find_charset(declared)
-    if in_markup and charset and charset[0].startswith("utf-16"):
-        charset = _UTF_8  # markup that can be read as ASCII is not UTF-16, whatever it says
+    charset = _declared(body, content_type)
     for name, codec in filter(None, (charset, _UTF_8)):
         try:
             return body.decode(codec), name
@@ -82,6 +80,36 @@ def decode_text(body: bytes, content_type: str) -> tuple[str, str]:
         charset = _UTF_8 if guess is None else (guess.encoding, guess.encoding)
     name, codec = charset
     return body.decode(codec, "replace"), name
+
+
+def is_utf_8(body: bytes, content_type: str, unwanted: str) -> bool:
+    """Whether the body as it is is what `decode_text` says in UTF-8, and has none of the unwanted characters.
+
+    It is decoded in pieces that stay in the cache of the processor, in half the time that decoding the whole takes.
+    """
+    if body.startswith(_ALL_BOMS) or _declared(body, content_type) not in (None, _UTF_8):
+        return False
+    whole, at = memoryview(body), 0
+    try:
+        while at < len(body):
+            piece, read = codecs.utf_8_decode(whole[at : at + _PIECE], "strict", at + _PIECE >= len(body))
+            if not piece.isascii() and any(character in piece for character in unwanted):
+                return False
+            at += read
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _declared(body: bytes, content_type: str) -> tuple[str, str] | None:
+    """The name and the codec of the charset that the header or the markup names."""
+    in_header = _CHARSET_IN_HEADER.search(content_type)
+    in_markup = None if in_header else _CHARSET_IN_MARKUP.search(body, 0, _MARKUP_SEARCHED)
+    declared = in_header.group(1) if in_header else in_markup.group(1).decode("latin-1") if in_markup else ""
+    charset = find_charset(declared)
+    if in_markup and charset and charset[0].startswith("utf-16"):
+        return _UTF_8  # markup that can be read as ASCII is not UTF-16, whatever it says
+    return charset
 
 
 def _gunzip(body: bytes, limit: int) -> bytes:

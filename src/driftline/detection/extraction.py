@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from selectolax.lexbor import LexborHTMLParser
 
-from driftline.detection.decoding import decode_text
+from driftline.detection.decoding import decode_text, is_utf_8
 from driftline.detection.filters import sieve_of
 from driftline.detection.formats import kinds
 from driftline.detection.formats.rendering import Rendering
-from driftline.detection.regions import BREAK, INLINE, Blocks, folded_lines, read_marks, set_marks, without_marks
+from driftline.detection.regions import BREAK, INLINE, MARKS, Blocks, folded_lines, read_marks, set_marks, without_marks
 from driftline.detection.selection import main_content, refine
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ _INLINE = ", ".join(INLINE)
 _SIDE_BY_SIDE = "a + a"
 _WHITE_SPACE = b" \t\n\r\f\v\x00"
 _NO_BREAK_SPACE = "\u00a0"
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Reading:
@@ -50,9 +49,12 @@ class Reading:
         if unread is not None:
             self._rendering, self.charset = unread, "binary"
             return
+        if not steps and kinds.is_html("", kind) and is_utf_8(body, content_type, MARKS):
+            self._tree, self.charset = _parse(body), "utf-8"
+            return
         text, self.charset = decode_text(body, content_type)
         if kinds.is_html(text, kind):
-            self._tree = _parse(without_marks(refine(text, steps)) if steps else _markup(body, text, self.charset))
+            self._tree = _parse(without_marks(refine(text, steps) if steps else text))
         else:
             self._rendering = kinds.render(text, kind, steps)
 
@@ -119,13 +121,6 @@ def _runs(tree: LexborHTMLParser, inline: Iterable[LexborNode]) -> str:
     tree.merge_text_nodes()
     body = tree.body
     return "" if body is None else body.text(separator=BREAK, strip=True)
-
-
-def _markup(body: bytes, text: str, charset: str) -> str | bytes:
-    """What the parser reads: the body itself where it is UTF-8 anyway, for to encode the text once more is dear."""
-    clean = without_marks(text)
-    same = clean is text and charset == "utf-8" and "\ufffd" not in text and not body.startswith(_BYTE_ORDER_MARK)
-    return body if same else clean
 
 
 def _parse(markup: str | bytes) -> LexborHTMLParser:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 BREAK = "\x00"  # between two runs of text; no text of a document can hold it: the parser replaces it
 _OPEN, _CLOSE, _LINK, _LINK_END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"  # code points that no text may hold
-_ALL = (_OPEN, _CLOSE, _LINK, _LINK_END)
+MARKS = _OPEN + _CLOSE + _LINK + _LINK_END
 
 # the common ones only: each costs a pass over the document, and a rare one left out breaks a line, no more
 INLINE = [
@@ -64,7 +64,7 @@ _OUTSIDE = 0.2  # of the letters of a block: what holds fewer of them outside of
 
 def without_marks(markup: str) -> str:
     """The markup, without marks that a hostile author put there."""
-    return markup.translate(dict.fromkeys(map(ord, _ALL))) if any(mark in markup for mark in _ALL) else markup
+    return markup.translate(dict.fromkeys(map(ord, MARKS))) if any(mark in markup for mark in MARKS) else markup
 
 
 def set_marks(tree: LexborHTMLParser) -> list[LexborNode]:
@@ -174,9 +174,11 @@ def read_marks(text: str) -> Blocks:
                 continue
             for run in filter(None, part.split(BREAK)):
                 outside = 0 if in_link else len(run)
-                if not run.isascii() and (_LINK in run or _LINK_END in run):
-                    outside, in_link = _outside_links(run, in_link)
-                    run = run.replace(_LINK, "").replace(_LINK_END, "")
+                if not run.isascii():
+                    if run[0] == _LINK and run.find(_LINK_END) == len(run) - 1 and run.rfind(_LINK) == 0:
+                        run, outside, in_link = run[1:-1], 0, False  # one link and nothing else, as most are
+                    elif _LINK in run or _LINK_END in run:
+                        run, outside, in_link = _without_links(run, in_link)
                 line = " ".join(run.split()) if "\n" in run or "  " in run else run.strip()
                 if line:
                     span.letters += outside
@@ -187,18 +189,17 @@ def read_marks(text: str) -> Blocks:
     return Blocks(lines, where, linked)
 
 
-def _outside_links(run: str, in_link: bool) -> tuple[int, bool]:
-    """How many letters of the run stand outside of links, and whether it ends in one."""
-    if run[0] == _LINK and run.find(_LINK_END) == len(run) - 1 and run.rfind(_LINK) == 0:
-        return 0, False  # one link and nothing else, as most are
+def _without_links(run: str, in_link: bool) -> tuple[str, int, bool]:
+    """The run without the marks of links, how many letters stand outside of them, and whether it ends in one."""
     outside = 0
     for started, part in enumerate(run.split(_LINK)):
         first, *others = part.split(_LINK_END)
         if not in_link and not started:
             outside += len(first.strip())
         in_link = (in_link or started > 0) and not others
-        outside += sum([len(other.strip()) for other in others])
-    return outside, in_link
+        for other in others:
+            outside += len(other.strip())
+    return run.replace(_LINK, "").replace(_LINK_END, ""), outside, in_link
 
 
 def _settle(spans: list[_Span]) -> None:
