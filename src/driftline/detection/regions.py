@@ -11,12 +11,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from selectolax.lexbor import LexborHTMLParser
+
 from driftline.model import Block, Region
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from selectolax.lexbor import LexborHTMLParser, LexborNode
+    from selectolax.lexbor import LexborNode
 
 BREAK = "\x00"  # between two runs of text; no text of a document can hold it: the parser replaces it
 _OPEN, _CLOSE, _LINK, _LINK_END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"  # code points that no text may hold
@@ -35,6 +37,11 @@ _BY_TAG: dict[str, Region] = {
 _BY_CLASS = {"p", "table"}
 _BY_ID_TOO = {"div", "section", "ul"}
 _CLAIMANTS = {*_BY_TAG, *_BY_CLASS, *_BY_ID_TOO}
+# asking an element for the number of its tag costs a third of asking for the name
+_KNOWN_TAGS = {
+    node.tag_id: node.tag
+    for node in LexborHTMLParser("".join(f"<{tag}></{tag}>" for tag in (*INLINE, *_CLAIMANTS))).css("body *")
+}
 _BY_ROLE: dict[str, Region] = {
     "navigation": Region.NAVIGATION, "menu": Region.NAVIGATION, "menubar": Region.NAVIGATION,
     "tablist": Region.NAVIGATION, "contentinfo": Region.FOOTER, "banner": Region.HEADER,
@@ -55,7 +62,8 @@ _BY_NAME = re.compile(
 )
 # an article has a head, a foot and asides of its own, which belong to what it says; what churns there is learned
 _PARTS_OF_MAIN = {Region.HEADER, Region.FOOTER, Region.ASIDE}
-_REGIONS = {region.value: region for region in Region}
+_SIGNS = {region: chr(0xFDD8 + number) for number, region in enumerate(Region)}  # no letter: they may stand in a text
+_REGIONS = {sign: region for region, sign in _SIGNS.items()}
 _SPACES = "\t\xa0\r\f"
 _HUMP = re.compile(r"([a-z])([A-Z])")
 _TOO_MUCH = 0.3  # of the letters outside links: what holds more of them is what the page is about
@@ -74,14 +82,16 @@ def set_marks(tree: LexborHTMLParser) -> list[LexborNode]:
     """
     inline: list[LexborNode] = []
     for node in tree.css("*"):
-        tag = node.tag or ""
-        if tag in _INLINE:
-            inline.append(node)
-            if tag == "a":
-                node.insert_before(_LINK)
-                node.insert_after(_LINK_END)
-        elif tag in _CLAIMANTS:
+        tag = _KNOWN_TAGS.get(node.tag_id)
+        if tag is None:
+            continue
+        if tag in _CLAIMANTS:
             _mark(node, tag)
+            continue
+        inline.append(node)
+        if tag == "a":
+            node.insert_before(_LINK)
+            node.insert_after(_LINK_END)
     for node in tree.css("[role]"):
         tag = node.tag or ""
         if tag not in _INLINE and tag not in _CLAIMANTS:
@@ -92,7 +102,7 @@ def set_marks(tree: LexborHTMLParser) -> list[LexborNode]:
 def _mark(node: LexborNode, tag: str) -> None:
     region = _claimed(tag, node.attributes)
     if region is not None:
-        node.insert_before(_OPEN + region.value)
+        node.insert_before(_OPEN + _SIGNS[region])
         node.insert_after(_CLOSE)
 
 
@@ -152,9 +162,10 @@ def read_marks(text: str) -> Blocks:
     # splitting by one character at a time: a pattern for all marks would look at every letter
     for opened, chunk in enumerate(text.split(_OPEN)):
         if opened:
-            span = _Span(span, _REGIONS[chunk[0]])
+            claim = _REGIONS.get(chunk[:1])  # none in a mark that an author wrote as a character reference
+            span = _Span(span, claim)
             spans.append(span)
-            chunk = chunk[1:]
+            chunk = chunk[1:] if claim else chunk
         for closed, part in enumerate(chunk.split(_CLOSE)):
             if closed:
                 span = span.parent or span

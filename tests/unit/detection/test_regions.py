@@ -62,3 +62,8 @@ def test_a_link_around_several_blocks_makes_links_of_all_of_them() -> None:
 
 def test_marks_in_the_markup_of_an_author_are_not_ours() -> None:
     assert blocks("<p>a\ufdd0nb\ufdd1\ufdd2c\ufdd3</p>") == [("anbc", Region.BODY, False)]
+
+
+def test_marks_written_as_character_references_take_no_words_away() -> None:
+    found = blocks("<p>&#xfdd0;one&#xfdd1; two &#xfdd2;three &#xfdd3;</p><p>&#xfdd0;</p>")
+    assert [text for text, _, _ in found] == ["one", "two three"]
