@@ -158,11 +158,11 @@ def shift_of_dates(old: str, new: str) -> int | None:
 
 
 def why_fleeting(old: str, new: str, old_at: float, new_at: float) -> str | None:
-    """Why the difference between two texts means nothing; None if it may mean something, or is one of other words.
+    """Why the difference between two texts that are equal when `masked` means nothing; None if it may mean something.
 
     The times are those at which the two were fetched, in seconds since 1970.
     """
-    if max(len(old), len(new)) > _HEAD or masked(old) != masked(new):
+    if max(len(old), len(new)) > _HEAD:
         return None
     before, after = ([token for token in _tokens(text) if _may_change(token)] for text in (old, new))
     if before == after:

@@ -178,12 +178,13 @@ def _likely(removed: Sequence[Line], added: Sequence[Line]) -> list[Pair]:
     for at, words in enumerate(vocabularies):
         for word in words:
             where[word].append(at)
+    rare = {word: found for word, found in where.items() if len(found) <= _RARE}
     gone: set[int] = set()
     pairs: list[Pair] = []
     for line in removed:
         in_order = dict.fromkeys(line.folded.split())
         words = set(in_order)
-        shared = Counter([at for word in in_order if len(found := where.get(word, ())) <= _RARE for at in found])
+        shared = Counter([at for word in in_order if word in rare for at in rare[word]])
         best, most = -1, _LIKE
         for at, _ in sorted(shared.items(), key=itemgetter(1), reverse=True)[:_CANDIDATES]:
             others = vocabularies[at]
