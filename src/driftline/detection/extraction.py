@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from selectolax.lexbor import LexborHTMLParser
+from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from driftline.detection.decoding import decode_text, is_utf_8
 from driftline.detection.filters import sieve_of
@@ -125,8 +125,11 @@ def _runs(tree: LexborHTMLParser, inline: Iterable[LexborNode]) -> str:
 
 def _parse(markup: str | bytes) -> LexborHTMLParser:
     """The document without what nobody sees."""
-    tree = LexborHTMLParser(markup)
-    tree.strip_tags(_UNSEEN)
+    try:
+        tree = LexborHTMLParser(markup)
+        tree.strip_tags(_UNSEEN)
+    except SelectolaxError as error:
+        raise MemoryError from error  # all markup can be parsed: what fails is the parser's own allocation
     for node in tree.css(_MAYBE_HIDDEN):
         attributes = node.attributes
         hidden = "hidden" in attributes or _HIDDEN.search(attributes["style"] or "")
