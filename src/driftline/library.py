@@ -101,9 +101,9 @@ class Driftline:
             run = Run(ledger, self.repository, self.settings, plan, stop or Stop())
             return run.check(page_ids, fresh=fresh, told=told, begun=begun)
 
-    def history(self, url: str, limit: int | None = None) -> list[Check]:
-        """The checks of a page, the latest first."""
-        return self.repository.history(self.catalog.find(url), limit)
+    def history(self, url: str, limit: int | None = None, *, news_only: bool = False) -> list[Check]:
+        """The checks of a page, the latest first; only those that found something that matters, if `news_only`."""
+        return self.repository.history(self.catalog.find(url), limit, news_only=news_only)
 
     def version(self, url: str, number: int | None = None) -> Version:
         """A version of a page with its body and text, the newest one unless a number is given."""

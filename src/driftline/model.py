@@ -354,6 +354,16 @@ class Check:
     version: int | None
     change: Change | None
 
+    @property
+    def reason(self) -> str:
+        """Why it found what it found, in words; nothing where there is nothing to explain."""
+        if self.failure is not None:
+            return self.failure.sentence
+        if self.change is not None:
+            return self.change.reason
+        # it made no version, so there is no change to tell of
+        return "What differed was gone with the next fetch." if self.proof is Proof.NOISE else ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:

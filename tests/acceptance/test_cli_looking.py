@@ -51,6 +51,33 @@ def test_the_history_tells_every_check(driftline: Command, page: str) -> None:
     assert table[1].endswith("The server answered 404 Not Found.")
 
 
+def test_noise_is_left_out_of_the_history_unless_all_is_asked_for(driftline: Command, site: Site) -> None:
+    words = "The terms stay as they are, in force until further notice. " * 8
+    url = site.put("/noise", f"{words}<footer>Made by Ann</footer>")
+    driftline("add", url)
+    driftline("check", url)
+    driftline("check", url)
+    site.put("/noise", f"{words}<footer>Made by Bob</footer>")
+    assert driftline.json("check", url)["noisy"] == 1
+
+    assert [check["verdict"] for check in driftline.json("history", url)] == ["new"]
+    told = driftline("history", url)
+    assert len(told.out.splitlines()) == 2
+    hidden = "1 check without anything new and 1 check with noise only"
+    assert told.err == f"Not shown: {hidden}; --all shows everything.\n"
+
+    noise, same, new = driftline.json("history", url, "--all")
+    assert (noise["proof"], noise["reason"]) == ("noise", "Only the page footer changed.")
+    assert (same["proof"], same["reason"], new["verdict"]) == ("wire", "", "new")
+    everything = driftline("history", url, "--all")
+    assert (len(everything.out.splitlines()), everything.err) == (4, "")
+    assert "Only the page footer changed." in everything.out
+
+    driftline("feedback", noise["change"]["id"], "--matters")
+    shown = driftline.json("history", url)
+    assert [check["reason"] for check in shown] == ["You said that it matters.", ""]
+
+
 def test_a_version_is_shown_as_text_and_to_the_byte(driftline: Command, page: str, site: Site) -> None:
     assert driftline("show", page).out == "The price is six euros.\n"
     assert driftline("show", page, "--version", "1").out == "The price is five euros.\n"

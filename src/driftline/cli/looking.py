@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from driftline.cli.options import JsonOption, PageArgument, StoreOption, opened
-from driftline.cli.output import VERDICT_STYLES, ago, clean, fields, iso, local_time, out, print_json, say, size
+from driftline.cli.output import VERDICT_STYLES, ago, clean, count, fields, iso, local_time, out, print_json, say, size
 from driftline.cli.tables import Cell, Column, print_table
 from driftline.errors import DriftlineError, UsageError
 
@@ -40,17 +40,24 @@ _BEGINNING = 60  # letters
 def history(
     url: PageArgument,
     limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="How many checks, the latest first.")] = 20,
+    every_check: Annotated[
+        bool, typer.Option("--all", help="Also checks that found noise, or nothing new, each with its reason.")
+    ] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the checks of a page, the latest first."""
+    """Show what the checks of a page found, the latest first."""
     with opened(store) as watch_list:
-        checks = watch_list.history(url, limit)
+        page = watch_list.catalog.find(url)
+        checks = watch_list.history(url, limit, news_only=not every_check)
+        quiet, noisy = (0, 0) if every_check else watch_list.repository.quiet_checks(page)
     if as_json:
         print_json([_check_as_json(check) for check in checks])
     elif checks:
         now = time.time()
         print_table(_COLUMNS, [_row(check, now) for check in checks])
+        if quiet:
+            say((_told_quiet(quiet, noisy), "dim"), to_stderr=True)
     else:
         say(clean(f"{url} was never checked: 'driftline check {url}' does it."), to_stderr=True)
 
@@ -268,11 +275,18 @@ def _piece_as_json(piece: Piece) -> dict[str, Any]:
     return found
 
 
+def _told_quiet(quiet: int, noisy: int) -> str:
+    without, with_noise = count(quiet - noisy, "check"), count(noisy, "check")
+    hidden = [f"{without} without anything new"] if quiet > noisy else []
+    hidden += [f"{with_noise} with noise only"] if noisy else []
+    return f"Not shown: {' and '.join(hidden)}; --all shows everything."
+
+
 def _row(check: Check, now: float) -> list[str | Cell]:
     found = Cell(check.verdict, VERDICT_STYLES[check.verdict])
-    what = check.failure.sentence if check.failure else ""
+    what = check.reason
     if check.change:
-        what = f"{check.change.reason} (change {check.change.id})"
+        what = f"{what} (change {check.change.id})"
     if check.redirected_to:
         what = f"{what} Redirected to {check.redirected_to}".strip()
     return [
@@ -289,7 +303,7 @@ def _check_as_json(check: Check) -> dict[str, Any]:
     return {
         "sequence": check.sequence,
         "at": iso(check.at),
-        **fields(check, "verdict", "proof", "status", "seconds", "bytes", "redirected_to", "version"),
+        **fields(check, "verdict", "proof", "status", "seconds", "bytes", "redirected_to", "version", "reason"),
         "change": change,
         "failure": failure,
     }
