@@ -74,6 +74,16 @@ class FilterKind(StrEnum):
     DROP = "drop"
     IGNORE = "ignore"
     TRIGGER = "trigger"
+    ALSO = "also"
+
+
+class Also(StrEnum):
+    """What of a page can count besides its text."""
+
+    LINKS = "links"
+    MEDIA = "media"
+    ATTRIBUTES = "attributes"
+    METADATA = "metadata"
 
 
 class Filter(NamedTuple):

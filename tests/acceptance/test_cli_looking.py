@@ -78,6 +78,26 @@ def test_noise_is_left_out_of_the_history_unless_all_is_asked_for(driftline: Com
     assert [check["reason"] for check in shown] == ["You said that it matters.", ""]
 
 
+def test_a_page_of_which_more_counts_than_its_text_tells_what_changed(driftline: Command, site: Site) -> None:
+    words = "The report is published here every quarter, for everybody to read. " * 8
+    part = "<a href=/{0}.pdf>Report</a> <img src=/{0}.png alt=Chart> <input placeholder='{1}'>"
+    url = site.put("/also", words + part.format("spring", "Your name"))
+    driftline("add", url, "--also", "links,media", "--also", "attributes")
+    assert [one["value"] for one in driftline.json("list")[-1]["filters"]] == ["links", "media", "attributes"]
+    driftline("check", url)
+    site.put("/also", words + part.format("autumn", "Your full name"))
+
+    (change,) = driftline.json("check", url)["changes"]
+    assert (change["kind"], change["score"]) == ("links", 0.5)
+    assert change["reason"].startswith("1 link, 1 image and 1 placeholder changed: Report: /spring.pdf → /autumn.pdf")
+    assert driftline.json("history", url)[0]["change"]["kind"] == "links"
+    assert "[link] Report → /[-spring-]{+autumn+}.pdf" in driftline("diff", url, "--words").out
+
+    refused = driftline("edit", url, "--also", "colours")
+    assert refused.status == 2
+    assert "use links, media, attributes, metadata or all" in refused.err
+
+
 def test_a_version_is_shown_as_text_and_to_the_byte(driftline: Command, page: str, site: Site) -> None:
     assert driftline("show", page).out == "The price is six euros.\n"
     assert driftline("show", page, "--version", "1").out == "The price is five euros.\n"
