@@ -158,6 +158,26 @@ def test_versions_with_the_same_text_still_show_what_differs(driftline: Command,
     assert "The text is the same; 1 link changed." in driftline("diff", url, "1", "3", "--html", "-").out
 
 
+def test_a_cell_of_a_table_is_told_by_its_row_and_column(driftline: Command, site: Site) -> None:
+    table = "<table><tr><th>model<th>price<tr><td>Model A<td>10 €<tr><td>Model B<td>{} €</table>"
+    url = site.put("/table", table.format(12))
+    driftline("add", url)
+    driftline("check", url)
+    site.put("/table", table.format(14))
+    driftline("check", url)
+
+    told = "1 table cell changed:\n  price / Model B: 12 € → 14 €\n"
+    assert driftline("diff", url, "--words").out.endswith(told)
+    piped = driftline("diff", url, "--unified")
+    assert piped.err == told
+    assert "@@ price / Model B" in piped.out
+    (cell,) = driftline.json("diff", url)["cells"]
+    assert cell == {"table": "", "row": "Model B", "column": "price", "old": "12 €", "new": "14 €"}
+    shown = driftline("diff", url, "--html", "-").out
+    assert "<summary>1 table cell changed</summary>" in shown
+    assert "price / Model B: <del>12</del><ins>14</ins> €" in shown
+
+
 def test_a_block_that_moved_is_shown_as_moved(driftline: Command, site: Site) -> None:
     block, rest = "This paragraph goes to the end.", "One paragraph stays.<p>So does another one.<p>And the third."
     url = site.put("/moved", f"{block}<p>{rest}")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from driftline.detection.difference import Move, Piece
     from driftline.detection.kinds import Kind
+    from driftline.detection.tables import ChangedCell
     from driftline.model import Check, Page, Version
 
 _COLUMNS = (
@@ -35,6 +36,7 @@ _COLUMNS = (
 # by kind of a piece: its style, and what stands around it where there is no colour
 _MARKS = {"added": ("green", "{+", "+}"), "removed": ("red strike", "[-", "-]"), "moved": ("blue", "<~", "~>")}
 _BEGINNING = 60  # letters
+_SHOWN_CELLS = 20
 
 
 def history(
@@ -137,19 +139,23 @@ def diff(
             return
         unified = watch_list.diff(page.url, before, after)
         kinds = watch_list.kinds(page.url, before, after)
+        cells = watch_list.cells(page.url, before, after)
         wanted = out().is_terminal if words is None else words
         places = watch_list.word_diff(page.url, before, after) if (wanted or as_json) and unified else []
     if as_json:
         pieces = [[_piece_as_json(piece) for piece in place] for place in places]
         named = {"url": page.url, "from_version": before, "to_version": after}
         others = [{"kind": kind.name, **fields(kind, "count", "words", "examples")} for kind in kinds]
-        print_json({**named, "equal": not unified, "unified": unified, "words": pieces, "kinds": others})
+        told = {"equal": not unified, "unified": unified, "words": pieces, "cells": [cell._asdict() for cell in cells]}
+        print_json({**named, **told, "kinds": others})
     elif wanted and unified:
         _print_words(places)
+        _print_cells(cells)
         _print_kinds(kinds, same_text=False)
     elif unified:
         _print_unified(unified)
         # what is piped on stays a diff that other programs can read
+        _print_cells(cells, to_stderr=not out().is_terminal)
         _print_kinds(kinds, same_text=False, to_stderr=not out().is_terminal)
     elif kinds:
         _print_kinds(kinds, same_text=True)
@@ -212,6 +218,15 @@ def _print_kinds(kinds: list[Kind], *, same_text: bool, to_stderr: bool = False)
     for kind in kinds:
         for example in kind.examples:
             say((clean(f"  {example}"), "dim"), to_stderr=to_stderr)
+
+
+def _print_cells(cells: list[ChangedCell], *, to_stderr: bool = False) -> None:
+    if cells:
+        say(f"{count(len(cells), 'table cell')} changed:", to_stderr=to_stderr)
+    for cell in cells[:_SHOWN_CELLS]:
+        say((clean(f"  {cell}"), "dim"), to_stderr=to_stderr)
+    if len(cells) > _SHOWN_CELLS:
+        say((f"  … and {len(cells) - _SHOWN_CELLS:,} more", "dim"), to_stderr=to_stderr)
 
 
 def _print_words(places: list[list[Piece]]) -> None:

@@ -67,10 +67,10 @@ def kinds_between(old: Version, new: Version) -> list[Kind]:
     if old.content_type != new.content_type:
         example = turned(old.content_type, new.content_type)
         found.append(Kind(name="type", count=1, words="the content type", examples=(example,)))
-    if _is_html(old) and _is_html(new):
-        found += kinds(_decoded(old), _decoded(new))
+    if is_html(old) and is_html(new):
+        found += kinds(decoded(old), decoded(new))
     if not found and old.text == new.text and old.body != new.body:
-        found.append(Kind(name="unseen", count=1, words=_CODE if _is_html(new) else "the bytes it was sent as"))
+        found.append(Kind(name="unseen", count=1, words=_CODE if is_html(new) else "the bytes it was sent as"))
     return found
 
 
@@ -82,7 +82,7 @@ def kinds(old: str, new: str) -> list[Kind]:
     """
     if old == new:
         return []
-    before, after = _parse(old), _parse(new)
+    before, after = parse(old), parse(new)
     found = [
         *_metadata(before, after),
         *_targets("links", _found(before, _LINKS), _found(after, _LINKS)),
@@ -108,15 +108,18 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
-def _is_html(version: Version) -> bool:
+def is_html(version: Version) -> bool:
+    """Whether a version is an HTML document."""
     return version.content_type in _HTML and version.charset != "binary"
 
 
-def _decoded(version: Version) -> str:
+def decoded(version: Version) -> str:
+    """The markup of a version."""
     return decode_text(version.body, f"text/html; charset={version.charset}")[0]
 
 
-def _parse(markup: str) -> LexborHTMLParser:
+def parse(markup: str) -> LexborHTMLParser:
+    """The document without scripts, styles and what only stands in for them."""
     tree = LexborHTMLParser(markup)
     tree.strip_tags(_UNSEEN)
     return tree
