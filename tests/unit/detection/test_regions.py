@@ -62,3 +62,9 @@ def test_a_link_around_several_blocks_makes_links_of_all_of_them() -> None:
 
 def test_marks_in_the_markup_of_an_author_are_not_ours() -> None:
     assert blocks("<p>a\ufdd0nb\ufdd1\ufdd2c\ufdd3</p>") == [("anbc", Region.BODY, False)]
+
+
+@pytest.mark.parametrize("mark", ["&#xFDD0;", "&#xFDD0;z", "&#xFDD1;", "&#xFDD2;", "&#xFDD3;", "&#xFDD4;"])
+def test_a_mark_that_an_author_wrote_as_a_reference_does_no_harm(mark: str) -> None:
+    lines = Reading(f"<p>Before.</p><p>{mark}</p><p>After.</p>".encode(), "text/html").blocks().lines
+    assert (lines[0], lines[-1]) == ("Before.", "After.")
