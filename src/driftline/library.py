@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from driftline.detection.difference import Piece, by_word, unified
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from driftline.detection.kinds import Kind
+    from driftline.detection.tables import ChangedCell
     from driftline.model import Check, Matter, Mention, Outcome, Page, Version
 
 
@@ -101,9 +103,9 @@ class Driftline:
             run = Run(ledger, self.repository, self.settings, plan, stop or Stop())
             return run.check(page_ids, fresh=fresh, told=told, begun=begun)
 
-    def history(self, url: str, limit: int | None = None) -> list[Check]:
-        """The checks of a page, the latest first."""
-        return self.repository.history(self.catalog.find(url), limit)
+    def history(self, url: str, limit: int | None = None, *, news_only: bool = False) -> list[Check]:
+        """The checks of a page, the latest first; only those that found something that matters, if `news_only`."""
+        return self.repository.history(self.catalog.find(url), limit, news_only=news_only)
 
     def version(self, url: str, number: int | None = None) -> Version:
         """A version of a page with its body and text, the newest one unless a number is given."""
@@ -111,10 +113,13 @@ class Driftline:
 
     def diff(self, url: str, old: int | None = None, new: int | None = None) -> str:
         """The unified diff between two versions, those of the newest change unless told; empty if they are equal."""
+        from driftline.detection.tables import cells_between, heading
+
         before, after = self._two_versions(url, old, new)
         return unified(
-            _text(before), _text(after), f"{after.url} version {before.number}", f"{after.url} version {after.number}"
-        )
+            _text(before), _text(after), f"{after.url} version {before.number}", f"{after.url} version {after.number}",
+            headed=partial(heading, cells_between(before, after)),
+        )  # fmt: skip
 
     def word_diff(self, url: str, old: int | None = None, new: int | None = None) -> list[list[Piece]]:
         """The places that differ between two versions, word by word."""
@@ -164,14 +169,21 @@ class Driftline:
 
         return kinds_between(*self._two_versions(url, old, new))
 
+    def cells(self, url: str, old: int | None = None, new: int | None = None) -> list[ChangedCell]:
+        """The cells of tables that differ between two versions, by row and column."""
+        from driftline.detection.tables import cells_between
+
+        return cells_between(*self._two_versions(url, old, new))
+
     def html_diff(self, url: str, old: int | None = None, new: int | None = None) -> str:
         """What differs between two versions as an HTML document that is complete in itself and safe to open."""
         from driftline.detection.kinds import kinds_between
         from driftline.detection.rendering import render
+        from driftline.detection.tables import cells_between
 
         before, after = self._two_versions(url, old, new)
         change = self.repository.change(self.catalog.find(url), before.number, after.number)
-        return render(before, after, kinds_between(before, after), change)
+        return render(before, after, kinds_between(before, after), change, cells_between(before, after))
 
     def compact(self, told: Callable[[int, int], None] | None = None) -> Compacted:
         """Make the store smaller by compressing again what was kept since the last time; checks may go on meanwhile.

@@ -74,6 +74,16 @@ class FilterKind(StrEnum):
     DROP = "drop"
     IGNORE = "ignore"
     TRIGGER = "trigger"
+    ALSO = "also"
+
+
+class Also(StrEnum):
+    """What of a page can count besides its text."""
+
+    LINKS = "links"
+    MEDIA = "media"
+    ATTRIBUTES = "attributes"
+    METADATA = "metadata"
 
 
 class Filter(NamedTuple):
@@ -353,6 +363,16 @@ class Check:
     redirected_to: str | None
     version: int | None
     change: Change | None
+
+    @property
+    def reason(self) -> str:
+        """Why it found what it found, in words; nothing where there is nothing to explain."""
+        if self.failure is not None:
+            return self.failure.sentence
+        if self.change is not None:
+            return self.change.reason
+        # it made no version, so there is no change to tell of
+        return "What differed was gone with the next fetch." if self.proof is Proof.NOISE else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

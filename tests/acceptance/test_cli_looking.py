@@ -51,6 +51,53 @@ def test_the_history_tells_every_check(driftline: Command, page: str) -> None:
     assert table[1].endswith("The server answered 404 Not Found.")
 
 
+def test_noise_is_left_out_of_the_history_unless_all_is_asked_for(driftline: Command, site: Site) -> None:
+    words = "The terms stay as they are, in force until further notice. " * 8
+    url = site.put("/noise", f"{words}<footer>Made by Ann</footer>")
+    driftline("add", url)
+    driftline("check", url)
+    driftline("check", url)
+    site.put("/noise", f"{words}<footer>Made by Bob</footer>")
+    assert driftline.json("check", url)["noisy"] == 1
+
+    assert [check["verdict"] for check in driftline.json("history", url)] == ["new"]
+    told = driftline("history", url)
+    assert len(told.out.splitlines()) == 2
+    hidden = "1 check without anything new and 1 check with noise only"
+    assert told.err == f"Not shown: {hidden}; --all shows everything.\n"
+
+    noise, same, new = driftline.json("history", url, "--all")
+    assert (noise["proof"], noise["reason"]) == ("noise", "Only the page footer changed.")
+    assert (same["proof"], same["reason"], new["verdict"]) == ("wire", "", "new")
+    everything = driftline("history", url, "--all")
+    assert (len(everything.out.splitlines()), everything.err) == (4, "")
+    assert "Only the page footer changed." in everything.out
+
+    driftline("feedback", noise["change"]["id"], "--matters")
+    shown = driftline.json("history", url)
+    assert [check["reason"] for check in shown] == ["You said that it matters.", ""]
+
+
+def test_a_page_of_which_more_counts_than_its_text_tells_what_changed(driftline: Command, site: Site) -> None:
+    words = "The report is published here every quarter, for everybody to read. " * 8
+    part = "<a href=/{0}.pdf>Report</a> <img src=/{0}.png alt=Chart> <input placeholder='{1}'>"
+    url = site.put("/also", words + part.format("spring", "Your name"))
+    driftline("add", url, "--also", "links,media", "--also", "attributes")
+    assert [one["value"] for one in driftline.json("list")[-1]["filters"]] == ["links", "media", "attributes"]
+    driftline("check", url)
+    site.put("/also", words + part.format("autumn", "Your full name"))
+
+    (change,) = driftline.json("check", url)["changes"]
+    assert (change["kind"], change["score"]) == ("links", 0.5)
+    assert change["reason"].startswith("1 link, 1 image and 1 placeholder changed: Report: /spring.pdf → /autumn.pdf")
+    assert driftline.json("history", url)[0]["change"]["kind"] == "links"
+    assert "[link] Report → /[-spring-]{+autumn+}.pdf" in driftline("diff", url, "--words").out
+
+    refused = driftline("edit", url, "--also", "colours")
+    assert refused.status == 2
+    assert "use links, media, attributes, metadata or all" in refused.err
+
+
 def test_a_version_is_shown_as_text_and_to_the_byte(driftline: Command, page: str, site: Site) -> None:
     assert driftline("show", page).out == "The price is six euros.\n"
     assert driftline("show", page, "--version", "1").out == "The price is five euros.\n"
@@ -109,6 +156,26 @@ def test_versions_with_the_same_text_still_show_what_differs(driftline: Command,
     found = driftline.json("diff", url, "1", "3")
     assert (found["equal"], found["words"], found["kinds"][0]["kind"]) == (True, [], "links")
     assert "The text is the same; 1 link changed." in driftline("diff", url, "1", "3", "--html", "-").out
+
+
+def test_a_cell_of_a_table_is_told_by_its_row_and_column(driftline: Command, site: Site) -> None:
+    table = "<table><tr><th>model<th>price<tr><td>Model A<td>10 €<tr><td>Model B<td>{} €</table>"
+    url = site.put("/table", table.format(12))
+    driftline("add", url)
+    driftline("check", url)
+    site.put("/table", table.format(14))
+    driftline("check", url)
+
+    told = "1 table cell changed:\n  price / Model B: 12 € → 14 €\n"
+    assert driftline("diff", url, "--words").out.endswith(told)
+    piped = driftline("diff", url, "--unified")
+    assert piped.err == told
+    assert "@@ price / Model B" in piped.out
+    (cell,) = driftline.json("diff", url)["cells"]
+    assert cell == {"table": "", "row": "Model B", "column": "price", "old": "12 €", "new": "14 €"}
+    shown = driftline("diff", url, "--html", "-").out
+    assert "<summary>1 table cell changed</summary>" in shown
+    assert "price / Model B: <del>12</del><ins>14</ins> €" in shown
 
 
 def test_a_block_that_moved_is_shown_as_moved(driftline: Command, site: Site) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _NAMED = 10  # pages told by name, of those that changed and of those that failed
 _PIPELINES = "two-section|three-section|sequential"
 _REPORTED = (
-    "pages", "new", "changed", "unchanged", "failed", "left", "seconds", "effective_ms", "bytes", "pipeline",
+    "pages", "new", "changed", "unchanged", "noisy", "failed", "left", "seconds", "effective_ms", "bytes", "pipeline",
     "producers", "slots", "consumers", "comparers", "continued",
 )  # fmt: skip
 

@@ -40,6 +40,15 @@ TriggerOption = Annotated[
         "--trigger", metavar="TEXT|/REGEX/", help="Tell of a change only if this appears.", show_default=False
     ),
 ]
+AlsoOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--also",
+        metavar="WHAT",
+        help="Besides its text, watch links, media, attributes, metadata (several with commas) or 'all'.",
+        show_default=False,
+    ),
+]
 
 
 class OrderedCommand(TyperCommand):

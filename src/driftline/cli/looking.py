@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from driftline.cli.options import JsonOption, PageArgument, StoreOption, opened
-from driftline.cli.output import VERDICT_STYLES, ago, clean, fields, iso, local_time, out, print_json, say, size
+from driftline.cli.output import VERDICT_STYLES, ago, clean, count, fields, iso, local_time, out, print_json, say, size
 from driftline.cli.tables import Cell, Column, print_table
 from driftline.errors import DriftlineError, UsageError
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from driftline.detection.difference import Move, Piece
     from driftline.detection.kinds import Kind
+    from driftline.detection.tables import ChangedCell
     from driftline.model import Check, Page, Version
 
 _COLUMNS = (
@@ -35,22 +36,30 @@ _COLUMNS = (
 # by kind of a piece: its style, and what stands around it where there is no colour
 _MARKS = {"added": ("green", "{+", "+}"), "removed": ("red strike", "[-", "-]"), "moved": ("blue", "<~", "~>")}
 _BEGINNING = 60  # letters
+_SHOWN_CELLS = 20
 
 
 def history(
     url: PageArgument,
     limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="How many checks, the latest first.")] = 20,
+    every_check: Annotated[
+        bool, typer.Option("--all", help="Also checks that found noise, or nothing new, each with its reason.")
+    ] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the checks of a page, the latest first."""
+    """Show what the checks of a page found, the latest first."""
     with opened(store) as watch_list:
-        checks = watch_list.history(url, limit)
+        page = watch_list.catalog.find(url)
+        checks = watch_list.history(url, limit, news_only=not every_check)
+        quiet, noisy = (0, 0) if every_check else watch_list.repository.quiet_checks(page)
     if as_json:
         print_json([_check_as_json(check) for check in checks])
     elif checks:
         now = time.time()
         print_table(_COLUMNS, [_row(check, now) for check in checks])
+        if quiet:
+            say((_told_quiet(quiet, noisy), "dim"), to_stderr=True)
     else:
         say(clean(f"{url} was never checked: 'driftline check {url}' does it."), to_stderr=True)
 
@@ -130,19 +139,23 @@ def diff(
             return
         unified = watch_list.diff(page.url, before, after)
         kinds = watch_list.kinds(page.url, before, after)
+        cells = watch_list.cells(page.url, before, after)
         wanted = out().is_terminal if words is None else words
         places = watch_list.word_diff(page.url, before, after) if (wanted or as_json) and unified else []
     if as_json:
         pieces = [[_piece_as_json(piece) for piece in place] for place in places]
         named = {"url": page.url, "from_version": before, "to_version": after}
         others = [{"kind": kind.name, **fields(kind, "count", "words", "examples")} for kind in kinds]
-        print_json({**named, "equal": not unified, "unified": unified, "words": pieces, "kinds": others})
+        told = {"equal": not unified, "unified": unified, "words": pieces, "cells": [cell._asdict() for cell in cells]}
+        print_json({**named, **told, "kinds": others})
     elif wanted and unified:
         _print_words(places)
+        _print_cells(cells)
         _print_kinds(kinds, same_text=False)
     elif unified:
         _print_unified(unified)
         # what is piped on stays a diff that other programs can read
+        _print_cells(cells, to_stderr=not out().is_terminal)
         _print_kinds(kinds, same_text=False, to_stderr=not out().is_terminal)
     elif kinds:
         _print_kinds(kinds, same_text=True)
@@ -207,6 +220,15 @@ def _print_kinds(kinds: list[Kind], *, same_text: bool, to_stderr: bool = False)
             say((clean(f"  {example}"), "dim"), to_stderr=to_stderr)
 
 
+def _print_cells(cells: list[ChangedCell], *, to_stderr: bool = False) -> None:
+    if cells:
+        say(f"{count(len(cells), 'table cell')} changed:", to_stderr=to_stderr)
+    for cell in cells[:_SHOWN_CELLS]:
+        say((clean(f"  {cell}"), "dim"), to_stderr=to_stderr)
+    if len(cells) > _SHOWN_CELLS:
+        say((f"  … and {len(cells) - _SHOWN_CELLS:,} more", "dim"), to_stderr=to_stderr)
+
+
 def _print_words(places: list[list[Piece]]) -> None:
     """Every place that differs, removed words before added ones; in brackets as wdiff does where there is no colour."""
     from rich.text import Text
@@ -268,11 +290,18 @@ def _piece_as_json(piece: Piece) -> dict[str, Any]:
     return found
 
 
+def _told_quiet(quiet: int, noisy: int) -> str:
+    without, with_noise = count(quiet - noisy, "check"), count(noisy, "check")
+    hidden = [f"{without} without anything new"] if quiet > noisy else []
+    hidden += [f"{with_noise} with noise only"] if noisy else []
+    return f"Not shown: {' and '.join(hidden)}; --all shows everything."
+
+
 def _row(check: Check, now: float) -> list[str | Cell]:
     found = Cell(check.verdict, VERDICT_STYLES[check.verdict])
-    what = check.failure.sentence if check.failure else ""
+    what = check.reason
     if check.change:
-        what = f"{check.change.reason} (change {check.change.id})"
+        what = f"{what} (change {check.change.id})"
     if check.redirected_to:
         what = f"{what} Redirected to {check.redirected_to}".strip()
     return [
@@ -289,7 +318,7 @@ def _check_as_json(check: Check) -> dict[str, Any]:
     return {
         "sequence": check.sequence,
         "at": iso(check.at),
-        **fields(check, "verdict", "proof", "status", "seconds", "bytes", "redirected_to", "version"),
+        **fields(check, "verdict", "proof", "status", "seconds", "bytes", "redirected_to", "version", "reason"),
         "change": change,
         "failure": failure,
     }

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from driftline.cli.filtering import DropOption, IgnoreOption, SelectOption, TriggerOption, given_filters, told
+from driftline.cli.filtering import (
+    AlsoOption,
+    DropOption,
+    IgnoreOption,
+    SelectOption,
+    TriggerOption,
+    given_filters,
+    told,
+)
 from driftline.cli.options import (
     EveryOption,
     JsonOption,
@@ -54,13 +62,14 @@ def add(
     drop: DropOption = None,
     ignore: IgnoreOption = None,
     trigger: TriggerOption = None,
+    also: AlsoOption = None,
     store: StoreOption = None,
 ) -> None:
     """Watch pages."""
     from driftline.pages.urls import canonical
 
     wanted = list(dict.fromkeys(canonical(url) for url in urls))
-    filters = given_filters(context, select=select, drop=drop, ignore=ignore, trigger=trigger)
+    filters = given_filters(context, select=select, drop=drop, ignore=ignore, trigger=trigger, also=also)
     with opened(store) as watch_list:
         added = set(watch_list.add(*wanted, every=every, tags=tag or (), filters=filters))
     _tell_added(wanted, added)
@@ -131,13 +140,14 @@ def edit(
     drop: DropOption = None,
     ignore: IgnoreOption = None,
     trigger: TriggerOption = None,
+    also: AlsoOption = None,
     no_filters: Annotated[
         bool, typer.Option("--no-filters", help="Take away the filters it has, before adding any.")
     ] = False,
     store: StoreOption = None,
 ) -> None:
     """Change how a page is watched; its history stays."""
-    filters = given_filters(context, select=select, drop=drop, ignore=ignore, trigger=trigger)
+    filters = given_filters(context, select=select, drop=drop, ignore=ignore, trigger=trigger, also=also)
     if every is None and not (tag or untag or filters or no_filters) and move_to is None:
         raise UsageError("Say what to change: --every, --tag, --untag, --url or a filter, as --select or --no-filters.")
     clear = every == "default"

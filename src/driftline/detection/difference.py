@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from driftline.detection.alignment import WORD, Gap, Row, align, gaps, matching
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _TOKEN = re.compile(rf"(\s*)({WORD}|[^\w\s]|\Z)")
 _TORN = 12  # letters: so few that stayed between two larger changes would only tear a rewritten sentence apart
@@ -39,11 +39,20 @@ class _Edit(NamedTuple):
     then: list[str]
 
 
-def unified(old: str, new: str, old_name: str, new_name: str, context: int = 3) -> str:
-    """The unified diff of two texts, by line; empty if they are equal."""
-    before, after = old.splitlines(), new.splitlines()
-    places = _unified_places(before, after, context)
-    lines = [line for place in places for line in _unified_lines(place, before, after, context)]
+def unified(
+    old: str, new: str, old_name: str, new_name: str, context: int = 3,
+    headed: Callable[[Sequence[str], Sequence[str]], str] | None = None,
+) -> str:  # fmt: skip
+    """The unified diff of two texts, by line; empty if they are equal.
+
+    `headed` says what stands at the head of a place, given the lines that it lost and gained.
+    """
+    before, after = (text.split("\n") if text else [] for text in (old, new))
+    lines: list[str] = []
+    for place in _unified_places(before, after, context):
+        first, *rest = _unified_lines(place, before, after, context)
+        lost, gained = ([line[1:] for line in rest if line.startswith(sign)] for sign in "-+")
+        lines += [f"{first} {headed(lost, gained) if headed else ''}".rstrip(), *rest]
     return "".join(f"{line}\n" for line in (f"--- {old_name}", f"+++ {new_name}", *lines)) if lines else ""
 
 

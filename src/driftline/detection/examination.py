@@ -13,8 +13,10 @@ from typing import Any, NamedTuple, TypeAlias
 from driftline.detection.brokenness import why_broken
 from driftline.detection.decoding import UnreadableBody, decode_body
 from driftline.detection.extraction import Reading
-from driftline.detection.filters import awaited_by, how_read, sieve_of
+from driftline.detection.filters import awaited_by, counts_also, how_read, sieve_of
 from driftline.detection.judgement import Experience, Judgement, Read, judge, learn
+from driftline.detection.notes import without_notes
+from driftline.detection.noticing import judge_all
 from driftline.detection.regions import Blocks
 from driftline.errors import BrokenVersion
 from driftline.memory import Memory
@@ -116,8 +118,9 @@ def _examine(job: Job) -> Finding:
     elif job.kept_body:
         old_body = unpack(job.kept_body, blobs)
         old_text = _reread(old_body, letters, job) if body_name != job.known_body else None
-    if seen.is_html and not job.filters:
-        broken = why_broken(title, text.decode(), body, old_text, old_body)
+    if seen.is_whole_page:
+        before = None if old_text is None else _words(old_text, job)
+        broken = why_broken(title, _words(text.decode(), job), body, before, old_body)
         if broken:
             return Finding(failure_kind=FailureKind.BROKEN.value, failure=broken)
     if old_text is not None:
@@ -135,6 +138,11 @@ def _examine(job: Job) -> Finding:
         content_type=seen.content_type, charset=seen.charset, blobs=(_plain(body_blob), _plain(text_blob)),
         change=change, lesson=lesson, reading=reading,
     )  # fmt: skip
+
+
+def _words(text: str, job: Job) -> str:
+    """What the page says, without what it has besides."""
+    return without_notes(text) if counts_also(job.filters) else text
 
 
 def _reread(old_body: bytes, letters: bytes, job: Job) -> str | None:
@@ -180,7 +188,8 @@ def weigh(
         blocks = cache(placed)
         return Read(text=side.text, title=title, at=side.at, blocks=blocks)
 
-    return judge(read(old), read(new), experience)
+    sides = read(old), read(new)
+    return judge_all(*sides, experience or Experience()) if counts_also(filters) else judge(*sides, experience)
 
 
 def _again(job: Job, new: Side) -> str | None:
@@ -193,7 +202,7 @@ def _again(job: Job, new: Side) -> str | None:
         title, text = seen.title(), seen.text()
     except UnreadableBody:
         return None
-    broken = seen.is_html and not job.filters and why_broken(title, text, body, new.text, new.body)
+    broken = seen.is_whole_page and why_broken(title, _words(text, job), body, _words(new.text, job), new.body)
     return None if broken else text
 
 

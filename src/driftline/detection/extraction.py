@@ -16,8 +16,10 @@ from driftline.detection.decoding import decode_text, is_utf_8
 from driftline.detection.filters import sieve_of
 from driftline.detection.formats import kinds
 from driftline.detection.formats.rendering import Rendering
+from driftline.detection.notes import MEDIA_UNSEEN, metadata_lines, set_notes
 from driftline.detection.regions import BREAK, INLINE, MARKS, Blocks, folded_lines, read_marks, set_marks, without_marks
 from driftline.detection.selection import main_content, refine
+from driftline.model import Also
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -44,24 +46,28 @@ class Reading:
         self._tree: LexborHTMLParser | None = None
         self._rendering = Rendering(lines=())
         self._blocks: Blocks | None = None
-        steps = () if sieve is None else sieve.steps
+        self._metadata: list[str] = []
+        steps, also = ((), frozenset[str]()) if sieve is None else (sieve.steps, sieve.also)
         unread = kinds.render_binary(body, kind, steps)
         if unread is not None:
             self._rendering, self.charset = unread, "binary"
             return
-        if not steps and kinds.is_html("", kind) and is_utf_8(body, content_type, MARKS):
+        if not steps and not also and kinds.is_html("", kind) and is_utf_8(body, content_type, MARKS):
             self._tree, self.charset = _parse(body), "utf-8"
             return
         text, self.charset = decode_text(body, content_type)
         if kinds.is_html(text, kind):
-            self._tree = _parse(without_marks(refine(text, steps) if steps else text))
+            markup = refine(text, steps) if steps else text
+            self._tree = _parse(without_marks(markup, noted=bool(also)), also)
+            if Also.METADATA in also:
+                self._metadata = metadata_lines(text)
         else:
             self._rendering = kinds.render(text, kind, steps)
 
     @property
-    def is_html(self) -> bool:
-        """Whether it is a document that a browser would show as a page."""
-        return self._tree is not None
+    def is_whole_page(self) -> bool:
+        """Whether it is a document that a browser would show as a page, and no filter leaves out parts of it."""
+        return self._tree is not None and not (self._sieve and self._sieve.narrows)
 
     def letters(self) -> bytes:
         """All that can be seen, without white space."""
@@ -86,13 +92,13 @@ class Reading:
         tree, sieve = self._tree, self._sieve
         if tree is None:
             return Blocks(self._kept(self._rendering.lines))
-        blocks = read_marks(_runs(tree, set_marks(tree)))
+        blocks = read_marks(_runs(tree, set_marks(tree)), noted=sieve is not None and bool(sieve.also))
         if sieve is None:
             return blocks
         if sieve.selects:
             # what somebody asks for counts wherever it stands
-            return Blocks(sieve.kept(main_content(blocks) if sieve.main else blocks.lines))
-        return blocks.without(sieve.ignores)
+            blocks = Blocks(main_content(blocks) if sieve.main else blocks.lines)
+        return blocks.led_by(self._metadata).without(sieve.ignores)
 
     def text(self) -> str:
         """All that can be seen, one block a line. To be asked last: it takes the document apart."""
@@ -123,11 +129,11 @@ def _runs(tree: LexborHTMLParser, inline: Iterable[LexborNode]) -> str:
     return "" if body is None else body.text(separator=BREAK, strip=True)
 
 
-def _parse(markup: str | bytes) -> LexborHTMLParser:
-    """The document without what nobody sees."""
+def _parse(markup: str | bytes, also: frozenset[str] = frozenset()) -> LexborHTMLParser:
+    """The document without what nobody sees, with notes of what counts besides its text."""
     try:
         tree = LexborHTMLParser(markup)
-        tree.strip_tags(_UNSEEN)
+        tree.strip_tags([tag for tag in _UNSEEN if tag not in MEDIA_UNSEEN] if also else _UNSEEN)
     except SelectolaxError as error:
         raise MemoryError from error  # all markup can be parsed: what fails is the parser's own allocation
     for node in tree.css(_MAYBE_HIDDEN):
@@ -135,4 +141,7 @@ def _parse(markup: str | bytes) -> LexborHTMLParser:
         hidden = "hidden" in attributes or _HIDDEN.search(attributes["style"] or "")
         if hidden and node.tag not in ("html", "body"):
             node.decompose()
+    if also:
+        set_notes(tree, also)
+        tree.strip_tags(MEDIA_UNSEEN)
     return tree

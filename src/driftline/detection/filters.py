@@ -2,7 +2,7 @@
 
 `select` keeps parts and `drop` takes parts away, in the order in which they are given, named by CSS, XPath (`xpath:`)
 or JSONPath (`json:`); `select main` finds the main content by itself. What is left is read as lines: `ignore` leaves
-out some, and `trigger` says what must appear for a change to count.
+out some, and `trigger` says what must appear for a change to count. `also` adds what a page has besides its text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from driftline.detection.decoding import UnreadableBody
 from driftline.errors import BadFilter
-from driftline.model import FailureKind, Filter, FilterKind, Matter
+from driftline.model import Also, FailureKind, Filter, FilterKind, Matter
 from driftline.versions.codec import digest
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ EXTRACTOR = 2  # one more whenever documents are read in another way: that must 
 CSS, XPATH, JSON = "css", "xpath", "json"
 _LANGUAGES = {CSS: "a CSS selector", XPATH: "an XPath expression", JSON: "a JSONPath expression"}
 _MAIN = "main"
+_ALL = "all"
 _PREFIX = re.compile(rf"({CSS}|{XPATH}|{JSON}):\s*(.*)", re.DOTALL)
 _REGEX = re.compile(r"/(.+)/(i?)", re.DOTALL)
 _LONGEST = 1_000  # letters
@@ -53,6 +54,12 @@ class Sieve:
     main: bool
     ignored: tuple[re.Pattern[str], ...]
     triggers: tuple[re.Pattern[str], ...]
+    also: frozenset[str]
+
+    @property
+    def narrows(self) -> bool:
+        """Whether it leaves out anything of what a page says."""
+        return self.main or bool(self.steps or self.ignored)
 
     @property
     def selects(self) -> bool:
@@ -97,12 +104,13 @@ def _sieve(filters: tuple[tuple[str, str], ...]) -> Sieve:
     ignored, triggers = (
         tuple(_pattern(kind, value) for value in named[kind]) for kind in (FilterKind.IGNORE, FilterKind.TRIGGER)
     )
-    return Sieve(steps=tuple(steps), main=main, ignored=ignored, triggers=triggers)
+    also = frozenset(named[FilterKind.ALSO])
+    return Sieve(steps=tuple(steps), main=main, ignored=ignored, triggers=triggers, also=also)
 
 
 def check_filters(filters: Iterable[tuple[str, str]]) -> list[Filter]:
     """The filters as they are stored; BadFilter says what is wrong with the first that is, and where."""
-    checked = [Filter(kind, value.strip()) for kind, value in filters]
+    checked = [one for kind, value in filters for one in _parted(kind, value.strip())]
     for kind, value in checked:
         if not value:
             raise BadFilter(f"The filter '{kind}' says nothing: give it a selector or a text.")
@@ -152,6 +160,22 @@ def awaited_by(filters: Sequence[Sequence[str]] | None, old: str, new: str) -> M
     if not after - before:
         return Matter.NOISE
     return Matter.MEANINGFUL if after.total() > before.total() else None
+
+
+def counts_also(filters: Sequence[Sequence[str]] | None) -> bool:
+    """Whether something counts besides the text, and so stands among it."""
+    return any(kind == FilterKind.ALSO for kind, _ in filters or ())
+
+
+def _parted(kind: str, value: str) -> list[Filter]:
+    """One filter for each of several things that count besides the text, which may be given at once."""
+    if kind != FilterKind.ALSO:
+        return [Filter(kind, value)]
+    named = [name.strip().lower() for name in value.split(",")]
+    unknown = next((name for name in named if name not in [*Also, _ALL]), None)
+    if unknown is not None:
+        raise BadFilter(f"There is no '{unknown}' that can count also: use {', '.join(Also)} or {_ALL}.")
+    return [Filter(kind, one) for one in Also if one in named or _ALL in named]
 
 
 def _matches(patterns: Iterable[re.Pattern[str]], line: str) -> bool:

@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from driftline.detection.regions import Blocks
 
 
-_WHERE: dict[Region, str] = {
+WHERE: dict[Region, str] = {
     Region.NAVIGATION: "the navigation", Region.HEADER: "the page header", Region.FOOTER: "the page footer",
     Region.ASIDE: "what stands beside the content", Region.FORM: "a form", Region.DIALOG: "a dialog",
     Region.CONSENT: "a consent banner",
 }  # fmt: skip
-_BESIDE = {*_WHERE.values(), "links"}
+_BESIDE = {*WHERE.values(), "links"}
 _CONSENT = Wording({
     "cookie": r"\bcookies?\b.*\b(?:accept|consent|prefer|settings|agree|refus|manage)",
     "we value your privacy": r"we value your privacy",
@@ -85,7 +85,7 @@ _SHOWN_ANEW = 40  # edits that matter, of so many
 _OTHER_PAGES = 3  # of the host, on which the same changes all the time
 _COPY = "another copy of what stands there anyway"
 _MENU = 3  # entries
-_BY_ITSELF = "what differs from one fetch to the next"
+BY_ITSELF = "what differs from one fetch to the next"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,18 +104,10 @@ class Judgement:
     verdict: Matter
     score: float
     reason: str
+    kind: str
     edits: Sequence[Edit]
     words_added: int = 0
     words_removed: int = 0
-
-    @property
-    def kind(self) -> str:
-        """What sort of change it is: of prices or of other numbers only, or of text."""
-        told = [edit for edit in self.edits if not edit.noise] or self.edits
-        numbers = [edit.new for edit in told if edit.new and _same_words(edit)]
-        if not told or len(numbers) < len(told):
-            return "text"
-        return "price" if all(names_money(line.text) for line in numbers) else "number"
 
     @property
     def cause(self) -> bytes:
@@ -129,7 +121,7 @@ class Judgement:
     @property
     def by_itself(self) -> bool:
         """Whether it is noise for no other reason than that a second fetch differs."""
-        return self.verdict is Matter.NOISE and any(edit.noise == _BY_ITSELF for edit in self.edits)
+        return self.verdict is Matter.NOISE and any(edit.noise == BY_ITSELF for edit in self.edits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,13 +164,26 @@ def judge(old: Read, new: Read, experience: Experience | None = None) -> Judgeme
     elif _moved(old, new):
         verdict, score, reason = Matter.MEANINGFUL, 0.5, "The same words stand in another order."
     else:
-        named = [noise for noise, _ in Counter(edit.noise for edit in edits).most_common(3)]
-        verdict, score = Matter.NOISE, min(0.4, 0.02 * len(edits))
-        reason = f"Only {_listed(named)} changed." if named else "Only the order of things changed."
+        verdict, score, reason = Matter.NOISE, min(0.4, 0.02 * len(edits)), only(edits)
     return Judgement(
-        verdict=verdict, score=round(score, 3), reason=reason, edits=edits, words_added=matching.words_added,
-        words_removed=matching.words_removed,
+        verdict=verdict, score=round(score, 3), reason=reason, kind=_kind(edits), edits=edits,
+        words_added=matching.words_added, words_removed=matching.words_removed,
     )  # fmt: skip
+
+
+def only(edits: Sequence[Edit]) -> str:
+    """Why these are noise, in a sentence."""
+    named = [noise for noise, _ in Counter(edit.noise for edit in edits).most_common(3)]
+    return f"Only {_listed(named)} changed." if named else "Only the order of things changed."
+
+
+def _kind(edits: Sequence[Edit]) -> str:
+    """What sort of change it is: of prices or of other numbers only, or of text."""
+    told = [edit for edit in edits if not edit.noise] or edits
+    numbers = [edit.new for edit in told if edit.new and _same_words(edit)]
+    if not told or len(numbers) < len(told):
+        return "text"
+    return "price" if all(names_money(line.text) for line in numbers) else "number"
 
 
 def learn(memory: Memory, judgement: Judgement, check: int) -> list[bytes]:
@@ -189,7 +194,7 @@ def learn(memory: Memory, judgement: Judgement, check: int) -> list[bytes]:
     if len(judgement.edits) > _MADE_ANEW:
         return []
     # what a second fetch undid may be a change that not all servers have yet: it must still be news when they do
-    edits = [edit for edit in judgement.edits if edit.noise != _BY_ITSELF]
+    edits = [edit for edit in judgement.edits if edit.noise != BY_ITSELF]
     lines = [line for edit in edits for line in (edit.old, edit.new) if line]
     memory.note({_own_keys(line)[1] for line in lines}, check)
     # of a line in which only numbers differ, the words are enough: what else comes to stand there is news
@@ -238,7 +243,7 @@ def _edits(old: Read, new: Read, matching: Matching, experience: Experience) -> 
         old_at=old.at, new_at=new.at, old_texts=matching.old, new_texts=matching.new,
         titles={folded(old.title), folded(new.title)}, jitter=_jitter(matching.pairs),
         small=experience.selected or len(new.text) < _SMALL, experience=experience, widgets=_widgets(matching.pairs),
-        prose=_is_prose(matching.new), again=_same_page(experience.again, matching),
+        prose=_is_prose(matching.new), again=same_page(experience.again, matching),
     )  # fmt: skip
     edits: list[Edit] = []
     real = 0
@@ -298,7 +303,7 @@ def _line(edit: Edit) -> Line:
     return line
 
 
-def _placed(line: Line | None, read: Read) -> Block | None:
+def placed(line: Line | None, read: Read) -> Block | None:
     """The block that a line is, unless the document reads otherwise by now."""
     if line is None:
         return None
@@ -306,7 +311,7 @@ def _placed(line: Line | None, read: Read) -> Block | None:
     return blocks[line.at] if line.at < len(blocks) and blocks.lines[line.at] == line.text else None
 
 
-def _same_page(again: str | None, matching: Matching) -> set[str] | None:
+def same_page(again: str | None, matching: Matching) -> set[str] | None:
     """The lines of a second fetch; None if it is not the same page at all, but a wall, say, or an error."""
     if again is None:
         return None
@@ -325,7 +330,7 @@ def _widgets(pairs: Sequence[Pair]) -> dict[bytes, str]:
     found: dict[bytes, str] = {}
     for place, texts in there.items():
         if sum(map(_asks_consent, texts)) >= max(1, _TELLING * len(texts)):
-            found[place] = _WHERE[Region.CONSENT]
+            found[place] = WHERE[Region.CONSENT]
         elif set(texts) >= _DAYS:
             found[place] = "a calendar"
     return found
@@ -349,7 +354,7 @@ def _moved(old: Read, new: Read) -> bool:
     before, after = ([text for text in texts if text in once] for texts in (before, after))
     moved = {text for gap in gaps(before, after) for text in before[gap.i : gap.j]} if before != after else set()
     return bool(moved) and any(
-        block.text in moved and not (block.region in _WHERE and (block.linked or block.region is Region.CONSENT))
+        block.text in moved and not (block.region in WHERE and (block.linked or block.region is Region.CONSENT))
         for block in new.blocks()
     )
 
@@ -370,26 +375,26 @@ def _own_keys(line: Line) -> tuple[bytes, bytes]:
 
 def _why_wherever(one: Line | None, other: Line | None, context: _Context) -> str | None:
     """What explains the edit wherever it stands; nothing if it matters anyway, None if it depends on where it is."""
-    said = _said(one, other, context.experience)
+    said = said_before(one, other, context.experience)
     if said is not None:
         return said
-    if context.again is not None and _differs_again(one, other, context.again):
-        return _BY_ITSELF
+    if context.again is not None and differs_again(one, other, context.again):
+        return BY_ITSELF
     found = _why_rewritten(one, other, context) if one and other else _why_there_at_all(one, other, context)
     if found is None and not context.small:
         # where there is little else, what changes all the time may be what the page is watched for
-        found = _why_again(one, other, context.experience)
+        found = why_again(one, other, context.experience)
     return found
 
 
-def _differs_again(one: Line | None, other: Line | None, again: set[str]) -> bool:
+def differs_again(one: Line | None, other: Line | None, again: set[str]) -> bool:
     """Whether a second fetch undid the edit, or made another of it."""
     if other:
         return other.folded not in again
     return one is not None and one.folded in again
 
 
-def _said(one: Line | None, other: Line | None, experience: Experience) -> str | None:
+def said_before(one: Line | None, other: Line | None, experience: Experience) -> str | None:
     """What the user said of such an edit."""
     if not (experience.page or experience.host):
         return None
@@ -401,7 +406,7 @@ def _said(one: Line | None, other: Line | None, experience: Experience) -> str |
     return None
 
 
-def _why_again(one: Line | None, other: Line | None, experience: Experience) -> str | None:
+def why_again(one: Line | None, other: Line | None, experience: Experience) -> str | None:
     """What earlier checks say of the edit: that it happens all the time, or that its lines come and go."""
     page, host, check = experience.page, experience.host, experience.check
     lines = [line for line in (one, other) if line]
@@ -466,19 +471,19 @@ def _why_there(one: Line | None, other: Line | None, read: Read) -> str:
     Links are noise beside what a document marks as its main content. Where nothing is marked, one that says something
     may be part of it.
     """
-    block = _placed(other or one, read)
+    block = placed(other or one, read)
     if block is None:
         return ""
     if one and other and one.masked == other.masked and names_money(other.text):
         # prices that stand aside from the content advertise something else; any other may be what the page is about
         aside = block.region is Region.ASIDE and read.blocks().has_main
-        return _WHERE[block.region] if aside else ""
+        return WHERE[block.region] if aside else ""
     return _as_link(block, read) if _is_long(one, other) else _beside(block, read)
 
 
 def _beside(block: Block, read: Read) -> str:
     """What explains an edit of a block that says little; nothing if it may be part of the content."""
-    return _WHERE.get(block.region) or _as_link(block, read)
+    return WHERE.get(block.region) or _as_link(block, read)
 
 
 def _as_link(block: Block, read: Read) -> str:
@@ -492,7 +497,7 @@ def _why_counted(one: Line | None, other: Line, new: Read, context: _Context) ->
     """Whether only a count changed. In what a document marks as its main content, a number is what it is about."""
     if one is None or context.small:
         return ""
-    block = _placed(other, new)
+    block = placed(other, new)
     if block is None or block.region is Region.MAIN:
         return ""
     return COUNTER if _why_fleeting(one, other, context) == COUNTER else ""

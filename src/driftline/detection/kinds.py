@@ -1,15 +1,17 @@
-"""What differs between two versions besides their text: links, media, structure, metadata, and where they came from."""
+"""What differs between two versions besides their text: links, media, attributes, metadata, structure, where from."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.alignment import gaps
 from driftline.detection.decoding import decode_text
+from driftline.detection.notes import attributes_of, metadata_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
 
     from driftline.model import Version
 
-Name = Literal["address", "type", "metadata", "links", "media", "structure", "unseen"]
+Name = Literal["address", "type", "metadata", "links", "media", "attributes", "structure", "unseen"]
+
+_Item = TypeVar("_Item")
 
 _UNSEEN = ["noscript", "script", "style", "template"]
 _MEDIA = {
@@ -29,7 +33,6 @@ _MEDIA_PARTS = {"picture", "source", "track", "param"}
 _LINKS = {"a": "link", "area": "link"}
 _ADDRESSES = ("href", "src", "data-src", "srcset", "data")
 _LABELS = ("alt", "aria-label", "title")
-_FIELDS = {"description": "the description", "robots": "the rule for robots"}
 _HTML = ("text/html", "application/xhtml+xml", "")
 _CODE = "scripts, styles or attributes that nobody sees"
 _EXAMPLES = 5
@@ -59,15 +62,15 @@ def kinds_between(old: Version, new: Version) -> list[Kind]:
     """In which kinds two versions of a page differ, besides their text; never empty if only their text is the same."""
     found: list[Kind] = []
     if old.final_url != new.final_url:
-        example = _turned(old.final_url, new.final_url)
+        example = turned(old.final_url, new.final_url)
         found.append(Kind(name="address", count=1, words="the address it was found at", examples=(example,)))
     if old.content_type != new.content_type:
-        example = _turned(old.content_type, new.content_type)
+        example = turned(old.content_type, new.content_type)
         found.append(Kind(name="type", count=1, words="the content type", examples=(example,)))
-    if _is_html(old) and _is_html(new):
-        found += kinds(_decoded(old), _decoded(new))
+    if is_html(old) and is_html(new):
+        found += kinds(decoded(old), decoded(new))
     if not found and old.text == new.text and old.body != new.body:
-        found.append(Kind(name="unseen", count=1, words=_CODE if _is_html(new) else "the bytes it was sent as"))
+        found.append(Kind(name="unseen", count=1, words=_CODE if is_html(new) else "the bytes it was sent as"))
     return found
 
 
@@ -79,11 +82,12 @@ def kinds(old: str, new: str) -> list[Kind]:
     """
     if old == new:
         return []
-    before, after = _parse(old), _parse(new)
+    before, after = parse(old), parse(new)
     found = [
         *_metadata(before, after),
         *_targets("links", _found(before, _LINKS), _found(after, _LINKS)),
         *_targets("media", _found(before, _MEDIA), _found(after, _MEDIA)),
+        *_attributes(before, after),
     ]
     if _letters(before) != _letters(after):
         return found
@@ -104,15 +108,18 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
-def _is_html(version: Version) -> bool:
+def is_html(version: Version) -> bool:
+    """Whether a version is an HTML document."""
     return version.content_type in _HTML and version.charset != "binary"
 
 
-def _decoded(version: Version) -> str:
+def decoded(version: Version) -> str:
+    """The markup of a version."""
     return decode_text(version.body, f"text/html; charset={version.charset}")[0]
 
 
-def _parse(markup: str) -> LexborHTMLParser:
+def parse(markup: str) -> LexborHTMLParser:
+    """The document without scripts, styles and what only stands in for them."""
     tree = LexborHTMLParser(markup)
     tree.strip_tags(_UNSEEN)
     return tree
@@ -123,31 +130,36 @@ def _letters(tree: LexborHTMLParser) -> str:
 
 
 def _metadata(old: LexborHTMLParser, new: LexborHTMLParser) -> list[Kind]:
-    before, after = _fields(old), _fields(new)
+    before, after = metadata_of(old), metadata_of(new)
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     if not names:
         return []
-    examples = tuple(f"{name}: {_turned(before.get(name, ''), after.get(name, ''))}" for name in names)
+    examples = tuple(f"{name}: {turned(before.get(name, ''), after.get(name, ''))}" for name in names)
     return [Kind(name="metadata", count=len(names), words=listed(names), examples=examples)]
 
 
-def _fields(tree: LexborHTMLParser) -> dict[str, str]:
-    """What a document says of itself, by what it is called in a sentence."""
-    found: dict[str, str] = {}
-    heading = tree.css_first("head title")
-    if heading is not None:
-        found["the title"] = _folded(heading.text())
-    for node in tree.css("meta[name][content]"):
-        name = _FIELDS.get((node.attributes.get("name") or "").strip().lower())
-        if name is not None:
-            found.setdefault(name, _folded(node.attributes.get("content") or ""))
-    for node in tree.css("link[rel][href]"):
-        if (node.attributes.get("rel") or "").strip().lower() == "canonical":
-            found.setdefault("the canonical address", _folded(node.attributes.get("href") or ""))
-    language = None if tree.root is None else tree.root.attributes.get("lang")
-    if language:
-        found["the language"] = _folded(language)
-    return found
+def _attributes(old: LexborHTMLParser, new: LexborHTMLParser) -> list[Kind]:
+    """What people see of attributes, but for the labels of media, which are told with them."""
+    before, after = ([(noun, text) for _, noun, text in attributes_of(tree) if noun != "alt"] for tree in (old, new))
+    removed, added = _left_over(before, after), _left_over(after, before)
+    if not removed and not added:
+        return []
+    changed = [
+        (noun, [text for other, text in removed if other == noun], [text for other, text in added if other == noun])
+        for noun in dict.fromkeys(noun for noun, _ in (*removed, *added))
+    ]
+    counts = [(noun, max(len(gone), len(come))) for noun, gone, come in changed]
+    examples = [
+        f"{noun}: {turned(one, other)}"
+        for noun, gone, come in changed
+        for one, other in zip_longest(gone, come, fillvalue="")
+    ]
+    return [
+        Kind(
+            name="attributes", count=sum(many for _, many in counts),
+            words=listed([counted(many, noun) for noun, many in counts]), examples=tuple(examples[:_EXAMPLES]),
+        )
+    ]  # fmt: skip
 
 
 def _found(tree: LexborHTMLParser, nouns: dict[str, str]) -> list[_Target]:
@@ -187,16 +199,16 @@ def _targets(name: Name, old: Sequence[_Target], new: Sequence[_Target]) -> list
     examples += [f"removed: {_named(target)}" for target in removed] + [f"added: {_named(target)}" for target in added]
     return [
         Kind(
-            name=name, count=counts.total(), words=listed([_count(many, noun) for noun, many in counts.items()]),
+            name=name, count=counts.total(), words=listed([counted(many, noun) for noun, many in counts.items()]),
             examples=tuple(examples[:_EXAMPLES]),
         )
     ]  # fmt: skip
 
 
-def _left_over(these: Iterable[_Target], others: Iterable[_Target]) -> list[_Target]:
+def _left_over(these: Iterable[_Item], others: Iterable[_Item]) -> list[_Item]:
     """Those of these that the others do not have, or not as often, in order."""
     extra = Counter(these) - Counter(others)
-    found: list[_Target] = []
+    found: list[_Item] = []
     for target in these:
         if extra[target] > 0:
             extra[target] -= 1
@@ -226,8 +238,8 @@ def _structure(old: LexborHTMLParser, new: LexborHTMLParser) -> list[Kind]:
     if not places:
         return []
     count = sum(max(j - i, m - k) for i, j, k, m in places)
-    examples = tuple(_turned(_row(before[i:j]), _row(after[k:m])) for i, j, k, m in places[:_EXAMPLES])
-    return [Kind(name="structure", count=count, words=_count(count, "tag"), examples=examples)]
+    examples = tuple(turned(_row(before[i:j]), _row(after[k:m])) for i, j, k, m in places[:_EXAMPLES])
+    return [Kind(name="structure", count=count, words=counted(count, "tag"), examples=examples)]
 
 
 def _tags(tree: LexborHTMLParser) -> list[str]:
@@ -243,15 +255,15 @@ def _row(tags: Sequence[str]) -> str:
 
 def _described(one: _Target, other: _Target) -> str:
     if one.label != other.label:
-        return f"{_short(one.address)}: {_turned(one.label, other.label)}"
-    return f"{_short(one.label)}: {_turned(one.address, other.address)}".removeprefix(": ")
+        return f"{_short(one.address)}: {turned(one.label, other.label)}"
+    return f"{_short(one.label)}: {turned(one.address, other.address)}".removeprefix(": ")
 
 
 def _named(target: _Target) -> str:
     return f"{_short(target.label)}: {_short(target.address)}".removeprefix(": ")
 
 
-def _turned(old: str, new: str) -> str:
+def turned(old: str, new: str) -> str:
     """Both in a row, from shortly before where they begin to differ if they are long."""
     skipped = 0
     if max(len(old), len(new)) > _LONGEST:
@@ -269,5 +281,5 @@ def _folded(text: str) -> str:
     return " ".join(text.split())
 
 
-def _count(amount: int, noun: str) -> str:
+def counted(amount: int, noun: str) -> str:
     return f"{amount:,} {noun}{'' if amount == 1 else 's'}"

@@ -16,13 +16,15 @@ from selectolax.lexbor import LexborHTMLParser
 from driftline.model import Block, Region
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from selectolax.lexbor import LexborNode
 
 BREAK = "\x00"  # between two runs of text; no text of a document can hold it: the parser replaces it
 _OPEN, _CLOSE, _LINK, _LINK_END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"  # code points that no text may hold
 MARKS = _OPEN + _CLOSE + _LINK + _LINK_END
+NOTE, NOTE_END = "\ufdd4", "\ufdd5"  # around what a document says besides its text (see `notes`)
+_NOTES = re.compile(f"{NOTE}([^{NOTE}{NOTE_END}]*){NOTE_END}")
 
 # the common ones only: each costs a pass over the document, and a rare one left out breaks a line, no more
 INLINE = [
@@ -70,9 +72,10 @@ _TOO_MUCH = 0.3  # of the letters outside links: what holds more of them is what
 _OUTSIDE = 0.2  # of the letters of a block: what holds fewer of them outside of links is a link
 
 
-def without_marks(markup: str) -> str:
-    """The markup, without marks that a hostile author put there."""
-    return markup.translate(dict.fromkeys(map(ord, MARKS))) if any(mark in markup for mark in MARKS) else markup
+def without_marks(markup: str, *, noted: bool = False) -> str:
+    """The markup, without marks that a hostile author put there; also without those of notes if `noted`."""
+    marks = MARKS + NOTE + NOTE_END if noted else MARKS
+    return markup.translate(dict.fromkeys(map(ord, marks))) if any(mark in markup for mark in marks) else markup
 
 
 def set_marks(tree: LexborHTMLParser) -> list[LexborNode]:
@@ -142,6 +145,13 @@ class Blocks:
     def __iter__(self) -> Iterator[Block]:
         return (self[at] for at in range(len(self.lines)))
 
+    def led_by(self, lines: Sequence[str]) -> Blocks:
+        """The blocks after some lines that stand nowhere in particular."""
+        if not lines:
+            return self
+        first = Blocks(list(lines))
+        return Blocks(first.lines + self.lines, first._spans + self._spans, first._linked + self._linked)
+
     def without(self, unwanted: Callable[[str], bool]) -> Blocks:
         """The blocks without those whose line is unwanted."""
         kept = [at for at, line in enumerate(self.lines) if not unwanted(line)]
@@ -149,8 +159,8 @@ class Blocks:
         return Blocks([lines[at] for at in kept], [spans[at] for at in kept], [linked[at] for at in kept])
 
 
-def read_marks(text: str) -> Blocks:
-    """The blocks of a text that came out of a document with marks, runs parted by BREAK."""
+def read_marks(text: str, *, noted: bool = False) -> Blocks:
+    """The blocks of a text that came out of a document with marks, and notes if `noted`, runs parted by BREAK."""
     for space in _SPACES:
         # one kind to look for in each run; it is folded anyway
         text = text.replace(space, "\n")
@@ -171,7 +181,7 @@ def read_marks(text: str) -> Blocks:
                 span = span.parent or span
             if not part:
                 continue
-            if not in_link and _LINK not in part:
+            if not in_link and _LINK not in part and not (noted and NOTE in part):
                 # most of most documents: what can be done at once for many lines is not done one by one
                 found = [
                     line
@@ -184,6 +194,9 @@ def read_marks(text: str) -> Blocks:
                 linked += [False] * len(found)
                 continue
             for run in filter(None, part.split(BREAK)):
+                notes = _NOTES.findall(run) if noted else None
+                if notes:
+                    run = _NOTES.sub("", run)
                 outside = 0 if in_link else len(run)
                 if not run.isascii():
                     if run[0] == _LINK and run.find(_LINK_END) == len(run) - 1 and run.rfind(_LINK) == 0:
@@ -196,6 +209,10 @@ def read_marks(text: str) -> Blocks:
                     lines.append(line)
                     where.append(span)
                     linked.append(outside < _OUTSIDE * len(line))
+                if notes:
+                    lines += notes
+                    where += [span] * len(notes)
+                    linked += [in_link] * len(notes)
     _settle(spans)
     return Blocks(lines, where, linked)
 

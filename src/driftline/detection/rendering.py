@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from driftline.detection.kinds import Kind
+    from driftline.detection.tables import ChangedCell
     from driftline.model import Change, Version
 
 _CONTEXT = 3  # lines that stayed, shown before and after a place
+_FEW_CELLS = 10
 _FOLDED = 2  # lines: fewer take no more room than the line that would say so
 
 # what would steer how a text is shown, or is no character at all, is named instead
@@ -115,7 +117,9 @@ _HASH = b64encode(sha256(_STYLE.encode()).digest()).decode()
 _POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"
 
 
-def render(old: Version, new: Version, kinds: Sequence[Kind], change: Change | None = None) -> str:
+def render(
+    old: Version, new: Version, kinds: Sequence[Kind], change: Change | None = None, cells: Sequence[ChangedCell] = ()
+) -> str:
     """One HTML document that shows what differs; `change` is what was recorded when the newer version was found."""
     before, after = (version.text.decode("utf-8", "replace") for version in (old, new))
     title = _shown(new.title or old.title or new.url)
@@ -131,6 +135,7 @@ def render(old: Version, new: Version, kinds: Sequence[Kind], change: Change | N
         "<body>",
         *_header(old, new, title, _reason(before, after, change)),
         *_kinds(kinds, same_text=before == after),
+        *_cells(cells),
         '<main lang="">',
         *_body(before.split("\n"), after.split("\n")),
         "</main>",
@@ -171,6 +176,19 @@ def _kinds(kinds: Sequence[Kind], *, same_text: bool) -> Iterator[str]:
     for kind in examples:
         items = "".join(f'<li dir="auto">{_shown(example)}</li>' for example in kind.examples)
         yield f"<li>{_shown(kind.words)}<ul>{items}</ul></li>"
+    yield "</ul></details></section>"
+
+
+def _cells(cells: Sequence[ChangedCell]) -> Iterator[str]:
+    """The cells of tables that changed, by column and row."""
+    if not cells:
+        return
+    told = "1 table cell" if len(cells) == 1 else f"{len(cells):,} table cells"
+    is_open = " open" if len(cells) <= _FEW_CELLS else ""
+    yield f"<section><details{is_open}><summary>{told} changed</summary><ul>"
+    for cell in cells:
+        pieces = "".join(map(_piece, in_line(cell.old, cell.new)))
+        yield f'<li dir="auto">{_shown(cell.place)}: {pieces}</li>'
     yield "</ul></details></section>"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, func, select
+from sqlalchemy import and_, case, func, not_, or_, select
 
 from driftline.errors import BrokenVersion, UnknownVersion
 from driftline.model import (
@@ -32,6 +32,14 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
     from driftline.versions.store import Store
+
+
+_THIS_CHANGE = and_(changes.c.page_id == checks.c.page_id, changes.c.sequence == checks.c.sequence)
+# the user's word on a change stands with the change, and outweighs what the check found
+_IS_NEWS = func.coalesce(changes.c.verdict == Matter.MEANINGFUL.value, checks.c.verdict != Verdict.UNCHANGED.value)
+_IS_NOISE = or_(
+    checks.c.proof == Proof.NOISE.value, and_(changes.c.verdict == Matter.NOISE.value, checks.c.proof.is_(None))
+)
 
 
 class Repository:
@@ -93,10 +101,9 @@ class Repository:
             charset=row.charset, final_url=row.final_url, body=body, text=words,
         )  # fmt: skip
 
-    def history(self, page: Page, limit: int | None = None) -> list[Check]:
-        """The checks of a page, the latest first."""
+    def history(self, page: Page, limit: int | None = None, *, news_only: bool = False) -> list[Check]:
+        """The checks of a page, the latest first; only those that found something that matters, if `news_only`."""
         this_version = and_(versions.c.page_id == checks.c.page_id, versions.c.sequence == checks.c.sequence)
-        this_change = and_(changes.c.page_id == checks.c.page_id, changes.c.sequence == checks.c.sequence)
         query = (
             select(
                 checks,
@@ -109,13 +116,22 @@ class Repository:
                 changes.c.cause,
             )
             .outerjoin(versions, this_version)
-            .outerjoin(changes, this_change)
+            .outerjoin(changes, _THIS_CHANGE)
             .where(checks.c.page_id == page.id)
             .order_by(checks.c.sequence.desc())
             .limit(limit)
         )
         with self._store.read() as connection:
-            return [_check(page.url, row) for row in connection.execute(query)]
+            rows = connection.execute(query.where(_IS_NEWS) if news_only else query)
+            return [_check(page.url, row) for row in rows]
+
+    def quiet_checks(self, page: Page) -> tuple[int, int]:
+        """How many checks of the page found nothing that matters, and how many of these found noise."""
+        noisy = func.coalesce(func.sum(case((_IS_NOISE, 1), else_=0)), 0)
+        query = select(func.count(), noisy).select_from(checks).outerjoin(changes, _THIS_CHANGE)
+        with self._store.read() as connection:
+            quiet, noise = connection.execute(query.where(checks.c.page_id == page.id, not_(_IS_NEWS))).one()
+        return quiet, noise
 
     def newest_change(self, page: Page) -> tuple[int, int]:
         """The two versions of the newest change that matters; the newest two if none does."""

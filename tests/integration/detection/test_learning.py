@@ -131,6 +131,8 @@ def test_what_differs_between_two_fetches_in_a_row_is_no_change(confirmed: Site,
     assert (report.changed, report.noisy, report.unchanged) == (0, 1, 1)
     newest = confirmed.pages.history(confirmed.server.url("/"))[0]
     assert (newest.verdict, newest.proof, newest.version) == (Verdict.UNCHANGED, Proof.NOISE, None)
+    assert newest.reason == "What differed was gone with the next fetch."
+    assert len(confirmed.pages.history(confirmed.server.url("/"), news_only=True)) == 1
     confirmed.parts["fee"] = "<p>It costs a fortune.</p>"
     assert confirmed.pages.check(plan=plan).changed == 1
 

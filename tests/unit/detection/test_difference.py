@@ -114,11 +114,20 @@ def test_each_character_is_a_word_where_words_are_not_spaced() -> None:
 @given(LINES, LINES)
 def test_without_the_context_the_diff_turns_the_old_lines_into_the_new(old: str, new: str) -> None:
     lines = unified(old, new, "o", "n", context=10_000).splitlines()[3:]
-    if old.splitlines() != new.splitlines():
-        assert [line[1:] for line in lines if line[:1] != "+"] == old.splitlines()
-        assert [line[1:] for line in lines if line[:1] != "-"] == new.splitlines()
+    if old != new:
+        assert [line[1:] for line in lines if line[:1] != "+"] == (old.split("\n") if old else [])
+        assert [line[1:] for line in lines if line[:1] != "-"] == (new.split("\n") if new else [])
     else:
         assert lines == []
+
+
+def test_a_line_end_of_another_kind_is_a_difference() -> None:
+    assert unified("One\u2028two", "One\ntwo", "o", "n").splitlines()[2:3] == ["@@ -1 +1,2 @@"]
+
+
+def test_a_place_of_a_unified_difference_may_have_a_head() -> None:
+    told = unified("a\nb\nc", "a\nd\nc", "o", "n", headed=lambda lost, gained: f"{lost} {gained}")
+    assert told.splitlines()[2] == "@@ -1,3 +1,3 @@ ['b'] ['d']"
 
 
 def test_a_place_of_very_many_words_is_shown_whole() -> None:

@@ -67,3 +67,9 @@ def test_marks_in_the_markup_of_an_author_are_not_ours() -> None:
 def test_marks_written_as_character_references_take_no_words_away() -> None:
     found = blocks("<p>&#xfdd0;one&#xfdd1; two &#xfdd2;three &#xfdd3;</p><p>&#xfdd0;</p>")
     assert [text for text, _, _ in found] == ["one", "two three"]
+
+
+@pytest.mark.parametrize("mark", ["&#xFDD0;", "&#xFDD0;z", "&#xFDD1;", "&#xFDD2;", "&#xFDD3;", "&#xFDD4;"])
+def test_a_mark_that_an_author_wrote_as_a_reference_does_no_harm(mark: str) -> None:
+    lines = Reading(f"<p>Before.</p><p>{mark}</p><p>After.</p>".encode(), "text/html").blocks().lines
+    assert (lines[0], lines[-1]) == ("Before.", "After.")

@@ -12,6 +12,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.kinds import Kind, kinds_between
 from driftline.detection.rendering import render
+from driftline.detection.tables import ChangedCell
 from driftline.model import Change, Matter, Version
 from support.properties import searched_briefly
 
@@ -193,3 +194,11 @@ def test_kinds_of_real_bodies_are_listed() -> None:
         version("<title>A</title><a href=/b>same</a>", 2),
     )
     assert "Also changed: 1 link." in words(render(old, new, kinds_between(old, new)))
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_cells_are_shown_and_can_do_nothing(hostile: str) -> None:
+    cells = [ChangedCell("", hostile, "price", "12", f"14 {hostile}")]
+    document = render(version("12", 1), version("14", 2), (), None, cells)
+    assert words(document).count("1 table cell changed price / ") == 1
+    assert_safe(document)
