@@ -340,7 +340,10 @@ class Version:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One line of a page's history: when it was checked, and what came of it."""
+    """One line of a page's history: when it was checked, and what came of it.
+
+    `reread_at` is when the text of its version changed because it was read anew, in another way.
+    """
 
     sequence: int
     at: float
@@ -353,6 +356,7 @@ class Check:
     redirected_to: str | None
     version: int | None
     change: Change | None
+    reread_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -275,6 +275,8 @@ def _row(check: Check, now: float) -> list[str | Cell]:
         what = f"{check.change.reason} (change {check.change.id})"
     if check.redirected_to:
         what = f"{what} Redirected to {check.redirected_to}".strip()
+    if check.reread_at:
+        what = f"{what} Its text was read anew {ago(check.reread_at, now)}.".strip()
     return [
         str(check.sequence), ago(check.at, now), found, check.proof or "", str(check.status or ""),
         f"{check.seconds * 1000:,.0f}", size(check.bytes), str(check.version or ""), what,
@@ -290,6 +292,7 @@ def _check_as_json(check: Check) -> dict[str, Any]:
         "sequence": check.sequence,
         "at": iso(check.at),
         **fields(check, "verdict", "proof", "status", "seconds", "bytes", "redirected_to", "version"),
+        "reread_at": iso(check.reread_at),
         "change": change,
         "failure": failure,
     }

@@ -101,6 +101,7 @@ class Repository:
             select(
                 checks,
                 versions.c.number,
+                versions.c.reread_at,
                 changes.c.from_version,
                 changes.c.kind,
                 changes.c.score,
@@ -178,4 +179,5 @@ def _check(url: str, row: Row[Any]) -> Check:
         sequence=row.sequence, at=row.at, verdict=Verdict(row.verdict), status=row.status, seconds=row.seconds,
         bytes=row.bytes, proof=Proof(row.proof) if row.proof else None, failure=failure,
         redirected_to=row.redirected_to, version=row.number, change=_change(url, row) if row.kind else None,
+        reread_at=row.reread_at,
     )  # fmt: skip
