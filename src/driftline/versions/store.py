@@ -182,7 +182,12 @@ class Store:
             try:
                 yield
             finally:
-                connection.invalidate()
+                # a connection that is only closed keeps its lock until the server notices, and the next run is refused
+                try:
+                    connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _RUN_LOCK})
+                    connection.commit()
+                except DatabaseError:
+                    connection.invalidate()
 
     def _upgrade(self) -> None:
         with self.engine.connect() as connection:
