@@ -11,7 +11,7 @@ from driftline.detection.examination import Side, weigh
 from driftline.detection.filters import check_filters, how_read
 from driftline.detection.judgement import Experience, said_of
 from driftline.detection.workers import WorkerPool
-from driftline.errors import NoTextSearch, StoreError
+from driftline.errors import NoTextSearch, StoreError, UnknownChange
 from driftline.memory import Memory
 from driftline.model import host_of
 from driftline.pages.catalog import Catalog
@@ -22,7 +22,7 @@ from driftline.pipeline.run import Report, Run
 from driftline.pipeline.stopping import Stop
 from driftline.settings import Settings, load_settings
 from driftline.versions.compaction import Compacted, compact
-from driftline.versions.feedback import find_change, remember
+from driftline.versions.feedback import all_said, find_change, remember, withdraw
 from driftline.versions.ledger import Ledger
 from driftline.versions.readings import Readings
 from driftline.versions.repository import Repository
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from driftline.detection.kinds import Kind
-    from driftline.model import Check, Matter, Mention, Outcome, Page, Version
+    from driftline.model import Check, Matter, Mention, Outcome, Page, Said, Version
 
 
 class Driftline:
@@ -143,8 +143,19 @@ class Driftline:
         host_memory = self.repository.host_memories([host]).get(host, b"")
         experience = Experience(page=Memory(memory), host=Memory(host_memory), check=named.sequence)
         page_keys, host_keys = said_of(weigh(old, new, sides[1].title, content_type, experience, filters), matter)
-        remember(self._store, named, page_keys, {host: host_keys}, matter)
+        remember(self._store, named, page_keys, host_keys, matter, self._clock())
         return named.url
+
+    def withdraw(self, change: str) -> str:
+        """Forget what was said of a change, and judge others like it as if nothing had been; the page that it is on."""
+        named = find_change(self._store, change)
+        if not withdraw(self._store, named):
+            raise UnknownChange(f"Nothing was said of the change {change}: 'driftline feedback --list' shows what was.")
+        return named.url
+
+    def said(self) -> list[Said]:
+        """What was said of changes, the latest first."""
+        return all_said(self._store)
 
     def search(
         self, query: str, *, url: str | None = None, tag: str | None = None, since: float | None = None,

@@ -292,6 +292,7 @@ class Outcome:
 class Change:
     """Two versions of a page that differ, in a way that matters or, by its verdict, in noise only.
 
+    `said` is the user's own verdict, if there is one, which then is the verdict; the reason stays that of the other.
     `id` is what people name it by. `cause` is the same for the same edit on other pages, and empty where there is none.
     """
 
@@ -305,11 +306,24 @@ class Change:
     score: float
     reason: str
     cause: bytes = b""
+    said: Matter | None = None
 
     @property
     def host(self) -> str:
         """The host of the page."""
         return host_of(self.url)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What the user said of a change, and what it was found to be by itself, for that reason."""
+
+    change: str
+    url: str
+    at: float
+    verdict: Matter
+    found: Matter
+    reason: str
 
 
 def change_id(page_id: int, sequence: int) -> str:

@@ -143,7 +143,10 @@ def render(old: Version, new: Version, kinds: Sequence[Kind], change: Change | N
 
 def _reason(before: str, after: str, change: Change | None) -> str:
     if change is not None:
-        return f'{_shown(change.reason)} <span class="quiet">{change.verdict}, score {change.score:.2f}</span>'
+        judged = (
+            f"{change.verdict}, score {change.score:.2f}" if change.said is None else f"{change.verdict}, as you said"
+        )
+        return f'{_shown(change.reason)} <span class="quiet">{judged}</span>'
     return "" if before == after else _shown(match(before, after).sentence)
 
 

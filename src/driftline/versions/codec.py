@@ -4,8 +4,8 @@ A body is compressed against the body before it, and a text against the body it 
 a subsequence. Every chain starts at a blob that stands on its own, is at most DEEPEST steps long, and the bodies in it
 are together no larger than MOST_DECODED, so any version is read in a bounded time: a large one is fewer steps away.
 Where a chain is as long as it may be, the next body is compressed against the body that the chain starts with. The
-window covers base and contents together, or zstd could not reach the base's start; long distance matching stays off, for
-it makes such deltas larger.
+window covers base and contents together, or zstd could not reach the base's start; long distance matching stays off,
+for it makes such deltas larger.
 """
 
 from __future__ import annotations

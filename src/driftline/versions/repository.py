@@ -23,7 +23,7 @@ from driftline.model import (
     change_id,
 )
 from driftline.versions.codec import chain_of, unpack, unpack_both
-from driftline.versions.schema import blobs, changes, checks, memories, states, versions
+from driftline.versions.schema import blobs, changes, checks, feedback, memories, states, versions
 from driftline.versions.statements import OLD_COLUMNS, chains_of, host_memories_of
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
     from driftline.versions.store import Store
+
+
+_OF_THIS_CHANGE = and_(feedback.c.page_id == changes.c.page_id, feedback.c.sequence == changes.c.sequence)
 
 
 class Repository:
@@ -108,9 +111,11 @@ class Repository:
                 changes.c.reason,
                 changes.c.verdict.label("matter"),
                 changes.c.cause,
+                feedback.c.verdict.label("said"),
             )
             .outerjoin(versions, this_version)
             .outerjoin(changes, this_change)
+            .outerjoin(feedback, _OF_THIS_CHANGE)
             .where(checks.c.page_id == page.id)
             .order_by(checks.c.sequence.desc())
             .limit(limit)
@@ -122,7 +127,9 @@ class Repository:
         """The two versions of the newest change that matters; the newest two if none does."""
         query = (
             select(changes.c.from_version, changes.c.to_version)
-            .where(and_(changes.c.page_id == page.id, changes.c.verdict == Matter.MEANINGFUL.value))
+            .outerjoin(feedback, _OF_THIS_CHANGE)
+            .where(changes.c.page_id == page.id)
+            .where(func.coalesce(feedback.c.verdict, changes.c.verdict) == Matter.MEANINGFUL.value)
             .order_by(changes.c.sequence.desc())
             .limit(1)
         )
@@ -132,8 +139,10 @@ class Repository:
 
     def change(self, page: Page, old: int, new: int) -> Change | None:
         """What was recorded of the change between two versions; None if they do not follow each other."""
-        query = select(changes, changes.c.verdict.label("matter")).where(
-            and_(changes.c.page_id == page.id, changes.c.from_version == old, changes.c.to_version == new)
+        query = (
+            select(changes, changes.c.verdict.label("matter"), feedback.c.verdict.label("said"))
+            .outerjoin(feedback, _OF_THIS_CHANGE)
+            .where(and_(changes.c.page_id == page.id, changes.c.from_version == old, changes.c.to_version == new))
         )
         with self._store.read() as connection:
             row = connection.execute(query).first()
@@ -169,7 +178,8 @@ def _change(url: str, row: Row[Any]) -> Change:
     return Change(
         id=change_id(row.page_id, row.sequence), url=url, at=row.at,
         from_version=row.from_version, to_version=row.from_version + 1, kind=row.kind,
-        verdict=Matter(row.matter), score=row.score, reason=row.reason, cause=row.cause or b"",
+        verdict=Matter(row.said or row.matter), score=row.score, reason=row.reason, cause=row.cause or b"",
+        said=Matter(row.said) if row.said else None,
     )  # fmt: skip
 
 
