@@ -13,7 +13,7 @@ from driftline.detection.judgement import Experience, said_of
 from driftline.detection.workers import WorkerPool
 from driftline.errors import NoTextSearch, StoreError, UnknownChange
 from driftline.memory import Memory
-from driftline.model import host_of
+from driftline.model import host_of, without_password
 from driftline.pages.catalog import Catalog
 from driftline.pages.intervals import parse_interval
 from driftline.pipeline.plan import Plan
@@ -117,8 +117,9 @@ class Driftline:
     def diff(self, url: str, old: int | None = None, new: int | None = None) -> str:
         """The unified diff between two versions, those of the newest change unless told; empty if they are equal."""
         before, after = self._two_versions(url, old, new)
+        shown = without_password(after.url)
         return unified(
-            _text(before), _text(after), f"{after.url} version {before.number}", f"{after.url} version {after.number}"
+            _text(before), _text(after), f"{shown} version {before.number}", f"{shown} version {after.number}"
         )
 
     def word_diff(self, url: str, old: int | None = None, new: int | None = None) -> list[list[Piece]]:

@@ -6,9 +6,13 @@ at ten thousand pages a second the price of a frozen dataclass shows. They are t
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
+
+HIDDEN = "***"
+_PASSWORD = re.compile(r"(?<=://)([^\s:/?#@]*):[^\s/?#]*@")
 
 
 class Verdict(StrEnum):
@@ -329,6 +333,11 @@ class Said:
 def change_id(page_id: int, sequence: int) -> str:
     """What people name a change by: the page and the check that found it."""
     return f"{page_id}-{sequence}"
+
+
+def without_password(text: str) -> str:
+    """The text with `***` in the place of every password of an address in it, to be shown to people and programs."""
+    return _PASSWORD.sub(rf"\1:{HIDDEN}@", text) if "://" in text and "@" in text else text
 
 
 def host_of(url: str) -> str:

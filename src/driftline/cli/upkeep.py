@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from driftline.cli.diagnosis import Finding
     from driftline.settings import Settings
     from driftline.versions.compaction import Compacted
-
-_PASSWORD = re.compile(r"(?<=://)([^:/@]*):[^@/]*@")
 
 
 def compact(store: StoreOption = None, as_json: JsonOption = False) -> None:
@@ -109,8 +106,6 @@ def _setting_rows(found: Settings, store: str | None) -> list[dict[str, Any]]:
             source, place = "file", str(settings_file())
         else:
             source, place = "default", None
-        if isinstance(value, str):
-            value = _PASSWORD.sub(r"\1:***@", value)
         meaning = field.description or ""
         rows.append({"name": name, "value": value, "source": source, "place": place, "meaning": meaning})
     return rows
