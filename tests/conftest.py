@@ -10,7 +10,7 @@ from command import Command
 from servers import Site
 from support.postgres import postgres, postgres_server
 
-__all__ = ["driftline", "postgres", "postgres_server", "site"]
+__all__ = ["driftline", "postgres", "postgres_server", "site", "where"]
 
 settings.register_profile(
     "steady", derandomize=True, deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow]
@@ -23,6 +23,15 @@ settings.load_profile("steady")
 def site() -> Iterator[Site]:
     with Site() as site:
         yield site
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty store, of either kind."""
+    if request.param == "sqlite":
+        return str(tmp_path / "pages.db")
+    url: str = request.getfixturevalue("postgres")
+    return url
 
 
 @pytest.fixture

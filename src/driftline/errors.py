@@ -9,7 +9,8 @@ DriftlineError            something the user can read and act on; its text is on
 ├── UnknownVersion        a version was named that the page does not have
 ├── StoreError            the store cannot be opened, read or written
 │   ├── StoreBusy         another run is using the store
-│   └── BrokenVersion     a stored version does not match its own digest
+│   ├── BrokenVersion     a stored version does not match its own digest
+│   └── NoTextSearch      the database was built without what searching needs
 ├── WorkerDied            a worker process crashed, hung or ran out of memory on a page
 ├── RunStopped            a run was asked to stop before this was done
 └── MissingExtra          an optional part of Driftline is not installed
@@ -65,6 +66,10 @@ class StoreBusy(StoreError):
 
 class BrokenVersion(StoreError):
     """A stored version does not match its own digest."""
+
+
+class NoTextSearch(StoreError):
+    """The database was built without what searching needs."""
 
 
 class WorkerDied(DriftlineError):

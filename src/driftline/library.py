@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from driftline.detection.difference import Piece, by_word, unified
 from driftline.detection.examination import Side, weigh
-from driftline.detection.filters import check_filters
+from driftline.detection.filters import check_filters, how_read
 from driftline.detection.judgement import Experience, said_of
-from driftline.errors import StoreError
+from driftline.detection.workers import WorkerPool
+from driftline.errors import NoTextSearch, StoreError, UnknownChange
 from driftline.memory import Memory
-from driftline.model import host_of
+from driftline.model import host_of, without_password
 from driftline.pages.catalog import Catalog
 from driftline.pages.intervals import parse_interval
 from driftline.pipeline.plan import Plan
+from driftline.pipeline.rereading import Reread, reread
 from driftline.pipeline.run import Report, Run
 from driftline.pipeline.stopping import Stop
 from driftline.settings import Settings, load_settings
 from driftline.versions.compaction import Compacted, compact
-from driftline.versions.feedback import find_change, remember
+from driftline.versions.feedback import all_said, find_change, remember, withdraw
 from driftline.versions.ledger import Ledger
+from driftline.versions.readings import Readings
 from driftline.versions.repository import Repository
 from driftline.versions.store import Store
 
@@ -31,7 +35,7 @@ if TYPE_CHECKING:
 
     from driftline.detection.kinds import Kind
     from driftline.detection.tables import ChangedCell
-    from driftline.model import Check, Matter, Mention, Outcome, Page, Version
+    from driftline.model import Check, Matter, Mention, Outcome, Page, Said, Version
 
 
 class Driftline:
@@ -43,6 +47,7 @@ class Driftline:
         self.settings = settings
         self.catalog = Catalog(store, clock)
         self.repository = Repository(store)
+        self._readings = Readings(store, how_read, clock)
 
     def __enter__(self) -> Self:
         return self
@@ -116,8 +121,9 @@ class Driftline:
         from driftline.detection.tables import cells_between, heading
 
         before, after = self._two_versions(url, old, new)
+        shown = without_password(after.url)
         return unified(
-            _text(before), _text(after), f"{after.url} version {before.number}", f"{after.url} version {after.number}",
+            _text(before), _text(after), f"{shown} version {before.number}", f"{shown} version {after.number}",
             headed=partial(heading, cells_between(before, after)),
         )  # fmt: skip
 
@@ -143,8 +149,19 @@ class Driftline:
         host_memory = self.repository.host_memories([host]).get(host, b"")
         experience = Experience(page=Memory(memory), host=Memory(host_memory), check=named.sequence)
         page_keys, host_keys = said_of(weigh(old, new, sides[1].title, content_type, experience, filters), matter)
-        remember(self._store, named, page_keys, {host: host_keys}, matter)
+        remember(self._store, named, page_keys, host_keys, matter, self._clock())
         return named.url
+
+    def withdraw(self, change: str) -> str:
+        """Forget what was said of a change, and judge others like it as if nothing had been; the page that it is on."""
+        named = find_change(self._store, change)
+        if not withdraw(self._store, named):
+            raise UnknownChange(f"Nothing was said of the change {change}: 'driftline feedback --list' shows what was.")
+        return named.url
+
+    def said(self) -> list[Said]:
+        """What was said of changes, the latest first."""
+        return all_said(self._store)
 
     def search(
         self, query: str, *, url: str | None = None, tag: str | None = None, since: float | None = None,
@@ -184,6 +201,34 @@ class Driftline:
         before, after = self._two_versions(url, old, new)
         change = self.repository.change(self.catalog.find(url), before.number, after.number)
         return render(before, after, kinds_between(before, after), change, cells_between(before, after))
+
+    def catch_up(
+        self, stop: Stop | None = None, enough: Callable[[], bool] | None = None,
+        told: Callable[[int, int], None] | None = None,
+    ) -> Reread:  # fmt: skip
+        """Read the versions anew that were read through other filters or by another extractor, then index all for
+        searching; checks may go on meanwhile.
+
+        Bodies stay as they are, and nothing is told as a change. It ends early when asked to `stop`, or once it is
+        `enough`; what is done stays done. `told` how many of how many pages are read, then how many versions indexed.
+        """
+        from driftline.versions.index import WordIndex
+
+        stop = stop or Stop()
+        settings = self.settings
+        workers = WorkerPool(most=1, deadline=settings.worker_deadline, memory=settings.worker_memory)
+        done = enough or (lambda: False)
+        try:
+            read = reread(self._readings, workers, stop, done, told)
+        finally:
+            workers.close()
+        with suppress(NoTextSearch):
+            WordIndex(self._store, self.repository).update(told, lambda: done() or stop.requested)
+        return read
+
+    def behind(self) -> tuple[int, int]:
+        """How many versions are still to be read anew, and how many could not be, and stay as they were."""
+        return self._readings.left()
 
     def compact(self, told: Callable[[int, int], None] | None = None) -> Compacted:
         """Make the store smaller by compressing again what was kept since the last time; checks may go on meanwhile.

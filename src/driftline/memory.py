@@ -82,13 +82,20 @@ class Memory:
         return 0 if count in _PINNED else count
 
     def keep_pins_of(self, other: Memory) -> None:
-        """Take over what the user said, which another memory of the same page has."""
-        self._entries |= {key: entry for key, entry in other._entries.items() if entry[2] in _PINNED}
+        """Take over what the user said, and withdrew, from another memory of the same page."""
+        own = {key: entry for key, entry in self._entries.items() if entry[2] not in _PINNED}
+        self._entries = own | {key: entry for key, entry in other._entries.items() if entry[2] in _PINNED}
 
     def pin(self, keys: Iterable[bytes], matter: Matter) -> None:
         """Remember what the user says of these."""
         for key in keys:
             self._entries[key] = (0, 0, _PINS[matter])
+
+    def unpin(self, keys: Iterable[bytes]) -> None:
+        """Forget what the user said of these."""
+        for key in keys:
+            if self.pinned(key) is not None:
+                del self._entries[key]
 
     def pinned(self, key: bytes) -> Matter | None:
         """What the user said of this."""

@@ -6,9 +6,13 @@ at ten thousand pages a second the price of a frozen dataclass shows. They are t
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
+
+HIDDEN = "***"
+_PASSWORD = re.compile(r"(?<=://)([^\s:/?#@]*):[^\s/?#]*@")
 
 
 class Verdict(StrEnum):
@@ -302,6 +306,7 @@ class Outcome:
 class Change:
     """Two versions of a page that differ, in a way that matters or, by its verdict, in noise only.
 
+    `said` is the user's own verdict, if there is one, which then is the verdict; the reason stays that of the other.
     `id` is what people name it by. `cause` is the same for the same edit on other pages, and empty where there is none.
     """
 
@@ -315,6 +320,7 @@ class Change:
     score: float
     reason: str
     cause: bytes = b""
+    said: Matter | None = None
 
     @property
     def host(self) -> str:
@@ -322,9 +328,26 @@ class Change:
         return host_of(self.url)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What the user said of a change, and what it was found to be by itself, for that reason."""
+
+    change: str
+    url: str
+    at: float
+    verdict: Matter
+    found: Matter
+    reason: str
+
+
 def change_id(page_id: int, sequence: int) -> str:
     """What people name a change by: the page and the check that found it."""
     return f"{page_id}-{sequence}"
+
+
+def without_password(text: str) -> str:
+    """The text with `***` in the place of every password of an address in it, to be shown to people and programs."""
+    return _PASSWORD.sub(rf"\1:{HIDDEN}@", text) if "://" in text and "@" in text else text
 
 
 def host_of(url: str) -> str:
@@ -350,7 +373,10 @@ class Version:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One line of a page's history: when it was checked, and what came of it."""
+    """One line of a page's history: when it was checked, and what came of it.
+
+    `reread_at` is when the text of its version changed because it was read anew, in another way.
+    """
 
     sequence: int
     at: float
@@ -363,6 +389,7 @@ class Check:
     redirected_to: str | None
     version: int | None
     change: Change | None
+    reread_at: float | None = None
 
     @property
     def reason(self) -> str:

@@ -73,7 +73,9 @@ def test_long_lists_are_cut_short(driftline: Command, site: Site) -> None:
     lines = driftline("check").out.splitlines()
 
     assert len(lines) == 12
-    assert lines[10] == "failed  … and 2 more"
+    assert lines[10] == "failed  … and 2 more: --all names them"
+    named = driftline("check", "--all").out.splitlines()
+    assert [line for line in named if line.startswith("failed")] == named[:12]
 
 
 def test_a_signal_stops_the_run_and_the_next_check_continues_it(driftline: Command, site: Site) -> None:

@@ -69,6 +69,29 @@ def test_compacting_makes_the_store_smaller_once_and_the_history_stays(driftline
         assert text in driftline("show", page, "--version", str(version)).out
 
 
+def test_after_an_edit_of_the_filters_all_versions_are_read_anew(driftline: Command, site: Site) -> None:
+    page = site.put("/a", "five euros</p><p class=ad>buy it")
+    driftline("add", page)
+    driftline("check")
+    site.put("/a", "six euros</p><p class=ad>buy it")
+    driftline("check")
+    driftline("edit", page, "--drop", ".ad")
+
+    assert "Readings: 2 versions to read anew" in driftline("doctor").out
+    assert "Read 2 versions anew, 2 of them with another text now." in driftline("compact").out
+    assert "every version is read as its page is today" in driftline("doctor").out
+    assert driftline("show", page, "--version", "1").out == "five euros\n"
+    assert driftline("history", page).out.count("Its text was read anew") == 2
+    assert [bool(check["reread_at"]) for check in driftline.json("history", page)] == [True, True]
+    driftline("edit", page, "--no-filters")
+    assert driftline("run", "--once").out == "", "nothing is due, and nothing changed"
+    assert driftline("show", page, "--version", "1").out == "five euros\nbuy it\n"
+    driftline("edit", page, "--select", ".none")
+    reread = driftline.json("compact")["reread"]
+    assert reread == {"versions": 2, "changed": 0, "unread": 2}
+    assert "2 versions cannot be read through the filters of today" in driftline("doctor").out
+
+
 def test_the_doctor_finds_a_healthy_installation_well(driftline: Command, site: Site) -> None:
     driftline("add", site.put("/a", "text"))
     driftline("check")

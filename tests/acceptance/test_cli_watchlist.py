@@ -139,3 +139,17 @@ def test_an_edit_adds_filters_or_takes_them_away(driftline: Command) -> None:
     assert ended.out.endswith(", filtered by drop nav.\n")
     ended = driftline("edit", "example.com/a", "--no-filters")
     assert ended.out == "https://example.com/a: checked at the default interval, no tags.\n"
+
+
+def test_changes_of_the_list_are_told_to_programs_too(driftline: Command, tmp_path: Path) -> None:
+    one, two, three = (f"https://example.com/{name}" for name in "abc")
+    (tmp_path / "urls.txt").write_text(f"{two}\nnot an address\n{three}\n")
+
+    assert driftline.json("add", one, two, "--tag", "x") == {"added": [one, two], "watched_already": []}
+    imported = driftline.json("import", str(tmp_path / "urls.txt"))
+    assert (imported["added"], imported["watched_already"]) == ([three], [two])
+    assert [line["line"] for line in imported["passed_over"]] == [2]
+    edited = driftline.json("edit", one, "--every", "5m", "--select", "main")
+    assert (edited["url"], edited["every"], edited["tags"]) == (one, 300.0, ["x"])
+    assert edited["filters"] == [{"kind": "select", "value": "main"}]
+    assert driftline.json("remove", "--tag", "x", "--yes") == {"removed": [one, two]}

@@ -45,6 +45,9 @@ def check(
     capacity: Annotated[
         int | None, typer.Option(metavar="C", help="Documents the queue may hold. [default: 500]", show_default=False)
     ] = None,
+    every_one: Annotated[
+        bool, typer.Option("--all", help="Name every page that changed or failed, not only the first ten.")
+    ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of continuing a run cut short.")] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
@@ -67,7 +70,7 @@ def check(
     if as_json:
         print_json(_as_json(report, plan, progress.failures))
     else:
-        _summarise(report, progress.failures)
+        _summarise(report, progress.failures, None if every_one else _NAMED)
     if report.left:
         again = "'driftline check' with the same pages" if urls or tag else "'driftline check'"
         say(f"Stopped: {count(report.left, 'page')} left; {again} continues the run.", to_stderr=True)
@@ -103,13 +106,16 @@ def _checked(
     return report, progress
 
 
-def _summarise(report: Report, failures: Sequence[tuple[str, Failure]]) -> None:
-    for event in report.events[:_NAMED]:
+def _summarise(report: Report, failures: Sequence[tuple[str, Failure]], most: int | None) -> None:
+    """What was found, with so many names of those that changed and of those that failed; None for all of them."""
+    for event in report.events[:most]:
         say(("changed ", "yellow"), named(event), "  ", (clean(event.reason), "dim"))
-    _tell_more(len(report.events), "changed", "yellow")
-    for url, failure in failures[:_NAMED]:
+        for url in event.urls if most is None and len(event.urls) > 1 else ():
+            say("          ", clean(url))
+    _tell_more(len(report.events), "changed", "yellow", most)
+    for url, failure in failures[:most]:
         say(("failed  ", "red"), clean(url), "  ", (clean(failure.sentence), "dim"))
-    _tell_more(len(failures), "failed", "red")
+    _tell_more(len(failures), "failed", "red", most)
     found = [(report.new, "new", "cyan"), (report.changed, "changed", "yellow")]
     found += [(report.unchanged, "unchanged", "green"), (report.failed, "failed", "red")]
     parts: list[str | tuple[str, str]] = []
@@ -123,9 +129,9 @@ def _summarise(report: Report, failures: Sequence[tuple[str, Failure]]) -> None:
     )  # fmt: skip
 
 
-def _tell_more(found: int, word: str, style: str) -> None:
-    if found > _NAMED:
-        say((f"{word:<8}", style), f"… and {found - _NAMED:,} more")
+def _tell_more(found: int, word: str, style: str, most: int | None) -> None:
+    if most is not None and found > most:
+        say((f"{word:<8}", style), f"… and {found - most:,} more: --all names them")
 
 
 def _three_digits(number: float) -> str:

@@ -50,7 +50,7 @@ def _findings(store: str | None) -> Iterator[Finding]:
         return
     yield Finding(what="Settings", well=True, detail="every value is valid.")
     yield _worker(settings)
-    yield _store(settings)
+    yield from _store(settings)
     yield _nginx()
 
 
@@ -122,7 +122,7 @@ def _first_page(worker: Worker) -> str:
     return "" if outcome.version.title == "well" else "it reads it wrongly"
 
 
-def _store(settings: Settings) -> Finding:
+def _store(settings: Settings) -> Iterator[Finding]:
     from sqlalchemy.exc import DatabaseError
 
     from driftline.library import open as open_store
@@ -133,20 +133,35 @@ def _store(settings: Settings) -> Finding:
             problems = watch_list.doctor()
             versions, _raw, stored = watch_list.repository.sizes()
             pages, where = len(watch_list.pages()), watch_list.where
+            behind = watch_list.behind()
     except (DriftlineError, DatabaseError) as error:
         cause = getattr(error, "orig", None) or error
         told = str(cause).rstrip(".")
-        return Finding(
+        yield Finding(
             what="Store", well=False, detail=told + ("." if isinstance(error, MissingExtra) else f": {advice}.")
         )
+        return
     if problems:
         shown = "; ".join(problem.rstrip(".") for problem in problems[:_PROBLEMS_SHOWN])
         more = len(problems) - _PROBLEMS_SHOWN
-        return Finding(
-            what="Store", well=False, detail=f"{shown}{f' and {more:,} more' if more > 0 else ''}: {advice}."
-        )
+        yield Finding(what="Store", well=False, detail=f"{shown}{f' and {more:,} more' if more > 0 else ''}: {advice}.")
+        return
     held = f"{count(pages, 'page')}, {count(versions, 'version')} in {size(stored)}"
-    return Finding(what="Store", well=True, detail=f"{where} holds {held}, all of them readable.")
+    yield Finding(what="Store", well=True, detail=f"{where} holds {held}, all of them readable.")
+    yield _readings(*behind)
+
+
+def _readings(stale: int, unread: int) -> Finding:
+    detail = "every version is read as its page is today."
+    if stale:
+        detail = (
+            f"{count(stale, 'version')} to read anew: 'driftline run' does it in idle time, 'driftline compact' now."
+        )
+    if unread:
+        detail += (
+            f" {count(unread, 'version')} cannot be read through the filters of today, and keep the text they had."
+        )
+    return Finding(what="Readings", well=True, detail=detail)
 
 
 def _nginx() -> Finding:

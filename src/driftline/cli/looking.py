@@ -13,6 +13,7 @@ from driftline.cli.options import JsonOption, PageArgument, StoreOption, opened
 from driftline.cli.output import VERDICT_STYLES, ago, clean, count, fields, iso, local_time, out, print_json, say, size
 from driftline.cli.tables import Cell, Column, print_table
 from driftline.errors import DriftlineError, UsageError
+from driftline.model import Matter
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from driftline.detection.difference import Move, Piece
     from driftline.detection.kinds import Kind
     from driftline.detection.tables import ChangedCell
-    from driftline.model import Check, Page, Version
+    from driftline.model import Change, Check, Page, Version
 
 _COLUMNS = (
     Column(name="check", right=True),
@@ -163,25 +164,6 @@ def diff(
         say(f"Versions {before} and {after} are equal.")
 
 
-def feedback(
-    change: Annotated[str, typer.Argument(metavar="CHANGE", help="The change, as 'history' names it, such as 12-5.")],
-    noise: Annotated[
-        bool | None,
-        typer.Option("--noise/--matters", help="That it is noise, or that it matters.", show_default=False),
-    ] = None,
-    store: StoreOption = None,
-) -> None:
-    """Say that a change is noise, or that it matters: it is remembered for the page and its host."""
-    from driftline.model import Matter
-
-    if noise is None:
-        raise UsageError("Say what the change is: --noise or --matters.")
-    with opened(store) as watch_list:
-        url = watch_list.feedback(change, Matter.NOISE if noise else Matter.MEANINGFUL)
-    kind = "noise" if noise else "a change that matters"
-    say(clean(f"Changes like {change} are {kind} from now on, on {url} and where the same words stand on its host."))
-
-
 def _refuse_one_version(page: Page, before: int, *, given: bool) -> None:
     if page.versions == 1 and not given:
         raise DriftlineError(f"{page.url} has only one version so far: there is nothing to compare it with yet.")
@@ -301,24 +283,34 @@ def _row(check: Check, now: float) -> list[str | Cell]:
     found = Cell(check.verdict, VERDICT_STYLES[check.verdict])
     what = check.reason
     if check.change:
-        what = f"{what} (change {check.change.id})"
+        what = f"{_told_change(check.change)} (change {check.change.id})"
     if check.redirected_to:
         what = f"{what} Redirected to {check.redirected_to}".strip()
+    if check.reread_at:
+        what = f"{what} Its text was read anew {ago(check.reread_at, now)}.".strip()
     return [
         str(check.sequence), ago(check.at, now), found, check.proof or "", str(check.status or ""),
         f"{check.seconds * 1000:,.0f}", size(check.bytes), str(check.version or ""), what,
     ]  # fmt: skip
 
 
+def _told_change(change: Change) -> str:
+    if change.said is None:
+        return change.reason
+    said = "this is noise" if change.said is Matter.NOISE else "this matters"
+    return f"You said that {said}. By itself it was: {change.reason}"
+
+
 def _check_as_json(check: Check) -> dict[str, Any]:
     failure = None if check.failure is None else {"kind": check.failure.kind, "reason": check.failure.sentence}
     change = None
     if check.change is not None:
-        change = fields(check.change, "id", "kind", "verdict", "score", "reason", "from_version", "to_version")
+        change = fields(check.change, "id", "kind", "verdict", "said", "score", "reason", "from_version", "to_version")
     return {
         "sequence": check.sequence,
         "at": iso(check.at),
         **fields(check, "verdict", "proof", "status", "seconds", "bytes", "redirected_to", "version", "reason"),
+        "reread_at": iso(check.reread_at),
         "change": change,
         "failure": failure,
     }

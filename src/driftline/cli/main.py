@@ -15,7 +15,7 @@ import typer
 from typer.main import get_command
 
 from driftline import __version__
-from driftline.cli import checking, looking, running, searching, upkeep, watchlist
+from driftline.cli import checking, judging, looking, running, searching, upkeep, watchlist
 from driftline.cli.filtering import OrderedCommand
 from driftline.cli.lab import lab_app
 from driftline.cli.output import complain
@@ -44,7 +44,7 @@ app.command("run")(running.run)
 app.command("history")(looking.history)
 app.command("show")(looking.show)
 app.command("diff")(looking.diff)
-app.command("feedback")(looking.feedback)
+app.command("feedback")(judging.feedback)
 app.command("search")(searching.search)
 app.command("compact")(upkeep.compact)
 app.command("doctor")(upkeep.doctor)

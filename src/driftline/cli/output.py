@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from driftline.model import Verdict
+from driftline.model import Verdict, without_password
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,13 +31,17 @@ _REPLACEMENT = "\ufffd"
 _DIRECTIONS = (*range(0x200E, 0x2010), *range(0x2028, 0x202F), *range(0x2066, 0x206A))
 _CONTROLS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), *_DIRECTIONS, *range(0xD800, 0xE000)), _REPLACEMENT)
 _CONTROLS_IN_LINES = {code: text for code, text in _CONTROLS.items() if code not in (0x09, 0x0A)}
+_OWN_WORDS = ("text", "unified", "excerpt", "examples", "body_base64")  # what a page says, and is shown as it is
 _UNBOUNDED = 1_000_000  # columns: what is piped must not be wrapped at the width of nobody's terminal
 _AGES = ((604_800, "week"), (86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
 def clean(text: str, *, lines: bool = False) -> str:
-    """The text with every control character replaced; line ends and tabs stay if `lines`."""
-    return text.translate(_CONTROLS_IN_LINES if lines else _CONTROLS)
+    """The text with every control character replaced; line ends and tabs stay if `lines`, which are a page's own.
+
+    In what is not the text of a page, no password of an address is shown.
+    """
+    return text.translate(_CONTROLS_IN_LINES) if lines else without_password(text).translate(_CONTROLS)
 
 
 @cache
@@ -68,11 +72,23 @@ def complain(sentence: str) -> None:
 
 
 def print_json(document: object) -> None:
-    """Print one JSON document on standard output."""
+    """Print one JSON document on standard output; no password of an address is in it."""
     readable = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     text = json.dumps(document, indent=2, ensure_ascii=not readable)
+    if without_password(text) != text:
+        text = json.dumps(_without_passwords(document), indent=2, ensure_ascii=not readable)
     sys.stdout.write(text.encode("utf-8", "replace").decode() + "\n")
     sys.stdout.flush()
+
+
+def _without_passwords(item: object, name: str = "") -> object:
+    if isinstance(item, str):
+        return item if name in _OWN_WORDS else without_password(item)
+    if isinstance(item, dict):
+        return {key: _without_passwords(value, key) for key, value in item.items()}
+    if isinstance(item, list | tuple):
+        return [_without_passwords(value, name) for value in item]
+    return item
 
 
 def iso(at: float | None) -> str | None:

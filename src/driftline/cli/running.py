@@ -68,6 +68,7 @@ class _Rounds:
         self._stop = stop
         self._default = default
         self._remark = ""
+        self._settled: int | None = None
 
     def go(self) -> float:
         """Check the pages that are due now; the seconds to wait before the next look."""
@@ -85,7 +86,23 @@ class _Rounds:
             self._check(found.pages)
             return 0.0
         self.remark(f"Watching {count(len(pages), 'page')}; none is due now.")
-        return min(longest, max(0.0, (found.next_at or now) - now))
+        pause = min(longest, max(0.0, (found.next_at or now) - now))
+        return pause if self._caught_up(pages, pause) else 0.0
+
+    def _caught_up(self, pages: Sequence[Page], seconds: float) -> bool:
+        """Read versions anew and index them for at most so long; whether there is nothing left of that to do.
+
+        It need not be looked at again before a page has another version or other filters.
+        """
+        as_it_is = hash(tuple((page.id, page.versions, page.filters) for page in pages))
+        if as_it_is == self._settled:
+            return True
+        end = time.monotonic() + seconds
+        self._watch_list.catch_up(self._stop, lambda: time.monotonic() >= end)
+        if time.monotonic() >= end or self._stop.requested:
+            return False
+        self._settled = as_it_is
+        return True
 
     def remark(self, remark: str) -> None:
         """Say how things stand, unless that is what was said last."""

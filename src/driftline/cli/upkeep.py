@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -17,18 +16,25 @@ if TYPE_CHECKING:
     from driftline.settings import Settings
     from driftline.versions.compaction import Compacted
 
-_PASSWORD = re.compile(r"(?<=://)([^:/@]*):[^@/]*@")
-
 
 def compact(store: StoreOption = None, as_json: JsonOption = False) -> None:
-    """Make the store smaller: compress again, at a high level, what was kept since the last time. Checks may go on."""
+    """Make the store smaller: compress again, at a high level, what was kept since the last time. Checks may go on.
+
+    Versions that were read through other filters, or by an older Driftline, are read anew before, and all are indexed
+    for searching.
+    """
     from driftline.cli.progress import counted
 
     with opened(store) as watch_list, counted() as told:
+        read = watch_list.catch_up(told=told)
         done = watch_list.compact(told)
     if as_json:
-        print_json(fields(done, "contents", "removed", "unreadable", "before", "after", "size"))
+        sizes = fields(done, "contents", "removed", "unreadable", "before", "after", "size")
+        print_json({**sizes, "reread": fields(read, "versions", "changed", "unread")})
         return
+    if read.versions:
+        unread = f"; {read.unread:,} could not be, and stay as they were" if read.unread else ""
+        say(f"Read {count(read.versions, 'version')} anew, {read.changed:,} of them with another text now{unread}.")
     say(_compacted(done))
     if done.unreadable:
         say(f"{count(done.unreadable, 'content')} cannot be read: run 'driftline doctor'.", to_stderr=True)
@@ -100,8 +106,6 @@ def _setting_rows(found: Settings, store: str | None) -> list[dict[str, Any]]:
             source, place = "file", str(settings_file())
         else:
             source, place = "default", None
-        if isinstance(value, str):
-            value = _PASSWORD.sub(r"\1:***@", value)
         meaning = field.description or ""
         rows.append({"name": name, "value": value, "source": source, "place": place, "meaning": meaning})
     return rows

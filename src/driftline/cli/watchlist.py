@@ -64,6 +64,7 @@ def add(
     trigger: TriggerOption = None,
     also: AlsoOption = None,
     store: StoreOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Watch pages."""
     from driftline.pages.urls import canonical
@@ -72,6 +73,9 @@ def add(
     filters = given_filters(context, select=select, drop=drop, ignore=ignore, trigger=trigger, also=also)
     with opened(store) as watch_list:
         added = set(watch_list.add(*wanted, every=every, tags=tag or (), filters=filters))
+    if as_json:
+        print_json(_added_as_json(wanted, added))
+        return
     _tell_added(wanted, added)
     if len(added) < len(wanted) and (every or tag or filters):
         say("Pages that were watched already keep their settings: 'driftline edit' changes them.", to_stderr=True)
@@ -82,6 +86,7 @@ def import_(
     every: EveryOption = None,
     tag: TagsOption = None,
     store: StoreOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Watch the pages of a list."""
     from driftline.pages.importers import read_text_list
@@ -93,11 +98,15 @@ def import_(
     if wanted:
         with opened(store) as watch_list:
             added = watch_list.add(*wanted, every=every, tags=tag or ())
-    for line in lines:
-        if line.problem is not None:
-            say(clean(f"{name}, line {line.number}: {line.problem}"), to_stderr=True)
+    bad = [line for line in lines if line.problem is not None]
+    for line in bad if not as_json else ():
+        say(clean(f"{name}, line {line.number}: {line.problem}"), to_stderr=True)
     if not wanted:
         raise DriftlineError(f"{name} holds no address that can be watched: write one a line.")
+    if as_json:
+        passed = [{"line": line.number, "reason": line.problem} for line in bad]
+        print_json({**_added_as_json(list(dict.fromkeys(wanted)), set(added)), "passed_over": passed})
+        return
     passed_over = len(lines) - len(wanted)
     remarks = [f"{count(len(wanted) - len(added), 'page')} watched already"] if len(added) < len(wanted) else []
     remarks += [f"{count(passed_over, 'line')} passed over"] if passed_over else []
@@ -145,6 +154,7 @@ def edit(
         bool, typer.Option("--no-filters", help="Take away the filters it has, before adding any.")
     ] = False,
     store: StoreOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Change how a page is watched; its history stays."""
     filters = given_filters(context, select=select, drop=drop, ignore=ignore, trigger=trigger, also=also)
@@ -157,6 +167,9 @@ def edit(
             url, every=seconds, clear_every=clear, tag=tag or (), untag=untag or (), move_to=move_to, filters=filters,
             clear_filters=no_filters,
         )  # fmt: skip
+    if as_json:
+        print_json(_as_json(page))
+        return
     often = "at the default interval" if page.every is None else f"every {format_interval(page.every)}"
     filtered = f", filtered by {told(page.filters)}" if page.filters else ""
     say(clean(f"{page.url}: checked {often}, {_tags(page.tags)}{filtered}."))
@@ -171,6 +184,7 @@ def remove(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     store: StoreOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Stop watching pages and forget their history."""
     if bool(urls) == (tag is not None):
@@ -181,6 +195,9 @@ def remove(
             say("Nothing was removed.", to_stderr=True)
             raise typer.Exit(1)
         removed = watch_list.remove(*(page.url for page in doomed))
+    if as_json:
+        print_json({"removed": removed})
+        return
     if len(removed) > _NAMED:
         say(f"Removed {count(len(removed), 'page')}.")
     for url in removed if len(removed) <= _NAMED else ():
@@ -202,6 +219,13 @@ def _tell_added(wanted: Sequence[str], added: set[str]) -> None:
         return
     for url in wanted:
         say(f"Watching {clean(url)}" if url in added else f"Already watched: {clean(url)}")
+
+
+def _added_as_json(wanted: Sequence[str], added: set[str]) -> dict[str, list[str]]:
+    return {
+        "added": [url for url in wanted if url in added],
+        "watched_already": [url for url in wanted if url not in added],
+    }
 
 
 def _read_list(file: str, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Answers that are not the page, though the server calls them good: walls, errors, empty shells, halves.
+"""Answers that are not the page, though the server calls them good: walls, errors, logins, empty shells, halves.
 
 A page that turns into one of these has not changed: it could not be read. So the check fails, and the version in force
 stays. Only short texts are looked at, for a page may well be about such things, and a wall never says much. What the
@@ -14,6 +14,7 @@ _FEW = 80  # letters
 _MUCH = 500  # letters: a page that said so much before does not fall silent on purpose
 _HALF = 0.7  # of the letters before
 _END = 4_096  # bytes
+_LOGIN = re.compile(rb"<input\b[^>]{0,500}\btype\s*=\s*[\"']?password\b", re.IGNORECASE)
 _SAME_END = 200  # letters before the place where it broke off that may differ
 
 _WALL = re.compile(
@@ -54,6 +55,10 @@ def why_broken(title: str, text: str, body: bytes, old_text: str | None = None, 
                 return "The answer is an error page, though the server calls it good."
             if len(text) < _FEW or _NEEDS_SCRIPT.search(text):
                 return "The answer is an empty shell: what the page said is gone, perhaps for want of JavaScript."
+            if _LOGIN.search(body) and not _LOGIN.search(old_body):
+                return "The site asks to log in instead of showing the page."
+        if not text and (before or old_text is None):
+            return "The page shows no text: perhaps it is drawn by JavaScript, which is not run."
     return "The page broke off in the middle." if _broke_off(text, body, before, old_body) else None
 
 
@@ -61,5 +66,5 @@ def _broke_off(text: str, body: bytes, old_text: str, old_body: bytes) -> bool:
     """Whether the document ends in the middle of what it said before, without the end that it had."""
     if len(text) >= _HALF * len(old_text) or b"</html" not in old_body[-_END:].lower():
         return False
-    start = max(0, len(text) - _SAME_END)
+    start = max(len(text) // 2, len(text) - _SAME_END)
     return b"</html" not in body[-_END:].lower() and old_text.startswith(text[:start])

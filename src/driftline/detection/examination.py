@@ -31,7 +31,8 @@ _UNAWAITED, _AWAITED = 0.4, 0.5  # scores: the most of what does not matter, the
 class Job(NamedTuple):
     """A body to examine. The digests are those that the last check left behind, and empty for a page that is new.
 
-    `again` is what came when the page was fetched once more right after, if it was.
+    `again` is what came when the page was fetched once more right after, if it was. With `anew`, there is nothing to
+    compare: the body `kept_body` of a version is to be read in the way of today, and its text is `kept_text` so far.
     """
 
     wire: bytes
@@ -52,6 +53,7 @@ class Job(NamedTuple):
     again_codings: list[str] = []  # noqa: RUF012 a named tuple has no other default, and nobody appends to it
     filters: list[list[str]] | None = None
     reading: str | None = None
+    anew: bool = False
 
 
 class Finding(NamedTuple):
@@ -79,7 +81,7 @@ class Finding(NamedTuple):
 def examine(job: Job) -> Finding:
     """Read the body and compare it with the version in force; a page that cannot be read gives a failure."""
     try:
-        return _examine(job)
+        return _read_anew(job) if job.anew else _examine(job)
     except UnreadableBody as error:
         return Finding(failure_kind=error.failure.kind.value, failure=error.failure.sentence)
     except BrokenVersion as error:
@@ -143,6 +145,21 @@ def _examine(job: Job) -> Finding:
 def _words(text: str, job: Job) -> str:
     """What the page says, without what it has besides."""
     return without_notes(text) if counts_also(job.filters) else text
+
+
+def _read_anew(job: Job) -> Finding:
+    """The text of a version that is stored, with a blob for it unless it is the same as before."""
+    blobs = {packed[0]: Blob(*packed) for packed in job.blobs}
+    body = unpack(job.kept_body, blobs)
+    seen = Reading(body, job.content_type, job.filters)
+    letters, title = digest(seen.letters()), seen.title()
+    text = seen.text().encode("utf-8", "replace")
+    name = digest(text)
+    made = () if name == job.kept_text else (_plain(pack(text, name, blobs[job.kept_body], body)),)
+    return Finding(
+        body=job.kept_body, letters=letters, text=name, size=len(body), title=title, content_type=seen.content_type,
+        charset=seen.charset, blobs=made, reading=how_read(job.filters),
+    )  # fmt: skip
 
 
 def _reread(old_body: bytes, letters: bytes, job: Job) -> str | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from driftline.detection.decoding import decode_text, is_utf_8
-from driftline.detection.filters import sieve_of
+from driftline.detection.filters import patience, sieve_of
 from driftline.detection.formats import kinds
 from driftline.detection.formats.rendering import Rendering
 from driftline.detection.notes import MEDIA_UNSEEN, metadata_lines, set_notes
@@ -98,7 +98,8 @@ class Reading:
         if sieve.selects:
             # what somebody asks for counts wherever it stands
             blocks = Blocks(main_content(blocks) if sieve.main else blocks.lines)
-        return blocks.led_by(self._metadata).without(sieve.ignores)
+        with patience():
+            return blocks.led_by(self._metadata).without(sieve.ignores)
 
     def text(self) -> str:
         """All that can be seen, one block a line. To be asked last: it takes the document apart."""

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import warnings
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,7 +23,8 @@ from driftline.model import Also, FailureKind, Filter, FilterKind, Matter
 from driftline.versions.codec import digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from types import FrameType
 
 EXTRACTOR = 2  # one more whenever documents are read in another way: that must not be told as a change of theirs
 CSS, XPATH, JSON = "css", "xpath", "json"
@@ -30,8 +33,12 @@ _MAIN = "main"
 _ALL = "all"
 _PREFIX = re.compile(rf"({CSS}|{XPATH}|{JSON}):\s*(.*)", re.DOTALL)
 _REGEX = re.compile(r"/(.+)/(i?)", re.DOTALL)
+_OTHER_FLAGS = re.compile(r"/(?:[^/\\]|\\.)+/([gimsuxy]+)", re.DOTALL)  # of other programs: no text that one looks for
+_WHOLE = ("html", "body")
 _LONGEST = 1_000  # letters
 _KEPT_READY = 256
+_PATIENCE = 2.0  # seconds of the processor's time that the expressions of a page may take to go through it
+_TICK = 0.1
 
 
 class Step(NamedTuple):
@@ -46,14 +53,22 @@ class Step(NamedTuple):
         return f"{FilterKind.DROP if self.drops else FilterKind.SELECT} {prefix}{self.expression}"
 
 
+class Rule(NamedTuple):
+    """An `ignore` or `trigger`."""
+
+    kind: str
+    value: str
+    pattern: re.Pattern[str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sieve:
     """The filters of a page, ready to use."""
 
     steps: tuple[Step, ...]
     main: bool
-    ignored: tuple[re.Pattern[str], ...]
-    triggers: tuple[re.Pattern[str], ...]
+    ignored: tuple[Rule, ...]
+    triggers: tuple[Rule, ...]
     also: frozenset[str]
 
     @property
@@ -72,7 +87,8 @@ class Sieve:
 
     def kept(self, lines: Iterable[str]) -> list[str]:
         """The lines that are not ignored."""
-        return [line for line in lines if not self.ignores(line)]
+        with patience():
+            return [line for line in lines if not self.ignores(line)]
 
 
 def how_read(filters: Sequence[Sequence[str]] | None) -> str:
@@ -102,7 +118,8 @@ def _sieve(filters: tuple[tuple[str, str], ...]) -> Sieve:
         elif kind in (FilterKind.SELECT, FilterKind.DROP):
             steps.append(_step(kind, value))
     ignored, triggers = (
-        tuple(_pattern(kind, value) for value in named[kind]) for kind in (FilterKind.IGNORE, FilterKind.TRIGGER)
+        tuple(Rule(kind, value, _pattern(kind, value)) for value in named[kind])
+        for kind in (FilterKind.IGNORE, FilterKind.TRIGGER)
     )
     also = frozenset(named[FilterKind.ALSO])
     return Sieve(steps=tuple(steps), main=main, ignored=ignored, triggers=triggers, also=also)
@@ -154,9 +171,10 @@ def awaited_by(filters: Sequence[Sequence[str]] | None, old: str, new: str) -> M
     sieve = sieve_of(filters)
     if sieve is None or not sieve.triggers:
         return None
-    before, after = (
-        Counter(line for line in text.split("\n") if _matches(sieve.triggers, line)) for text in (old, new)
-    )
+    with patience():
+        before, after = (
+            Counter(line for line in text.split("\n") if _matches(sieve.triggers, line)) for text in (old, new)
+        )
     if not after - before:
         return Matter.NOISE
     return Matter.MEANINGFUL if after.total() > before.total() else None
@@ -178,8 +196,58 @@ def _parted(kind: str, value: str) -> list[Filter]:
     return [Filter(kind, one) for one in Also if one in named or _ALL in named]
 
 
-def _matches(patterns: Iterable[re.Pattern[str]], line: str) -> bool:
-    return any(pattern.search(line) for pattern in patterns)
+class _RanAway(Exception):
+    """An expression takes so long that it would never come to an end."""
+
+
+class _Watch:
+    """Ends an expression that runs away. It needs a process that reads pages and nothing else: signals are global."""
+
+    set_up = False
+    rule: Rule | None = None  # the one that is being tried
+
+
+def watch_expressions() -> None:
+    """Let no expression of a filter run away in this process from now on. To be called by its main thread."""
+    signal.signal(signal.SIGVTALRM, _on_tick)
+    _Watch.set_up = True
+
+
+def _on_tick(_number: int, _frame: FrameType | None) -> None:
+    if _Watch.rule is not None:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        raise _RanAway
+
+
+@contextmanager
+def patience() -> Iterator[None]:
+    """Within this block the expressions of filters may take so long and no longer, where somebody watches them."""
+    if not _Watch.set_up:
+        yield
+        return
+    # again and again: the first tick may fall between two tries
+    signal.setitimer(signal.ITIMER_VIRTUAL, _PATIENCE, _TICK)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+def _matches(rules: Iterable[Rule], line: str) -> bool:
+    try:
+        for rule in rules:
+            _Watch.rule = rule
+            if rule.pattern.search(line):
+                return True
+    except _RanAway:
+        sentence = (
+            f"The filter '{rule.kind} {rule.value}' takes too long on this page: write it so that what repeats in it "
+            "can match a text in one way only, and change it with 'driftline edit'."
+        )
+        raise UnreadableBody(FailureKind.SELECTION, sentence) from None
+    finally:
+        _Watch.rule = None
+    return False
 
 
 def _step(kind: str, value: str) -> Step:
@@ -190,6 +258,12 @@ def _step(kind: str, value: str) -> Step:
 
 def _pattern(kind: str, value: str) -> re.Pattern[str]:
     found = _REGEX.fullmatch(value)
+    others = _OTHER_FLAGS.fullmatch(value) if found is None else None
+    if others is not None:
+        raise BadFilter(
+            f"The filter '{kind} {value}' has the flags '{others[1]}', and only 'i' is known: write /…/ or /…/i, and "
+            "a text that begins with a slash as /\\/…/."
+        )
     if found is None:
         return re.compile(re.escape(" ".join(value.split())), re.IGNORECASE)
     expression, flag = found.groups()
@@ -204,6 +278,8 @@ def _pattern(kind: str, value: str) -> re.Pattern[str]:
 def _check_step(step: Step) -> None:
     is_valid = _CHECKS[step.language]
     if step.expression and is_valid(step.expression):
+        if step.drops and _drops_all(step):
+            raise BadFilter(f"The filter '{step}' would leave nothing of any page: name the parts to leave out.")
         return
     # no parser says where it failed, but each knows how much of the start is good
     ends = range(len(step.expression) - 1, 0, -1)
@@ -242,6 +318,20 @@ def _is_json_path(expression: str) -> bool:
     except JSONPathError:
         return False
     return True
+
+
+def _drops_all(step: Step) -> bool:
+    """Whether it takes away the body of any HTML document."""
+    if step.language == CSS:
+        from selectolax.lexbor import LexborHTMLParser
+
+        return any(node.tag in _WHOLE for node in LexborHTMLParser("<p>").css(step.expression))
+    if step.language == XPATH:
+        from lxml import html
+
+        found = html.document_fromstring("<p>").xpath(step.expression)
+        return isinstance(found, list) and any(getattr(item, "tag", "") in _WHOLE for item in found)
+    return False
 
 
 _CHECKS: dict[str, Callable[[str], bool]] = {CSS: _is_css, XPATH: _is_xpath, JSON: _is_json_path}

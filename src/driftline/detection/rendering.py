@@ -18,6 +18,7 @@ from driftline.detection.alignment import Row, align
 from driftline.detection.difference import Move, Piece, in_line, moves_of
 from driftline.detection.kinds import sentence
 from driftline.detection.matching import match
+from driftline.model import without_password
 from driftline.version import __version__
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def render(
 ) -> str:
     """One HTML document that shows what differs; `change` is what was recorded when the newer version was found."""
     before, after = (version.text.decode("utf-8", "replace") for version in (old, new))
-    title = _shown(new.title or old.title or new.url)
+    title = _shown(new.title or old.title or without_password(new.url))
     parts = [
         "<!doctype html>",
         '<html lang="en">',
@@ -148,13 +149,16 @@ def render(
 
 def _reason(before: str, after: str, change: Change | None) -> str:
     if change is not None:
-        return f'{_shown(change.reason)} <span class="quiet">{change.verdict}, score {change.score:.2f}</span>'
+        judged = (
+            f"{change.verdict}, score {change.score:.2f}" if change.said is None else f"{change.verdict}, as you said"
+        )
+        return f'{_shown(change.reason)} <span class="quiet">{judged}</span>'
     return "" if before == after else _shown(match(before, after).sentence)
 
 
 def _header(old: Version, new: Version, title: str, reason: str) -> Iterator[str]:
     yield f'<header><h1 dir="auto">{title}</h1>'
-    yield f'<p class="quiet">{_shown(new.url)}</p>'
+    yield f'<p class="quiet">{_shown(without_password(new.url))}</p>'
     yield f'<p class="quiet">Version {old.number}, {_time(old.at)} → version {new.number}, {_time(new.at)}</p>'
     if reason:
         yield f'<p class="reason">{reason}</p>'

@@ -14,6 +14,7 @@ import sys
 from typing import IO, Any
 
 from driftline.detection.examination import Job, examine
+from driftline.detection.filters import watch_expressions
 
 LENGTH = 8
 
@@ -37,6 +38,7 @@ def serve(memory: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run decides when a page is given up, not the terminal
+    watch_expressions()
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     while (jobs := read_frame(source)) is not None:
         for job in jobs:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import delete, insert, select, union_all, update
 
 from driftline.errors import BadSetting, UnknownPage, UsageError
-from driftline.model import Failure, FailureKind, Filter, Page, Verdict
+from driftline.model import HIDDEN, Failure, FailureKind, Filter, Page, Verdict, without_password
 from driftline.pages.urls import canonical
 from driftline.versions.schema import blobs, pages, states, versions
 
@@ -62,10 +62,13 @@ class Catalog:
         return self.find_all([url])[0]
 
     def find_all(self, urls: Iterable[str]) -> list[Page]:
-        """The pages at these addresses, each once, in their order; UnknownPage names the first that is not watched."""
-        wanted = list(dict.fromkeys(canonical(url) for url in urls))
+        """The pages at these addresses, each once, in their order; UnknownPage names the first that is not watched.
+
+        A password may be left hidden, as it is shown.
+        """
         found: dict[str, Page] = {}
         with self._store.read() as connection:
+            wanted = list(dict.fromkeys(_with_password(connection, canonical(url)) for url in urls))
             for start in range(0, len(wanted), _AT_ONCE):
                 some = wanted[start : start + _AT_ONCE]
                 found |= {row.url: _page(row) for row in connection.execute(_PAGES.where(pages.c.url.in_(some)))}
@@ -135,6 +138,16 @@ def _forget(connection: Connection, names: set[bytes]) -> None:
         deleted = set(connection.scalars(gone))
         # deleting one may free another of the same chain, so those that are left are tried again as long as any goes
         names = names - deleted if deleted else names - set(listed)
+
+
+def _with_password(connection: Connection, url: str) -> str:
+    """The address of the watched page that is shown as this one, if its password is hidden in it."""
+    before, hidden, after = url.partition(f":{HIDDEN}@")
+    if not hidden:
+        return url
+    alike = pages.c.url.startswith(f"{before}:", autoescape=True) & pages.c.url.endswith(f"@{after}", autoescape=True)
+    watched = connection.scalars(select(pages.c.url).where(alike))
+    return next((one for one in watched if without_password(one) == url), url)
 
 
 def check_tags(tags: Iterable[str]) -> list[str]:

@@ -1,10 +1,11 @@
 """Versions in few bytes: zstd with an earlier version as the prefix, every blob named by the digest of its contents.
 
 A body is compressed against the body before it, and a text against the body it was taken from, of which it is mostly
-a subsequence. Every chain starts at a blob that stands on its own and is at most DEEPEST steps long, so any version is
-a bounded number of steps away. Where a chain is as long as it may be, the next body is compressed against the body that
-the chain starts with. The window covers base and contents together, or zstd could not reach the base's start; long
-distance matching stays off, for it makes such deltas larger.
+a subsequence. Every chain starts at a blob that stands on its own, is at most DEEPEST steps long, and the bodies in it
+are together no larger than MOST_DECODED, so any version is read in a bounded time: a large one is fewer steps away.
+Where a chain is as long as it may be, the next body is compressed against the body that the chain starts with. The
+window covers base and contents together, or zstd could not reach the base's start; long distance matching stays off,
+for it makes such deltas larger.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ else:
 
 DEEPEST = 20
 DEEPEST_BODY = DEEPEST - 1  # which leaves a step for its text
+MOST_DECODED = 10_000_000  # bytes, which take 3 to 8 ms; a body that is larger than half of it is one step away
 LEVEL = 3
 HIGH_LEVEL = 19
 _SMALLEST_BASE = 8  # bytes: zstd takes no shorter dictionary
@@ -72,11 +74,14 @@ def pack_next(data: bytes, name: bytes, last: Blob | None, last_data: bytes, blo
     Where the chain is as long as it may be, another one branches off from its start while that is worth it: a page that
     has become a different one since then gets a full copy to start from.
     """
-    if last is None or last.depth < DEEPEST_BODY:
-        return pack(data, name, last, last_data)
-    start = last
+    if last is None:
+        return pack(data, name)
+    start, decoded = last, last.size + len(data)
     while start.base is not None:
         start = blobs[start.base]
+        decoded += start.size
+    if last.depth < DEEPEST_BODY and decoded <= MOST_DECODED:
+        return pack(data, name, last, last_data)
     branch = pack(data, name, start, unpack(start.digest, blobs))
     return branch if len(branch.data) < len(start.data) * _WORTH_BRANCHING else pack(data, name)
 

@@ -1,25 +1,27 @@
-"""A user's word on a change: kept with the change, and remembered for its page and its host."""
+"""A user's word on a change: kept beside the change, and remembered for its page and its host until it is withdrawn."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import and_, select, update
+from sqlalchemy import and_, delete, insert, select
 
-from driftline.errors import UnknownChange
+from driftline.errors import UnknownChange, UsageError
 from driftline.memory import Memory
-from driftline.model import Matter
-from driftline.versions.schema import changes, memories, pages
+from driftline.model import Matter, Said, change_id, host_of
+from driftline.versions.schema import changes, feedback, memories, pages
 from driftline.versions.statements import host_memories_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Sequence
+
+    from sqlalchemy import Connection, Row, Select
 
     from driftline.versions.store import Store
 
 _ID = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})")
-_SAID = {Matter.NOISE: "You called it noise.", Matter.MEANINGFUL: "You said that it matters."}
+_KEY = 8  # bytes
 
 
 class Named(NamedTuple):
@@ -33,10 +35,10 @@ class Named(NamedTuple):
 
 
 def find_change(store: Store, name: str) -> Named:
-    """The change of that id; UnknownChange if there is none."""
+    """The change of that id; UsageError if it cannot be one, UnknownChange if there is none."""
     parts = _ID.fullmatch(name.strip())
     if parts is None:
-        raise UnknownChange(f"'{name}' is not the id of a change: 'driftline history URL' shows them, such as 12-5.")
+        raise UsageError(f"'{name}' is not the id of a change: 'driftline history URL' shows them, such as 12-5.")
     query = (
         select(pages.c.url, changes.c.page_id, changes.c.sequence, changes.c.from_version, changes.c.to_version)
         .join(pages, pages.c.id == changes.c.page_id)
@@ -50,20 +52,82 @@ def find_change(store: Store, name: str) -> Named:
 
 
 def remember(
-    store: Store, change: Named, keys: Collection[bytes], by_host: Mapping[str, Collection[bytes]], matter: Matter
+    store: Store, change: Named, keys: Collection[bytes], host_keys: Collection[bytes], matter: Matter, at: float
 ) -> None:
-    """Keep what the user says of a change, and pin its keys in the memories of its page and its host."""
-    this_change = and_(changes.c.page_id == change.page_id, changes.c.sequence == change.sequence)
+    """Keep what the user says of a change, in place of what was said before, and pin its keys in the memories."""
+    row = {
+        "page_id": change.page_id, "sequence": change.sequence, "at": at, "verdict": matter.value,
+        "page_keys": b"".join(sorted(keys)), "host_keys": b"".join(sorted(host_keys)),
+    }  # fmt: skip
     with store.write() as connection:
-        data = connection.scalar(select(memories.c.data).where(memories.c.page_id == change.page_id))
-        memory = Memory(data or b"")
-        memory.pin(keys, matter)
-        store.statements.memory.many(connection, [(change.page_id, memory.to_bytes())])
-        stored = host_memories_of(connection, by_host)
-        for host, shared in by_host.items():
-            memory = Memory(stored.get(host, b""))
-            memory.pin(shared, matter)
-            store.statements.host_memory.many(connection, [(host, memory.to_bytes())])
-        score = 0.0 if matter is Matter.NOISE else 1.0
-        said = update(changes).where(this_change).values(verdict=matter.value, reason=_SAID[matter], score=score)
-        connection.execute(said)
+        _withdraw(store, connection, change)
+        connection.execute(insert(feedback).values(row))
+        _rewrite(store, connection, change, lambda memory: memory.pin(keys, matter))
+        _rewrite_host(store, connection, change, lambda memory: memory.pin(host_keys, matter))
+
+
+def withdraw(store: Store, change: Named) -> bool:
+    """Forget what the user said of a change, but not what was said of others; whether there was something to forget."""
+    with store.write() as connection:
+        return _withdraw(store, connection, change)
+
+
+def all_said(store: Store) -> list[Said]:
+    """What the user said of changes, the latest first."""
+    with store.read() as connection:
+        rows = connection.execute(_sayings().order_by(feedback.c.at.desc(), feedback.c.page_id, feedback.c.sequence))
+        return [
+            Said(
+                change=change_id(row.page_id, row.sequence), url=row.url, at=row.at, verdict=Matter(row.verdict),
+                found=Matter(row.found), reason=row.reason,
+            )
+            for row in rows
+        ]  # fmt: skip
+
+
+def _withdraw(store: Store, connection: Connection, change: Named) -> bool:
+    this = and_(feedback.c.page_id == change.page_id, feedback.c.sequence == change.sequence)
+    columns = feedback.c.page_keys, feedback.c.host_keys
+    gone = connection.execute(delete(feedback).where(this).returning(*columns)).first()
+    if gone is None:
+        return False
+    rows = connection.execute(_sayings().order_by(feedback.c.at)).all()
+    same_page = [row for row in rows if row.page_id == change.page_id]
+    same_host = [row for row in rows if host_of(row.url) == host_of(change.url)]
+
+    def forget(memory: Memory, keys: set[bytes], others: Sequence[Row[tuple[str]]], column: str) -> None:
+        memory.unpin(keys)
+        for other in others:
+            # the same may have been said of another change, or the opposite before
+            memory.pin(keys & _split(getattr(other, column)), Matter(other.verdict))
+
+    _rewrite(store, connection, change, lambda memory: forget(memory, _split(gone[0]), same_page, "page_keys"))
+    _rewrite_host(store, connection, change, lambda memory: forget(memory, _split(gone[1]), same_host, "host_keys"))
+    return True
+
+
+def _sayings() -> Select[tuple[str]]:
+    this_change = and_(changes.c.page_id == feedback.c.page_id, changes.c.sequence == feedback.c.sequence)
+    return (
+        select(feedback, pages.c.url, changes.c.verdict.label("found"), changes.c.reason)
+        .join(pages, pages.c.id == feedback.c.page_id)
+        .join(changes, this_change)
+    )
+
+
+def _rewrite(store: Store, connection: Connection, change: Named, edit: Callable[[Memory], None]) -> None:
+    data = connection.scalar(select(memories.c.data).where(memories.c.page_id == change.page_id))
+    memory = Memory(data or b"")
+    edit(memory)
+    store.statements.memory.many(connection, [(change.page_id, memory.to_bytes())])
+
+
+def _rewrite_host(store: Store, connection: Connection, change: Named, edit: Callable[[Memory], None]) -> None:
+    host = host_of(change.url)
+    memory = Memory(host_memories_of(connection, [host]).get(host, b""))
+    edit(memory)
+    store.statements.host_memory.many(connection, [(host, memory.to_bytes())])
+
+
+def _split(keys: bytes) -> set[bytes]:
+    return {keys[start : start + _KEY] for start in range(0, len(keys), _KEY)}

@@ -4,10 +4,10 @@ A version gains a word if the word stands in it more often than in the version b
 the lines that are new are kept under a mark, for a phrase can be new without any of its words being so; and the same
 for what is lost. So a word is stored once for each time that it comes or goes, and not with every version.
 
-Checks know nothing of the index, and are not slowed down by it: it is made by the first search, and every search first
-adds the versions that are missing. All of it can be made anew from the versions at any time. SQLite cannot take a
-removed page's words out of it, for it does not keep what they were; they are never shown, and once more than half of
-the index is of that kind, it is made anew.
+Checks know nothing of the index, and are not slowed down by it: it is brought up to date in idle time, and every search
+first adds the versions that are missing. All of it can be made anew from the versions at any time. SQLite cannot take
+the words of a removed page, or of a text that was read anew, out of it, for it does not keep what they were; they are
+never shown, and once more than half of the index is of that kind, it is made anew.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from sqlalchemy import Integer, and_, bindparam, column, delete, func, insert, inspect, select, text, values
 
-from driftline.errors import StoreError
+from driftline.errors import NoTextSearch, StoreError
 from driftline.versions.schema import indexed, states, versions
 from driftline.versions.words import count_words, lines_of
 
@@ -63,9 +63,6 @@ class _Kept(Protocol):
     def make(self, connection: Connection) -> None:
         """Make the tables, which are not there."""
 
-    def lock(self, connection: Connection) -> None:
-        """Let nobody else add words before the end of this transaction."""
-
     def add(self, connection: Connection, rows: Sequence[_Words]) -> None:
         """Add words."""
 
@@ -81,22 +78,32 @@ class WordIndex:
         self._repository = repository
         self._kept: _Kept = _TextSearch() if store.path is None else _Fts5()
 
-    def update(self, told: Callable[[int, int], None] | None = None) -> None:
+    def update(self, told: Callable[[int, int], None] | None = None, enough: Callable[[], bool] | None = None) -> None:
         """Add every version that is missing; `told` is told how many of how many are done, after each commit.
 
-        What was added stays if the process ends before all of it is done.
+        It ends early once it is `enough`. What was added stays, also if the process ends before all of it is done.
         """
         self._make()
         if self._store.path is not None:
-            self._clear_if_mostly_of_removed_pages()
+            self._clear_if_mostly_never_shown()
+        while not self._add_missing(told, enough):
+            pass
+
+    def _add_missing(self, told: Callable[[int, int], None] | None, enough: Callable[[], bool] | None) -> bool:
+        """Whether that is all; if not, texts were read anew meanwhile, and what is missing must be looked up again."""
         missing = self._missing()
         total, done = sum(newest - last for _, last, newest in missing), 0
         keys = ((page, number) for page, last, newest in missing for number in range(last + 1, newest + 1))
         while some := list(islice(keys, _AT_ONCE)):
-            self._add(self._words_of(some))
+            if enough is not None and enough():
+                return True
+            names = self._names_of(some)
+            if not self._add(self._words_of(some, names), names):
+                return False
             done += len(some)
             if told is not None:
                 told(done, total)
+        return True
 
     def sides(self, wanted: Sequence[Wanted]) -> Select[tuple[int, int, int]]:
         """A query for the `page_id`, `number` and `side` of versions in which any of these words came or went."""
@@ -111,14 +118,14 @@ class WordIndex:
                     connection.execute(text("SELECT 1 FROM words LIMIT 0"))
                     return
             with self._store.write() as connection:
-                self._kept.lock(connection)
+                lock(connection)
                 if not inspect(connection).has_table(_TABLE):
                     connection.execute(delete(indexed))
                     self._kept.make(connection)
         except StoreError as error:
             if "no such module" not in str(error):
                 raise
-            raise StoreError(
+            raise NoTextSearch(
                 "Searching needs SQLite with FTS5, and the SQLite of this Python was built without it: "
                 "use another build of Python, or a postgresql:// store."
             ) from None
@@ -131,20 +138,23 @@ class WordIndex:
         with self._store.read() as connection:
             return [(page, number, version) for page, number, version in connection.execute(query)]
 
-    def _words_of(self, keys: Sequence[_Key]) -> dict[_Key, _Sides]:
-        """The words that these versions gained and lost. A text that cannot be read counts as empty."""
-        both = {*keys, *((page, number - 1) for page, number in keys)}
+    def _names_of(self, keys: Sequence[_Key]) -> dict[_Key, bytes]:
+        """The names of the texts of these versions, and of those before them."""
         with self._store.read() as connection:
-            rows = connection.execute(_these(both, versions.c.page_id, versions.c.number, versions.c.text)).all()
-        texts = self._repository.texts({row.text for row in rows})
-        lines = {(row.page_id, row.number): lines_of(texts[row.text]) for row in rows if row.text in texts}
+            return _names(connection, keys)
+
+    def _words_of(self, keys: Sequence[_Key], names: dict[_Key, bytes]) -> dict[_Key, _Sides]:
+        """The words that these versions gained and lost. A text that cannot be read counts as empty."""
+        texts = self._repository.texts(set(names.values()))
+        lines = {key: lines_of(texts[name]) for key, name in names.items() if name in texts}
         sides: dict[_Key, _Sides] = {}
         for page, number in keys:
             new = lines.get((page, number))
             sides[page, number] = ([], []) if new is None else _came_and_went(lines.get((page, number - 1), []), new)
         return sides
 
-    def _add(self, words: dict[_Key, _Sides]) -> None:
+    def _add(self, words: dict[_Key, _Sides], names: dict[_Key, bytes]) -> bool:
+        """Add these words, unless a text is not the one any more that they were taken from; whether none is."""
         # a page may have been removed since its texts were read, and another process may have been faster
         same = and_(indexed.c.page_id == versions.c.page_id, indexed.c.number == versions.c.number)
         left = (
@@ -152,15 +162,17 @@ class WordIndex:
         )
         left = left.with_for_update(read=True, key_share=True, of=versions)
         with self._store.write() as connection:
-            self._kept.lock(connection)
+            lock(connection)
+            if any(names.get(key) != name for key, name in _names(connection, words).items()):
+                return False
             fresh = [{"page_id": page, "number": number} for page, number in connection.execute(left)]
-            if not fresh:
-                return
-            made = connection.execute(insert(indexed).returning(indexed), fresh)
-            rows = [_Words(row.id, side, words[row.page_id, row.number][side]) for row in made for side in _SIDES]
-            self._kept.add(connection, [row for row in rows if row.words])
+            if fresh:
+                made = connection.execute(insert(indexed).returning(indexed), fresh)
+                rows = [_Words(row.id, side, words[row.page_id, row.number][side]) for row in made for side in _SIDES]
+                self._kept.add(connection, [row for row in rows if row.words])
+        return True
 
-    def _clear_if_mostly_of_removed_pages(self) -> None:
+    def _clear_if_mostly_never_shown(self) -> None:
         ever = text("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'indexed'")
         with self._store.read() as connection:
             added = connection.scalar(ever) or 0
@@ -171,6 +183,24 @@ class WordIndex:
             connection.execute(delete(indexed))
             connection.execute(text("DELETE FROM sqlite_sequence WHERE name = 'indexed'"))
             connection.execute(text("INSERT INTO words(words) VALUES ('delete-all')"))
+
+
+def lock(connection: Connection) -> None:
+    """Let nobody else add words, or say that texts are others now, before the end of this transaction."""
+    if connection.dialect.name == "postgresql":  # SQLite has one writer at a time
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+
+
+def forget_from(connection: Connection, page_id: int, number: int) -> None:
+    """Let the versions of a page from this one on be indexed anew. The index must be locked."""
+    connection.execute(delete(indexed).where(and_(indexed.c.page_id == page_id, indexed.c.number >= number)))
+
+
+def _names(connection: Connection, keys: Iterable[_Key]) -> dict[_Key, bytes]:
+    """The names of the texts of these versions, and of those before them."""
+    both = {key for page, number in keys for key in ((page, number), (page, number - 1))}
+    rows = connection.execute(_these(both, versions.c.page_id, versions.c.number, versions.c.text))
+    return {(row.page_id, row.number): row.text for row in rows}
 
 
 def _these(keys: Iterable[_Key], *columns: Column[Any]) -> Select[Any]:
@@ -208,9 +238,6 @@ class _Fts5:
             f"word, content='', columnsize=0, detail=none, tokenize=\"ascii tokenchars '{KEPT}'\")"
         )
 
-    def lock(self, connection: Connection) -> None:
-        """Nothing to do: SQLite has one writer at a time."""
-
     def add(self, connection: Connection, rows: Sequence[_Words]) -> None:
         values = [(row.key * 2 + row.side, " ".join(row.words)) for row in rows]
         if values:
@@ -231,9 +258,6 @@ class _TextSearch:
             "side smallint NOT NULL, part integer NOT NULL, words tsvector NOT NULL, PRIMARY KEY (key, side, part))"
         )
         connection.exec_driver_sql(f"CREATE INDEX ix_words_words ON {_TABLE} USING gin (words)")
-
-    def lock(self, connection: Connection) -> None:
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
 
     def add(self, connection: Connection, rows: Sequence[_Words]) -> None:
         values = [(row.key, row.side, part, some) for row in rows for part, some in enumerate(_vectors(row.words))]

@@ -189,7 +189,7 @@ def _insert_rest(store: Store, connection: Connection, outcomes: Sequence[Outcom
         blobs += [(blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in version.blobs]
         versions.append((
             link.page_id, version.number, link.sequence, at, version.body, version.text, version.size, version.title,
-            version.content_type, version.charset, document.final_url, document.headers,
+            version.content_type, version.charset, document.final_url, document.headers, outcome.reading,
         ))  # fmt: skip
         if outcome.change is not None:
             change = outcome.change

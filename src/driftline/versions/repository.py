@@ -23,7 +23,7 @@ from driftline.model import (
     change_id,
 )
 from driftline.versions.codec import chain_of, unpack, unpack_both
-from driftline.versions.schema import blobs, changes, checks, memories, states, versions
+from driftline.versions.schema import blobs, changes, checks, feedback, memories, states, versions
 from driftline.versions.statements import OLD_COLUMNS, chains_of, host_memories_of
 
 if TYPE_CHECKING:
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 
 _THIS_CHANGE = and_(changes.c.page_id == checks.c.page_id, changes.c.sequence == checks.c.sequence)
-# the user's word on a change stands with the change, and outweighs what the check found
-_IS_NEWS = func.coalesce(changes.c.verdict == Matter.MEANINGFUL.value, checks.c.verdict != Verdict.UNCHANGED.value)
-_IS_NOISE = or_(
-    checks.c.proof == Proof.NOISE.value, and_(changes.c.verdict == Matter.NOISE.value, checks.c.proof.is_(None))
-)
+_OF_THIS_CHANGE = and_(feedback.c.page_id == changes.c.page_id, feedback.c.sequence == changes.c.sequence)
+# the user's word on a change outweighs what the check found
+_matter = func.coalesce(feedback.c.verdict, changes.c.verdict)
+_IS_NEWS = func.coalesce(_matter == Matter.MEANINGFUL.value, checks.c.verdict != Verdict.UNCHANGED.value)
+_IS_NOISE = or_(checks.c.proof == Proof.NOISE.value, and_(_matter == Matter.NOISE.value, checks.c.proof.is_(None)))
 
 
 class Repository:
@@ -108,15 +108,18 @@ class Repository:
             select(
                 checks,
                 versions.c.number,
+                versions.c.reread_at,
                 changes.c.from_version,
                 changes.c.kind,
                 changes.c.score,
                 changes.c.reason,
                 changes.c.verdict.label("matter"),
                 changes.c.cause,
+                feedback.c.verdict.label("said"),
             )
             .outerjoin(versions, this_version)
             .outerjoin(changes, _THIS_CHANGE)
+            .outerjoin(feedback, _OF_THIS_CHANGE)
             .where(checks.c.page_id == page.id)
             .order_by(checks.c.sequence.desc())
             .limit(limit)
@@ -128,7 +131,8 @@ class Repository:
     def quiet_checks(self, page: Page) -> tuple[int, int]:
         """How many checks of the page found nothing that matters, and how many of these found noise."""
         noisy = func.coalesce(func.sum(case((_IS_NOISE, 1), else_=0)), 0)
-        query = select(func.count(), noisy).select_from(checks).outerjoin(changes, _THIS_CHANGE)
+        every = checks.outerjoin(changes, _THIS_CHANGE).outerjoin(feedback, _OF_THIS_CHANGE)
+        query = select(func.count(), noisy).select_from(every)
         with self._store.read() as connection:
             quiet, noise = connection.execute(query.where(checks.c.page_id == page.id, not_(_IS_NEWS))).one()
         return quiet, noise
@@ -137,7 +141,9 @@ class Repository:
         """The two versions of the newest change that matters; the newest two if none does."""
         query = (
             select(changes.c.from_version, changes.c.to_version)
-            .where(and_(changes.c.page_id == page.id, changes.c.verdict == Matter.MEANINGFUL.value))
+            .outerjoin(feedback, _OF_THIS_CHANGE)
+            .where(changes.c.page_id == page.id)
+            .where(func.coalesce(feedback.c.verdict, changes.c.verdict) == Matter.MEANINGFUL.value)
             .order_by(changes.c.sequence.desc())
             .limit(1)
         )
@@ -147,8 +153,10 @@ class Repository:
 
     def change(self, page: Page, old: int, new: int) -> Change | None:
         """What was recorded of the change between two versions; None if they do not follow each other."""
-        query = select(changes, changes.c.verdict.label("matter")).where(
-            and_(changes.c.page_id == page.id, changes.c.from_version == old, changes.c.to_version == new)
+        query = (
+            select(changes, changes.c.verdict.label("matter"), feedback.c.verdict.label("said"))
+            .outerjoin(feedback, _OF_THIS_CHANGE)
+            .where(and_(changes.c.page_id == page.id, changes.c.from_version == old, changes.c.to_version == new))
         )
         with self._store.read() as connection:
             row = connection.execute(query).first()
@@ -184,7 +192,8 @@ def _change(url: str, row: Row[Any]) -> Change:
     return Change(
         id=change_id(row.page_id, row.sequence), url=url, at=row.at,
         from_version=row.from_version, to_version=row.from_version + 1, kind=row.kind,
-        verdict=Matter(row.matter), score=row.score, reason=row.reason, cause=row.cause or b"",
+        verdict=Matter(row.said or row.matter), score=row.score, reason=row.reason, cause=row.cause or b"",
+        said=Matter(row.said) if row.said else None,
     )  # fmt: skip
 
 
@@ -194,4 +203,5 @@ def _check(url: str, row: Row[Any]) -> Check:
         sequence=row.sequence, at=row.at, verdict=Verdict(row.verdict), status=row.status, seconds=row.seconds,
         bytes=row.bytes, proof=Proof(row.proof) if row.proof else None, failure=failure,
         redirected_to=row.redirected_to, version=row.number, change=_change(url, row) if row.kind else None,
+        reread_at=row.reread_at,
     )  # fmt: skip

@@ -4,7 +4,11 @@
 of the latter. There, `wire`, `body` and `letters` are the digests of the last good check, `kept_body` and `kept_text`
 those of the version in force: `body` differs from `kept_body` where a body changed and what can be seen did not.
 `memories` and `host_memories` are what was learned of a page, and of the pages of a host.
-`reading` says how `kept_text` was read: by which extractor, and through which filters.
+`reading` says how `kept_text` was read, by which extractor and through which filters, and that of a version the same of
+its text. `unread` is the reading that a version could not be given, `reread_at` when its text changed by another one;
+`caught_up` is the reading that all versions of a page have, or could not be given: see `readings`.
+`feedback` is what the user said of a change, with the keys under which the memories have it; a change keeps the verdict
+that it had by itself.
 Everything that a check leaves behind has the key (page, sequence), so that recording it twice changes nothing.
 `indexed` names the versions that the index of words has; that index is no table of ours, see `index`.
 Times are seconds since 1970 in UTC. The `level` of a blob is the one that it was compacted at, and null until then; 0
@@ -86,6 +90,7 @@ states = Table(
     Column("failure", Text),
     Column("failures", Integer, nullable=False),
     Column("reading", Text),
+    Column("caught_up", Text),
 )
 
 checks = Table(
@@ -121,6 +126,9 @@ versions = Table(
     Column("charset", Text, nullable=False),
     Column("final_url", Text, nullable=False),
     Column("headers", LargeBinary, nullable=False),
+    Column("reading", Text),
+    Column("unread", Text),
+    Column("reread_at", Double),
     sqlite_with_rowid=False,
 )
 
@@ -141,6 +149,18 @@ changes = Table(
     Column("cause", LargeBinary),
     Index("ix_changes_at", "at"),
     sqlite_with_rowid=False,
+)
+
+feedback = Table(
+    "feedback",
+    metadata,
+    Column("page_id", Integer, primary_key=True, autoincrement=False),
+    Column("sequence", Integer, primary_key=True, autoincrement=False),
+    Column("at", Double, nullable=False),
+    Column("verdict", Text, nullable=False),
+    Column("page_keys", LargeBinary, nullable=False),
+    Column("host_keys", LargeBinary, nullable=False),
+    ForeignKeyConstraint(["page_id", "sequence"], ["changes.page_id", "changes.sequence"], ondelete="CASCADE"),
 )
 
 memories = Table(

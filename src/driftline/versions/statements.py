@@ -6,7 +6,7 @@ from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Text, bindparam, case, cast, func, literal_column, select, update
+from sqlalchemy import Text, bindparam, case, cast, func, literal_column, or_, select, update
 from sqlalchemy.sql.dml import Insert
 
 from driftline.versions.schema import blobs, changes, checks, host_memories, memories, pages, states, versions
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.dml import UpdateBase
 
 CHECK_COLUMNS = tuple(column.name for column in checks.columns)
-VERSION_COLUMNS = tuple(column.name for column in versions.columns)
+_LATER = (versions.c.unread, versions.c.reread_at)  # what is said of a version only when it is read anew
+VERSION_COLUMNS = tuple(column.name for column in versions.columns if column not in set(_LATER))
 CHANGE_COLUMNS = tuple(column.name for column in changes.columns)
 BLOB_COLUMNS = tuple(column.name for column in blobs.columns if column is not blobs.c.level)
 LINK_COLUMNS = (
@@ -30,6 +31,10 @@ OLD_COLUMNS = (
     memories.c.data,
     states.c.reading,
 )  # fmt: skip
+
+# written into the statement: a bound value would have to be given with every row
+_NONE: ColumnElement[int] = literal_column("0")
+_ONE: ColumnElement[int] = literal_column("1")
 
 _THIS_PAGE = states.c.page_id == bindparam("key")
 
@@ -48,6 +53,8 @@ NEW_VERSION = SAME_TEXT.values(
     kept_body=bindparam("whole"),
     kept_text=bindparam("words"),
     changed_at=func.coalesce(bindparam("since"), states.c.changed_at),
+    # the first version is all there is; one that is read in another way than those before leaves work to do
+    caught_up=case((or_(bindparam("number") == _ONE, states.c.caught_up == bindparam("how")), bindparam("how"))),
 )
 NEW_VERSION_ROW = (*SAME_TEXT_ROW, "number", "seen", "whole", "words", "since")
 
@@ -57,10 +64,6 @@ TOUCH_ROW = (
 )  # fmt: skip
 
 _TOGETHER = 64
-
-# written into the statement: a bound value would have to be given with every row
-_NONE: ColumnElement[int] = literal_column("0")
-_ONE: ColumnElement[int] = literal_column("1")
 
 
 class Prepared:

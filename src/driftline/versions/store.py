@@ -9,6 +9,7 @@ import threading
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
 
 from sqlalchemy import URL, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError
@@ -17,11 +18,11 @@ from driftline.errors import MissingExtra, StoreBusy, StoreError
 from driftline.versions.statements import Statements
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from sqlalchemy import Connection, Engine
 
-NEWEST = "0006"
+NEWEST = "0008"
 _RUN_LOCK = 0x44_52_49_46  # an arbitrary number that names our lock in PostgreSQL
 _SHRINKS_IN_STEPS = "PRAGMA auto_vacuum=INCREMENTAL"
 _PAGES_AT_ONCE = 256
@@ -33,18 +34,21 @@ _PRAGMAS = (
     "PRAGMA cache_size=-16000",
     "PRAGMA wal_autocheckpoint=4000",
 )
+_READING = ("PRAGMA query_only=ON", "PRAGMA cache_size=-16000")
 
 
 class Store:
     """The database behind everything. Any thread may read; `write` admits one thread at a time.
 
-    A commit survives the end of the process at any moment after it, `kill -9` included.
+    A commit survives the end of the process at any moment after it, `kill -9` included. A file that cannot be written,
+    on a read-only file system for one, can be looked at all the same.
     """
 
-    def __init__(self, engine: Engine, where: str, path: Path | None) -> None:
+    def __init__(self, engine: Engine, where: str, path: Path | None, *, read_only: bool = False) -> None:
         self.engine = engine
         self.where = where
         self.path = path
+        self.read_only = read_only
         self.statements = Statements(engine)
         self._closed = False
         self._file = _identity(path)
@@ -56,6 +60,9 @@ class Store:
         """Open the store at a path or `postgresql://` URL, making it or bringing its schema up to date."""
         url, path = _locate(where)
         where = where if path else url.render_as_string(hide_password=True)
+        read_only = path is not None and not _may_be_written(path)
+        if path is not None and read_only:
+            url = _only_read(path)
         try:
             engine = create_engine(url, pool_size=32, max_overflow=-1)
         except (ArgumentError, NoSuchModuleError, ValueError) as error:
@@ -63,8 +70,8 @@ class Store:
         except ModuleNotFoundError:
             raise MissingExtra("A PostgreSQL store", "postgres") from None
         if path is not None:
-            _prepare_sqlite(engine)
-        store = cls(engine, where, path)
+            _prepare_sqlite(engine, _READING if read_only else _PRAGMAS)
+        store = cls(engine, where, path, read_only=read_only)
         try:
             store._upgrade()
         except StoreError:
@@ -97,6 +104,7 @@ class Store:
     def write(self) -> Iterator[Connection]:
         """One transaction: committed at the end, undone if anything is raised."""
         self._insist()
+        self._insist_on_writing()
         try:
             with self._writing, self._writer.begin() as connection:
                 yield connection
@@ -111,6 +119,7 @@ class Store:
         if self.path is None:
             yield from self._advisory_lock()
             return
+        self._insist_on_writing()
         lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             try:
@@ -150,6 +159,7 @@ class Store:
         if self.path is None:
             return  # PostgreSQL sees to it by itself
         self._insist()
+        self._insist_on_writing()
         raw = self.engine.raw_connection()
         try:
             cursor = raw.cursor()
@@ -173,6 +183,13 @@ class Store:
         if self._file != _identity(self.path):
             raise StoreError(f"The store '{self.where}' was removed or replaced while it was in use.")
 
+    def _insist_on_writing(self) -> None:
+        if self.read_only:
+            raise StoreError(
+                f"The store '{self.where}' is read-only, and this would change it: look at it with list, history, show "
+                "and diff, or copy it to a place where you may write."
+            )
+
     def _advisory_lock(self) -> Iterator[None]:
         # one connection for the whole run, taken out of the pool: the lock belongs to it and ends with it
         with self.engine.connect() as connection:
@@ -182,7 +199,12 @@ class Store:
             try:
                 yield
             finally:
-                connection.invalidate()
+                # a connection that is only closed keeps its lock until the server notices, and the next run is refused
+                try:
+                    connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _RUN_LOCK})
+                    connection.commit()
+                except DatabaseError:
+                    connection.invalidate()
 
     def _upgrade(self) -> None:
         with self.engine.connect() as connection:
@@ -192,6 +214,11 @@ class Store:
             return
         if found is not None and str(found) > NEWEST:
             raise StoreError(f"The store '{self.where}' was made by a newer Driftline: upgrade Driftline to open it.")
+        if self.read_only:
+            raise StoreError(
+                f"The store '{self.where}' was made by an older Driftline, and is read-only: copy it to a place where "
+                "you may write, to bring it up to date."
+            )
         # imported only here: most commands find the schema up to date and should not wait for it
         from driftline.versions.migrations.upgrade import upgrade
 
@@ -227,20 +254,33 @@ def _locate(where: str) -> tuple[URL, Path | None]:
         raise StoreError(f"The store '{where}' is a folder: give the path of a file in it.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o600)
+        if not path.exists():
+            path.touch(mode=0o600)
     except OSError as error:
         raise StoreError(f"The store '{where}' cannot be made: {error.strerror}.") from None
     return URL.create("sqlite", database=str(path)), path
 
 
-def _prepare_sqlite(engine: Engine) -> None:
+def _may_be_written(path: Path) -> bool:
+    """Whether this file can change; its folder too, for SQLite keeps a journal beside it."""
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+
+
+def _only_read(path: Path) -> URL:
+    """The address of a file that is only read. What stands beside it says whether somebody else may be writing."""
+    in_use = path.with_name(f"{path.name}-wal").exists()
+    query = {"mode": "ro", "uri": "true"} | ({} if in_use else {"immutable": "1"})
+    return URL.create("sqlite", database=f"file:{quote(str(path))}", query=query)
+
+
+def _prepare_sqlite(engine: Engine, pragmas: Sequence[str]) -> None:
     @event.listens_for(engine, "connect")
     def _on_connect(connection: Any, _record: object) -> None:
         # the driver must not open transactions by itself: '_on_begin' says which kind is wanted
         connection.isolation_level = None
-        if connection.execute("PRAGMA page_count").fetchone() == (0,):
+        if pragmas is _PRAGMAS and connection.execute("PRAGMA page_count").fetchone() == (0,):
             connection.execute(_SHRINKS_IN_STEPS)  # must be said before anything is in the file
-        for pragma in _PRAGMAS:
+        for pragma in pragmas:
             connection.execute(pragma)
 
     @event.listens_for(engine, "begin")

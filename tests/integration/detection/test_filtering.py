@@ -31,7 +31,7 @@ class Shop:
         self.body: str | bytes = ""
         self.content_type = HTML
         self.server = Server(self._answer)
-        self.pages = driftline.open(settings=settings(store=str(folder / "pages.db"), worker_deadline=2.0))
+        self.pages = driftline.open(settings=settings(store=str(folder / "pages.db"), worker_deadline=60.0))
         self.url = self.server.url("/")
 
     def __enter__(self) -> Self:
@@ -130,7 +130,31 @@ def test_an_expression_that_runs_away_costs_one_failed_check(shop: Shop) -> None
     shop.pages.add(shop.url, filters=[("ignore", "/^(a+)+$/")])
     failed = shop.check()
     assert failed.failure is not None
-    assert failed.failure.kind is FailureKind.HOSTILE
+    assert failed.failure.kind is FailureKind.SELECTION
+    assert failed.failure.sentence.startswith("The filter 'ignore /^(a+)+$/' takes too long on this page")
+    shop.body = "<p>Something else"
+    assert shop.check().verdict is Verdict.NEW, "the worker goes on with other pages"
+
+
+@pytest.mark.parametrize("filters", [[("trigger", "/^(a+)+$/")], [("select", "p"), ("ignore", "/(a|a)*b/")]])
+def test_every_kind_of_expression_that_runs_away_is_named(shop: Shop, filters: list[tuple[str, str]]) -> None:
+    shop.pages.add(shop.url, filters=filters)
+    shop.body = "<p>As it was"
+    shop.check()
+    shop.body = f"<p>{'a' * 60}!"
+    failed = shop.check()
+    assert failed.failure is not None
+    assert f"'{' '.join(filters[-1])}'" in failed.failure.sentence
+
+
+def test_a_page_without_text_is_a_failed_check_unless_it_is_selected_so(shop: Shop) -> None:
+    shop.pages.add(shop.url)
+    shop.body = "<!doctype html><title>App</title><div id=app></div>"
+    failed = shop.check()
+    assert failed.failure is not None
+    assert failed.failure.kind is FailureKind.BROKEN
+    shop.pages.catalog.edit(shop.url, filters=[Filter("select", "#app")])
+    assert shop.check().verdict is Verdict.NEW
 
 
 def test_an_edit_of_the_filters_is_no_change_of_the_page(shop: Shop) -> None:

@@ -2,13 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import count
-from pathlib import Path
 
 import pytest
 
 import driftline
 from driftline import Plan
-from driftline.errors import UnknownChange
+from driftline.errors import UnknownChange, UsageError
 from driftline.model import FailureKind, Matter, Proof, Verdict
 from support.making import settings
 from support.servers import Answer, Request, Server, html
@@ -21,13 +20,13 @@ WORDS = ("amber", "birch", "cedar", "dahlia", "elder", "fern", "gorse", "hazel",
 class Site:
     """Pages whose parts a test rewrites between checks; a part may be a function that is asked at every request."""
 
-    def __init__(self, folder: Path, *, confirm: bool) -> None:
+    def __init__(self, where: str, *, confirm: bool) -> None:
         self.parts: dict[str, str | Callable[[], str]] = {}
         self.instead: Answer | None = None
         self.answers: Callable[[Request], Answer] = self.page
         self.requests = 0
         self.server = Server(self._answer)
-        self.pages = driftline.open(settings=settings(store=str(folder / "pages.db"), confirm=confirm))
+        self.pages = driftline.open(settings=settings(store=where, confirm=confirm))
 
     def _answer(self, request: Request) -> Answer:
         self.requests += 1
@@ -45,15 +44,15 @@ def tip(word: str) -> str:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    made = Site(tmp_path, confirm=False)
+def site(where: str) -> Iterator[Site]:
+    made = Site(where, confirm=False)
     with made.server, made.pages:
         yield made
 
 
 @pytest.fixture
-def confirmed(tmp_path: Path) -> Iterator[Site]:
-    made = Site(tmp_path, confirm=True)
+def confirmed(where: str) -> Iterator[Site]:
+    made = Site(where, confirm=True)
     with made.server, made.pages:
         yield made
 
@@ -204,7 +203,10 @@ def test_what_the_user_calls_noise_is_noise_from_then_on(site: Site) -> None:
     assert site.pages.feedback(change.id, Matter.NOISE) == url
     told = site.pages.history(url)[0].change
     assert told is not None
-    assert (told.verdict, told.reason) == (Matter.NOISE, "You called it noise.")
+    assert (told.verdict, told.said, told.reason) == (Matter.NOISE, Matter.NOISE, change.reason)
+    assert [(said.change, said.verdict, said.found) for said in site.pages.said()] == [
+        (change.id, Matter.NOISE, Matter.MEANINGFUL)
+    ]
     site.parts["news"] = "<p>News: nobody knows what happened at the harbour.</p>"
     assert site.pages.check().noisy == 1
     site.parts["fee"] = "<p>It costs a fortune.</p>"
@@ -225,9 +227,74 @@ def test_what_the_user_says_matters_is_told_from_then_on(site: Site) -> None:
     assert site.pages.check().changed == 1
 
 
-@pytest.mark.parametrize(
-    "name", ["", "1", "x-y", "1-99", "01-1", "0-1", "1-1000000000", "99999999999999999999-1", "-1-2", "１-２"]
-)
-def test_feedback_on_a_change_that_never_was_is_refused(site: Site, name: str) -> None:
+def test_what_is_withdrawn_is_judged_as_if_nothing_had_been_said(site: Site) -> None:
+    url = site.server.url("/")
+    site.pages.add(url)
+    changes: list[str] = []
+    for news in ("the amber fair opens on the hill", "a choir sings in the old town hall", "a ship came in today"):
+        site.parts["news"] = f"<p>News: {news}.</p>"
+        changes += [change.id for change in site.pages.check().changes]
+    for change in changes:
+        site.pages.feedback(change, Matter.NOISE)
+    assert site.pages.withdraw(changes[1]) == url
+    site.parts["news"] = "<p>News: nobody knows what happened at the harbour.</p>"
+    assert site.pages.check().noisy == 1, "the same was said of the other one"
+    site.pages.withdraw(changes[0])
+    assert site.pages.said() == []
+    site.parts["news"] = "<p>News: everybody knows it by now, and is sorry.</p>"
+    assert site.pages.check().changed == 1
+    assert all(check.change is None or check.change.said is None for check in site.pages.history(url))
     with pytest.raises(UnknownChange):
+        site.pages.withdraw(changes[0])
+
+
+def test_the_opposite_takes_the_place_of_what_was_said_and_is_withdrawn_with_it(site: Site) -> None:
+    url = site.server.url("/")
+    site.parts["visits"] = "<p>1,024 views</p>"
+    site.pages.add(url)
+    site.pages.check()
+    site.parts["visits"] = "<p>1,187 views</p>"
+    site.pages.check()
+    change = site.pages.history(url)[0].change
+    assert change is not None
+    site.pages.feedback(change.id, Matter.NOISE)
+    site.pages.feedback(change.id, Matter.MEANINGFUL)
+    assert [said.verdict for said in site.pages.said()] == [Matter.MEANINGFUL]
+    site.parts["visits"] = "<p>1,311 views</p>"
+    assert site.pages.check().changed == 1
+    site.pages.withdraw(change.id)
+    site.parts["visits"] = "<p>1,502 views</p>"
+    assert site.pages.check().noisy == 1, "a counter, as it is by itself"
+
+
+def test_what_is_withdrawn_while_a_page_is_checked_does_not_come_back(site: Site) -> None:
+    url = site.server.url("/")
+    site.pages.add(url)
+    for news in ("the amber fair opens on the hill", "a choir sings in the old town hall"):
+        site.parts["news"] = f"<p>News: {news}.</p>"
+        report = site.pages.check()
+    change = report.changes[0].id
+    site.pages.feedback(change, Matter.NOISE)
+
+    def withdrawing() -> str:
+        if site.pages.said():
+            site.pages.withdraw(change)
+        return "<p>News: a ship came in today.</p>"
+
+    site.parts["news"] = withdrawing
+    site.pages.check()
+    site.parts["news"] = "<p>News: nobody knows what happened at the harbour.</p>"
+    assert site.pages.check().changed == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["", "1", "x-y", "01-1", "0-1", "1-1000000000", "99999999999999999999-1", "-1-2", "１-２"]
+)
+def test_feedback_on_what_is_no_id_is_refused(site: Site, name: str) -> None:
+    with pytest.raises(UsageError):
         site.pages.feedback(name, Matter.NOISE)
+
+
+def test_feedback_on_a_change_that_never_was_is_refused(site: Site) -> None:
+    with pytest.raises(UnknownChange):
+        site.pages.feedback("1-99", Matter.NOISE)

@@ -105,14 +105,6 @@ class Past:
 NAMES = {"shop": SHOP, "news": NEWS, "blog": BLOG}
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return str(tmp_path / "pages.db")
-    url: str = request.getfixturevalue("postgres")
-    return url
-
-
 @pytest.fixture
 def past(where: str) -> Iterator[Past]:
     made = Past(where)

@@ -61,6 +61,18 @@ def test_the_migrations_make_exactly_the_schema_of_the_code(tmp_path: Path) -> N
     store.close()
 
 
+def test_a_run_may_follow_another_at_once(where: str) -> None:
+    store = Store.open(where)
+    other = Store.open(where)
+    for _ in range(20):
+        with store.exclusive_run(), pytest.raises(StoreBusy), other.exclusive_run():
+            pass
+        with other.exclusive_run():
+            pass
+    store.close()
+    other.close()
+
+
 def test_the_migrations_make_the_same_schema_on_postgresql(postgres: str) -> None:
     store = Store.open(postgres)
     with store.read() as connection:

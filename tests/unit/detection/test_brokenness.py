@@ -45,10 +45,31 @@ def test_a_page_that_always_said_so_says_it_on_purpose() -> None:
     assert why_broken("", "You have been blocked 5 times", b"", "You have been blocked 4 times", b"") is None
 
 
-def test_a_new_page_is_broken_only_if_it_is_a_wall() -> None:
+LOGIN = b"<form><input name=user><input name=word type='password'></form>"
+
+
+def test_a_login_in_the_place_of_the_page_is_told() -> None:
+    words = "Welcome to Example, the place for examples of all kinds and sizes. Sign in to go on. Forgot your password?"
+    told = why_broken("Example", words, LOGIN, PAGE, BODY)
+    assert told == "The site asks to log in instead of showing the page."
+    assert why_broken("Example", words, b"<form></form>", PAGE, BODY) is None, "there is no login"
+    assert why_broken("Example", words, LOGIN, PAGE, BODY + LOGIN) is None, "there always was one"
+    assert why_broken("Example", PAGE, LOGIN, PAGE, BODY) is None, "the page is still there"
+    assert why_broken("Example", words, LOGIN, "A few words.", BODY) is None, "there never was much"
+    assert why_broken("Example", words, LOGIN) is None, "a new page may be a login"
+
+
+def test_a_page_without_any_text_is_told_unless_it_never_had_any() -> None:
+    for old in (None, "A few words."):
+        told = why_broken("Example", "", b"<div id=app></div>", old)
+        assert told is not None
+        assert told.startswith("The page shows no text")
+    assert why_broken("Example", "", b"<div id=app></div>", "") is None
+
+
+def test_a_new_page_that_says_something_is_broken_only_if_it_is_a_wall() -> None:
     assert why_broken("Just a moment...", "Checking your browser", b"") is not None
     assert why_broken("404", "Not found", b"") is None
-    assert why_broken("", "", b"") is None
 
 
 def test_a_page_that_breaks_off_in_the_middle_is_told() -> None:

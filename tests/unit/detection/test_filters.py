@@ -258,3 +258,29 @@ def test_a_better_extractor_raises_no_alarm() -> None:
     assert found.proof == Proof.REREAD.value
     assert found.change is not None
     assert found.change[3] == "The page did not change: it is read in another way than before."
+
+
+@pytest.mark.parametrize("value", ["/a/x", "/a/g", "/a\\/b/gi", "/sold out/im"])
+def test_a_flag_that_is_not_known_is_refused(value: str) -> None:
+    with pytest.raises(BadFilter, match="only 'i' is known"):
+        check_filters([("trigger", value)])
+
+
+@pytest.mark.parametrize("value", ["/path/to/x", "/usr/bin", "/a/i", "/a/", "a/x", "/x", "//x"])
+def test_a_path_is_a_text_like_any_other(value: str) -> None:
+    assert check_filters([("trigger", value)]) == [("trigger", value)]
+
+
+@pytest.mark.parametrize(
+    "value", ["body", "html", "*", ":not(main)", "p, body", "xpath://body", "xpath:/*", "xpath://*"]
+)
+def test_a_drop_that_leaves_nothing_of_any_page_is_refused(value: str) -> None:
+    with pytest.raises(BadFilter, match="would leave nothing of any page"):
+        check_filters([("drop", value)])
+
+
+@pytest.mark.parametrize(
+    "value", ["p", "body > div", "main *", "head", "xpath://body/div", "xpath:string(//h1)", "json:$.a"]
+)
+def test_a_drop_that_leaves_something_is_fine(value: str) -> None:
+    assert check_filters([("drop", value)]) == [("drop", value)]

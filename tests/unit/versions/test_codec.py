@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 
 from driftline.errors import BrokenVersion
 from driftline.model import Blob
-from driftline.versions.codec import DEEPEST, DEEPEST_BODY, digest, pack, pack_next, repack, unpack, unpack_both
+from driftline.versions.codec import (
+    DEEPEST,
+    DEEPEST_BODY,
+    MOST_DECODED,
+    digest,
+    pack,
+    pack_next,
+    repack,
+    unpack,
+    unpack_both,
+)
 from support.properties import searched, searched_briefly
 
 
@@ -102,6 +112,29 @@ def test_a_page_that_stays_much_the_same_has_one_full_copy_and_every_body_is_nea
     assert depths.count(0) == 1
     for data in contents:
         assert unpack(digest(data), blobs) == data
+
+
+@pytest.mark.parametrize("share", [3, 6, 11])
+def test_large_bodies_are_fewer_steps_away_so_that_none_takes_long_to_read(share: int) -> None:
+    size = MOST_DECODED // share
+    contents = [noise(size - 100) + noise(100, seed) for seed in range(2, 2 + 2 * share)]
+    blobs = bodies_of(contents)
+    decoded = []
+    for data in contents:
+        blob = blobs[digest(data)]
+        decoded.append(blob.size)
+        while blob.base is not None:
+            blob = blobs[blob.base]
+            decoded[-1] += blob.size
+    assert max(decoded) == share * size, "as much as is allowed"
+    assert sum(blob.base is None for blob in blobs.values()) == 1, "the others branch off from the first"
+    assert unpack(digest(contents[-1]), blobs) == contents[-1]
+
+
+def test_bodies_too_large_for_any_chain_are_one_step_from_the_first() -> None:
+    contents = [noise(MOST_DECODED * 2 // 3) + noise(100, seed) for seed in (2, 3, 4)]
+    blobs = bodies_of(contents)
+    assert [blobs[digest(data)].depth for data in contents] == [0, 1, 1]
 
 
 def test_a_page_that_has_become_another_one_branches_off_with_a_full_copy() -> None:

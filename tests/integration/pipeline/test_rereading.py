@@ -1,0 +1,342 @@
+"""Versions are read anew when the filters of their page or the extractor changed, and nobody is alarmed by it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+from sqlalchemy import Connection, event, text
+
+import driftline
+from driftline.detection.examination import Finding, Job
+from driftline.detection.filters import how_read
+from driftline.detection.workers import WorkerPool
+from driftline.errors import RunStopped
+from driftline.model import Check, Filter, Proof, Verdict
+from driftline.pipeline.rereading import reread
+from driftline.pipeline.stopping import Bell, Stop
+from driftline.versions.readings import Readings
+from driftline.versions.store import Store
+from support.making import settings
+from support.servers import Answer, Request, Server, answer
+
+PAGE = "<title>Shop</title><nav>Menu {menu}</nav><main><p class=price>{price} euros</p><p class=ad>{ad}</p></main>"
+PRICE = [Filter("select", ".price")]
+ROWS = "SELECT (SELECT count(*) FROM checks) + (SELECT count(*) FROM changes) + (SELECT count(*) FROM versions)"
+# ends itself as `kill -9` would, when it writes into a version for the so-many-th time
+KILLED = """
+import os, signal, sys
+from sqlalchemy import event
+import driftline
+from driftline.settings import Settings
+
+pages, left = driftline.open(settings=Settings(store=sys.argv[1])), int(sys.argv[2])
+
+def count(_connection, _cursor, statement, *_rest):
+    global left
+    left -= statement.startswith("UPDATE versions")
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+event.listen(pages._store.engine, "before_cursor_execute", count)
+pages.catch_up()
+"""
+
+
+class Shop:
+    """One page that a test rewrites."""
+
+    def __init__(self, where: str) -> None:
+        self.body = PAGE.format(price=5, ad="Buy it", menu="one")
+        self.server = Server(self._answer)
+        self.where = where
+        self.pages = driftline.open(settings=settings(store=where, confirm=False))
+        self.store = Store.open(where)
+        self.url = self.server.url("/")
+        self.bodies: list[bytes] = []
+
+    def __enter__(self) -> Self:
+        self.server.__enter__()
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self.store.close()
+        self.pages.close()
+        self.server.__exit__(None, None, None)
+
+    def _answer(self, _request: Request) -> Answer:
+        return answer(self.body.encode(), "200 OK", "Content-Type: text/html; charset=utf-8")
+
+    def sell(self, *prices: int, ad: str = "Buy it", menu: str = "one") -> Check:
+        """Checks that find the page at these prices, one after the other; the last of them."""
+        for price in prices:
+            self.body = PAGE.format(price=price, ad=ad, menu=menu)
+            found = self.check()
+            if found.version:
+                self.bodies.append(self.body.encode())
+        return found
+
+    def check(self) -> Check:
+        self.pages.check(fresh=True)
+        return self.pages.history(self.url, 1)[0]
+
+    def texts(self) -> list[str]:
+        numbers = range(1, self.pages.pages()[0].versions + 1)
+        return [self.pages.version(self.url, number).text.decode() for number in numbers]
+
+    def insist_on_every_body(self) -> None:
+        numbers = range(1, self.pages.pages()[0].versions + 1)
+        assert [self.pages.version(self.url, number).body for number in numbers] == self.bodies
+        assert self.pages.doctor() == []
+
+    def ask(self, question: str) -> Any:
+        with self.store.read() as connection:
+            return connection.scalar(text(question))
+
+    def tell(self, statement: str, **values: Any) -> None:
+        with self.store.write() as connection:
+            connection.execute(text(statement), values)
+
+    def mentions(self, query: str) -> list[tuple[int, str]]:
+        return [(found.version, found.kind.value) for found in self.pages.search(query)]
+
+
+@pytest.fixture
+def shop(where: str) -> Iterator[Shop]:
+    with Shop(where) as shop:
+        shop.pages.add(shop.url)
+        yield shop
+
+
+@pytest.fixture
+def file_shop(tmp_path: Path) -> Iterator[Shop]:
+    with Shop(str(tmp_path / "pages.db")) as shop:
+        shop.pages.add(shop.url)
+        yield shop
+
+
+def test_after_an_edit_of_the_filters_every_version_is_read_anew_and_nothing_else_happens(shop: Shop) -> None:
+    shop.sell(5, 6, 7)
+    assert shop.mentions("buy") == [(1, "appeared")]
+    assert shop.pages.behind() == (0, 0)
+    rows, changed_at = shop.ask(ROWS), shop.pages.pages()[0].changed_at
+    shop.pages.catalog.edit(shop.url, filters=PRICE)
+    assert shop.pages.behind() == (3, 0)
+    assert not any(check.reread_at for check in shop.pages.history(shop.url))
+    told: list[tuple[int, int]] = []
+    done = shop.pages.catch_up(told=lambda *figures: told.append(figures))
+    assert (done.versions, done.changed, done.unread, done.finished) == (3, 3, 0, True)
+    assert told[:2] == [(0, 1), (1, 1)], "pages, before versions are indexed"
+    assert shop.texts() == ["5 euros", "6 euros", "7 euros"]
+    shop.insist_on_every_body()
+    assert shop.ask(ROWS) == rows
+    assert all(check.reread_at for check in shop.pages.history(shop.url))
+    assert shop.pages.pages()[0].changed_at == changed_at
+    assert (shop.mentions("buy"), shop.mentions("7")) == ([], [(3, "appeared")])
+    assert shop.pages.behind() == (0, 0)
+    found = shop.check()
+    assert (found.verdict, found.proof) == (Verdict.UNCHANGED, Proof.BODY), "the version in force needs no reading"
+    assert shop.check().proof is Proof.WIRE
+    assert shop.sell(7, ad="Buy two").proof is Proof.TEXT
+    assert shop.sell(8).verdict is Verdict.CHANGED
+    assert shop.pages.catch_up().versions == 0
+    shop.insist_on_every_body()
+
+
+def test_what_another_extractor_read_is_read_by_that_of_today(shop: Shop) -> None:
+    shop.sell(5, 6)
+    as_it_was = shop.texts()
+    # the older one took the name of the first text for all that there is to see
+    shop.tell("UPDATE versions SET text = (SELECT text FROM versions WHERE number = 1), reading = '1'")
+    shop.tell("UPDATE states SET reading = '1', caught_up = '1'")
+    assert shop.pages.behind() == (2, 0)
+    done = shop.pages.catch_up()
+    assert (done.versions, done.changed) == (2, 1)
+    assert shop.texts() == as_it_was
+    second, first = shop.pages.history(shop.url)
+    assert (first.reread_at, bool(second.reread_at)) == (None, True), "only the second says something else now"
+    assert shop.ask("SELECT count(*) FROM versions WHERE reading = '1'") == 0
+    assert shop.check().verdict is Verdict.UNCHANGED
+
+
+def test_a_version_that_has_nothing_of_what_is_selected_now_stays_as_it_was_and_is_counted(shop: Shop) -> None:
+    shop.body = "<p>Coming soon</p>"
+    shop.check()
+    shop.bodies.append(shop.body.encode())
+    shop.sell(5)
+    shop.pages.catalog.edit(shop.url, filters=PRICE)
+    done = shop.pages.catch_up()
+    assert (done.versions, done.changed, done.unread, done.finished) == (2, 1, 1, True)
+    assert shop.texts() == ["Coming soon", "5 euros"]
+    assert shop.pages.behind() == (0, 1)
+    assert shop.pages.catch_up().versions == 0, "it is not tried again in the same way"
+    shop.pages.catalog.edit(shop.url, filters=[Filter("select", "p")], clear_filters=True)
+    assert shop.pages.behind() == (2, 0)
+    assert shop.pages.catch_up().unread == 0
+    assert shop.pages.behind() == (0, 0)
+    shop.insist_on_every_body()
+
+
+def test_what_changed_unseen_before_an_edit_that_shows_it_is_no_news_after_it(shop: Shop) -> None:
+    shop.pages.catalog.edit(shop.url, filters=[Filter("drop", ".ad")])
+    shop.sell(5)
+    assert shop.sell(5, ad="Buy two").proof is Proof.TEXT
+    shop.pages.catalog.edit(shop.url, clear_filters=True)
+    shop.pages.catch_up()
+    assert shop.texts() == ["Menu one\n5 euros\nBuy it"], "the body in force is the first one"
+    assert shop.check().verdict is Verdict.UNCHANGED
+    assert shop.texts()[-1] == "Menu one\n5 euros\nBuy two"
+
+
+def test_a_check_that_was_under_way_all_the_time_raises_no_alarm(shop: Shop) -> None:
+    shop.sell(5)
+    served = shop.server
+    done: list[int] = []
+
+    def meanwhile(_connection: Connection) -> None:
+        # between the fetch and the commit of the check
+        if len(served.requests) == 2 and not done:
+            done.append(1)
+            with driftline.open(settings=settings(store=shop.where)) as other:
+                other.catalog.edit(shop.url, filters=PRICE)
+                other.catch_up()
+
+    event.listen(shop.pages._store.engine, "engine_connect", meanwhile)
+    assert shop.check().verdict is Verdict.UNCHANGED
+    event.remove(shop.pages._store.engine, "engine_connect", meanwhile)
+    assert done
+    assert shop.check().verdict is Verdict.UNCHANGED
+    assert shop.texts()[0] == "5 euros"
+    assert shop.sell(6).verdict is Verdict.CHANGED
+    shop.pages.catch_up()
+    assert shop.pages.behind() == (0, 0)
+    assert shop.texts()[-1] == "6 euros"
+
+
+def test_an_index_that_is_made_meanwhile_has_the_new_texts(shop: Shop) -> None:
+    shop.sell(5, 6)
+    shop.pages.catalog.edit(shop.url, filters=PRICE)
+    done: list[int] = []
+
+    def before_writing(connection: Connection) -> None:
+        if connection.get_execution_options().get("driftline_writes") and not done:
+            done.append(1)
+            with driftline.open(settings=settings(store=shop.where)) as other:
+                reread_all(other)
+
+    shop.mentions("nothing")
+    shop.tell("DELETE FROM indexed")
+    event.listen(shop.pages._store.engine, "engine_connect", before_writing)
+    assert (shop.mentions("buy"), shop.mentions("5")) == ([], [(2, "disappeared"), (1, "appeared")])
+    assert done
+
+
+def reread_all(pages: driftline.Driftline) -> None:
+    """Read everything anew, and leave the index alone."""
+    workers = WorkerPool(most=1, deadline=20.0, memory=pages.settings.worker_memory)
+    reread(Readings(pages._store, how_read), workers, Stop(), lambda: False)
+    workers.close()
+
+
+def after_a_few() -> Callable[[], bool]:
+    asked = iter([False])
+    return lambda: next(asked, True)
+
+
+def test_it_goes_on_where_it_was_when_it_was_enough_and_others_write_in_between(shop: Shop) -> None:
+    shop.sell(*range(1, 41))
+    shop.pages.catalog.edit(shop.url, filters=PRICE)
+    left: list[int] = []
+    while not (done := shop.pages.catch_up(enough=after_a_few())).finished:
+        assert 0 < done.versions < 40
+        left.append(shop.pages.behind()[0])
+        shop.pages.add(f"https://page-{left[-1]}.example/")
+    assert left == sorted(left, reverse=True)
+    assert len(left) > 1
+    assert shop.texts() == [f"{price} euros" for price in range(1, 41)]
+
+
+@pytest.mark.parametrize("moment", [1, 10, 30])
+def test_killed_in_the_middle_of_a_transaction_it_loses_nothing_and_goes_on_the_next_time(
+    file_shop: Shop, moment: int
+) -> None:
+    file_shop.sell(*range(1, 41))
+    file_shop.pages.catalog.edit(file_shop.url, filters=PRICE)
+    killed = subprocess.run([sys.executable, "-c", KILLED, file_shop.where, str(moment)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    left, _ = file_shop.pages.behind()
+    assert (left < 40) == (moment == 30), "what was committed before is done"
+    file_shop.insist_on_every_body()
+    assert file_shop.pages.catch_up().versions == left
+    assert file_shop.texts() == [f"{price} euros" for price in range(1, 41)]
+    file_shop.insist_on_every_body()
+
+
+def test_a_removed_page_is_no_longer_read(shop: Shop) -> None:
+    shop.sell(5)
+    shop.pages.catalog.edit(shop.url, filters=PRICE)
+    readings = Readings(shop.store, how_read)
+    (page,) = readings.behind()
+    some = readings.some(page)
+    shop.pages.remove(shop.url)
+    assert readings.keep(page, [(stale, None) for stale in some]) == 0
+    readings.finish(page)
+    assert shop.pages.catch_up().versions == 0
+    assert shop.ask("SELECT count(*) FROM versions") == 0
+
+
+class Hanging(WorkerPool):
+    """Workers that come to no end by themselves."""
+
+    def __init__(self, begun: Callable[[], None]) -> None:
+        self._begun = begun
+        self._ended = threading.Event()
+
+    def examine(self, jobs: Sequence[Job]) -> list[Finding]:
+        self._begun()
+        self._ended.wait()
+        raise RunStopped("The run was stopped before the page was read.")
+
+    def stop(self) -> None:
+        self._ended.set()
+
+
+def test_a_version_that_hangs_ends_with_the_run(file_shop: Shop) -> None:
+    file_shop.sell(5)
+    file_shop.pages.catalog.edit(file_shop.url, filters=PRICE)
+    stop = Stop()
+    done = reread(Readings(file_shop.store, how_read), Hanging(stop.request), stop, lambda: False)
+    assert (done.versions, done.finished) == (0, False)
+    assert file_shop.pages.behind() == (1, 0)
+
+
+def test_a_version_that_hangs_ends_when_it_is_interrupted(file_shop: Shop) -> None:
+    file_shop.sell(5)
+    file_shop.pages.catalog.edit(file_shop.url, filters=PRICE)
+
+    class Interrupted(Bell):
+        def wait(self, timeout: float) -> None:
+            raise KeyboardInterrupt
+
+    stop = Stop()
+    stop.bell = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        reread(Readings(file_shop.store, how_read), Hanging(lambda: None), stop, lambda: False)
+    assert file_shop.pages.behind() == (1, 0)
+
+
+def test_nothing_to_do_starts_no_worker(file_shop: Shop) -> None:
+    file_shop.sell(5, 6)
+
+    class NoWorker(WorkerPool):
+        def __init__(self) -> None:
+            pass
+
+    never: Callable[[], bool] = lambda: False  # noqa: E731 shorter than a function
+    assert reread(Readings(file_shop.store, how_read), NoWorker(), Stop(), never).finished
