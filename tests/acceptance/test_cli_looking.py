@@ -75,7 +75,8 @@ def test_noise_is_left_out_of_the_history_unless_all_is_asked_for(driftline: Com
 
     driftline("feedback", noise["change"]["id"], "--matters")
     shown = driftline.json("history", url)
-    assert [check["reason"] for check in shown] == ["You said that it matters.", ""]
+    assert [check["verdict"] for check in shown] == ["unchanged", "new"]
+    assert (shown[0]["change"]["said"], shown[0]["reason"]) == ("meaningful", "Only the page footer changed.")
 
 
 def test_a_page_of_which_more_counts_than_its_text_tells_what_changed(driftline: Command, site: Site) -> None:
