@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
+import math
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from driftline.detection.difference import Piece, by_word, unified
 from driftline.detection.examination import Side, weigh
 from driftline.detection.filters import check_filters
 from driftline.detection.judgement import Experience, said_of
-from driftline.errors import StoreError
+from driftline.errors import BadSetting, StoreError
 from driftline.memory import Memory
 from driftline.model import host_of
 from driftline.pages.catalog import Catalog
 from driftline.pages.intervals import parse_interval
+from driftline.pages.urls import canonical
 from driftline.pipeline.plan import Plan
 from driftline.pipeline.run import Report, Run
 from driftline.pipeline.stopping import Stop
+from driftline.scheduling.rank import By, rank
 from driftline.settings import Settings, load_settings
 from driftline.versions.compaction import Compacted, compact
 from driftline.versions.feedback import find_change, remember
 from driftline.versions.ledger import Ledger
 from driftline.versions.repository import Repository
 from driftline.versions.store import Store
+from driftline.versions.visits import Visits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from driftline.detection.kinds import Kind
-    from driftline.model import Check, Matter, Mention, Outcome, Page, Version
+    from driftline.model import Check, Matter, Mention, Outcome, Page, Version, Visited
+    from driftline.scheduling.visits.importing import Imported
 
 
 class Driftline:
@@ -41,6 +47,7 @@ class Driftline:
         self.settings = settings
         self.catalog = Catalog(store, clock)
         self.repository = Repository(store)
+        self._visits = Visits(store)
 
     def __enter__(self) -> Self:
         return self
@@ -100,6 +107,50 @@ class Driftline:
         with self._store.exclusive_run():
             run = Run(ledger, self.repository, self.settings, plan, stop or Stop())
             return run.check(page_ids, fresh=fresh, told=told, begun=begun)
+
+    def visit(self, url: str, *, seconds: float = 0.0, available: bool = True, add: bool = False) -> Visited:
+        """Count a visit to a page, watched or not, at this moment; what the visits to it add up to now.
+
+        Nothing is lost when many threads and processes do so at once. `add` watches a page that is not watched yet.
+        """
+        if not 0 <= seconds < math.inf:
+            raise BadSetting(f"A visit takes a number of seconds, 0 or more: got {seconds:g}.")
+        url = canonical(url)
+        if add:
+            self.catalog.add([url])
+        return self._visits.record(url, at=self._clock(), seconds=seconds, available=available)
+
+    def import_visits(
+        self, path: str | Path, *, format: str | None = None, site: str | None = None, add: bool = False,  # noqa: A002 as the option is called
+        told: Callable[[int, int], None] | None = None,
+    ) -> Imported:  # fmt: skip
+        """Count the visits of a browser's history, a server log or a table that were never counted; what came of it.
+
+        The format (`chrome`, `firefox`, `log` or `csv`) is found by itself; a log needs its `site`. `add` watches pages
+        that were available at least once. `told` is told how many of how many visits are done.
+        """
+        from driftline.scheduling.visits.importing import Format, import_visits
+
+        try:
+            wanted = None if format is None else Format(format)
+        except ValueError:
+            raise BadSetting(f"'{format}' is not a format of visits: use {', '.join(Format)}.") from None
+        return import_visits(
+            self._visits, Path(path), now=self._clock(), format=wanted, site=site,
+            watch=self.catalog.add if add else None, told=told,
+        )  # fmt: skip
+
+    def visited(self) -> list[Visited]:
+        """What the visits to each page add up to, watched or not, in the order of the first visits."""
+        return self._visits.all()
+
+    def rank(self, by: str = By.INTELLIGENT) -> list[Visited]:
+        """The visited pages by `frequency`, `weightage`, or the `intelligent` order, which drops unavailable ones."""
+        try:
+            order = By(by)
+        except ValueError:
+            raise BadSetting(f"Pages cannot be ranked by '{by}': use {', '.join(By)}.") from None
+        return rank(self.visited(), order, self.settings.rank_threshold)
 
     def history(self, url: str, limit: int | None = None) -> list[Check]:
         """The checks of a page, the latest first."""
