@@ -20,7 +20,7 @@ from driftline.pages.urls import canonical
 from driftline.pipeline.plan import Plan
 from driftline.pipeline.run import Report, Run
 from driftline.pipeline.stopping import Stop
-from driftline.scheduling.rank import By, rank
+from driftline.scheduling.rank import By, order_named, rank
 from driftline.settings import Settings, load_settings
 from driftline.versions.compaction import Compacted, compact
 from driftline.versions.feedback import find_change, remember
@@ -146,11 +146,7 @@ class Driftline:
 
     def rank(self, by: str = By.INTELLIGENT) -> list[Visited]:
         """The visited pages by `frequency`, `weightage`, or the `intelligent` order, which drops unavailable ones."""
-        try:
-            order = By(by)
-        except ValueError:
-            raise BadSetting(f"Pages cannot be ranked by '{by}': use {', '.join(By)}.") from None
-        return rank(self.visited(), order, self.settings.rank_threshold)
+        return rank(self.visited(), order_named(by), self.settings.rank_threshold)
 
     def history(self, url: str, limit: int | None = None) -> list[Check]:
         """The checks of a page, the latest first."""

@@ -12,8 +12,9 @@ import typer
 from driftline.cli.options import JsonOption, StoreOption, opened
 from driftline.cli.output import count, print_json, say
 from driftline.cli.tables import Cell, Column, print_table
-from driftline.errors import BadSetting, UsageError
-from driftline.scheduling.rank import By, keeps
+from driftline.cli.visiting import seconds_of
+from driftline.errors import UsageError
+from driftline.scheduling.rank import By, keeps, order_named
 from driftline.scheduling.rank import rank as ranked
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def rank(
     """Rank visited pages by how often, how long and with what success they were visited."""
     if as_json and as_csv:
         raise UsageError("--json and --csv exclude each other.")
-    order = _order(by)
+    order = order_named(by)
     if plot is not None:
         from driftline.cli.plots import check_plot
 
@@ -81,13 +82,6 @@ def rank(
         say(f"The figure is {plot}.", to_stderr=True)
 
 
-def _order(by: str) -> By:
-    try:
-        return By(by)
-    except ValueError:
-        raise BadSetting(f"Pages cannot be ranked by '{by}': use {', '.join(By)}.") from None
-
-
 def _visited(store: str | None, *, example: bool) -> tuple[Sequence[Visited], Settings]:
     if example:
         from driftline.scheduling.example import EXAMPLE
@@ -106,7 +100,7 @@ def _print_table(rows: Sequence[Visited], threshold: float, *, example: bool) ->
 
 def _row(number: int, one: Visited, threshold: float) -> list[str | Cell]:
     kept = Cell("kept", "green") if keeps(one, threshold) else Cell("dropped", "red")
-    figures = [f"{one.frequency:,}", f"{one.weightage:,.10g}", f"{one.ttl:,}"]
+    figures = [f"{one.frequency:,}", seconds_of(one), f"{one.ttl:,}"]
     return [str(number), str(one.sno), one.url, *figures, kept, "yes" if one.watched else "no"]
 
 

@@ -32,7 +32,7 @@ def visit(
     if as_json:
         print_json(visited_row(visited) | {"watched": visited.watched})
         return
-    times = f"{count(visited.frequency, 'visit')}, {visited.weightage:,.10g} s, available {count(visited.ttl, 'time')}"
+    times = f"{count(visited.frequency, 'visit')}, {seconds_of(visited)} s, available {count(visited.ttl, 'time')}"
     say(clean(f"{visited.url}: {times}."))
     if not visited.watched:
         say("It is not watched, and counted for later: --add watches it.", to_stderr=True)
@@ -76,6 +76,11 @@ def import_(
         say(_told(done, add=add))
 
 
+def seconds_of(visited: Visited) -> str:
+    """Its weightage for people, to a tenth of a second."""
+    return f"{visited.weightage:,.1f}".removesuffix(".0")
+
+
 def visited_row(visited: Visited) -> dict[str, Any]:
     """The columns of the second paper's table, and when the visits were."""
     times = {
@@ -90,7 +95,7 @@ def _told(done: Imported, *, add: bool) -> str:
     remarks = [f"{done.known:,} counted before"] if done.known else []
     remarks += [f"{done.skipped:,} skipped as no visits to web pages"] if done.skipped else []
     remarks += [f"{done.bad:,} bad"] if done.bad else []
-    pages = f" in a file that names {count(done.pages, 'page')}" if done.pages else ""
+    pages = f" to {count(done.pages, 'page')}" if done.visits and not done.known else ""
     said = f"Counted {count(done.visits, 'visit')}{pages}" + (f" ({', '.join(remarks)})." if remarks else ".")
     return f"{said} Watching {count(done.added, 'more page')}." if add else said
 

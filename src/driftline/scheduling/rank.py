@@ -8,6 +8,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from driftline.errors import BadSetting
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -23,6 +25,14 @@ class By(StrEnum):
     FREQUENCY = "frequency"
     WEIGHTAGE = "weightage"
     INTELLIGENT = "intelligent"
+
+
+def order_named(text: str) -> By:
+    """The order of that name; BadSetting if there is none."""
+    try:
+        return By(text)
+    except ValueError:
+        raise BadSetting(f"Pages cannot be ranked by '{text}': use {', '.join(By)}.") from None
 
 
 def rank(visited: Iterable[Visited], by: By, threshold: float) -> list[Visited]:

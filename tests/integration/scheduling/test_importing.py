@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -97,9 +97,10 @@ def test_redirects_downloads_and_embedded_contents_are_no_visits_of_firefox(page
 
 
 @pytest.mark.parametrize("make", [make_chrome, make_firefox])
-def test_a_history_counts_once_however_often_it_is_imported(pages: Driftline, tmp_path: Path, make: object) -> None:
-    assert callable(make)
-    visits = [Seen(A, AT, 3), Seen(A, AT, 3), Seen(B, AT + 20, 4)]
+def test_a_history_counts_once_however_often_it_is_imported(
+    pages: Driftline, tmp_path: Path, make: Callable[[Path, Sequence[Seen]], Path]
+) -> None:
+    visits = [Seen(A, AT, 3), Seen(A, AT), Seen(B, AT + 20, 4)]
     make(tmp_path / "one", visits)
     make(tmp_path / "grown", [*visits, Seen(A, AT + 60, 5)])
     first = pages.import_visits(tmp_path / "one")
@@ -159,7 +160,23 @@ def test_a_log_that_grew_was_rotated_and_packed_gives_what_the_whole_gives(tmp_p
     assert (last.visits, last.known) == (0, 300)
 
 
-def test_an_import_that_breaks_off_keeps_what_it_counted_and_goes_on(pages: Driftline, tmp_path: Path) -> None:
+def test_an_import_that_is_cut_short_keeps_what_it_counted_and_goes_on(pages: Driftline, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    log.write_text(log_lines(12_000))
+
+    def stop(done: int, total: int) -> None:
+        assert (done, total) == (5_000, 12_000)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pages.import_visits(log, site="a.example", told=stop)
+    assert sum(one.frequency for one in pages.visited()) == 5_000
+    done = pages.import_visits(log, site="a.example")
+    assert (done.visits, done.known) == (7_000, 5_000)
+    assert sum(one.frequency for one in pages.visited()) == 12_000
+
+
+def test_a_packed_log_that_breaks_off_is_refused_and_counts_once_it_is_whole(pages: Driftline, tmp_path: Path) -> None:
     whole = gzip.compress(log_lines(20_000).encode())
     log = tmp_path / "access.log.gz"
     log.write_bytes(whole[: len(whole) * 2 // 3])
@@ -227,6 +244,14 @@ def test_what_is_no_history_is_refused_with_a_sentence(pages: Driftline, tmp_pat
         pages.import_visits(tmp_path / "nowhere")
     with pytest.raises(BadSetting, match="not a format"):
         pages.import_visits(text, format="safari")
+
+
+def test_an_address_in_broken_characters_does_not_stop_an_import(pages: Driftline, tmp_path: Path) -> None:
+    history = make_chrome(tmp_path / "History", [Seen(A, AT, 1), Seen(B, AT + 1, 2)])
+    with closing(sqlite3.connect(history)) as browser:
+        browser.execute("UPDATE urls SET url = cast(? AS TEXT) WHERE id = 1", (b"https://a.example/\xff",))
+        browser.commit()
+    assert pages.import_visits(history).visits == 2
 
 
 def test_a_history_that_is_damaged_is_refused_with_a_sentence(pages: Driftline, tmp_path: Path) -> None:

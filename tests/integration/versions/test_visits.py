@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from driftline.model import Visit, Visited
 from driftline.pages.catalog import Catalog
 from driftline.versions.store import Store
 from driftline.versions.visits import Visits
+from support.properties import searched_briefly
 
 PAGE, OTHER = "https://page.example/", "https://other.example/"
 
@@ -60,7 +61,7 @@ def test_a_visit_says_whether_the_page_is_watched(store: Store, visits: Visits) 
 
 
 def test_fifty_threads_that_visit_one_page_are_all_counted(where: str) -> None:
-    """Ten of them each through a store of their own, as different processes would."""
+    """Ten through each of five stores, as different processes would."""
     stores = [Store.open(where) for _ in range(5)]
     start = threading.Barrier(50)
 
@@ -120,7 +121,7 @@ def test_pages_that_are_removed_keep_their_visits(store: Store, visits: Visits) 
 many = st.lists(st.tuples(st.integers(0, 9), st.sampled_from("ab"), st.integers(0, 50), st.booleans()), max_size=20)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@searched_briefly
 @given(many, st.lists(st.integers(0, 20), max_size=4))
 def test_however_a_file_is_cut_and_repeated_the_sums_are_those_of_reading_it_once(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, str, int, bool]], cuts: list[int]

@@ -84,8 +84,9 @@ def test_assets_bots_redirects_and_other_methods_are_no_visits() -> None:
 
 def test_pages_with_dots_and_people_with_odd_phones_are_visits() -> None:
     lines = [
-        line(request="GET /v1.2/ HTTP/1.1"), line(request="GET /a.html HTTP/1.1"), line(request="GET /?x=a.css HTTP/1.1"),
-        line(request="GET /paper.pdf HTTP/1.1"), line(agent="Mozilla/5.0 (Linux; Android 9; CUBOT X19) Chrome/99"),
+        line(request="GET /v1.2/ HTTP/1.1"), line(request="GET /a.html HTTP/1.1"),
+        line(request="GET /?x=a.css HTTP/1.1"), line(request="GET /paper.pdf HTTP/1.1"),
+        line(agent="Mozilla/5.0 (Linux; Android 9; CUBOT X19) Chrome/99"),
     ]  # fmt: skip
     assert len(read(*lines)[0]) == len(lines)
 

@@ -74,12 +74,17 @@ def copied(path: Path) -> Iterator[sqlite3.Connection]:
         for _ in range(_TRIES):
             before = _state(path)
             for suffix in _BESIDE:
-                beside = Path(f"{path}{suffix}")
-                if beside.exists():
-                    shutil.copyfile(beside, Path(folder) / f"history{suffix}")
+                copy = Path(folder) / f"history{suffix}"
+                copy.unlink(missing_ok=True)
+                try:
+                    shutil.copyfile(f"{path}{suffix}", copy)
+                except FileNotFoundError:
+                    if not suffix:
+                        raise
             if _state(path) == before:
                 break
         with closing(sqlite3.connect(Path(folder) / "history")) as connection:
+            connection.text_factory = lambda data: data.decode("utf-8", "replace")
             try:
                 yield connection
             except sqlite3.Error as error:

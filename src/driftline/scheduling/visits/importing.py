@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
+from stat import S_ISREG
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from driftline.errors import DriftlineError, UsageError
@@ -90,6 +91,8 @@ def _opened(
 ) -> Iterator[tuple[Format, Iterator[Visit]]]:
     """The format of a file and its visits."""
     try:
+        if not S_ISREG(path.stat().st_mode):
+            raise UsageError(f"{path} is not a file: save what it holds as one, for it is read more than once.")
         with path.open("rb") as stream:
             start = stream.read(len(_SQLITE))
         if start == _SQLITE:
@@ -106,7 +109,7 @@ def _opened(
         else:
             raise UsageError(f"{path} is not the history database of a browser.")
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise DriftlineError(f"{path} is damaged ({error}): what could be read of it is counted.") from None
+        raise DriftlineError(f"{path} is damaged ({error}): import it again when it is whole.") from None
     except OSError as error:
         raise DriftlineError(f"{path} cannot be read: {error.strerror or error}.") from None
 
