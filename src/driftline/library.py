@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from driftline.detection.difference import Piece, by_word, unified
@@ -12,15 +14,17 @@ from driftline.detection.examination import Side, weigh
 from driftline.detection.filters import check_filters, how_read
 from driftline.detection.judgement import Experience, said_of
 from driftline.detection.workers import WorkerPool
-from driftline.errors import NoTextSearch, StoreError, UnknownChange
+from driftline.errors import BadSetting, NoTextSearch, StoreError, UnknownChange
 from driftline.memory import Memory
 from driftline.model import host_of, without_password
 from driftline.pages.catalog import Catalog
 from driftline.pages.intervals import parse_interval
+from driftline.pages.urls import canonical
 from driftline.pipeline.plan import Plan
 from driftline.pipeline.rereading import Reread, reread
 from driftline.pipeline.run import Report, Run
 from driftline.pipeline.stopping import Stop
+from driftline.scheduling.rank import By, order_named, rank
 from driftline.settings import Settings, load_settings
 from driftline.versions.compaction import Compacted, compact
 from driftline.versions.feedback import all_said, find_change, remember, withdraw
@@ -28,6 +32,7 @@ from driftline.versions.ledger import Ledger
 from driftline.versions.readings import Readings
 from driftline.versions.repository import Repository
 from driftline.versions.store import Store
+from driftline.versions.visits import Visits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,7 +40,8 @@ if TYPE_CHECKING:
 
     from driftline.detection.kinds import Kind
     from driftline.detection.tables import ChangedCell
-    from driftline.model import Check, Matter, Mention, Outcome, Page, Said, Version
+    from driftline.model import Check, Matter, Mention, Outcome, Page, Said, Version, Visited
+    from driftline.scheduling.visits.importing import Imported
 
 
 class Driftline:
@@ -48,6 +54,7 @@ class Driftline:
         self.catalog = Catalog(store, clock)
         self.repository = Repository(store)
         self._readings = Readings(store, how_read, clock)
+        self._visits = Visits(store)
 
     def __enter__(self) -> Self:
         return self
@@ -107,6 +114,46 @@ class Driftline:
         with self._store.exclusive_run():
             run = Run(ledger, self.repository, self.settings, plan, stop or Stop())
             return run.check(page_ids, fresh=fresh, told=told, begun=begun)
+
+    def visit(self, url: str, *, seconds: float = 0.0, available: bool = True, add: bool = False) -> Visited:
+        """Count a visit to a page, watched or not, at this moment; what the visits to it add up to now.
+
+        Nothing is lost when many threads and processes do so at once. `add` watches a page that is not watched yet.
+        """
+        if not 0 <= seconds < math.inf:
+            raise BadSetting(f"A visit takes a number of seconds, 0 or more: got {seconds:g}.")
+        url = canonical(url)
+        if add:
+            self.catalog.add([url])
+        return self._visits.record(url, at=self._clock(), seconds=seconds, available=available)
+
+    def import_visits(
+        self, path: str | Path, *, format: str | None = None, site: str | None = None, add: bool = False,  # noqa: A002 as the option is called
+        told: Callable[[int, int], None] | None = None,
+    ) -> Imported:  # fmt: skip
+        """Count the visits of a browser's history, a server log or a table that were never counted; what came of it.
+
+        The format (`chrome`, `firefox`, `log` or `csv`) is found by itself; a log needs its `site`. `add` watches pages
+        that were available at least once. `told` is told how many of how many visits are done.
+        """
+        from driftline.scheduling.visits.importing import Format, import_visits
+
+        try:
+            wanted = None if format is None else Format(format)
+        except ValueError:
+            raise BadSetting(f"'{format}' is not a format of visits: use {', '.join(Format)}.") from None
+        return import_visits(
+            self._visits, Path(path), now=self._clock(), format=wanted, site=site,
+            watch=self.catalog.add if add else None, told=told,
+        )  # fmt: skip
+
+    def visited(self) -> list[Visited]:
+        """What the visits to each page add up to, watched or not, in the order of the first visits."""
+        return self._visits.all()
+
+    def rank(self, by: str = By.INTELLIGENT) -> list[Visited]:
+        """The visited pages by `frequency`, `weightage`, or the `intelligent` order, which drops unavailable ones."""
+        return rank(self.visited(), order_named(by), self.settings.rank_threshold)
 
     def history(self, url: str, limit: int | None = None, *, news_only: bool = False) -> list[Check]:
         """The checks of a page, the latest first; only those that found something that matters, if `news_only`."""

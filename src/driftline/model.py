@@ -415,3 +415,26 @@ class Mention:
     kind: MentionKind
     excerpt: str
     marks: tuple[tuple[int, int], ...]
+
+
+class Visit(NamedTuple):
+    """One user's visit to a page: when, how long, and whether it was available. Its key tells it from every other."""
+
+    url: str
+    at: float
+    seconds: float
+    available: bool
+    key: int
+
+
+class Visited(NamedTuple):
+    """What the visits to an address add up to; `sno` numbers the addresses in the order of their first visit."""
+
+    sno: int
+    url: str
+    frequency: int
+    weightage: float
+    ttl: int
+    first_at: float = 0.0
+    last_at: float = 0.0
+    watched: bool = False

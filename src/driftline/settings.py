@@ -61,6 +61,9 @@ class Settings(BaseSettings):
     confirm: bool = Field(
         default=True, description="fetch a page that seems changed again, to see what differs by itself"
     )
+    rank_threshold: float = Field(
+        default=0.5, ge=0, lt=1, description="rank keeps pages that were available at more than this share of visits"
+    )
     stop_grace: Seconds = Field(default=3.5, description="how long a stopped run waits for what is in flight")
 
     @classmethod

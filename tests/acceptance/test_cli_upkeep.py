@@ -16,7 +16,7 @@ def test_help_and_version_load_nothing_heavy(driftline: Command) -> None:
     helped = driftline("--help").out
     for name in ("add", "import", "list", "edit", "remove", "check", "run", "history", "show", "diff"):
         assert f"\n  {name} " in helped
-    for name in ("compact", "doctor", "settings"):
+    for name in ("visit", "visits", "rank", "compact", "doctor", "settings"):
         assert f"\n  {name} " in helped
     assert "completion" not in helped
     program = (

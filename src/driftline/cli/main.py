@@ -15,7 +15,7 @@ import typer
 from typer.main import get_command
 
 from driftline import __version__
-from driftline.cli import checking, judging, looking, running, searching, upkeep, watchlist
+from driftline.cli import checking, judging, looking, ranking, running, searching, upkeep, visiting, watchlist
 from driftline.cli.filtering import OrderedCommand
 from driftline.cli.lab import lab_app
 from driftline.cli.output import complain
@@ -46,6 +46,9 @@ app.command("show")(looking.show)
 app.command("diff")(looking.diff)
 app.command("feedback")(judging.feedback)
 app.command("search")(searching.search)
+app.command("visit")(visiting.visit)
+app.add_typer(visiting.visits_app, name="visits")
+app.command("rank")(ranking.rank)
 app.command("compact")(upkeep.compact)
 app.command("doctor")(upkeep.doctor)
 app.command("settings")(upkeep.settings)

@@ -10,6 +10,9 @@ its text. `unread` is the reading that a version could not be given, `reread_at`
 `feedback` is what the user said of a change, with the keys under which the memories have it; a change keeps the verdict
 that it had by itself.
 Everything that a check leaves behind has the key (page, sequence), so that recording it twice changes nothing.
+`visits` is the second paper's table: what the visits to each address, watched or not, add up to.
+`visit_keys` has a digest of every visit that came from a file, and the seconds it was counted with, so that none counts
+twice and one that turns out longer counts in full.
 `indexed` names the versions that the index of words has; that index is no table of ours, see `index`.
 Times are seconds since 1970 in UTC. The `level` of a blob is the one that it was compacted at, and null until then; 0
 means that it could not be read.
@@ -19,6 +22,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     JSON,
+    BigInteger,
     Column,
     Double,
     ForeignKey,
@@ -46,6 +50,9 @@ def _page_key() -> Column[int]:
     belongs = ForeignKey("pages.id", ondelete="CASCADE")
     return Column("page_id", Integer, belongs, primary_key=True, autoincrement=False)
 
+
+#: eight bytes on either database; SQLite has one kind of integer, and takes a key of that kind for its own row number
+Long = BigInteger().with_variant(Integer, "sqlite")
 
 pages = Table(
     "pages",
@@ -175,6 +182,25 @@ host_memories = Table(
     metadata,
     Column("host", Text, primary_key=True),
     Column("data", LargeBinary, nullable=False),
+)
+
+visits = Table(
+    "visits",
+    metadata,
+    Column("id", Long, primary_key=True),
+    Column("url", Text, nullable=False, unique=True),
+    Column("frequency", Integer, nullable=False),
+    Column("weightage", Double, nullable=False),
+    Column("ttl", Integer, nullable=False),
+    Column("first_at", Double, nullable=False),
+    Column("last_at", Double, nullable=False),
+)
+
+visit_keys = Table(
+    "visit_keys",
+    metadata,
+    Column("key", Long, primary_key=True, autoincrement=False),
+    Column("seconds", Double, nullable=False),
 )
 
 blobs = Table(

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Text, bindparam, case, cast, func, literal_column, or_, select, update
 from sqlalchemy.sql.dml import Insert
 
-from driftline.versions.schema import blobs, changes, checks, host_memories, memories, pages, states, versions
+from driftline.versions.schema import (
+    blobs,
+    changes,
+    checks,
+    host_memories,
+    memories,
+    pages,
+    states,
+    versions,
+    visit_keys,
+    visits,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -22,6 +33,7 @@ _LATER = (versions.c.unread, versions.c.reread_at)  # what is said of a version 
 VERSION_COLUMNS = tuple(column.name for column in versions.columns if column not in set(_LATER))
 CHANGE_COLUMNS = tuple(column.name for column in changes.columns)
 BLOB_COLUMNS = tuple(column.name for column in blobs.columns if column is not blobs.c.level)
+VISIT_COLUMNS = tuple(column.name for column in visits.columns if column is not visits.c.id)
 LINK_COLUMNS = (
     pages.c.id, pages.c.url, states.c.sequence, states.c.version, states.c.etag, states.c.last_modified, states.c.wire,
     cast(pages.c.settings, Text),  # as text on every database: most are empty, and need no parsing
@@ -122,6 +134,9 @@ class Statements:
         self.blob = Prepared(engine, ignoring(blobs), BLOB_COLUMNS)
         self.memory = Prepared(engine, _keep(dialect.insert(memories), "page_id"), ("page_id", "data"))
         self.host_memory = Prepared(engine, _keep(dialect.insert(host_memories), "host"), ("host", "data"))
+        self.visit = _count(dialect.insert(visits))
+        self.visits = Prepared(engine, self.visit, VISIT_COLUMNS)
+        self.visit_key = Prepared(engine, _keep(dialect.insert(visit_keys), "key", "seconds"), ("key", "seconds"))
         self.same_wire = Prepared(engine, SAME_WIRE, SAME_WIRE_ROW)
         self.same_text = Prepared(engine, SAME_TEXT, SAME_TEXT_ROW)
         self.new_version = Prepared(engine, NEW_VERSION, NEW_VERSION_ROW)
@@ -145,9 +160,25 @@ def _touch(insert: Any) -> Insert:
     return statement
 
 
-def _keep(insert: Any, key: str) -> Insert:
-    """A memory in place of the one that is kept under the same key, if there is one."""
-    statement: Insert = insert.on_conflict_do_update(index_elements=[key], set_={"data": insert.excluded.data})
+def _keep(insert: Any, key: str, value: str = "data") -> Insert:
+    """A value in place of the one that is kept under the same key, if there is one."""
+    statement: Insert = insert.on_conflict_do_update(index_elements=[key], set_={value: insert.excluded[value]})
+    return statement
+
+
+def _count(insert: Any) -> Insert:
+    """The second paper's update of its table: visits on top of those before, with no moment in between."""
+    new = insert.excluded
+    statement: Insert = insert.on_conflict_do_update(
+        index_elements=[visits.c.url],
+        set_={
+            "frequency": visits.c.frequency + new.frequency,
+            "weightage": visits.c.weightage + new.weightage,
+            "ttl": visits.c.ttl + new.ttl,
+            "first_at": case((new.first_at < visits.c.first_at, new.first_at), else_=visits.c.first_at),
+            "last_at": case((new.last_at > visits.c.last_at, new.last_at), else_=visits.c.last_at),
+        },
+    )
     return statement
 
 

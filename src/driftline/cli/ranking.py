@@ -1,0 +1,120 @@
+"""`rank`: the visited pages in the second paper's orders, as a table, for programs, or drawn."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path  # noqa: TC003 typer reads the annotations when it runs
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from driftline.cli.options import JsonOption, StoreOption, opened
+from driftline.cli.output import count, print_json, say
+from driftline.cli.tables import Cell, Column, print_table
+from driftline.cli.visiting import seconds_of
+from driftline.errors import UsageError
+from driftline.scheduling.rank import By, keeps, order_named
+from driftline.scheduling.rank import rank as ranked
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from driftline.model import Visited
+    from driftline.settings import Settings
+
+_COLUMNS = (
+    Column(name="rank", right=True),
+    Column(name="sno", right=True, optional=True, style="dim"),
+    Column(name="url", least=30, keep=1, middle=True),
+    Column(name="frequency", right=True),
+    Column(name="weightage", right=True),
+    Column(name="ttl", right=True),
+    Column(name="filter"),
+    Column(name="watched", optional=True),
+)
+
+
+def rank(
+    by: Annotated[
+        str, typer.Option("--by", metavar="|".join(By), help="What comes first; intelligent also filters.")
+    ] = By.INTELLIGENT,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, metavar="N", help="Only the first so many.", show_default=False)
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="FILE", help="Draw them as a line chart: .svg or .png.", show_default=False),
+    ] = None,
+    example: Annotated[bool, typer.Option("--example", help="Rank the 23 pages of the paper instead.")] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
+) -> None:
+    """Rank visited pages by how often, how long and with what success they were visited."""
+    if as_json and as_csv:
+        raise UsageError("--json and --csv exclude each other.")
+    order = order_named(by)
+    if plot is not None:
+        from driftline.cli.plots import check_plot
+
+        check_plot(plot)
+    visited, settings = _visited(store, example=example)
+    threshold = settings.rank_threshold
+    everything = ranked(visited, order, threshold)
+    rows = everything[:limit]
+    if as_json:
+        print_json([_as_json(number, one, threshold) for number, one in enumerate(rows, start=1)])
+    elif as_csv:
+        _print_csv(rows, threshold)
+    elif rows:
+        _print_table(rows, threshold, example=example)
+    if not visited:
+        say("No visits are counted yet: see 'driftline visit' and 'driftline visits import'.", to_stderr=True)
+    if len(everything) < len(visited):
+        dropped = count(len(visited) - len(everything), "page")
+        share = f"{threshold * 100:g} %"
+        say(f"The filter drops {dropped}, available at no more than {share} of the visits.", to_stderr=True)
+    if plot is not None:
+        from driftline.cli.plots import draw_rank
+
+        draw_rank(rows, order, plot)
+        say(f"The figure is {plot}.", to_stderr=True)
+
+
+def _visited(store: str | None, *, example: bool) -> tuple[Sequence[Visited], Settings]:
+    if example:
+        from driftline.scheduling.example import EXAMPLE
+        from driftline.settings import load_settings
+
+        return EXAMPLE, load_settings(store=store)
+    with opened(store) as watch_list:
+        return watch_list.visited(), watch_list.settings
+
+
+def _print_table(rows: Sequence[Visited], threshold: float, *, example: bool) -> None:
+    # nothing of the example is watched
+    columns = _COLUMNS[:-1] if example else _COLUMNS
+    print_table(columns, [_row(number, one, threshold)[: len(columns)] for number, one in enumerate(rows, start=1)])
+
+
+def _row(number: int, one: Visited, threshold: float) -> list[str | Cell]:
+    kept = Cell("kept", "green") if keeps(one, threshold) else Cell("dropped", "red")
+    figures = [f"{one.frequency:,}", seconds_of(one), f"{one.ttl:,}"]
+    return [str(number), str(one.sno), one.url, *figures, kept, "yes" if one.watched else "no"]
+
+
+def _as_json(number: int, one: Visited, threshold: float) -> dict[str, Any]:
+    return {
+        "rank": number, "sno": one.sno, "url": one.url, "frequency": one.frequency, "weightage": one.weightage,
+        "ttl": one.ttl, "kept": keeps(one, threshold), "watched": one.watched,
+    }  # fmt: skip
+
+
+def _print_csv(rows: Sequence[Visited], threshold: float) -> None:
+    names = ("rank", "sno", "url", "frequency", "weightage", "ttl", "kept", "watched")
+    writer = csv.DictWriter(sys.stdout, names, lineterminator="\n")
+    writer.writeheader()
+    for number, one in enumerate(rows, start=1):
+        row = _as_json(number, one, threshold)
+        writer.writerow(row | {name: int(row[name]) for name in ("kept", "watched")})

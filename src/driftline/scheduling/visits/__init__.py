@@ -1,0 +1,1 @@
+"""Visits brought in from where they are recorded: browsers, web servers, tables."""

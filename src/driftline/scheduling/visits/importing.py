@@ -1,0 +1,149 @@
+"""Bringing the visits of a file into the visit database, each once, however often the file is imported."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+from stat import S_ISREG
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from driftline.errors import DriftlineError, UsageError
+from driftline.scheduling.visits import browsers, logs, sheets
+from driftline.scheduling.visits.tally import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from driftline.model import Visit
+    from driftline.scheduling.visits.tally import Problem
+    from driftline.versions.visits import Visits
+
+_AT_ONCE = 5_000
+_LONGEST_LINE = 65_536
+_LOOKED_AT = 20  # lines: a log may begin with some that are broken
+_SQLITE = b"SQLite format 3\0"
+_GZIP = b"\x1f\x8b"
+
+
+class Format(StrEnum):
+    """Where visits can be imported from; Edge and other Chromium browsers keep what Chrome keeps."""
+
+    CHROME = "chrome"
+    FIREFOX = "firefox"
+    LOG = "log"
+    CSV = "csv"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """What came of an import: `visits` were counted, `known` were counted before."""
+
+    format: Format
+    visits: int
+    known: int
+    skipped: int
+    bad: int
+    problems: tuple[Problem, ...]
+    pages: int
+    added: int
+
+
+def import_visits(
+    visits: Visits, path: Path, *, now: float, format: Format | None = None, site: str | None = None,  # noqa: A002 as the option is called
+    watch: Callable[[Iterable[str]], list[str]] | None = None, told: Callable[[int, int], None] | None = None,
+) -> Imported:  # fmt: skip
+    """Count the visits of a file that were never counted; what came of it.
+
+    It is done some thousand visits at a time: an import that is cut short goes on where it was when it is repeated.
+    `watch` is given the pages that were available at least once; `told` how many of how many visits are done.
+    """
+    tally = Tally()
+    counted = done = 0
+    seen: set[str] = set()
+    offered: set[str] = set()
+    added = 0
+    with _opened(path, format, site, now, tally) as (found, rows):
+        while batch := list(islice(rows, _AT_ONCE)):
+            counted += visits.record_once(batch)
+            done += len(batch)
+            seen.update(visit.url for visit in batch)
+            if watch is not None:
+                fresh = dict.fromkeys(visit.url for visit in batch if visit.available and visit.url not in offered)
+                added += len(watch(fresh)) if fresh else 0
+                offered.update(fresh)
+            if told is not None and tally.total is not None:
+                told(done, max(done, tally.total))
+    return Imported(
+        format=found, visits=counted, known=done - counted, skipped=tally.skipped, bad=tally.bad,
+        problems=tuple(tally.problems), pages=len(seen), added=added,
+    )  # fmt: skip
+
+
+@contextmanager
+def _opened(
+    path: Path, wanted: Format | None, site: str | None, now: float, tally: Tally
+) -> Iterator[tuple[Format, Iterator[Visit]]]:
+    """The format of a file and its visits."""
+    try:
+        if not S_ISREG(path.stat().st_mode):
+            raise UsageError(f"{path} is not a file: save what it holds as one, for it is read more than once.")
+        with path.open("rb") as stream:
+            start = stream.read(len(_SQLITE))
+        if start == _SQLITE:
+            with browsers.copied(path) as connection:
+                browser = _browser(browsers.tables(connection), path, wanted)
+                read = browsers.read_chrome if browser is Format.CHROME else browsers.read_firefox
+                yield browser, read(connection, tally)
+            return
+        found = wanted or _text_format(path)
+        if found is Format.LOG:
+            yield found, logs.read_log(lambda: enumerate(_lines(path), start=1), site, tally)
+        elif found is Format.CSV:
+            yield found, sheets.read_sheet(_lines(path), now, tally)
+        else:
+            raise UsageError(f"{path} is not the history database of a browser.")
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise DriftlineError(f"{path} is damaged ({error}): import it again when it is whole.") from None
+    except OSError as error:
+        raise DriftlineError(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
+def _browser(tables: set[str], path: Path, wanted: Format | None) -> Format:
+    for found, needed in ((Format.CHROME, browsers.CHROME_TABLES), (Format.FIREFOX, browsers.FIREFOX_TABLES)):
+        if needed <= tables and wanted in (None, found):
+            return found
+    raise UsageError(f"{path} is a database, but not the history of {wanted or 'Chrome, Edge or Firefox'}.")
+
+
+def _text_format(path: Path) -> Format:
+    first = list(islice((line for line in _lines(path) if line.strip()), _LOOKED_AT))
+    if any(logs.LINE.match(line) for line in first):
+        return Format.LOG
+    if first and sheets.is_heading(first[0]):
+        return Format.CSV
+    raise UsageError(
+        f"{path} is not the history of a browser, a server log or a table with a column 'url': say which with --format."
+    )
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """The lines of a text, packed by gzip or not; of one that is longer than any that makes sense, the beginning."""
+    with path.open("rb") as stream:
+        packed = stream.peek(2)[:2] == _GZIP
+        # a file object of gzip is all that is asked of a binary stream
+        source = io.BufferedReader(cast("io.RawIOBase", gzip.GzipFile(fileobj=stream))) if packed else stream
+        yield from _split(source)
+
+
+def _split(source: BinaryIO | io.BufferedReader) -> Iterator[str]:
+    while line := source.readline(_LONGEST_LINE):
+        rest = line
+        while len(rest) == _LONGEST_LINE and not rest.endswith(b"\n"):
+            rest = source.readline(_LONGEST_LINE)
+        yield line.decode("utf-8", "replace")

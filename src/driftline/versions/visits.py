@@ -1,0 +1,89 @@
+"""The visit database: how often each address was visited, for how long, and how often it was available."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import bindparam, select, text
+
+from driftline.model import Visited
+from driftline.versions.schema import pages, visit_keys, visits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sqlalchemy import Connection
+
+    from driftline.model import Visit
+    from driftline.versions.store import Store
+
+_SUMS = (
+    visits.c.id,
+    visits.c.url,
+    visits.c.frequency,
+    visits.c.weightage,
+    visits.c.ttl,
+    visits.c.first_at,
+    visits.c.last_at,
+)
+_ALL = select(*_SUMS, pages.c.id.is_not(None)).outerjoin(pages, pages.c.url == visits.c.url).order_by(visits.c.id)
+_KNOWN = select(visit_keys.c.key, visit_keys.c.seconds).where(visit_keys.c.key.in_(bindparam("keys", expanding=True)))
+
+
+class Visits:
+    """The visits to addresses in canonical form. Any number of threads and processes may record them at once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def record(self, url: str, *, at: float, seconds: float, available: bool) -> Visited:
+        """Count one visit; what the visits to that address add up to now."""
+        row = {
+            "url": url, "frequency": 1, "weightage": seconds, "ttl": int(available), "first_at": at, "last_at": at,
+        }  # fmt: skip
+        watched = select(pages.c.id).where(pages.c.url == url)
+        with self._store.write() as connection:
+            counted = connection.execute(self._store.statements.visit.returning(*_SUMS), row).one()
+            return Visited(*counted)._replace(watched=connection.scalar(watched) is not None)
+
+    def record_once(self, found: Iterable[Visit]) -> int:
+        """Count those of these visits that were never counted, in one transaction; how many they are.
+
+        One that was counted when less was known of it, such as a page that was still open, counts its seconds in full.
+        """
+        batch = {visit.key: visit for visit in found}
+        if not batch:
+            return 0
+        statements = self._store.statements
+        with self._store.write() as connection:
+            _alone(connection)
+            known = {row.key: row.seconds for row in connection.execute(_KNOWN, {"keys": list(batch)})}
+            told = [visit for key, visit in batch.items() if key not in known or visit.seconds > known[key]]
+            statements.visit_key.many(connection, [(visit.key, visit.seconds) for visit in told])
+            statements.visits.many(connection, _sums(told, known))
+        return len(batch) - len(known)
+
+    def all(self) -> list[Visited]:
+        """What the visits to every address add up to, in the order of the first visits."""
+        with self._store.read() as connection:
+            return [Visited(*row) for row in connection.execute(_ALL)]
+
+
+def _alone(connection: Connection) -> None:
+    """Keep another import from asking which visits are known before this one has told; SQLite has one writer anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("LOCK TABLE visit_keys IN SHARE ROW EXCLUSIVE MODE"))
+
+
+def _sums(told: Iterable[Visit], known: dict[int, float]) -> list[tuple[object, ...]]:
+    """One row for each address: a statement may not touch the same row twice."""
+    sums: dict[str, tuple[int, float, int, float, float]] = {}
+    for visit in told:
+        before = known.get(visit.key)
+        one, seconds = (1, visit.seconds) if before is None else (0, visit.seconds - before)
+        frequency, weightage, ttl, first_at, last_at = sums.get(visit.url, (0, 0.0, 0, visit.at, visit.at))
+        sums[visit.url] = (
+            frequency + one, weightage + seconds, ttl + (one if visit.available else 0),
+            min(first_at, visit.at), max(last_at, visit.at),
+        )  # fmt: skip
+    return [(url, *row) for url, row in sums.items()]

@@ -1,0 +1,80 @@
+"""Visits in a table."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driftline.errors import UsageError
+from driftline.model import Visit
+from driftline.scheduling.visits.sheets import read_sheet
+from driftline.scheduling.visits.tally import Tally
+from support.properties import searched
+
+NOW = 1_000_000.0
+
+
+def read(text: str) -> tuple[list[Visit], Tally]:
+    tally = Tally()
+    return list(read_sheet(text.splitlines(keepends=True), NOW, tally)), tally
+
+
+def test_every_row_is_a_visit() -> None:
+    visits, _ = read(
+        "url,seconds,available,at\nhttps://a.example/x,12.5,1,2026-03-01T12:00:00Z\nhttps://b.example/,3,no,1772366400\n"
+    )
+    assert [visit[:4] for visit in visits] == [
+        ("https://a.example/x", 1_772_366_400.0, 12.5, True),
+        ("https://b.example/", 1_772_366_400.0, 3.0, False),
+    ]
+
+
+def test_what_is_not_said_is_no_time_available_and_now() -> None:
+    visits, _ = read("url\na.example\n")
+    assert visits[0][:4] == ("https://a.example/", NOW, 0.0, True)
+
+
+@pytest.mark.parametrize("heading", ["\ufeffURL;At;Seconds", '"url"\tat\tseconds\tnotes', "seconds,url"])
+def test_columns_may_come_in_any_order_and_be_parted_as_spreadsheets_do(heading: str) -> None:
+    mark = max(",;\t", key=heading.count)
+    cells = {"url": "https://a.example/", "at": "5", "seconds": "7", "notes": "x"}
+    names = heading.strip("\ufeff").replace('"', "").lower().split(mark)
+    visits, tally = read(f"{heading}\n{mark.join(cells[name] for name in names)}\n")
+    assert [(visit.url, visit.seconds) for visit in visits] == [("https://a.example/", 7.0)]
+    assert tally.bad == 0
+
+
+@pytest.mark.parametrize(
+    "row", ["https://a.example/,-1,1,", "https://a.example/,nan,1,", "https://a.example/,1,perhaps,",
+            "https://a.example/,1,1,yesterday", ",5,1,", "not an address,1,1,"],
+)  # fmt: skip
+def test_a_bad_row_is_reported_by_its_line_and_the_others_count(row: str) -> None:
+    visits, tally = read(f"url,seconds,available,at\nhttps://a.example/,1,1,\n\n{row}\nhttps://b.example/,1,1,\n")
+    assert [visit.url for visit in visits] == ["https://a.example/", "https://b.example/"]
+    assert [problem.line for problem in tally.problems] == [4]
+    assert tally.problems[0].sentence.endswith(".")
+
+
+def test_addresses_off_the_web_are_skipped() -> None:
+    visits, tally = read("url\nabout:blank\nfile:///etc/passwd\nlocalhost:8080/x\n")
+    assert [visit.url for visit in visits] == ["https://localhost:8080/x"]
+    assert (tally.skipped, tally.bad) == (2, 0)
+
+
+def test_a_table_without_addresses_is_refused() -> None:
+    with pytest.raises(UsageError, match="url among them"):
+        read("seconds,at\n1,2\n")
+
+
+def test_equal_rows_are_different_visits_and_the_same_when_they_are_read_again() -> None:
+    first = [visit.key for visit in read("url,seconds\na.example,1\na.example,1\n")[0]]
+    assert len(set(first)) == 2
+    assert [visit.key for visit in read("url,seconds\na.example,1\nb.example,1\na.example,1\n")[0]][::2] == first
+
+
+@searched
+@given(st.lists(st.lists(st.text(max_size=10) | st.sampled_from(["a.example", "1", "0"]), max_size=5), max_size=5))
+def test_whatever_stands_in_a_row_nothing_breaks(rows: list[list[str]]) -> None:
+    visits, _ = read("url,seconds,available,at\n" + "\n".join(",".join(row) for row in rows))
+    assert all(visit.seconds >= 0 and visit.at >= 0 for visit in visits)
