@@ -25,7 +25,7 @@ from driftline.pipeline.rereading import Reread, reread
 from driftline.pipeline.run import Report, Run
 from driftline.pipeline.stopping import Stop
 from driftline.scheduling.rank import By, order_named, rank
-from driftline.settings import Settings, load_settings
+from driftline.settings import POLICIES, Settings, load_settings
 from driftline.versions.compaction import Compacted, compact
 from driftline.versions.feedback import all_said, find_change, remember, withdraw
 from driftline.versions.ledger import Ledger
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from driftline.detection.kinds import Kind
     from driftline.detection.tables import ChangedCell
     from driftline.model import Check, Matter, Mention, Outcome, Page, Said, Version, Visited
+    from driftline.scheduling.scheduler import Scheduler
     from driftline.scheduling.visits.importing import Imported
 
 
@@ -154,6 +155,21 @@ class Driftline:
     def rank(self, by: str = By.INTELLIGENT) -> list[Visited]:
         """The visited pages by `frequency`, `weightage`, or the `intelligent` order, which drops unavailable ones."""
         return rank(self.visited(), order_named(by), self.settings.rank_threshold)
+
+    def scheduler(self, *, every: str = "1h", budget: str | None = None, policy: str | None = None) -> Scheduler:
+        """What to check next, as the settings say unless told otherwise."""
+        from driftline.scheduling.budget import parse_rate
+        from driftline.scheduling.scheduler import Scheduler  # numpy is loaded only for whoever asks
+
+        chosen = [one for one in POLICIES if one == (policy or self.settings.policy)]
+        if not chosen:
+            raise BadSetting(f"There is no policy '{policy}': use {', '.join(POLICIES)}.")
+        budget, host_budget = budget or self.settings.budget, self.settings.host_budget
+        return Scheduler(
+            self._store, policy=chosen[0], budget=None if budget is None else parse_rate(budget),
+            host_budget=None if host_budget is None else parse_rate(host_budget), every=parse_interval(every),
+            threshold=self.settings.rank_threshold, clock=self._clock,
+        )  # fmt: skip
 
     def history(self, url: str, limit: int | None = None, *, news_only: bool = False) -> list[Check]:
         """The checks of a page, the latest first; only those that found something that matters, if `news_only`."""

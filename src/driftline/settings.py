@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import platformdirs
 from pydantic import Field, ValidationError
@@ -30,6 +30,8 @@ def settings_file() -> Path:
     return platformdirs.user_config_path("driftline") / "driftline.toml"
 
 
+Policy = Literal["value", "intelligent", "fixed", "uniform"]
+POLICIES: tuple[Policy, ...] = get_args(Policy)
 Seconds = Annotated[float, Field(gt=0)]
 
 
@@ -64,6 +66,9 @@ class Settings(BaseSettings):
     rank_threshold: float = Field(
         default=0.5, ge=0, lt=1, description="rank keeps pages that were available at more than this share of visits"
     )
+    policy: Policy = Field(default="value", description="what 'run' checks next: by value, rank, interval or age")
+    budget: str | None = Field(default=None, description="how many checks there may be, such as 10/s or 20000/d")
+    host_budget: str | None = Field(default=None, description="the same for each host")
     stop_grace: Seconds = Field(default=3.5, description="how long a stopped run waits for what is in flight")
 
     @classmethod

@@ -153,6 +153,6 @@ def test_a_single_round_checks_only_what_is_due(driftline: Command, site: Site) 
     assert "1 page seen for the first time" in driftline("run", "--once").out
     driftline("add", site.put("/b", "text"))
     assert driftline("run", "--once").status == 0
-    assert "none is due now" in driftline("run", "--once").err
+    assert "each at its interval" in driftline("run", "--once").err
 
     assert [page["checks"] for page in driftline.json("list")] == [1, 1]

@@ -254,6 +254,82 @@ def storage(
     )  # fmt: skip
 
 
+@lab_app.command()
+def freshness(
+    world: Annotated[
+        str, typer.Option(metavar="KIND", help="poisson, bursty, seasonal, failing or squeezed.")
+    ] = "poisson",
+    pages: Annotated[int, typer.Option(help="How many pages there are.")] = 10_000,
+    days: Annotated[float, typer.Option(help="How long it goes on.")] = 60.0,
+    scored_from: Annotated[float, typer.Option(help="The day from which scores are kept.")] = 20.0,
+    checks: Annotated[float | None, typer.Option(help="Checks for each page and day.  [0.2, in a replay 0.1]")] = None,
+    static: Annotated[float, typer.Option(help="The share of pages that never change.")] = 0.1,
+    seeds: Annotated[int, typer.Option(min=1, help="How many worlds, or draws of weights; the means are shown.")] = 3,
+    replay: Annotated[Path | None, typer.Option(metavar="FILE", help="Real change times instead, as CSV.")] = None,
+    policy: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this policy.")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the means, as SVG or PNG.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Keep a simulated world, or the real one of a file, up to date by every policy on the same budget."""
+    from driftline.lab import freshness as lab
+    from driftline.lab.figures import draw_freshness, require_matplotlib
+
+    kinds = [kind for kind in lab.KINDS if kind == world]
+    if not kinds:
+        raise BadSetting(f"--world takes one of {', '.join(lab.KINDS)}.")
+    if plot is not None:
+        require_matplotlib()
+    rows: list[lab.Row] = []
+    for seed in range(1, seeds + 1):
+        if replay is not None:
+            trace = lab.replayed(replay, checks_per_page=checks or 0.1, seed=seed)
+        else:
+            settings = lab.World(
+                kind=kinds[0], pages=pages, days=days, scored_from=scored_from, checks_per_page=checks or 0.2,
+                static=static, seed=seed,
+            )  # fmt: skip
+            trace = lab.simulated(settings)
+        for row in lab.race(trace, policy or tuple(lab.POLICIES)):
+            _tell(f"seed {seed} of {seeds}: {row.policy}")
+            rows.append(row)
+    _tell("")
+    means = lab.means(rows)
+    if plot is not None:
+        draw_freshness(means, plot)
+    if as_json:
+        print_json([asdict(row) for row in means])
+        return
+    _table(
+        ("policy", "fw", "hw", "delay_w, h", "wasted", "starved"),
+        [
+            (row.policy, f"{row.fw:.4f}", *("–" if one is None else f"{one:{form}}" for one, form in
+             ((row.hw, ".4f"), (row.delay_w, ".1f"), (row.wasted, ".2f"), (row.starved, ",.0f"))))
+            for row in means
+        ],
+    )  # fmt: skip
+    say(f"Means over {seeds} seeds." if seeds > 1 else "One seed.")
+    if plot is not None:
+        say(f"The figure is {plot}.")
+
+
+@lab_app.command()
+def picking(
+    pages: Annotated[list[int] | None, typer.Option(min=1, metavar="N", help="How many pages there are.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure how long the scheduler takes to find what to check next, and how much memory it needs."""
+    from driftline.lab.picking import measure
+
+    rows = [measure(count) for count in pages or (10_000, 100_000, 1_000_000)]
+    if as_json:
+        print_json([asdict(row) for row in rows])
+        return
+    _table(
+        ("pages", "pick of 500, ms", "learn, ms", "peak MB"),
+        [(f"{row.pages:,}", f"{row.pick_ms:.1f}", f"{row.learn_ms:.2f}", f"{row.peak_mb:.0f}") for row in rows],
+    )
+
+
 def parse_numbers(text: str) -> list[int]:
     """The numbers of a list such as '1-100', '10,20,78' or '1-10,78', in order and each once."""
     found: set[int] = set()

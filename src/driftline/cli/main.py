@@ -15,7 +15,7 @@ import typer
 from typer.main import get_command
 
 from driftline import __version__
-from driftline.cli import checking, judging, looking, ranking, running, searching, upkeep, visiting, watchlist
+from driftline.cli import checking, judging, looking, planning, ranking, running, searching, upkeep, visiting, watchlist
 from driftline.cli.filtering import OrderedCommand
 from driftline.cli.lab import lab_app
 from driftline.cli.output import complain
@@ -41,6 +41,7 @@ app.command("edit", cls=OrderedCommand)(watchlist.edit)
 app.command("remove")(watchlist.remove)
 app.command("check")(checking.check)
 app.command("run")(running.run)
+app.command("schedule")(planning.schedule)
 app.command("history")(looking.history)
 app.command("show")(looking.show)
 app.command("diff")(looking.diff)

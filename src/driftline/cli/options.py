@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driftline.errors import UsageError
+from driftline.settings import POLICIES
 
 if TYPE_CHECKING:
     from driftline.library import Driftline
@@ -26,6 +27,25 @@ PageArgument = Annotated[str, typer.Argument(metavar="URL", help="The address of
 EveryOption = Annotated[
     str | None,
     typer.Option("--every", metavar="TIME", help="How often to check: 30s, 15m, 2h, 1d or 1w.", show_default=False),
+]
+UsualOption = Annotated[
+    str,
+    typer.Option(
+        "--every", metavar="TIME", help="How often a page is checked that has no interval of its own, on average."
+    ),
+]
+BudgetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--budget", metavar="RATE", help="How many checks there may be: 10/s, 600/m, 20000/d. [default: by --every]",
+        show_default=False,
+    ),
+]  # fmt: skip
+PolicyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--policy", metavar="|".join(POLICIES), help="What is checked next. [default: value]", show_default=False
+    ),
 ]
 TagsOption = Annotated[
     list[str] | None,

@@ -1,43 +1,54 @@
-"""`run`: keep checking pages as they become due."""
+"""`run`: keep checking pages, the most urgent first, and tell what changed."""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from driftline.cli.options import StoreOption, opened
+from driftline.cli.options import BudgetOption, PolicyOption, StoreOption, UsualOption, opened
 from driftline.cli.output import VERDICT_STYLES, clean, count, local_time, named, say
 from driftline.errors import StoreBusy
 from driftline.model import Verdict
-from driftline.pages.intervals import parse_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from driftline.library import Driftline
-    from driftline.model import Outcome, Page
+    from driftline.model import Outcome
     from driftline.pipeline.events import Event
     from driftline.pipeline.stopping import Stop
+    from driftline.scheduling.scheduler import Scheduler
 
 _LOOK = 2.0  # seconds after which pages that were added, edited or removed are picked up
 _SHARE = 20  # looking may take one part in so many of the time
+_PAUSE = 1.0  # seconds between two picks
 
 
 def run(
-    every: Annotated[
-        str, typer.Option("--every", metavar="TIME", help="How often to check a page that has no interval of its own.")
-    ] = "1h",
-    once: Annotated[bool, typer.Option("--once", help="Check the pages that are due now, then end.")] = False,
+    every: UsualOption = "1h",
+    budget: BudgetOption = None,
+    policy: PolicyOption = None,
+    command: Annotated[
+        str | None,
+        typer.Option(
+            "--exec", metavar="COMMAND", help="Run this on each event, which it gets as JSON on its standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Check the pages that are due by their intervals, then end.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every check on standard error.")] = False,
     store: StoreOption = None,
-) -> None:
-    """Keep checking pages as they become due, and tell what changed."""
+) -> None:  # fmt: skip
+    """Keep checking pages, those first whose check is worth most, and tell what changed."""
     from driftline.cli.signals import first_signal
     from driftline.pipeline.stopping import Stop
 
-    default = parse_interval(every)
     stop = Stop()
 
     def on_signal() -> None:
@@ -45,8 +56,10 @@ def run(
         with contextlib.suppress(OSError):
             say("Stopping: finishing what is in flight…", to_stderr=True)
 
-    with opened(store) as watch_list, first_signal(on_signal):
-        rounds = _Rounds(watch_list, stop, default)
+    with opened(store) as watch_list, first_signal(on_signal), _hook(command, watch_list) as tell:
+        # who calls it now and then wants what is due by then, not what little a budget has grown to
+        scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy or ("fixed" if once else None))
+        rounds = _Rounds(watch_list, scheduler, stop, tell, verbose=verbose)
         while not stop.requested:
             try:
                 pause = rounds.go()
@@ -60,41 +73,60 @@ def run(
             stop.bell.wait(pause)
 
 
-class _Rounds:
-    """One look after another at the watch list, each checking what is due."""
+@contextlib.contextmanager
+def _hook(command: str | None, watch_list: Driftline) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """What is told of every event, and runs the user's command for it if there is one."""
+    if command is None:
+        yield lambda _: None
+        return
+    from driftline.scheduling.hooks import Hook
 
-    def __init__(self, watch_list: Driftline, stop: Stop, default: float) -> None:
+    hook = Hook(command, lambda sentence: say(clean(sentence), to_stderr=True))
+    try:
+        yield hook.tell
+    finally:
+        hook.close(watch_list.settings.stop_grace)
+
+
+class _Rounds:
+    """One pick after another, each checked at once."""
+
+    def __init__(
+        self, watch_list: Driftline, scheduler: Scheduler, stop: Stop, tell: Callable[[dict[str, Any]], None], *,
+        verbose: bool,
+    ) -> None:  # fmt: skip
         self._watch_list = watch_list
+        self._scheduler = scheduler
         self._stop = stop
-        self._default = default
+        self._tell = tell
+        self._verbose = verbose
         self._remark = ""
+        self._look_at = time.monotonic()
         self._settled: int | None = None
 
     def go(self) -> float:
-        """Check the pages that are due now; the seconds to wait before the next look."""
-        from driftline.scheduling.fixed import due
-
+        """Check the pages whose turn it is now; the seconds to wait before the next look."""
         started = time.monotonic()
-        pages = self._watch_list.pages()
-        longest = max(_LOOK, _SHARE * (time.monotonic() - started))
-        if not pages:
+        if started >= self._look_at:
+            self._scheduler.refresh()
+            ended = time.monotonic()
+            self._look_at = ended + max(_LOOK, _SHARE * (ended - started))
+        if not len(self._scheduler):
             self.remark("No pages are watched yet: in another terminal, driftline add URL")
-            return longest
-        now = time.time()
-        found = due(pages, now=now, default=self._default)
-        if found.pages:
-            self._check(found.pages)
+            return _PAUSE
+        picked = self._scheduler.pick()
+        if picked:
+            self._check(picked)
             return 0.0
-        self.remark(f"Watching {count(len(pages), 'page')}; none is due now.")
-        pause = min(longest, max(0.0, (found.next_at or now) - now))
-        return pause if self._caught_up(pages, pause) else 0.0
+        self.remark(f"Watching {self._scheduler.describe()}.")
+        return _PAUSE if self._caught_up(_PAUSE) else 0.0
 
-    def _caught_up(self, pages: Sequence[Page], seconds: float) -> bool:
+    def _caught_up(self, seconds: float) -> bool:
         """Read versions anew and index them for at most so long; whether there is nothing left of that to do.
 
         It need not be looked at again before a page has another version or other filters.
         """
-        as_it_is = hash(tuple((page.id, page.versions, page.filters) for page in pages))
+        as_it_is = self._scheduler.edition
         if as_it_is == self._settled:
             return True
         end = time.monotonic() + seconds
@@ -110,20 +142,24 @@ class _Rounds:
             self._remark = remark
             say(clean(remark), to_stderr=True)
 
-    def _check(self, pages: Sequence[Page]) -> None:
-        news = _News(pages, self._stop)
-        page_ids = [page.id for page in pages]
+    def _check(self, page_ids: Sequence[int]) -> None:
+        news = _News(self._scheduler.failing, self._stop, self._tell, verbose=self._verbose)
         report = self._watch_list.check_pages(page_ids, fresh=True, stop=self._stop, told=news.told)
         news.finish(report.events)
+        self._scheduler.follow(page_ids)
 
 
 class _News:
     """Tells what a round found: each change, each page that begins to fail or recovers, and how many are new."""
 
-    def __init__(self, pages: Sequence[Page], stop: Stop) -> None:
-        self._was_failing = {page.id for page in pages if page.verdict is Verdict.FAILED}
+    def __init__(
+        self, was_failing: set[int], stop: Stop, tell: Callable[[dict[str, Any]], None], *, verbose: bool
+    ) -> None:
+        self._was_failing = was_failing
         self._new = 0
         self._stop = stop
+        self._hook = tell
+        self._verbose = verbose
         self._error: OSError | None = None
 
     def told(self, outcomes: Sequence[Outcome]) -> None:
@@ -131,6 +167,8 @@ class _News:
         try:
             for outcome in outcomes:
                 self._tell(outcome)
+                if self._verbose:
+                    _log(outcome)
         except OSError as error:
             self._error = error
             self._stop.request()
@@ -140,6 +178,7 @@ class _News:
         if self._error is not None:
             raise self._error
         for event in events:
+            self._hook({"event": "changed", "at": time.time(), **asdict(event)})
             style = VERDICT_STYLES[Verdict.CHANGED]
             say(f"{local_time(time.time())}  ", (f"{'changed':<10}", style), f"{named(event)}  {clean(event.reason)}")
         if self._new:
@@ -158,4 +197,17 @@ class _News:
 
     def _line(self, outcome: Outcome, what: str, style: str, why: str) -> None:
         at = local_time(outcome.document.fetched_at)
+        url = outcome.document.link.url
+        self._hook({"event": what, "at": outcome.document.fetched_at, "urls": [url], "reason": why})
         say(f"{at}  ", (f"{what:<10}", style), clean(outcome.document.link.url), f"  {clean(why)}" if why else "")
+
+
+def _log(outcome: Outcome) -> None:
+    """One line of words and values for a check."""
+    document = outcome.document
+    fields = {
+        "at": f"{document.fetched_at:.3f}", "verdict": outcome.verdict, "status": document.status,
+        "seconds": f"{document.seconds:.3f}", "bytes": len(document.body), "proof": outcome.proof,
+        "failure": None if outcome.failure is None else outcome.failure.kind, "url": document.link.url,
+    }  # fmt: skip
+    say(clean(" ".join(f"{name}={value}" for name, value in fields.items() if value is not None)), to_stderr=True)

@@ -1,11 +1,11 @@
-"""The paper's Figs. 5 and 6, drawn from a study."""
+"""The figures of the laboratory: the first paper's Figs. 5 and 6, and how fresh each policy keeps pages."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from driftline.errors import MissingExtra
+from driftline.errors import MissingExtra, UsageError
 from driftline.lab.findings import per_n
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from driftline.lab.experiment import Measured, Study
+    from driftline.lab.freshness import Row
 
 _BLUE, _ORANGE, _GREY = "#1f5fa8", "#d9772b", "#8a8f98"
 
@@ -73,3 +74,35 @@ def _draw(study: Study, measured: Sequence[Measured], configuration: int, number
         figure.savefig(path, dpi=144)
     plt.close(figure)
     return made
+
+
+def draw_freshness(rows: Sequence[Row], path: Path) -> None:
+    """Draw the weighted freshness and the delay of each policy, as SVG or PNG by the name of the file."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    if path.suffix not in (".svg", ".png"):
+        raise UsageError(f"{path} is neither .svg nor .png.")
+    raced = [row for row in rows if row.delay_w is not None]
+    best = [row for row in rows if row.delay_w is None]
+    names = [row.policy for row in raced]
+    figure, (fresh, late) = plt.subplots(1, 2, figsize=(9, 0.4 * len(raced) + 1.4), layout="constrained", sharey=True)
+    colours = [_ORANGE if name == "value" else _BLUE for name in names]
+    title = "weighted freshness" + "".join(f" (dashed: the optimum, {row.fw:.3f})" for row in best)
+    bars = fresh.barh(names, [row.fw for row in raced], color=colours)
+    fresh.bar_label(bars, [f"{row.fw:.3f}" for row in raced], padding=-38, color="white")
+    fresh.set_title(title, loc="left", fontsize="medium")
+    for row in best:
+        fresh.axvline(row.fw, color=_GREY, linewidth=1, linestyle="--")
+    bars = late.barh(names, [row.delay_w or 0.0 for row in raced], color=colours)
+    late.bar_label(bars, [f"{row.delay_w:.0f} h" for row in raced], padding=3)
+    late.set_title("weighted delay until a change is found", loc="left", fontsize="medium")
+    late.margins(x=0.18)
+    for axes in (fresh, late):
+        axes.spines[["top", "right"]].set_visible(False)
+    fresh.invert_yaxis()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=144)
+    plt.close(figure)

@@ -6,14 +6,19 @@ Ties are as its tables show them. By frequency: in the order of first visit; by 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from driftline.errors import BadSetting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from driftline.model import Visited
+
+_Number = TypeVar("_Number", float, "NDArray[np.float64]")
 
 #: an unvisited page weighs this share of a page of mean importance
 FLOOR = 0.1
@@ -89,6 +94,6 @@ def importance(frequencies: Sequence[float], weightages: Sequence[float]) -> lis
     ]
 
 
-def availability(ttl: int, frequency: int) -> float:
+def availability(ttl: _Number, frequency: _Number) -> _Number:
     """How likely a page is to be there at the next visit; ½ while nothing is known, and never quite 0 or 1."""
     return (ttl + 1) / (frequency + 2)

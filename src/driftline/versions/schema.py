@@ -4,6 +4,9 @@
 of the latter. There, `wire`, `body` and `letters` are the digests of the last good check, `kept_body` and `kept_text`
 those of the version in force: `body` differs from `kept_body` where a body changed and what can be seen did not.
 `memories` and `host_memories` are what was learned of a page, and of the pages of a host.
+`rates` is what the scheduler learned of a page from its checks up to the one of that number: how often it changes (the
+shape and scale of a gamma distribution, per day), when the last good check was, how many failed, and how long its
+server says that it lasts.
 `reading` says how `kept_text` was read, by which extractor and through which filters, and that of a version the same of
 its text. `unread` is the reading that a version could not be given, `reread_at` when its text changed by another one;
 `caught_up` is the reading that all versions of a page have, or could not be given: see `readings`.
@@ -182,6 +185,18 @@ host_memories = Table(
     metadata,
     Column("host", Text, primary_key=True),
     Column("data", LargeBinary, nullable=False),
+)
+
+rates = Table(
+    "rates",
+    metadata,
+    _page_key(),
+    Column("a", Double, nullable=False),
+    Column("b", Double, nullable=False),
+    Column("at", Double),
+    Column("sequence", Integer, nullable=False),
+    Column("failed", Integer, nullable=False),
+    Column("lifetime", Double, nullable=False),
 )
 
 visits = Table(

@@ -16,6 +16,7 @@ from driftline.versions.schema import (
     host_memories,
     memories,
     pages,
+    rates,
     states,
     versions,
     visit_keys,
@@ -33,6 +34,7 @@ _LATER = (versions.c.unread, versions.c.reread_at)  # what is said of a version 
 VERSION_COLUMNS = tuple(column.name for column in versions.columns if column not in set(_LATER))
 CHANGE_COLUMNS = tuple(column.name for column in changes.columns)
 BLOB_COLUMNS = tuple(column.name for column in blobs.columns if column is not blobs.c.level)
+RATE_COLUMNS = tuple(column.name for column in rates.columns)
 VISIT_COLUMNS = tuple(column.name for column in visits.columns if column is not visits.c.id)
 LINK_COLUMNS = (
     pages.c.id, pages.c.url, states.c.sequence, states.c.version, states.c.etag, states.c.last_modified, states.c.wire,
@@ -134,6 +136,7 @@ class Statements:
         self.blob = Prepared(engine, ignoring(blobs), BLOB_COLUMNS)
         self.memory = Prepared(engine, _keep(dialect.insert(memories), "page_id"), ("page_id", "data"))
         self.host_memory = Prepared(engine, _keep(dialect.insert(host_memories), "host"), ("host", "data"))
+        self.rate = Prepared(engine, _replace(dialect.insert(rates)), RATE_COLUMNS)
         self.visit = _count(dialect.insert(visits))
         self.visits = Prepared(engine, self.visit, VISIT_COLUMNS)
         self.visit_key = Prepared(engine, _keep(dialect.insert(visit_keys), "key", "seconds"), ("key", "seconds"))
@@ -179,6 +182,13 @@ def _count(insert: Any) -> Insert:
             "last_at": case((new.last_at > visits.c.last_at, new.last_at), else_=visits.c.last_at),
         },
     )
+    return statement
+
+
+def _replace(insert: Any) -> Insert:
+    """What was learned of a page, in place of what was known of it."""
+    new = {name: insert.excluded[name] for name in RATE_COLUMNS if name != "page_id"}
+    statement: Insert = insert.on_conflict_do_update(index_elements=["page_id"], set_=new)
     return statement
 
 

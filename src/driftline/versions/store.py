@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
-NEWEST = "0009"
+NEWEST = "0010"
 _RUN_LOCK = 0x44_52_49_46  # an arbitrary number that names our lock in PostgreSQL
 _SHRINKS_IN_STEPS = "PRAGMA auto_vacuum=INCREMENTAL"
 _PAGES_AT_ONCE = 256

@@ -1,0 +1,75 @@
+"""`schedule`: what will be checked next, and why."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from driftline.cli.options import BudgetOption, JsonOption, PolicyOption, StoreOption, UsualOption, opened
+from driftline.cli.output import count, local_time, print_json, say
+from driftline.cli.tables import Column, print_table
+from driftline.pages.intervals import format_interval
+
+if TYPE_CHECKING:
+    from driftline.scheduling.scheduler import Terms
+
+_COLUMNS = (
+    Column(name="url", least=30, keep=1, middle=True),
+    Column(name="why"),
+    Column(name="checked", right=True),
+    Column(name="changes/day", right=True),
+    Column(name="chance", right=True),
+    Column(name="weight", right=True),
+    Column(name="value", right=True),
+)
+
+
+def schedule(
+    limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="How many pages to show.")] = 20,
+    every: UsualOption = "1h",
+    budget: BudgetOption = None,
+    policy: PolicyOption = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show which pages 'driftline run' will check next, and why."""
+    with opened(store) as watch_list:
+        scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy)
+        scheduler.refresh()
+        terms = scheduler.terms(limit)
+    if as_json:
+        print_json([asdict(one) for one in terms])
+        return
+    if not terms:
+        say("No pages are watched yet: driftline add URL", to_stderr=True)
+        return
+    print_table(_COLUMNS, [_row(one) for one in terms])
+    left = len(scheduler) - len(terms)
+    rest = f"; {count(left, 'more page')} not shown" if left else ""
+    say(f"{scheduler.describe()}{rest}.", to_stderr=True)
+
+
+def _row(one: Terms) -> list[str]:
+    checked = "never" if one.days is None else f"{format_interval(round(one.days * 86_400))} ago"
+    return [
+        one.url, _why(one), checked, f"{one.rate:.3g}", f"{one.chance:.0%}", f"{one.weight:.2f}", f"{one.value:.3g}",
+    ]  # fmt: skip
+
+
+def _why(one: Terms) -> str:
+    if one.lane == "deadline" and one.every is not None and one.due_at is not None:
+        return f"every {format_interval(one.every)}, {_when(one.due_at)}"
+    if one.lane == "deadline" and one.due_at is not None:
+        return f"its interval, {_when(one.due_at)}"
+    if one.lane == "new":
+        return "never checked"
+    if one.due_at is not None:
+        return f"{'is gone' if one.lane == 'gone' else 'failed'}, next try {_when(one.due_at)}"
+    return "its value"
+
+
+def _when(at: float) -> str:
+    return "due now" if at <= time.time() else local_time(at)
