@@ -68,12 +68,14 @@ def lifetime(block: bytes) -> float:
     told = re.search(r"max-age\s*=\s*\"?(\d{1,10})", control)
     if told:
         return max(0.0, float(told[1]) - age)
-    date, expires, modified = (_moment(header(response, name)) for name in (b"date", b"expires", b"last-modified"))
-    if expires is not None and date is not None:
-        return max(0.0, expires - date - age)
-    if expires is None and modified is not None and date is not None:
-        return max(0.0, (date - modified) / 10)
-    return 0.0
+    date, modified = _moment(header(response, b"date")), _moment(header(response, b"last-modified"))
+    expires = header(response, b"expires")
+    if date is None:
+        return 0.0
+    if expires is not None:
+        # what is no time, as 0, says that it is over already
+        return max(0.0, (_moment(expires) or 0.0) - date - age)
+    return 0.0 if modified is None else max(0.0, (date - modified) / 10)
 
 
 def _seconds(value: str | None) -> float:

@@ -16,7 +16,7 @@ from driftline.detection.judgement import Experience, said_of
 from driftline.detection.workers import WorkerPool
 from driftline.errors import BadSetting, NoTextSearch, StoreError, UnknownChange
 from driftline.memory import Memory
-from driftline.model import host_of, without_password
+from driftline.model import Visited, host_of, without_password
 from driftline.pages.catalog import Catalog
 from driftline.pages.intervals import parse_interval
 from driftline.pages.urls import canonical
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from driftline.detection.kinds import Kind
     from driftline.detection.tables import ChangedCell
-    from driftline.model import Check, Matter, Mention, Outcome, Page, Said, Version, Visited
+    from driftline.model import Check, Matter, Mention, Outcome, Page, Said, Version
     from driftline.scheduling.scheduler import Scheduler
     from driftline.scheduling.visits.importing import Imported
 
@@ -82,7 +82,15 @@ class Driftline:
         A filter is a pair such as `("select", "main")` or `("ignore", "online now")`; they work in their order.
         """
         seconds = None if every is None else parse_interval(every)
+        self.insist_on_room(seconds, len(urls))
         return self.catalog.add(urls, every=seconds, tags=tags, filters=check_filters(filters))
+
+    def insist_on_room(self, every: float | None, pages: int) -> None:
+        """BadSetting if so many more pages at this interval would take too much of the budget that was set."""
+        from driftline.scheduling.budget import insist_on_room, parse_rate
+
+        if every is not None and self.settings.budget is not None:
+            insist_on_room(self.catalog.asked() + pages / every, parse_rate(self.settings.budget))
 
     def remove(self, *urls: str) -> list[str]:
         """Stop watching pages and forget their history."""
@@ -153,8 +161,20 @@ class Driftline:
         return self._visits.all()
 
     def rank(self, by: str = By.INTELLIGENT) -> list[Visited]:
-        """The visited pages by `frequency`, `weightage`, or the `intelligent` order, which drops unavailable ones."""
-        return rank(self.visited(), order_named(by), self.settings.rank_threshold)
+        """The visited pages by `frequency`, `weightage`, or the `intelligent` order, which drops unavailable ones.
+
+        By `value` they are the pages that are watched, visited or not: those first whose check is worth most now.
+        """
+        order = order_named(by)
+        pages = self._valued() if order is By.VALUE else self.visited()
+        return rank(pages, order, self.settings.rank_threshold)
+
+    def _valued(self) -> list[Visited]:
+        scheduler = self.scheduler()
+        scheduler.refresh()
+        known = {one.url: one for one in self.visited()}
+        unvisited = Visited(0, "", 0, 0.0, 0, watched=True)
+        return [known.get(url, unvisited)._replace(url=url, value=value) for url, value in scheduler.values().items()]
 
     def scheduler(self, *, every: str = "1h", budget: str | None = None, policy: str | None = None) -> Scheduler:
         """What to check next, as the settings say unless told otherwise."""

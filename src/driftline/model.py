@@ -428,7 +428,10 @@ class Visit(NamedTuple):
 
 
 class Visited(NamedTuple):
-    """What the visits to an address add up to; `sno` numbers the addresses in the order of their first visit."""
+    """What the visits to an address add up to; `sno` numbers the addresses in the order of their first visit.
+
+    `value` is what a check of the page is worth now, where that was asked for.
+    """
 
     sno: int
     url: str
@@ -438,3 +441,4 @@ class Visited(NamedTuple):
     first_at: float = 0.0
     last_at: float = 0.0
     watched: bool = False
+    value: float = 0.0

@@ -21,6 +21,7 @@ _TITLES = {
     By.FREQUENCY: "Visited pages, ranked by frequency",
     By.WEIGHTAGE: "Visited pages, ranked by weightage",
     By.INTELLIGENT: "Visited pages, filtered by TTL and ranked by frequency, weightage and TTL",
+    By.VALUE: "Watched pages, ranked by what a check of them is worth",
 }
 
 

@@ -13,7 +13,7 @@ from driftline.cli.options import JsonOption, StoreOption, opened
 from driftline.cli.output import count, print_json, say
 from driftline.cli.tables import Cell, Column, print_table
 from driftline.cli.visiting import seconds_of
-from driftline.errors import UsageError
+from driftline.errors import BadSetting, UsageError
 from driftline.scheduling.rank import By, keeps, order_named
 from driftline.scheduling.rank import rank as ranked
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from driftline.model import Visited
-    from driftline.settings import Settings
 
 _COLUMNS = (
     Column(name="rank", right=True),
@@ -59,20 +58,18 @@ def rank(
         from driftline.cli.plots import check_plot
 
         check_plot(plot)
-    visited, settings = _visited(store, example=example)
-    threshold = settings.rank_threshold
-    everything = ranked(visited, order, threshold)
-    rows = everything[:limit]
+    everything, visits, threshold = _ranked(store, order, example=example)
+    rows, valued = everything[:limit], order is By.VALUE
     if as_json:
-        print_json([_as_json(number, one, threshold) for number, one in enumerate(rows, start=1)])
+        print_json([_as_json(number, one, threshold, valued=valued) for number, one in enumerate(rows, start=1)])
     elif as_csv:
-        _print_csv(rows, threshold)
+        _print_csv(rows, threshold, valued=valued)
     elif rows:
-        _print_table(rows, threshold, example=example)
-    if not visited:
+        _print_table(rows, threshold, example=example, valued=valued)
+    if not visits and not valued:
         say("No visits are counted yet: see 'driftline visit' and 'driftline visits import'.", to_stderr=True)
-    if len(everything) < len(visited):
-        dropped = count(len(visited) - len(everything), "page")
+    if len(everything) < visits and order is By.INTELLIGENT:
+        dropped = count(visits - len(everything), "page")
         share = f"{threshold * 100:g} %"
         say(f"The filter drops {dropped}, available at no more than {share} of the visits.", to_stderr=True)
     if plot is not None:
@@ -82,39 +79,46 @@ def rank(
         say(f"The figure is {plot}.", to_stderr=True)
 
 
-def _visited(store: str | None, *, example: bool) -> tuple[Sequence[Visited], Settings]:
+def _ranked(store: str | None, order: By, *, example: bool) -> tuple[Sequence[Visited], int, float]:
+    """The pages in order, how many were visited, and the threshold of the filter."""
     if example:
         from driftline.scheduling.example import EXAMPLE
         from driftline.settings import load_settings
 
-        return EXAMPLE, load_settings(store=store)
+        if order is By.VALUE:
+            raise BadSetting("The paper's pages were never checked, so a check of them has no value.")
+        threshold = load_settings(store=store).rank_threshold
+        return ranked(EXAMPLE, order, threshold), len(EXAMPLE), threshold
     with opened(store) as watch_list:
-        return watch_list.visited(), watch_list.settings
+        return watch_list.rank(order), len(watch_list.visited()), watch_list.settings.rank_threshold
 
 
-def _print_table(rows: Sequence[Visited], threshold: float, *, example: bool) -> None:
+def _print_table(rows: Sequence[Visited], threshold: float, *, example: bool, valued: bool) -> None:
     # nothing of the example is watched
-    columns = _COLUMNS[:-1] if example else _COLUMNS
-    print_table(columns, [_row(number, one, threshold)[: len(columns)] for number, one in enumerate(rows, start=1)])
+    columns = [*(_COLUMNS[:-1] if example else _COLUMNS), *([Column(name="value", right=True)] if valued else [])]
+    cells = [_row(number, one, threshold, valued=valued) for number, one in enumerate(rows, start=1)]
+    print_table(columns, [row[: len(columns)] for row in cells])
 
 
-def _row(number: int, one: Visited, threshold: float) -> list[str | Cell]:
+def _row(number: int, one: Visited, threshold: float, *, valued: bool) -> list[str | Cell]:
     kept = Cell("kept", "green") if keeps(one, threshold) else Cell("dropped", "red")
     figures = [f"{one.frequency:,}", seconds_of(one), f"{one.ttl:,}"]
-    return [str(number), str(one.sno), one.url, *figures, kept, "yes" if one.watched else "no"]
+    value = [f"{one.value:.3g}"] if valued else []
+    return [str(number), str(one.sno or "–"), one.url, *figures, kept, "yes" if one.watched else "no", *value]
 
 
-def _as_json(number: int, one: Visited, threshold: float) -> dict[str, Any]:
+def _as_json(number: int, one: Visited, threshold: float, *, valued: bool) -> dict[str, Any]:
     return {
-        "rank": number, "sno": one.sno, "url": one.url, "frequency": one.frequency, "weightage": one.weightage,
+        "rank": number, "sno": one.sno or None, "url": one.url, "frequency": one.frequency, "weightage": one.weightage,
         "ttl": one.ttl, "kept": keeps(one, threshold), "watched": one.watched,
+        **({"value": one.value} if valued else {}),
     }  # fmt: skip
 
 
-def _print_csv(rows: Sequence[Visited], threshold: float) -> None:
-    names = ("rank", "sno", "url", "frequency", "weightage", "ttl", "kept", "watched")
+def _print_csv(rows: Sequence[Visited], threshold: float, *, valued: bool) -> None:
+    names = ["rank", "sno", "url", "frequency", "weightage", "ttl", "kept", "watched", *(["value"] if valued else [])]
     writer = csv.DictWriter(sys.stdout, names, lineterminator="\n")
     writer.writeheader()
     for number, one in enumerate(rows, start=1):
-        row = _as_json(number, one, threshold)
+        row = _as_json(number, one, threshold, valued=valued)
         writer.writerow(row | {name: int(row[name]) for name in ("kept", "watched")})

@@ -417,7 +417,7 @@ class _Score:
         self._settle(np.arange(trace.pages), trace.days)
         whole = trace.weights.sum() * (trace.days - trace.scored_from)
         return Row(
-            policy="", fw=1 - self._stale / whole, hw=self._harmonic / whole,
+            policy="", fw=float(1 - self._stale / whole), hw=float(self._harmonic / whole),
             delay_w=24 * self._late / max(self._late_weight, 1e-300), wasted=self._wasted / max(self._checks, 1),
             starved=int((~self._checked).sum()),
         )  # fmt: skip

@@ -6,7 +6,7 @@ import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import delete, insert, select, union_all, update
+from sqlalchemy import delete, func, insert, select, union_all, update
 
 from driftline.errors import BadSetting, UnknownPage, UsageError
 from driftline.model import HIDDEN, Failure, FailureKind, Filter, Page, Verdict, without_password
@@ -56,6 +56,11 @@ class Catalog:
                 connection.execute(insert(states), blank)
                 added += fresh
         return added
+
+    def asked(self) -> float:
+        """The checks a second that the intervals of all pages ask for."""
+        with self._store.read() as connection:
+            return connection.scalar(select(func.sum(1.0 / pages.c.every)).where(pages.c.every.is_not(None))) or 0.0
 
     def find(self, url: str) -> Page:
         """The page at an address; UnknownPage if it is not watched."""

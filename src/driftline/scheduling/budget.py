@@ -46,10 +46,10 @@ class Credit:
         self.saved -= checks
 
 
-def insist_on_room(asked: float, budget: float, whose: str) -> None:
-    """BadSetting if intervals that were asked for would take too much of a budget, in checks a second."""
+def insist_on_room(asked: float, budget: float) -> None:
+    """BadSetting if intervals that were asked for would take too much of the budget, both in checks a second."""
     if asked > _MOST * budget:
         raise BadSetting(
-            f"The intervals asked for take {format_rate(asked)}, more than {_MOST:.0%} of {whose} of "
-            f"{format_rate(budget)}: ask for longer ones, or raise it."
+            f"The intervals asked for would take {format_rate(asked)}, more than {_MOST:.0%} of the budget of "
+            f"{format_rate(budget)}: ask for longer ones, or raise the budget."
         )

@@ -30,6 +30,7 @@ class By(StrEnum):
     FREQUENCY = "frequency"
     WEIGHTAGE = "weightage"
     INTELLIGENT = "intelligent"
+    VALUE = "value"
 
 
 def order_named(text: str) -> By:
@@ -49,6 +50,8 @@ def rank(visited: Iterable[Visited], by: By, threshold: float) -> list[Visited]:
             return by_weightage(visited)
         case By.INTELLIGENT:
             return intelligent(visited, threshold)
+        case By.VALUE:
+            return sorted(visited, key=lambda one: (-one.value, one.sno))
 
 
 def by_frequency(visited: Iterable[Visited]) -> list[Visited]:
@@ -68,8 +71,8 @@ def intelligent(visited: Iterable[Visited], threshold: float) -> list[Visited]:
 
 
 def keeps(one: Visited, threshold: float) -> bool:
-    """Whether a page was available at more than that share of its visits."""
-    return one.ttl > one.frequency * threshold
+    """Whether a page was available at more than that share of its visits, if there were any."""
+    return one.ttl > one.frequency * threshold or not one.frequency
 
 
 def importance(frequencies: Sequence[float], weightages: Sequence[float]) -> list[float]:

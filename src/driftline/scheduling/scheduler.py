@@ -79,6 +79,8 @@ class Scheduler:
         self._failed = np.zeros(0, np.int64)
         self._gone = np.zeros(0, np.bool_)
         self._added = np.zeros(0)
+        self._hosts: dict[str, int] = {}
+        self._distrusted: set[int] = set()
         self._room = np.zeros(0)
         self._room_at = ticks()
 
@@ -113,7 +115,7 @@ class Scheduler:
         self._urls = [row.url for row in rows]
         index.page[:] = [row.id for row in rows]
         self.edition = hash(tuple([(row.id, row.version, row.settings) for row in rows]))
-        numbers: dict[str, int] = {}
+        numbers = self._hosts
         index.host[:] = [numbers.setdefault(host_of(url), len(numbers)) for url in self._urls]
         index.every[:] = [np.inf if row.every is None else row.every for row in rows]
         self._learned = np.array([row.learned or 0 for row in rows], np.int64)
@@ -236,12 +238,16 @@ class Scheduler:
         turn = np.arange(len(place)) - np.flatnonzero(first)[np.cumsum(first) - 1]
         for number in range(int(turn.max(initial=-1)) + 1):
             good = (turn == number) & ~failed
+            early = place[good][changed[good] & (at[good] - index.checked[place[good]] < index.lifetime[place[good]])]
+            # a host that changes a page before its time is not believed any more
+            self._distrusted.update(index.host[early].tolist())
             index.learn(place[good], at[good], changed[good])
         np.add.at(self._failed, place[failed], 1)
         for row in found:
             self._learned[where[row.page_id]] = row.sequence
             if row.headers is not None:
                 index.lifetime[where[row.page_id]] = min(lifetime(row.headers), _LONGEST_LIFETIME)
+        index.lifetime[np.isin(index.host, list(self._distrusted))] = 0.0
 
     def _stand_by(self, standing: Sequence[tuple[int, int, float | None]]) -> None:
         """Leave pages alone for a while that fail, and those for long that are gone."""

@@ -223,7 +223,7 @@ def test_the_rank_follows_the_visits_and_its_threshold_is_a_setting(tmp_path: Pa
         assert [one.url for one in pages.rank()] == [B, C]
         assert [one.url for one in pages.rank("frequency")] == [A, B, C]
         assert [one.url for one in pages.rank("weightage")] == [C, A, B]
-        with pytest.raises(BadSetting, match="use frequency, weightage, intelligent"):
+        with pytest.raises(BadSetting, match="use frequency, weightage, intelligent, value"):
             pages.rank("colour")
     with driftline.open(settings=settings(store=where, rank_threshold=0.4)) as pages:
         assert [one.url for one in pages.rank()] == [A, B, C]

@@ -22,7 +22,7 @@ def test_the_scheduler_gets_near_the_optimum_and_past_its_rivals() -> None:
     rows = {row.policy: row for row in race(trace)}
     best = optimum(trace)
     assert rows["optimum"].fw == best
-    assert best - 0.005 < rows["known"].fw < best + 0.01
+    assert best - 0.01 < rows["known"].fw < best + 0.01
     assert best - 0.02 < rows["value"].fw < best + 0.005
     assert all(rows["value"].fw > rows[name].fw + 0.03 for name in ("uniform", "nutch", "intelligent", "proportional"))
     assert rows["value"].starved == 0

@@ -1,0 +1,90 @@
+"""What is checked next, and what is done about what is found."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from command import Command
+from servers import Site
+
+
+def test_the_schedule_says_what_comes_next_and_why(driftline: Command, site: Site) -> None:
+    asked, usual = site.put("/asked", "one"), site.put("/usual", "two")
+    driftline("add", asked, "--every", "5m")
+    driftline("check")
+    driftline("add", usual)
+    terms = {one["url"]: one for one in driftline.json("schedule")}
+    assert (terms[asked]["lane"], terms[asked]["every"]) == ("deadline", 300.0)
+    assert terms[asked]["due_at"] > 0
+    assert (terms[usual]["lane"], terms[usual]["days"]) == ("new", None)
+    told = driftline("schedule", "--limit", "1", "--budget", "10/m")
+    assert "every 5m" in told.out
+    assert told.err == "2 pages, 10/m by what a check is worth; 1 more page not shown.\n"
+    assert driftline("schedule", "--policy", "uniform").err == "2 pages, 2/h by age.\n"
+
+
+def test_a_page_is_ranked_by_what_its_check_is_worth(driftline: Command, site: Site) -> None:
+    loved, other = site.put("/loved", "one"), site.put("/other", "two")
+    driftline("add", other, loved)
+    driftline("check")
+    for _ in range(3):
+        driftline("visit", loved, "--seconds", "60")
+    first, second = driftline.json("rank", "--by", "value")
+    assert (first["url"], first["frequency"], second["url"], second["frequency"]) == (loved, 3, other, 0)
+    assert first["value"] > second["value"] > 0
+    assert driftline("rank", "--by", "value", "--csv").out.splitlines()[0].endswith(",watched,value")
+    assert "never checked" in driftline("rank", "--by", "value", "--example").err
+
+
+def test_a_run_tells_each_event_to_the_command_of_the_user(driftline: Command, site: Site, tmp_path: Path) -> None:
+    page = site.put("/a", "one two three")
+    heard = tmp_path / "heard.jsonl"
+    listener = tmp_path / "listen.py"
+    listener.write_text(f"import sys\nopen({str(heard)!r}, 'a').write(sys.stdin.read() + chr(10))\n")
+    driftline("add", page, "--every", "1s")
+    with driftline.start("run", "-v", "--exec", f"{sys.executable} {listener}") as process:
+        assert process.stdout is not None
+        assert "1 page seen for the first time" in process.stdout.readline()
+        site.put("/a", "one two four")
+        assert "changed" in process.stdout.readline()
+        del site.pages["/a"]
+        assert "failing" in process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate()
+
+    assert process.returncode == 0
+    events = [json.loads(line) for line in heard.read_text().splitlines()]
+    assert [(event["event"], event["urls"]) for event in events] == [("changed", [page]), ("failing", [page])]
+    assert events[0]["reason"] == "1 word added and 1 word removed in one place."
+    logged = [line for line in err.splitlines() if "verdict=" in line]
+    assert any("verdict=new" in line and f"url={page}" in line for line in logged)
+
+
+def test_intervals_that_would_take_the_whole_budget_are_refused(driftline: Command, site: Site) -> None:
+    budget = {"DRIFTLINE_BUDGET": "10/m"}
+    assert driftline("add", site.put("/a", "text"), "--every", "10s", **budget).status == 0
+    refused = driftline("add", site.put("/b", "text"), "--every", "20s", **budget)
+    assert (refused.status, refused.out) == (2, "")
+    assert "more than 80% of the budget of 10/m" in refused.err
+    assert len(driftline.json("list")) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("run", "--budget", "lots", "--once"), "write 10/s"),
+        (("run", "--policy", "best", "--once"), "use value, intelligent, fixed, uniform"),
+        (("run", "--exec", "", "--once"), "is empty"),
+        (("schedule", "--every", "never"), "never"),
+    ],
+)
+def test_bad_options_get_a_sentence(driftline: Command, words: tuple[str, ...], said: str) -> None:
+    ended = driftline(*words)
+    assert ended.status == 2
+    assert said in ended.err
+    assert len(ended.err.strip().splitlines()) == 1

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+
+from driftline.errors import BadSetting
+from driftline.scheduling.budget import Credit, format_rate, insist_on_room, parse_rate
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        ("10/s", 10.0),
+        ("600/m", 10.0),
+        ("1.5 / h", 1.5 / 3_600),
+        ("86400/day", 1.0),
+        ("60 per minute", 1.0),
+        ("7/Sec", 7.0),
+    ],
+)
+def test_a_rate_is_read_as_people_write_it(text: str, rate: float) -> None:
+    assert parse_rate(text) == pytest.approx(rate)
+    assert parse_rate(format_rate(rate)) == pytest.approx(rate, rel=1e-3)
+
+
+@pytest.mark.parametrize("text", ["", "10", "ten/s", "0/s", "-1/s", "10/w", "10/s/s", "1e3/s"])
+def test_what_is_no_rate_gets_a_sentence(text: str) -> None:
+    with pytest.raises(BadSetting, match="write 10/s"):
+        parse_rate(text)
+
+
+def test_credit_grows_with_time_up_to_a_minute_of_it() -> None:
+    credit = Credit(at=0.0)
+    assert credit.grow(0.0, 2.0) == 1
+    credit.spend(1)
+    assert credit.grow(0.25, 2.0) == 0
+    assert credit.grow(10.0, 2.0) == 20
+    assert credit.grow(9_000.0, 2.0) == 120, "who slept need not catch up at once"
+    credit.spend(120)
+    assert credit.grow(8_000.0, 2.0) == 0, "a clock that went backwards brings nothing"
+
+
+def test_a_slow_budget_still_saves_up_for_one_check() -> None:
+    credit = Credit(at=0.0, saved=0.0)
+    assert credit.grow(3_599.0, 1 / 3_600) == 0
+    assert credit.grow(3_601.0, 1 / 3_600) == 1
+
+
+def test_intervals_may_take_four_fifths_of_a_budget() -> None:
+    insist_on_room(0.79, 1.0)
+    with pytest.raises(BadSetting, match="more than 80% of the budget of 1/s"):
+        insist_on_room(0.81, 1.0)
