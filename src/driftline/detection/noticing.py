@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from driftline.detection.fleeting import masked, why_fleeting
@@ -60,7 +61,8 @@ def judge_all(old: Read, new: Read, experience: Experience) -> Judgement:
 
 
 def _text_of(read: Read) -> Read:
-    return replace(read, text=without_notes(read.text), blocks=lambda: read.blocks().without(is_note))
+    # asked for with every edit
+    return replace(read, text=without_notes(read.text), blocks=cache(lambda: read.blocks().without(is_note)))
 
 
 def _edits(old: Read, new: Read, experience: Experience) -> list[Edit]:

@@ -1,14 +1,20 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import pytest
 
 from driftline.detection.examination import Side, weigh
 from driftline.detection.extraction import Reading
-from driftline.detection.judgement import Experience, Judgement, learn
+from driftline.detection.judgement import Experience, Judgement, Read, learn
+from driftline.detection.noticing import judge_all
+from driftline.detection.regions import Blocks
 from driftline.memory import Memory
 from driftline.model import Matter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ALSO = [["also", name] for name in ("links", "media", "attributes", "metadata")]
 HTML = "text/html; charset=utf-8"
@@ -107,3 +113,19 @@ def test_what_a_second_fetch_undoes_or_every_check_brings_is_noise() -> None:
         learn(memory, found, check)
         verdicts.append(found.verdict)
     assert verdicts == [Matter.MEANINGFUL, Matter.MEANINGFUL, Matter.NOISE, Matter.NOISE]
+
+
+def test_the_blocks_without_notes_are_made_once_for_all_edits() -> None:
+    made: list[int] = []
+
+    class Counted(Blocks):
+        def without(self, unwanted: Callable[[str], bool]) -> Blocks:
+            made.append(len(self))
+            return super().without(unwanted)
+
+    def read(word: str) -> Read:
+        lines = [line for number in range(40) for line in (f"{word} {number}", f"[link] {word} → /{number}")]
+        return Read(text="\n".join(lines), title="", at=0.0, blocks=lambda: Counted(lines))
+
+    assert len(judge_all(read("Before"), read("Afterwards"), Experience()).edits) > 40
+    assert made in ([80], [80, 80])
