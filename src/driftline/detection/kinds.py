@@ -11,7 +11,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.alignment import gaps
 from driftline.detection.decoding import decode_text
-from driftline.detection.notes import attributes_of, metadata_of
+from driftline.detection.notes import attributes_of, beginning, metadata_of, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,6 +37,7 @@ _HTML = ("text/html", "application/xhtml+xml", "")
 _CODE = "scripts, styles or attributes that nobody sees"
 _EXAMPLES = 5
 _LONGEST = 100  # letters of an address or a label in an example
+_LONGEST_LABEL = 1_000  # letters that links are told apart by
 _MORE_TAGS = 6
 
 
@@ -172,14 +173,12 @@ def _found(tree: LexborHTMLParser, nouns: dict[str, str]) -> list[_Target]:
 def _address(node: LexborNode) -> str:
     attributes = node.attributes
     own = next((value for name in _ADDRESSES if (value := attributes.get(name))), "")
-    if not own and (source := node.css_first("source[src]")) is not None:
-        own = source.attributes.get("src") or ""
-    return _folded(own)
+    return _folded(own or source_of(node))
 
 
 def _label(node: LexborNode) -> str:
     attributes = node.attributes
-    return _folded(node.text()) or next(
+    return beginning(node, _LONGEST_LABEL) or next(
         (folded for name in _LABELS if (folded := _folded(attributes.get(name) or ""))), ""
     )
 

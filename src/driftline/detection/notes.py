@@ -9,6 +9,7 @@ tracking, session ids, signatures, cache-busters, and for media also the host an
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
@@ -42,6 +43,7 @@ _ARROW = " → "
 _NOTE = re.compile(rf"\[({'|'.join(_KINDS)})\] (.*)", re.DOTALL)
 _SOURCES = ("data-src", "data-lazy-src", "data-original", "src", "data-srcset", "srcset", "poster", "data")
 _LONGEST_LABEL, _LONGEST_VALUE = 80, 1_000  # letters
+_MOST_INSIDE, _MOST_OF_ONE = 100, 10_000  # nodes, and letters of one of them
 
 _NO_TARGET = re.compile(r"#|(?:javascript|data|blob|about):|.*/cdn-cgi/l/email-protection", re.IGNORECASE)
 _ADVERTISED = re.compile(
@@ -167,14 +169,39 @@ def _seen(node: LexborNode) -> Iterator[tuple[str, str]]:
     attributes, tag = node.attributes, node.tag
     if tag in ("img", "area", "input"):
         yield "alt", attributes.get("alt") or ""
-    if tag not in MEDIA_UNSEEN and (title := attributes.get("title")) and _folded(title) != _folded(node.text()):
+    if tag not in MEDIA_UNSEEN and (title := _folded(attributes.get("title") or "")) and title != beginning(node, len(title)):
         yield "title", title
     if tag in ("input", "textarea"):
         yield "placeholder", attributes.get("placeholder") or ""
     if tag == "input" and (attributes.get("type") or "").lower() in _SEEN_VALUES:
         yield "value", attributes.get("value") or ""
-    elif (label := attributes.get("aria-label")) and not node.text().strip():
+    elif (label := attributes.get("aria-label")) and not beginning(node, 0):
         yield "label", label  # it stands for a text that there is none of
+
+
+def beginning(node: LexborNode, letters: int) -> str:
+    """The text of an element, folded; of one that has more letters than this, as much as shows it."""
+    found: list[str] = []
+    for inner in _inside(node):
+        words = inner.text_content
+        if words is not None:
+            words = words[:_MOST_OF_ONE]
+            found.append(words)
+            letters -= len("".join(words.split()))
+            if letters < 0:
+                break
+    return _folded("".join(found))
+
+
+def source_of(node: LexborNode) -> str:
+    """The address of a medium that names it in an element of its own."""
+    sources = (child.attributes.get("src") for child in node.iter() if child.tag == "source")
+    return next(filter(None, sources), "")
+
+
+def _inside(node: LexborNode) -> Iterable[LexborNode]:
+    """The first nodes in an element: thousands may stand in each other, and all of each would take quadratic time."""
+    return islice(node.traverse(include_text=True), _MOST_INSIDE)
 
 
 def _link(node: LexborNode) -> Iterator[str]:
@@ -189,7 +216,7 @@ def _medium(node: LexborNode) -> Iterator[str]:
     if attributes.get("width") in ("0", "1") or attributes.get("height") in ("0", "1"):
         return  # it counts visits
     named = [(attributes.get(name) or "").strip() for name in _SOURCES]
-    named += [(part.attributes.get("src") or "").strip() for part in node.css("source[src]")[:1]]
+    named.append(source_of(node).strip())
     for address in named:
         first = address.split()[0].rstrip(",") if address else ""
         if first and not _NO_TARGET.match(first) and not _STAND_IN.search(first):
@@ -206,10 +233,11 @@ def _addressed(noun: str, label: str, address: str) -> str:
 
 def _label(node: LexborNode) -> str:
     attributes = node.attributes
-    inside = node.css_first("img[alt]") if node.tag == "a" else None
-    named = [node.text(), *(attributes.get(name) or "" for name in ("alt", "aria-label", "title"))]
-    named += [] if inside is None else [inside.attributes.get("alt") or ""]
-    label = next((folded for name in named if (folded := _folded(name))), "")
+    named = (_folded(attributes.get(name) or "") for name in ("alt", "aria-label", "title"))
+    label = beginning(node, _LONGEST_LABEL) or next(filter(None, named), "")
+    if not label and node.tag == "a":
+        images = (inner.attributes.get("alt") for inner in _inside(node) if inner.tag == "img")
+        label = _folded(next((alt for alt in images if alt is not None), ""))
     return label[:_LONGEST_LABEL].strip()
 
 

@@ -120,3 +120,10 @@ def test_bodies_are_read_in_their_own_charset() -> None:
     old, new = (version(f"<title>{title}</title>".encode("latin-1"), charset="latin-1") for title in ("é", "è"))
     (kind,) = kinds_between(old, new)
     assert kind.examples == ("the title: é → è",)
+
+
+def test_a_page_of_elements_in_each_other_is_told_too() -> None:
+    # to look at all that each of them holds would take many minutes
+    deep = "<b title={}>" + "<b title=x>" * 20_000 + "<object data=x>" * 20_000 + "words " * 200_000
+    (kind,) = kinds(deep.format("x"), deep.format("y"))
+    assert kind.examples == ("title: x → y",)

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.extraction import Reading
 from driftline.detection.filters import check_filters
-from driftline.detection.notes import is_note, note_of, without_notes
+from driftline.detection.notes import attributes_of, is_note, note_of, set_notes, without_notes
 from driftline.errors import BadFilter
 from driftline.model import Also, FilterKind
 
@@ -103,6 +104,19 @@ def test_lines_are_told_from_notes() -> None:
     assert note is not None
     assert (note.kind, note.label, note.value) == (Also.LINKS, "A → B", "/x")
     assert not any(map(is_note, ("[link]", "[other] x → /y", "link → /x", "")))
+
+
+@pytest.mark.parametrize("tag", ["b title=x", "b aria-label=x", "object data=x", "a href=/x><object data=x"])
+def test_elements_that_stand_in_each_other_by_the_thousands_are_read(tag: str) -> None:
+    # to look at all that each of them holds would take many minutes
+    tree = LexborHTMLParser(f"<body>{f'<{tag}>' * 20_000}{'words ' * 200_000}")
+    assert all(said == "x" for _, _, said in attributes_of(tree))
+    set_notes(tree, ["links", "media"])
+
+
+def test_a_title_that_says_what_the_element_says_is_no_note() -> None:
+    assert lines("<b title='one  two'> one <i>two</i> </b>", "attributes") == ["one two"]
+    assert lines("<b title='one two'>one two three</b>", "attributes") == ["one two three", "[title] one two"]
 
 
 def test_what_can_count_is_named_if_something_else_is_given() -> None:
