@@ -42,7 +42,8 @@ _YEAR = re.compile(r"\d{4}")
 _YEAR_FIRST = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
 _YEAR_LAST = re.compile(r"(?<!\d)(\d{1,2})[-/.](\d{1,2})[-/.](\d{4})(?!\d)")
 
-_MAIL = re.compile(r"\[email[\s\u00a0]+protected\]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.IGNORECASE)
+# a token that is no address is passed over whole: to look for one from each of its letters on takes quadratic time
+_MAIL = re.compile(r"\[email[\s\u00a0]+protected\]|([\w.+-]+)(@[\w-]+(?:\.[\w-]+)+)?", re.IGNORECASE)
 _BETWEEN_TOKENS = ".,:/()|-"
 _TOKEN = re.compile(r"[^\s.,:/()|-]+")
 _DIGIT = re.compile(r"\d")
@@ -107,7 +108,9 @@ def _tokens(text: str) -> list[str]:
 
 
 def _without_mail(text: str) -> str:
-    return _MAIL.sub("", text) if "@" in text or "[email" in text else text
+    if "@" not in text and "[email" not in text:
+        return text
+    return _MAIL.sub(lambda found: "" if found[2] else found[1] or "", text)
 
 
 def _may_change(token: str) -> bool:

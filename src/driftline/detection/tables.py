@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from driftline.model import Version
 
 _MOST_TABLES, _MOST_ROWS, _MOST_COLUMNS = 200, 5_000, 200  # what is past that is not told by cell
+_MOST_CELLS = 200_000  # of a document, each as often as it spans columns and rows
 _LONGEST_NAME = 60  # letters
 
 
@@ -100,11 +101,17 @@ def _tables(markup: str) -> list[_Table]:
     tree: LexborHTMLParser = parse(markup)
     # one with others in it is there for the layout
     nodes = [node for node in tree.css("table")[:_MOST_TABLES] if len(node.css("table")) <= 1]
-    return [table for node in nodes if (table := _table(node)) is not None]
+    found: list[_Table] = []
+    left = _MOST_CELLS
+    for node in nodes:
+        grid, heads = _grid(node, left)
+        left -= sum(map(len, grid))
+        table = _table(node, grid, heads)
+        found += [] if table is None else [table]
+    return found
 
 
-def _table(node: LexborNode) -> _Table | None:
-    grid, heads = _grid(node)
+def _table(node: LexborNode, grid: list[list[str]], heads: list[list[bool]]) -> _Table | None:
     if len(grid) < 2 or max(map(len, grid)) < 2:
         return None
     first = _heads(node, grid, heads)
@@ -119,8 +126,11 @@ def _table(node: LexborNode) -> _Table | None:
     )
 
 
-def _grid(node: LexborNode) -> tuple[list[list[str]], list[list[bool]]]:
-    """What the cells of the rows say, each as often as it spans columns and rows, and which of them are heads."""
+def _grid(node: LexborNode, most: int) -> tuple[list[list[str]], list[list[bool]]]:
+    """What the cells of the rows say, each as often as it spans columns and rows, and which of them are heads.
+
+    Rows past so many cells are left out.
+    """
     grid: list[list[str]] = []
     heads: list[list[bool]] = []
     spans: dict[int, tuple[int, str, bool]] = {}
@@ -136,6 +146,9 @@ def _grid(node: LexborNode) -> tuple[list[list[str]], list[list[bool]]]:
                     texts.append(text)
                     are_heads.append(is_head)
         _fill(texts, are_heads, spans)
+        most -= len(texts)
+        if most < 0:
+            break
         grid.append(texts)
         heads.append(are_heads)
     return grid, heads

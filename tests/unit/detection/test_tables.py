@@ -63,6 +63,8 @@ def test_tables_that_are_there_for_the_layout_are_passed_over() -> None:
 def test_a_hostile_table_is_cut_short() -> None:
     wide = "<table><tr><th>a<th>b<tr><td>x<td colspan=99999999 rowspan=99999999>{}</table>"
     assert len(changed_cells(wide.format(1), wide.format(2))) < 300
+    spanned = "<table><tr><th>a<th>b<tr><th>x<td colspan=200 rowspan=200>{}" + "<tr><th>x" * 200 + "</table>"
+    assert len(changed_cells(spanned.format(1) * 30, spanned.format(2) * 30)) < 200_000
     assert changed_cells("<table>" * 3_000, "<table>" * 3_000 + "x") == []
 
 
