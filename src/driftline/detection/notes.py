@@ -169,7 +169,8 @@ def _seen(node: LexborNode) -> Iterator[tuple[str, str]]:
     attributes, tag = node.attributes, node.tag
     if tag in ("img", "area", "input"):
         yield "alt", attributes.get("alt") or ""
-    if tag not in MEDIA_UNSEEN and (title := _folded(attributes.get("title") or "")) and title != beginning(node, len(title)):
+    title = _folded(attributes.get("title") or "")
+    if title and tag not in MEDIA_UNSEEN and title != beginning(node, len(title)):
         yield "title", title
     if tag in ("input", "textarea"):
         yield "placeholder", attributes.get("placeholder") or ""

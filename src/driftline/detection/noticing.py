@@ -33,7 +33,7 @@ from driftline.detection.notes import Note, is_note, note_of, without_notes
 from driftline.model import Also, Matter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from driftline.detection.judgement import Experience
 
@@ -71,7 +71,7 @@ def _edits(old: Read, new: Read, experience: Experience) -> list[Edit]:
     pairs = _paired(matching.pairs)
     if not pairs:
         return []
-    words = without_notes(old.text), without_notes(new.text)
+    stands = _standing_in(without_notes(old.text), without_notes(new.text))
     again = same_page(experience.again, matching)
     edits: list[Edit] = []
     for one, other in pairs:
@@ -79,7 +79,7 @@ def _edits(old: Read, new: Read, experience: Experience) -> list[Edit]:
         if noise is None and again is not None and differs_again(one, other, again):
             noise = BY_ITSELF
         if noise is None:
-            noise = _why(one, other, words, (old.at, new.at)) or why_again(one, other, experience)
+            noise = _why(one, other, stands, (old.at, new.at)) or why_again(one, other, experience)
         if noise is None:
             block = placed(other, new) if other else placed(one, old)
             noise = "" if block is None else WHERE.get(block.region, "")
@@ -87,7 +87,20 @@ def _edits(old: Read, new: Read, experience: Experience) -> list[Edit]:
     return edits
 
 
-def _why(one: Line | None, other: Line | None, words: tuple[str, str], at: tuple[float, float]) -> str | None:
+def _standing_in(*texts: str) -> Callable[[str], bool]:
+    """Whether words stand in all of these texts. Most links are lines of their own, so that few need a search."""
+    lines = [set(text.split("\n")) for text in texts]
+
+    @cache
+    def stands(words: str) -> bool:
+        return all(words in whole or words in text for whole, text in zip(lines, texts, strict=True))
+
+    return stands
+
+
+def _why(
+    one: Line | None, other: Line | None, stands: Callable[[str], bool], at: tuple[float, float]
+) -> str | None:  # fmt: skip
     """What explains the edit of a note by what it says."""
     before, after = (note_of(line.text) if line else None for line in (one, other))
     note = after or before
@@ -97,7 +110,7 @@ def _why(one: Line | None, other: Line | None, words: tuple[str, str], at: tuple
     if before and after:
         same_words = masked(before.value) == masked(after.value)
         return why_fleeting(before.value, after.value, *at) if same_words else None
-    came_with_words = note.kind is Also.LINKS and note.label and not all(note.label in text for text in words)
+    came_with_words = note.kind is Also.LINKS and note.label and not stands(note.label)
     return "links that came or went with their words" if came_with_words else None
 
 

@@ -9,6 +9,7 @@ much.
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from selectolax.lexbor import LexborHTMLParser
@@ -131,10 +132,10 @@ class Blocks:
         self._spans = [_Span(None, None)] * len(lines) if spans is None else spans
         self._linked = [False] * len(lines) if linked is None else linked
 
-    @property
+    @cached_property
     def has_main(self) -> bool:
         """Whether the document says which part of it is the main one."""
-        return any(span.region is Region.MAIN for span in dict.fromkeys(self._spans))
+        return any(span.region is Region.MAIN for span in self._spans)
 
     def __getitem__(self, at: int) -> Block:
         return Block(self.lines[at], self._spans[at].region, self._linked[at])

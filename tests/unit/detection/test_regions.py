@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from driftline.detection.extraction import Reading
+from driftline.detection.regions import Blocks, read_marks
 from driftline.model import Region
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 LONG = "<p>" + "words of the page itself " * 20 + "</p>"
 
@@ -73,3 +79,17 @@ def test_marks_written_as_character_references_take_no_words_away() -> None:
 def test_a_mark_that_an_author_wrote_as_a_reference_does_no_harm(mark: str) -> None:
     lines = Reading(f"<p>Before.</p><p>{mark}</p><p>After.</p>".encode(), "text/html").blocks().lines
     assert (lines[0], lines[-1]) == ("Before.", "After.")
+
+
+def test_whether_there_is_a_main_part_is_looked_up_once() -> None:
+    looks: list[int] = []
+
+    class Counted(list[Any]):
+        def __iter__(self) -> Iterator[Any]:
+            looks.append(len(self))
+            return super().__iter__()
+
+    parts = read_marks("one\x00two")
+    blocks = Blocks(parts.lines, Counted(parts._spans))
+    assert [blocks.has_main for _ in range(9)] == [False] * 9
+    assert looks == [2]
