@@ -12,6 +12,7 @@ from selectolax.lexbor import LexborHTMLParser
 from driftline.detection.alignment import gaps
 from driftline.detection.decoding import decode_text
 from driftline.detection.notes import attributes_of, beginning, metadata_of, source_of
+from driftline.model import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,6 +36,7 @@ _ADDRESSES = ("href", "src", "data-src", "srcset", "data")
 _LABELS = ("alt", "aria-label", "title")
 _HTML = ("text/html", "application/xhtml+xml", "")
 _CODE = "scripts, styles or attributes that nobody sees"
+_UNREAD = "words that are hidden or left out by filters"
 _EXAMPLES = 5
 _LONGEST = 100  # letters of an address or a label in an example
 _LONGEST_LABEL = 1_000  # letters that links are told apart by
@@ -63,15 +65,17 @@ def kinds_between(old: Version, new: Version) -> list[Kind]:
     """In which kinds two versions of a page differ, besides their text; never empty if only their text is the same."""
     found: list[Kind] = []
     if old.final_url != new.final_url:
-        example = turned(old.final_url, new.final_url)
+        example = turned(without_password(old.final_url), without_password(new.final_url))
         found.append(Kind(name="address", count=1, words="the address it was found at", examples=(example,)))
     if old.content_type != new.content_type:
         example = turned(old.content_type, new.content_type)
         found.append(Kind(name="type", count=1, words="the content type", examples=(example,)))
-    if is_html(old) and is_html(new):
-        found += kinds(decoded(old), decoded(new))
+    markup = (decoded(old), decoded(new)) if is_html(old) and is_html(new) else None
+    if markup is not None:
+        found += kinds(*markup)
     if not found and old.text == new.text and old.body != new.body:
-        found.append(Kind(name="unseen", count=1, words=_CODE if is_html(new) else "the bytes it was sent as"))
+        unread = markup is not None and markup[0] != markup[1]
+        found.append(Kind(name="unseen", count=1, words=_UNREAD if unread else "the bytes it was sent as"))
     return found
 
 

@@ -108,12 +108,30 @@ def test_versions_with_the_same_text_always_differ_in_some_kind() -> None:
     assert kinds_between(version(b"words"), version(b"words")) == []
 
 
+def test_words_that_are_not_read_are_not_called_code() -> None:
+    old, new = (version(f"<p>words</p><aside>{word}</aside>".encode()) for word in ("one", "two"))
+    found = sentence(kinds_between(old, new), same_text=True)
+    assert found == "The text is the same; words that are hidden or left out by filters changed."
+    styled = (version(f"<style>{word}</style><p>words</p>".encode()) for word in ("one", "two"))
+    assert "nobody sees" in sentence(kinds_between(*styled), same_text=True)
+    marked = version(b"\xef\xbb\xbf<p>words</p>"), version(b"<p>words</p>")
+    assert "the bytes it was sent as" in sentence(kinds_between(*marked), same_text=True)
+
+
 def test_another_address_and_another_type_are_kinds_too() -> None:
     old = version(b"words", content_type="text/plain")
     new = version(b"words", final_url="http://b.example/")
     address, kind = kinds_between(old, new)
     assert address.examples == ("http://a.example/ → http://b.example/",)
     assert kind.examples == ("text/plain → text/html",)
+
+
+def test_the_password_of_an_address_is_not_told() -> None:
+    long = "x" * 90  # so that the example begins amid the address
+    old, new = (version(b"words", final_url=f"http://me:secret{long}@a.example/{to}") for to in ("1", "2"))
+    assert [kind.examples for kind in kinds_between(old, new)] == [
+        ("http://me:***@a.example/1 → http://me:***@a.example/2",)
+    ]
 
 
 def test_bodies_are_read_in_their_own_charset() -> None:
