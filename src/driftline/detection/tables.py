@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _MOST_TABLES, _MOST_ROWS, _MOST_COLUMNS = 200, 5_000, 200  # what is past that is not told by cell
 _MOST_CELLS = 200_000  # of a document, each as often as it spans columns and rows
+_MOST_LINES = 4  # of a cell
 _LONGEST_NAME = 60  # letters
 
 
@@ -52,8 +53,12 @@ def cells_between(old: Version, new: Version) -> list[ChangedCell]:
     """The cells that changed between two versions, as far as the filters of the page leave them."""
     if old.text == new.text or not (is_html(old) and is_html(new)):
         return []
-    said = [" ".join(version.text.decode("utf-8", "replace").split()) for version in (old, new)]
-    return [cell for cell in changed_cells(decoded(old), decoded(new)) if cell.old in said[0] and cell.new in said[1]]
+    before, after = (_runs(version.text.decode("utf-8", "replace").split("\n")) for version in (old, new))
+    return [
+        cell
+        for cell in changed_cells(decoded(old), decoded(new))
+        if _letters(cell.old) in before and _letters(cell.new) in after
+    ]
 
 
 def changed_cells(old: str, new: str) -> list[ChangedCell]:
@@ -72,11 +77,33 @@ def changed_cells(old: str, new: str) -> list[ChangedCell]:
     return found
 
 
-def heading(cells: Sequence[ChangedCell], removed: Sequence[str], added: Sequence[str]) -> str:
-    """The place of the cells that these lines are, for the head of a part of a diff; nothing if they are none."""
-    gone, come = set(removed), set(added)
-    places = [cell.place for cell in cells if cell.old in {*gone, ""} and cell.new in {*come, ""}]
+def heading(cells: list[ChangedCell], removed: Sequence[str], added: Sequence[str]) -> str:
+    """The place of the cells that these lines are, for the head of a part of a diff; nothing if they are none.
+
+    They are taken out of the list: another part that lost and gained the same lines is about other cells.
+    """
+    gone, come = Counter(removed), Counter(added)
+    places: list[str] = []
+    left: list[ChangedCell] = []
+    for cell in cells:
+        if (cell.old and not gone[cell.old]) or (cell.new and not come[cell.new]):
+            left.append(cell)
+            continue
+        gone[cell.old] -= 1
+        come[cell.new] -= 1
+        places.append(cell.place)
+    cells[:] = left
     return "" if not places else places[0] if len(places) == 1 else f"{places[0]} and {len(places) - 1:,} more"
+
+
+def _runs(lines: Sequence[str]) -> set[str]:
+    """What cells can say that stand in a text: nothing, or a few whole lines of it, without white space."""
+    said = [_letters(line) for line in lines]
+    return {"", *("".join(said[at : at + many]) for at in range(len(said)) for many in range(1, _MOST_LINES + 1))}
+
+
+def _letters(text: str) -> str:
+    return "".join(text.split())
 
 
 def _same_tables(old: Sequence[_Table], new: Sequence[_Table]) -> Iterator[tuple[_Table, _Table]]:

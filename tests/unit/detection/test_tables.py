@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from driftline.detection.tables import changed_cells, heading
+from driftline.detection.tables import cells_between, changed_cells, heading
+from driftline.model import Version
 
 PRICES = (
     "<table><caption>Prices</caption><thead><tr><th>model<th>price<th>stock</thead>"
@@ -70,6 +71,35 @@ def test_a_hostile_table_is_cut_short() -> None:
 
 def test_the_head_of_a_place_names_its_cells() -> None:
     cells = changed_cells(PRICES.format(12), PRICES.format(14).replace("<td>4", "<td>0"))
-    assert heading(cells, ["12"], ["14"]) == "price / Model B"
-    assert heading(cells, ["12", "4"], ["14", "0"]) == "price / Model B and 1 more"
-    assert heading(cells, ["other"], []) == ""
+    assert heading([*cells], ["12"], ["14"]) == "price / Model B"
+    assert heading([*cells], ["12", "4"], ["14", "0"]) == "price / Model B and 1 more"
+    assert heading([*cells], ["other"], []) == ""
+
+
+def test_each_part_of_a_diff_is_headed_by_its_own_cells() -> None:
+    rows = "<table><tr><th>model<th>price" + "".join(f"<tr><td>{name}<td>{{}}" for name in "ABC") + "</table>"
+    cells = changed_cells(rows.format(12, 12, 12), rows.format(14, 14, 14))
+    heads = [heading(cells, ["12"] * many, ["14"] * many) for many in (1, 2, 1)]
+    assert heads == ["price / A", "price / B and 1 more", ""]
+
+
+@pytest.mark.parametrize(
+    ("cell", "text", "shown"),
+    [
+        ("{}", "Model B\n{}", True),
+        ("{}", "Not 7 nor 8 but {}0 of them", False),
+        ("<p>new</p><p>{}</p>", "Model B\nnew\n{}\nend", True),
+        ("<a href=/x>now</a> {}", "Model B\nnow {}", True),
+        ("{}", "Model B", False),
+    ],
+)
+def test_cells_that_the_filters_leave_out_are_not_told(cell: str, text: str, *, shown: bool) -> None:
+    def version(word: str) -> Version:
+        body = f"<table><tr><th>model<th>price<tr><td>Model B<td>{cell.format(word)}</table>".encode()
+        said = f"Version {word} of the page\n{text}".replace("{}", word)
+        return Version(
+            url="http://a.example/", number=1, at=0.0, size=len(body), title="", content_type="text/html",
+            charset="utf-8", final_url="http://a.example/", body=body, text=said.encode(),
+        )  # fmt: skip
+
+    assert bool(cells_between(version("7"), version("8"))) is shown
