@@ -27,6 +27,7 @@ _LINKS = {"a": "link", "area": "link"}
 _MEDIA = {
     "img": "image", "video": "video", "audio": "audio", "iframe": "frame", "embed": "embedded", "object": "embedded",
 }  # fmt: skip
+_SHOWN_AS_FILES = ("img", "video", "audio")
 #: the tags of media whose contents nobody sees where they work
 MEDIA_UNSEEN = ["audio", "iframe", "object", "video"]
 _ATTRIBUTES = ("alt", "title", "placeholder", "value", "label")
@@ -61,16 +62,21 @@ _SESSION_IN_PATH = re.compile(r";(?:jsessionid|phpsessid|sid)=[^/?#;]*", re.IGNO
 _SIZE_IN_NAME = re.compile(r"-\d{2,4}x\d{2,4}(?=\.\w+$)|@[23]x(?=\.\w+$)")
 _FLEETING = re.compile(
     r"(?:utm|mc|pk|mtm|hsa|_?ga|_hs|x-amz|x-goog|_nc)[_-].*|_gl|_ga|(?:fb|g|d)clid|msclkid|yclid|igshid|spm|scm|cmpid|ref"
-    r"|referrer|ref_src|sid|s?ession(?:_?id)?|phpsessid|jsessionid|nonce|_wpnonce|_?csrf(?:_?token)?|authenticity_token"
-    r"|_?token|__token__|state|expires?|exp|signature|sig|policy|key-pair-id|hmac|hdnts|se|sp|st|sv|sr|oh|oe|_|ts"
-    r"|time(?:stamp)?|cb|cache(?:buster)?|nocache|rnd|rand(?:om)?|bust|rev",
+    r"|referrer|ref_src|sid|session_?id|phpsessid|jsessionid|nonce|_wpnonce|_?csrf(?:_?token)?|authenticity_token"
+    r"|_?token|__token__|expires?|signature|sig|key-pair-id|hmac|hdnts|_|ts|timestamp|cb|cachebuster|nocache|rnd"
+    r"|rand(?:om)?|bust",
     re.IGNORECASE,
 )
-_FLEETING_IN_MEDIA = re.compile(
+# words that name much else besides: what they say decides
+_MAYBE_FLEETING = re.compile(r"session|state|exp|policy|se|sp|st|sv|sr|oh|oe|time|cache|rev", re.IGNORECASE)
+_FLEETING_IN_FILES = re.compile(
     r"t|v|ver|version|w|h|width|height|q|quality|dpr|fit|auto|fm|format|crop|resize|size|itok|hash|mtime|updated",
     re.IGNORECASE,
 )
-_TIME = re.compile(r"1\d{9}(?:\d{3})?")  # seconds or milliseconds since 1970
+_FLEETING_IN_FRAMES = re.compile(r"w|h|width|height", re.IGNORECASE)
+# seconds or milliseconds since 1970, or as people write it
+_TIME = re.compile(r"1\d{9}(?:\d{3})?|\d{4}-?\d\d-?\d\d[T ]\d\d:?\d\d(?::?\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?")
+_MIXED = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{8}", re.ASCII)
 _OPAQUE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w+=-]{24,}", re.ASCII)
 _NAMES_A_FILE = re.compile(r"id|fid|file|docs?|docid|v", re.IGNORECASE)
 _BUILD_IN_PATH = re.compile(r"/v?\d+\.\d+\.\d+(?=/)")
@@ -222,7 +228,8 @@ def _medium(node: LexborNode) -> Iterator[str]:
         first = address.split()[0].rstrip(",") if address else ""
         if first and not _NO_TARGET.match(first) and not _STAND_IN.search(first):
             if not _ADVERTISED.search(first) and (node.tag != "iframe" or _SHOWN_FRAME.search(first)):
-                path = _HOST.sub("", _kept(first, _FLEETING, _FLEETING_IN_MEDIA), count=1)
+                of_media = _FLEETING_IN_FILES if node.tag in _SHOWN_AS_FILES else _FLEETING_IN_FRAMES
+                path = _HOST.sub("", _kept(first, _FLEETING, of_media), count=1)
                 path = _SIZE_IN_NAME.sub("", _BUILD_IN_PATH.sub("", path))
                 yield _addressed(_MEDIA[node.tag or ""], _label(node), path)
             return
@@ -252,6 +259,8 @@ def _kept(address: str, *fleeting: re.Pattern[str]) -> str:
 def _is_fleeting(parameter: str, patterns: Iterable[re.Pattern[str]]) -> bool:
     name, _, value = (unquote(part) for part in parameter.partition("="))
     if any(pattern.fullmatch(name) for pattern in patterns) or _TIME.fullmatch(value):
+        return True
+    if _MAYBE_FLEETING.fullmatch(name) and _MIXED.search(value):
         return True
     return bool(_OPAQUE.fullmatch(value)) and not _NAMES_A_FILE.fullmatch(name)
 
