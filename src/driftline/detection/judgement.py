@@ -26,6 +26,7 @@ from driftline.detection.fleeting import (
     why_fleeting,
 )
 from driftline.detection.matching import Line, Matching, Pair, folded, key_of, match
+from driftline.detection.notes import is_note
 from driftline.detection.wording import Wording
 from driftline.memory import Memory
 from driftline.model import Block, Matter, Region
@@ -82,6 +83,7 @@ _TELLING = 0.05  # of the lines of a consent banner
 _FEW_WORDS, _MANY_WORDS = 4, 15  # of a link that says something; a line of more is a menu
 _MADE_ANEW = 300  # edits
 _SHOWN_ANEW = 40  # edits that matter, of so many
+_MOST_SAID = 200  # keys of what a user says of one change
 _OTHER_PAGES = 3  # of the host, on which the same changes all the time
 _COPY = "another copy of what stands there anyway"
 _MENU = 3  # entries
@@ -189,12 +191,15 @@ def _kind(edits: Sequence[Edit]) -> str:
 def learn(memory: Memory, judgement: Judgement, check: int) -> list[bytes]:
     """Remember what changed at the check of this number, and say what the whole host may learn from it.
 
-    Nothing is remembered of a page that was made anew.
+    Nothing is remembered of a page that was made anew, nor of notes if so many of them changed.
     """
-    if len(judgement.edits) > _MADE_ANEW:
+    told = [edit for edit in judgement.edits if not is_note(_line(edit).text)]
+    if len(told) > _MADE_ANEW:
         return []
+    if len(judgement.edits) - len(told) <= _MADE_ANEW:
+        told = list(judgement.edits)
     # what a second fetch undid may be a change that not all servers have yet: it must still be news when they do
-    edits = [edit for edit in judgement.edits if edit.noise != BY_ITSELF]
+    edits = [edit for edit in told if edit.noise != BY_ITSELF]
     lines = [line for edit in edits for line in (edit.old, edit.new) if line]
     memory.note({_own_keys(line)[1] for line in lines}, check)
     # of a line in which only numbers differ, the words are enough: what else comes to stand there is news
@@ -207,7 +212,7 @@ def said_of(judgement: Judgement, matter: Matter) -> tuple[set[bytes], set[bytes
 
     It is about what is noise of it now if it matters, and about the rest if not. Where only numbers differ, it is about
     these words with any numbers; otherwise it is about the place, on that page: on another, the same place may hold
-    anything.
+    anything. Of a page that was made anew, the first edits are enough.
     """
     meant = [edit for edit in judgement.edits if bool(edit.noise) == (matter is Matter.MEANINGFUL)]
     page: set[bytes] = set()
@@ -217,6 +222,8 @@ def said_of(judgement: Judgement, matter: Matter) -> tuple[set[bytes], set[bytes
         host |= {key for line in lines for key in _own_keys(line)}
         if not _same_words(edit):
             page |= {line.place for line in lines if line.place}
+        if len(page) + len(host) > _MOST_SAID:
+            break
     return page | host, host
 
 

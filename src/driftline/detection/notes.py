@@ -111,8 +111,8 @@ def note_of(line: str) -> Note | None:
     kind = _KINDS[noun]
     if kind not in _ADDRESSED:
         return Note(kind, noun, "", rest)
-    label, _, address = f" {rest}".rpartition(_ARROW)
-    return Note(kind, noun, label.strip(), address)
+    label, arrow, address = f" {rest}".rpartition(_ARROW)
+    return Note(kind, noun, label.strip(), address) if arrow else None  # headlines begin with '[video]' too
 
 
 def is_note(line: str) -> bool:

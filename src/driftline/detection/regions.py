@@ -195,8 +195,9 @@ def read_marks(text: str, *, noted: bool = False) -> Blocks:
                 linked += [False] * len(found)
                 continue
             for run in filter(None, part.split(BREAK)):
-                notes = _NOTES.findall(run) if noted else None
-                if notes:
+                # folded, for an author may have written such marks too
+                notes = folded_lines(_NOTES.findall(run)) if noted else None
+                if noted:
                     run = _NOTES.sub("", run)
                 outside = 0 if in_link else len(run)
                 if not run.isascii():

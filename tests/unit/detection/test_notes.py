@@ -112,11 +112,18 @@ def test_a_page_cannot_pass_off_marks_as_its_own() -> None:
     )
 
 
+def test_a_note_that_a_page_made_up_is_one_line() -> None:
+    filters = check_filters([(FilterKind.ALSO, "links")])
+    markup = b"<p>x&#xFDD4;a&#10;b&#xFDD5;</p><p>y&#xFDD4;&#10;&#xFDD5;</p><p>z</p>"
+    reading = Reading(markup, "text/html; charset=utf-8", filters)
+    assert reading.blocks().lines == reading.text().split("\n") == ["x", "a b", "y", "z"]
+
+
 def test_lines_are_told_from_notes() -> None:
     note = note_of("[link] A → B → /x")
     assert note is not None
     assert (note.kind, note.label, note.value) == (Also.LINKS, "A → B", "/x")
-    assert not any(map(is_note, ("[link]", "[other] x → /y", "link → /x", "")))
+    assert not any(map(is_note, ("[link]", "[other] x → /y", "link → /x", "", "[video] Minister resigns")))
 
 
 @pytest.mark.parametrize("tag", ["b title=x", "b aria-label=x", "object data=x", "a href=/x><object data=x"])

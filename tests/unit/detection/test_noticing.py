@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -7,7 +8,8 @@ import pytest
 
 from driftline.detection.examination import Side, weigh
 from driftline.detection.extraction import Reading
-from driftline.detection.judgement import Experience, Judgement, Read, learn
+from driftline.detection.judgement import Experience, Judgement, Read, learn, said_of
+from driftline.detection.notes import is_note
 from driftline.detection.noticing import judge_all
 from driftline.detection.regions import Blocks
 from driftline.memory import Memory
@@ -129,3 +131,28 @@ def test_the_blocks_without_notes_are_made_once_for_all_edits() -> None:
 
     assert len(judge_all(read("Before"), read("Afterwards"), Experience()).edits) > 40
     assert made in ([80], [80, 80])
+
+
+def test_a_headline_that_looks_like_a_note_is_text() -> None:
+    found = judged("<p>[video] Minister stays</p>", "<p>[video] Minister resigns today</p>")
+    assert (found.verdict, found.kind) == (Matter.MEANINGFUL, "text")
+
+
+@pytest.mark.parametrize(("links", "noted"), [(290, True), (310, False)])
+def test_what_is_learned_of_the_text_does_not_hang_on_how_many_links_changed(links: int, *, noted: bool) -> None:
+    menus = ("".join(f"<p><a href=/{to}/{at}>Part {at}</a></p>" for at in range(links)) for to in ("old", "new"))
+    old, new = (f"{menu}<p>{word}</p>" for menu, word in zip(menus, ("Dogs bark", "Cats purr"), strict=True))
+    memory, found = Memory(), judged(old, new)
+    assert len(found.edits) > links
+    learn(memory, found, 2)
+    alone = Memory()
+    text = [edit for edit in found.edits if not any(line and is_note(line.text) for line in (edit.old, edit.new))]
+    learn(alone, replace(found, edits=text), 2)
+    assert memory
+    assert (memory.to_bytes() != alone.to_bytes()) is noted
+
+
+def test_what_is_said_of_a_page_made_anew_takes_a_bounded_number_of_keys() -> None:
+    old, new = ("".join(f"<p><a href=/{to}/{at}>Part {at}</a></p>" for at in range(900)) for to in ("old", "new"))
+    for_page, for_host = said_of(judged(old, new), Matter.NOISE)
+    assert 100 < len(for_host) <= len(for_page) <= 206
