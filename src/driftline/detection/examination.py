@@ -12,9 +12,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 from driftline.detection.brokenness import why_broken
 from driftline.detection.decoding import UnreadableBody, decode_body
+from driftline.detection.edits import Experience, Judgement, Read
 from driftline.detection.extraction import Reading
 from driftline.detection.filters import awaited_by, counts_also, how_read, sieve_of
-from driftline.detection.judgement import Experience, Judgement, Read, judge, learn
+from driftline.detection.judgement import judge
+from driftline.detection.lessons import learn
 from driftline.detection.notes import without_notes
 from driftline.detection.noticing import judge_all
 from driftline.detection.regions import Blocks

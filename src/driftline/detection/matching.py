@@ -30,7 +30,7 @@ class Line:
 
     `folded` is how it is compared, with one kind of quote and dash, and `masked` that without what may change by
     itself. `place` names the gap between the two lines around it that both texts have, and is empty if there are none.
-    `keys` are those that `judgement` gives it, for they are asked for often.
+    `keys` are those that `lessons` gives it, for they are asked for often.
     """
 
     at: int

@@ -12,30 +12,21 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from driftline.detection.edits import BY_ITSELF, WHERE, Edit, Judgement, Read, only
+from driftline.detection.explaining import differs_again, same_page
 from driftline.detection.fleeting import masked, why_fleeting
-from driftline.detection.judgement import (
-    BY_ITSELF,
-    WHERE,
-    Edit,
-    Judgement,
-    Read,
-    differs_again,
-    judge,
-    only,
-    placed,
-    said_before,
-    same_page,
-    why_again,
-)
+from driftline.detection.judgement import judge
 from driftline.detection.kinds import counted, listed, turned
+from driftline.detection.lessons import said_before, why_again
 from driftline.detection.matching import Line, Pair, match
 from driftline.detection.notes import Note, is_note, note_of, without_notes
+from driftline.detection.places import placed
 from driftline.model import Also, Matter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from driftline.detection.judgement import Experience
+    from driftline.detection.edits import Experience
 
 _SCORE = 0.5  # the least of what matters: any change of text is more
 _NOUNS = {"embedded": "embedded object", "audio": "audio track", "label": "label"}

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from driftline.detection.edits import Experience
 from driftline.detection.examination import Side, weigh
 from driftline.detection.extraction import Reading
-from driftline.detection.judgement import Experience, learn
+from driftline.detection.lessons import learn
 from driftline.lab.bare import LabError
 from driftline.memory import Memory
 from driftline.model import Matter, Region

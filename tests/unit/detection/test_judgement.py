@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from driftline.detection.edits import Judgement, Read
 from driftline.detection.extraction import Reading
-from driftline.detection.judgement import Judgement, Read, judge
+from driftline.detection.judgement import judge
 from driftline.model import Matter
 from support.properties import searched
 

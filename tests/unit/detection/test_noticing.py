@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from driftline.detection.edits import Experience, Judgement, Read
 from driftline.detection.examination import Side, weigh
 from driftline.detection.extraction import Reading
-from driftline.detection.judgement import Experience, Judgement, Read, learn, said_of
+from driftline.detection.lessons import learn, said_of
 from driftline.detection.notes import is_note
 from driftline.detection.noticing import judge_all
 from driftline.detection.regions import Blocks

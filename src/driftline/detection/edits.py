@@ -1,0 +1,125 @@
+"""What the judgement of a page is made of: readings, what is known from earlier, edits, and what they amount to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from driftline.detection.fleeting import names_money
+from driftline.detection.matching import Line, key_of
+from driftline.memory import Memory
+from driftline.model import Matter, Region
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from driftline.detection.regions import Blocks
+
+WHERE: dict[Region, str] = {
+    Region.NAVIGATION: "the navigation", Region.HEADER: "the page header", Region.FOOTER: "the page footer",
+    Region.ASIDE: "what stands beside the content", Region.FORM: "a form", Region.DIALOG: "a dialog",
+    Region.CONSENT: "a consent banner",
+}  # fmt: skip
+BESIDE = {*WHERE.values(), "links"}
+BY_ITSELF = "what differs from one fetch to the next"
+MADE_ANEW = 300  # edits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """A line that was added, removed or rewritten; `noise` says what explains it, if anything does."""
+
+    old: Line | None
+    new: Line | None
+    noise: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What the edits of a page amount to."""
+
+    verdict: Matter
+    score: float
+    reason: str
+    kind: str
+    edits: Sequence[Edit]
+    words_added: int = 0
+    words_removed: int = 0
+
+    @property
+    def cause(self) -> bytes:
+        """The same for the same edit on another page; empty if nothing was edited but what changes by itself."""
+        made = [edit for edit in self.edits if not edit.noise or edit.noise in BESIDE]
+        lines = sorted(
+            f"{sign}{line.folded}" for edit in made for sign, line in (("-", edit.old), ("+", edit.new)) if line
+        )
+        return key_of("cause", "\n".join(lines)) if lines else b""
+
+    @property
+    def by_itself(self) -> bool:
+        """Whether it is noise for no other reason than that a second fetch differs."""
+        return self.verdict is Matter.NOISE and any(edit.noise == BY_ITSELF for edit in self.edits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """A document as it is judged: its lines, what it calls itself, and when it was fetched.
+
+    `blocks` are those of the lines, with the regions that they stand in: it may cost a second reading, the first time.
+    """
+
+    text: str
+    title: str
+    at: float
+    blocks: Callable[[], Blocks]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experience:
+    """What is known of a page from earlier checks, and of the pages of its host, before the check of this number.
+
+    `again` is what the page said when it was fetched once more right after. `selected` says that somebody chose what is
+    read of it.
+    """
+
+    page: Memory = field(default_factory=Memory)
+    host: Memory = field(default_factory=Memory)
+    check: int = 0
+    again: str | None = None
+    selected: bool = False
+
+
+def only(edits: Sequence[Edit]) -> str:
+    """Why these are noise, in a sentence."""
+    named = [noise for noise, _ in Counter(edit.noise for edit in edits).most_common(3)]
+    return f"Only {_listed(named)} changed." if named else "Only the order of things changed."
+
+
+def kind_of(edits: Sequence[Edit]) -> str:
+    """What sort of change it is: of prices or of other numbers only, or of text."""
+    told = [edit for edit in edits if not edit.noise] or edits
+    numbers = [edit.new for edit in told if edit.new and same_words(edit)]
+    if not told or len(numbers) < len(told):
+        return "text"
+    return "price" if all(names_money(line.text) for line in numbers) else "number"
+
+
+def same_words(edit: Edit) -> bool:
+    """Whether a line was rewritten in nothing but what may change by itself."""
+    return edit.old is not None and edit.new is not None and edit.old.masked == edit.new.masked
+
+
+def line_of(edit: Edit) -> Line:
+    line = edit.new or edit.old
+    assert line is not None
+    return line
+
+
+def words_of(edit: Edit) -> int:
+    before, after = (set(line.text.split()) if line else set[str]() for line in (edit.old, edit.new))
+    return len(before ^ after)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

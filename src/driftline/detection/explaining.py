@@ -1,0 +1,190 @@
+"""What explains an edit wherever it stands: what it says, what came and went with it, and what a second fetch says."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from driftline.detection.edits import BY_ITSELF, WHERE, Experience
+from driftline.detection.fleeting import (
+    CLOCK,
+    COUNTER,
+    IDENTIFIER,
+    dates_in,
+    names_money,
+    says_when,
+    shift_of_dates,
+    why_fleeting,
+)
+from driftline.detection.lessons import said_before, why_again
+from driftline.detection.matching import Line, Matching, Pair, folded
+from driftline.detection.wording import Wording
+from driftline.model import Region
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_CONSENT = Wording({
+    "cookie": r"\bcookies?\b.*\b(?:accept|consent|prefer|settings|agree|refus|manage)",
+    "we value your privacy": r"we value your privacy",
+    "continue without accepting": r"continue without accepting",
+    "we and our": r"\bwe and our (?:\d[\d.,]* )?(?:selected )?(?:third )?part(?:ner|ies)",
+    "store and/or access": r"store and/or access information on a device",
+})  # fmt: skip
+_CONSENT_BUTTON = re.compile(
+    r"(?:accept|allow|reject|refuse|decline|deny)(?: all)?(?: cookies)?"
+    r"|(?:customi[sz]e|manage|cookie)(?: your| my)? (?:preferences|settings|choices|options)"
+    r"|(?:manage )?(?:privacy|cookies?|consent)(?: consent)? (?:management|preferences|settings|choices|manager)",
+    re.IGNORECASE,
+)
+_PROMOTION = re.compile(
+    r"(?<!\d)(?<!\d )[-–]\d\d ?%|\d\d ?% (?:off|korting|rabatt)\b"
+    r"|^\W*(?:sale|soldes|saldi|rebajas|derniers jours|last days)\b"
+    r"|^\W*(?:nouvelle|new|neue) (?:collection|kollektion)\b|\b(?:offre flash|flash sale|black friday|cyber monday)\b"
+    r"|\b(?:shop now|j'en profite|profitez-en|je découvre|jetzt (?:shoppen|sichern))\W*$",
+    re.IGNORECASE,
+)
+_SKIP = Wording({
+    "skip to": r"skip to (?:the )?(?:main )?(?:content|navigation|footer)",
+    "aller au contenu": r"aller au contenu",
+    "zum inhalt": r"zum inhalt",
+})  # fmt: skip
+_PROBE = re.compile(r"mmMwWLliI0|^(\S+)(?: \1){8,}")  # texts that scripts measure fonts by
+SHORT = 40  # letters
+_MUCH, _LONG_LINE, _SLOGAN = 3_000, 80, 100  # letters
+_PROMOTED = "a promotion"
+_DAYS = {str(day) for day in range(1, 29)}
+_HEAD = 1_000  # letters of a line that are looked at
+_SAME_PAGE = 0.7  # of the lines that two versions share must stand in a second fetch too
+_TELLING = 0.05  # of the lines of a consent banner
+COPY = "another copy of what stands there anyway"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What must be known of the two documents to explain an edit."""
+
+    old_at: float
+    new_at: float
+    old_texts: Counter[str]
+    new_texts: Counter[str]
+    titles: set[str]
+    jitter: set[int]
+    small: bool
+    widgets: dict[bytes, str]
+    prose: bool
+    experience: Experience
+    again: set[str] | None
+
+
+def why_wherever(one: Line | None, other: Line | None, context: Context) -> str | None:
+    """What explains the edit wherever it stands; nothing if it matters anyway, None if it depends on where it is."""
+    said = said_before(one, other, context.experience)
+    if said is not None:
+        return said
+    if context.again is not None and differs_again(one, other, context.again):
+        return BY_ITSELF
+    found = _why_rewritten(one, other, context) if one and other else _why_there_at_all(one, other, context)
+    if found is None and not context.small:
+        # where there is little else, what changes all the time may be what the page is watched for
+        found = why_again(one, other, context.experience)
+    return found
+
+
+def differs_again(one: Line | None, other: Line | None, again: set[str]) -> bool:
+    """Whether a second fetch undid the edit, or made another of it."""
+    if other:
+        return other.folded not in again
+    return one is not None and one.folded in again
+
+
+def _why_rewritten(one: Line, other: Line, context: Context) -> str | None:
+    """What explains that one line became the other."""
+    before, after = one.folded, other.folded
+    fleeting = why_means_nothing(one, other, context)
+    # where there is little else, a number may be all that the page is watched for
+    if fleeting and fleeting != COUNTER and not (context.small and fleeting in (CLOCK, IDENTIFIER)):
+        return fleeting
+    if shift_of_dates(before, after) in context.jitter:
+        return "dates that move with the time zone"
+    if context.prose and _is_promotion(before) and _is_promotion(after):
+        return _PROMOTED
+    if one.masked != other.masked:
+        return None
+    # a date that stands alone may be that on which the site was built: where it is decides
+    return "" if dates_in(after) and one.masked and not names_money(after) else None
+
+
+def why_means_nothing(one: Line, other: Line, context: Context) -> str | None:
+    """Why the difference of two lines means nothing, if it is none of words."""
+    if one.masked != other.masked:
+        return None
+    return why_fleeting(one.folded, other.folded, context.old_at, context.new_at)
+
+
+def _why_there_at_all(one: Line | None, other: Line | None, context: Context) -> str | None:
+    """What explains that a line came or went."""
+    line = other or one
+    assert line is not None
+    text = line.folded
+    if says_when(text) and dates_in(text):
+        return ""
+    if text in context.titles:
+        return "the title"
+    if len(text) < SHORT and text in (context.old_texts if other else context.new_texts):
+        return COPY
+    if line.place in context.widgets:
+        return context.widgets[line.place]  # or what came and went together with it
+    if context.prose and _is_promotion(text):
+        return _PROMOTED
+    text = text[:_HEAD]
+    return "what is there for machines" if _SKIP.stands_in(text) or _PROBE.search(text) else None
+
+
+def same_page(again: str | None, matching: Matching) -> set[str] | None:
+    """The lines of a second fetch; None if it is not the same page at all, but a wall, say, or an error."""
+    if again is None:
+        return None
+    shared = matching.old.keys() & matching.new.keys()
+    there = len(shared.intersection(again.split("\n")))
+    return set(folded(again).split("\n")) if there and there >= _SAME_PAGE * len(shared) else None
+
+
+def widgets_of(pairs: Sequence[Pair]) -> dict[bytes, str]:
+    """The places where a widget came or went: a consent banner with its lists of partners, or a calendar."""
+    there: dict[bytes, list[str]] = defaultdict(list)
+    for pair in pairs:
+        for line in pair if None in pair else ():
+            if line:
+                there[line.place].append(line.folded[:_HEAD])
+    found: dict[bytes, str] = {}
+    for place, texts in there.items():
+        if sum(map(_asks_consent, texts)) >= max(1, _TELLING * len(texts)):
+            found[place] = WHERE[Region.CONSENT]
+        elif set(texts) >= _DAYS:
+            found[place] = "a calendar"
+    return found
+
+
+def _asks_consent(text: str) -> bool:
+    return _CONSENT_BUTTON.fullmatch(text) is not None or _CONSENT.stands_in(text)
+
+
+def is_prose(texts: Counter[str]) -> bool:
+    """Whether a document is there to be read, as terms and articles are: most of it stands in long lines."""
+    letters = sum(map(len, texts))
+    return letters >= _MUCH and sum([len(text) for text in texts if len(text) >= _LONG_LINE]) >= letters / 2
+
+
+def _is_promotion(text: str) -> bool:
+    return len(text) <= _SLOGAN and bool(_PROMOTION.search(text))
+
+
+def jitter_of(pairs: Sequence[Pair]) -> set[int]:
+    """The shifts in days that several lone dates made alike: a server in another time zone, not an edit."""
+    shifts = Counter(
+        shift for one, other in pairs if one and other and (shift := shift_of_dates(one.text, other.text)) in (-1, 1)
+    )
+    return {shift for shift, count in shifts.items() if count > 1}
