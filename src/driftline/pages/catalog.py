@@ -11,6 +11,7 @@ from sqlalchemy import delete, func, insert, select, union_all, update
 from driftline.errors import BadSetting, UnknownPage, UsageError
 from driftline.model import HIDDEN, Failure, FailureKind, Filter, Page, Verdict, without_password
 from driftline.pages.urls import canonical
+from driftline.versions.locks import lock_blobs
 from driftline.versions.schema import blobs, pages, states, versions
 
 if TYPE_CHECKING:
@@ -134,6 +135,7 @@ class Catalog:
 
 def _forget(connection: Connection, names: set[bytes]) -> None:
     """Delete those of the named contents that no version needs any more, from the ends of their chains to the start."""
+    lock_blobs(connection)
     needed = union_all(
         select(versions.c.body), select(versions.c.text), select(blobs.c.base).where(blobs.c.base.is_not(None))
     )
