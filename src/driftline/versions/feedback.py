@@ -10,6 +10,7 @@ from sqlalchemy import and_, delete, insert, select
 from driftline.errors import UnknownChange, UsageError
 from driftline.memory import Memory
 from driftline.model import Matter, Said, change_id, host_of
+from driftline.versions.locks import lock_memories
 from driftline.versions.schema import changes, feedback, memories, pages
 from driftline.versions.statements import host_memories_of
 
@@ -60,6 +61,7 @@ def remember(
         "page_keys": b"".join(sorted(keys)), "host_keys": b"".join(sorted(host_keys)),
     }  # fmt: skip
     with store.write() as connection:
+        _hold(connection, change)
         _withdraw(store, connection, change)
         connection.execute(insert(feedback).values(row))
         _rewrite(store, connection, change, lambda memory: memory.pin(keys, matter))
@@ -69,6 +71,7 @@ def remember(
 def withdraw(store: Store, change: Named) -> bool:
     """Forget what the user said of a change, but not what was said of others; whether there was something to forget."""
     with store.write() as connection:
+        _hold(connection, change)
         return _withdraw(store, connection, change)
 
 
@@ -83,6 +86,13 @@ def all_said(store: Store) -> list[Said]:
             )
             for row in rows
         ]  # fmt: skip
+
+
+def _hold(connection: Connection, change: Named) -> None:
+    """Keep the page from being removed, and what is known of it and its host from being rewritten by others."""
+    this = select(pages.c.id).where(pages.c.id == change.page_id)
+    connection.execute(this.with_for_update(read=True, key_share=True))
+    lock_memories(connection)
 
 
 def _withdraw(store: Store, connection: Connection, change: Named) -> bool:

@@ -8,8 +8,10 @@ import pytest
 
 from driftline.detection.comparison import compare, recall
 from driftline.detection.examination import Finding, Job, examine
-from driftline.model import Outcome
+from driftline.memory import Memory
+from driftline.model import Lesson, Matter, Outcome
 from driftline.pages.catalog import Catalog
+from driftline.versions.feedback import find_change, remember
 from driftline.versions.ledger import Ledger
 from driftline.versions.repository import Repository
 from driftline.versions.store import Store
@@ -17,6 +19,8 @@ from support.making import document
 from support.meanwhile import meanwhile
 
 ONE, TWO = "https://a.example/one", "https://a.example/two"
+HOST = "a.example"
+SAID, LEARNED = b"whatwas1", b"whatwas2"
 
 
 class InThisProcess:
@@ -70,3 +74,27 @@ def test_contents_that_a_check_is_about_to_refer_to_outlive_the_page_that_had_th
     with meanwhile(checker.store, "INSERT INTO versions", lambda: other.catalog.remove([ONE])):
         checker.ledger.record(checker.run, [found])
     assert other.repository.version(other.catalog.find(TWO)).text == b"What both say"
+
+
+@pytest.mark.parametrize("table", ["memories", "host_memories"])
+def test_what_the_user_says_while_a_check_is_being_recorded_is_kept_beside_what_it_taught(
+    checker: Process, other: Process, table: str
+) -> None:
+    checker.catalog.add([ONE])
+    checker.check(ONE, "<p>The first words</p>", "<p>Something else</p>")
+    page_id = checker.catalog.find(ONE).id
+    change = find_change(other.store, f"{page_id}-2")
+    found = checker.found(ONE, "<p>Something else again</p>")
+    learned = Memory()
+    learned.note([LEARNED], 3)
+    found.lesson = Lesson(memory=learned.to_bytes(), for_host=(LEARNED,))
+
+    def say() -> None:
+        remember(other.store, change, [SAID], [SAID], Matter.NOISE, 1_000.0)
+
+    with meanwhile(checker.store, f"INSERT INTO {table}", say):
+        checker.ledger.record(checker.run, [found])
+    of_page = Memory(other.repository.recall([page_id])[page_id].memory)
+    of_host = Memory(other.repository.host_memories([HOST])[HOST])
+    assert [memory.pinned(SAID) for memory in (of_page, of_host)] == [Matter.NOISE, Matter.NOISE]
+    assert [memory.times(LEARNED) for memory in (of_page, of_host)] == [1, 1]
