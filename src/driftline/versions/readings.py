@@ -181,9 +181,14 @@ def _stale(page: Behind) -> ColumnElement[bool]:
 
 
 def _hold_page(connection: Connection, page: Behind) -> None:
-    """Keep the page from being removed before the end of the transaction: whoever does that locks it first, too."""
+    """Keep the page from being removed or checked before the end of the transaction.
+
+    Whoever does that locks its rows first, too: if blobs came before them here, each could wait for the other.
+    """
     this = select(pages.c.id).where(pages.c.id == page.page_id)
     connection.execute(this.with_for_update(read=True, key_share=True))
+    state = select(states.c.page_id).where(states.c.page_id == page.page_id)
+    connection.execute(state.with_for_update(key_share=True))
 
 
 def _texts(connection: Connection, page: Behind, numbers: Sequence[int]) -> dict[int, tuple[bytes, bytes]]:

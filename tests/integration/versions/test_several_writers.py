@@ -8,11 +8,16 @@ import pytest
 
 from driftline.detection.comparison import compare, recall
 from driftline.detection.examination import Finding, Job, examine
+from driftline.detection.filters import how_read
+from driftline.detection.workers import WorkerPool
 from driftline.memory import Memory
-from driftline.model import Lesson, Matter, Outcome
+from driftline.model import Filter, Lesson, Matter, Outcome
 from driftline.pages.catalog import Catalog
+from driftline.pipeline.rereading import reread
+from driftline.pipeline.stopping import Stop
 from driftline.versions.feedback import find_change, remember
 from driftline.versions.ledger import Ledger
+from driftline.versions.readings import Readings
 from driftline.versions.repository import Repository
 from driftline.versions.store import Store
 from support.making import document
@@ -23,7 +28,10 @@ HOST = "a.example"
 SAID, LEARNED = b"whatwas1", b"whatwas2"
 
 
-class InThisProcess:
+class InThisProcess(WorkerPool):
+    def __init__(self) -> None:
+        pass
+
     def examine(self, jobs: Sequence[Job]) -> list[Finding]:
         return [examine(job) for job in jobs]
 
@@ -98,3 +106,17 @@ def test_what_the_user_says_while_a_check_is_being_recorded_is_kept_beside_what_
     of_host = Memory(other.repository.host_memories([HOST])[HOST])
     assert [memory.pinned(SAID) for memory in (of_page, of_host)] == [Matter.NOISE, Matter.NOISE]
     assert [memory.times(LEARNED) for memory in (of_page, of_host)] == [1, 1]
+
+
+def test_a_check_and_a_reading_that_come_upon_the_same_text_do_not_wait_for_each_other(
+    checker: Process, other: Process
+) -> None:
+    checker.catalog.add([ONE])
+    checker.check(ONE, "<p>Menu one</p><main>5 euros</main>")
+    checker.catalog.edit(ONE, filters=[Filter("select", "main")])
+    found = checker.found(ONE, "<p>Menu two</p><main>5 euros</main>")
+    assert found.version is not None
+    with meanwhile(other.store, "UPDATE versions", lambda: checker.ledger.record(checker.run, [found])):
+        assert reread(Readings(other.store, how_read), InThisProcess(), Stop(), lambda: False).changed == 1
+    page = other.catalog.find(ONE)
+    assert [other.repository.version(page, number).text for number in (1, 2)] == [b"5 euros", b"5 euros"]
