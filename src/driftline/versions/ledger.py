@@ -179,7 +179,9 @@ def _insert_rest(store: Store, connection: Connection, outcomes: Sequence[Outcom
                 same_wire.append((etag, modified, link.page_id))
             continue
         if outcome.version is None:
-            same_text.append((etag, modified, link.page_id, outcome.wire, outcome.body, outcome.reading))
+            same_text.append((
+                etag, modified, link.page_id, outcome.wire, outcome.body, outcome.reading, outcome.recalled,
+            ))  # fmt: skip
             continue
         version = outcome.version
         at = document.fetched_at

@@ -205,10 +205,7 @@ def _take_over(connection: Connection, page: Behind, stale: Stale, fresh: Fresh)
     known any more how the page was read, so that the next check reads both bodies.
     """
     in_force = and_(
-        states.c.page_id == page.page_id,
-        states.c.version == stale.number,
-        states.c.kept_text == stale.text,
-        states.c.reading.is_distinct_from(page.reading),
+        states.c.page_id == page.page_id, states.c.version == stale.number, states.c.kept_text == stale.text
     )
     same = states.c.body == states.c.kept_body
     values = {

@@ -219,6 +219,32 @@ def test_a_check_that_was_under_way_all_the_time_raises_no_alarm(shop: Shop) -> 
     assert shop.texts()[-1] == "6 euros"
 
 
+def test_a_check_that_was_under_way_while_filters_came_and_went_raises_no_alarm(shop: Shop) -> None:
+    shop.sell(5)
+    shop.body += "<!-- of the second check -->"
+    done: list[int] = []
+
+    def before_recording(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("driftline_writes")
+        if writes and len(shop.server.requests) == 2 and not done:
+            done.append(1)
+            with driftline.open(settings=settings(store=shop.where)) as other:
+                other.catalog.edit(shop.url, filters=PRICE)
+                reread_all(other)
+                other.catalog.edit(shop.url, clear_filters=True)
+
+    event.listen(shop.pages._store.engine, "engine_connect", before_recording)
+    assert shop.check().proof is Proof.TEXT
+    event.remove(shop.pages._store.engine, "engine_connect", before_recording)
+    assert done
+    assert shop.texts() == ["5 euros"]
+    shop.body += "<!-- of the third check -->"
+    assert shop.check().verdict is Verdict.UNCHANGED
+    assert shop.sell(6).verdict is Verdict.CHANGED
+    shop.pages.catch_up()
+    assert shop.texts()[0] == "Menu one\n5 euros\nBuy it"
+
+
 def test_an_index_that_is_made_meanwhile_has_the_new_texts(shop: Shop) -> None:
     shop.sell(5, 6)
     shop.pages.catalog.edit(shop.url, filters=PRICE)
