@@ -213,6 +213,20 @@ def test_what_the_user_calls_noise_is_noise_from_then_on(site: Site) -> None:
     assert site.pages.check().changed == 1
 
 
+def test_a_word_on_a_change_of_what_is_selected_is_about_all_that_was_told_of_it(site: Site) -> None:
+    url = site.server.url("/")
+    site.pages.add(url, filters=[("select", "main")])
+    site.parts = {"tip": "", "between": "<p>It is free.</p>", "news": "<p>News: the fair opens on the hill.</p>"}
+    for word in WORDS[:4]:
+        site.parts["tip"] = tip(word)
+        if word == WORDS[3]:
+            site.parts["news"] = "<p>News: a choir sings in the old town hall tonight.</p>"
+        report = site.pages.check()
+    site.pages.feedback(report.changes[0].id, Matter.NOISE)
+    site.parts["tip"] = tip(WORDS[5])
+    assert site.pages.check().noisy == 1, "of what somebody selected, nothing falls silent by itself"
+
+
 def test_what_the_user_says_matters_is_told_from_then_on(site: Site) -> None:
     url = site.server.url("/")
     site.parts["visits"] = "<p>1,024 views</p>"
