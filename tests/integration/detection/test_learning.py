@@ -262,6 +262,24 @@ def test_what_is_withdrawn_is_judged_as_if_nothing_had_been_said(site: Site) -> 
         site.pages.withdraw(changes[0])
 
 
+def test_what_was_said_of_a_removed_page_holds_for_its_host_no_more_unless_it_was_said_of_another(site: Site) -> None:
+    one, two, three = (site.server.url(path) for path in ("/one", "/two", "/three"))
+    site.pages.add(one, two, three)
+    for views in ("1,024", "1,187"):
+        site.parts["views"] = f"<p>{views} views</p>"
+        site.pages.check()
+    for url in (one, two):
+        change = site.pages.history(url)[0].change
+        assert change is not None
+        site.pages.feedback(change.id, Matter.MEANINGFUL)
+    site.pages.remove(one)
+    site.parts["views"] = "<p>1,311 views</p>"
+    assert site.pages.check(three).changed == 1, "the same was said of the second"
+    site.pages.remove(two)
+    site.parts["views"] = "<p>1,502 views</p>"
+    assert site.pages.check(three).noisy == 1
+
+
 def test_the_opposite_takes_the_place_of_what_was_said_and_is_withdrawn_with_it(site: Site) -> None:
     url = site.server.url("/")
     site.parts["visits"] = "<p>1,024 views</p>"
