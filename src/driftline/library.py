@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from driftline.detection.difference import Piece, by_word, unified
-from driftline.detection.examination import Side, weigh
+from driftline.detection.examination import Side, experience_of, weigh
 from driftline.detection.filters import check_filters, how_read
-from driftline.detection.judgement import Experience, said_of
+from driftline.detection.judgement import said_of
 from driftline.detection.workers import WorkerPool
 from driftline.errors import BadSetting, NoTextSearch, StoreError, UnknownChange
-from driftline.memory import Memory
 from driftline.model import Visited, host_of, without_password
 from driftline.pages.catalog import Catalog
 from driftline.pages.intervals import parse_interval
@@ -230,7 +229,7 @@ class Driftline:
         host = host_of(named.url)
         memory = self.repository.recall([page.id])[page.id].memory
         host_memory = self.repository.host_memories([host]).get(host, b"")
-        experience = Experience(page=Memory(memory), host=Memory(host_memory), check=named.sequence)
+        experience = experience_of(filters, memory, host_memory, named.sequence)
         page_keys, host_keys = said_of(weigh(old, new, sides[1].title, content_type, experience, filters), matter)
         remember(self._store, named, page_keys, host_keys, matter, self._clock())
         return named.url

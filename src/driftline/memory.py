@@ -19,7 +19,7 @@ _ENTRY = struct.Struct("<8sIIH")
 _PINS = {Matter.NOISE: 0xFFFF, Matter.MEANINGFUL: 0xFFFE}
 _PINNED = {count: matter for matter, count in _PINS.items()}
 _MOST_COUNTED = 0xFFF0
-_MOST = 800  # entries of a page
+_MOST = 800  # entries that were learned of a page
 _ENOUGH = 2  # changes before something can be muted
 _NEARLY_EVERY = 0.6  # share of the checks
 _OFTEN = 0.4  # share of the checks at which one of two variants that take turns comes or goes
@@ -39,10 +39,12 @@ class Memory:
         }
 
     def to_bytes(self) -> bytes:
-        """The memory as it is stored; of too many entries, those that changed last, and all that is pinned."""
-        kept: Iterable[tuple[bytes, tuple[int, int, int]]] = self._entries.items()
-        if len(self._entries) > _MOST:
-            kept = sorted(kept, key=lambda entry: (entry[1][2] in _PINNED, *entry[1][1:]), reverse=True)[:_MOST]
+        """The memory as it is stored: all that is pinned, and of too many other entries those that changed last."""
+        kept = list(self._entries.items())
+        if len(kept) > _MOST:
+            pinned = [entry for entry in kept if entry[1][2] in _PINNED]
+            learned = [entry for entry in kept if entry[1][2] not in _PINNED]
+            kept = pinned + sorted(learned, key=lambda entry: entry[1][1:], reverse=True)[:_MOST]
         return b"".join([_ENTRY.pack(key, *entry) for key, entry in kept])
 
     def note(self, keys: Iterable[bytes], check: int) -> list[bytes]:

@@ -287,7 +287,11 @@ class Lesson:
 
 @dataclass(slots=True, eq=False)
 class Outcome:
-    """What a check found, with all that must be recorded of it; `pair` is what a change can be judged by once more."""
+    """What a check found, with all that must be recorded of it; `pair` is what a change can be judged by once more.
+
+    `recalled` names the text that the page was compared with, which may be read anew before the outcome is recorded;
+    None says that nobody else is at work.
+    """
 
     document: Document
     verdict: Verdict
@@ -300,6 +304,7 @@ class Outcome:
     lesson: Lesson | None = None
     pair: Pair | None = None
     reading: str | None = None
+    recalled: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,26 @@ def test_a_run_tells_each_event_to_the_command_of_the_user(driftline: Command, s
     assert events[0]["reason"] == "1 word added and 1 word removed in one place."
     logged = [line for line in err.splitlines() if "verdict=" in line]
     assert any("verdict=new" in line and f"url={page}" in line for line in logged)
+
+
+def test_a_run_goes_on_when_the_store_fails_at_what_is_done_in_idle_time(
+    driftline: Command, site: Site, tmp_path: Path
+) -> None:
+    page = site.put("/a", "one two three")
+    driftline("add", page, "--every", "2s")
+    driftline("check")
+    driftline("edit", page, "--drop", "nav")
+    with closing(sqlite3.connect(tmp_path / "pages.db")) as store:
+        store.execute("CREATE TRIGGER torn BEFORE UPDATE ON versions BEGIN INSERT INTO nowhere VALUES (1); END")
+    with driftline.start("run") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert any("Catching up failed" in line for line in process.stderr)
+        site.put("/a", "one two four")
+        assert "changed" in process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
+    assert process.returncode == 0
 
 
 def test_intervals_that_would_take_the_whole_budget_are_refused(driftline: Command, site: Site) -> None:

@@ -88,7 +88,7 @@ def test_after_an_edit_of_the_filters_all_versions_are_read_anew(driftline: Comm
     assert driftline("show", page, "--version", "1").out == "five euros\nbuy it\n"
     driftline("edit", page, "--select", ".none")
     reread = driftline.json("compact")["reread"]
-    assert reread == {"versions": 2, "changed": 0, "unread": 2}
+    assert reread == {"versions": 2, "changed": 0, "unread": 2, "skipped": 0}
     assert "2 versions cannot be read through the filters of today" in driftline("doctor").out
 
 

@@ -67,6 +67,16 @@ def test_a_full_memory_keeps_the_newest_and_all_that_is_pinned() -> None:
     assert kept.times((1).to_bytes(8, "little")) == 0
 
 
+def test_whatever_the_user_said_is_kept_and_leaves_room_to_learn() -> None:
+    memory = Memory()
+    said = [number.to_bytes(8, "big") for number in range(1_000)]
+    memory.pin(said, Matter.NOISE)
+    memory.note([KEY], 5)
+    kept = Memory(memory.to_bytes())
+    assert all(kept.pinned(key) is Matter.NOISE for key in said)
+    assert kept.times(KEY) == 1
+
+
 def test_what_came_and_went_twice_over_comes_and_goes_until_it_stops() -> None:
     memory = remembered(5, 6, 13)
     assert not memory.comes_and_goes(KEY, 14)

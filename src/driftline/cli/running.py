@@ -11,7 +11,7 @@ import typer
 
 from driftline.cli.options import BudgetOption, PolicyOption, StoreOption, UsualOption, opened
 from driftline.cli.output import VERDICT_STYLES, clean, count, local_time, named, say
-from driftline.errors import StoreBusy
+from driftline.errors import StoreBusy, StoreError
 from driftline.model import Verdict
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _LOOK = 2.0  # seconds after which pages that were added, edited or removed are picked up
 _SHARE = 20  # looking may take one part in so many of the time
 _PAUSE = 1.0  # seconds between two picks
+_RETRY = 60.0  # seconds before catching up is tried again after it failed
 
 
 def run(
@@ -103,6 +104,7 @@ class _Rounds:
         self._remark = ""
         self._look_at = time.monotonic()
         self._settled: int | None = None
+        self._catch_up_at = time.monotonic()
 
     def go(self) -> float:
         """Check the pages whose turn it is now; the seconds to wait before the next look."""
@@ -122,15 +124,21 @@ class _Rounds:
         return _PAUSE if self._caught_up(_PAUSE) else 0.0
 
     def _caught_up(self, seconds: float) -> bool:
-        """Read versions anew and index them for at most so long; whether there is nothing left of that to do.
+        """Read versions anew and index them for at most so long; whether there is nothing left of that to do now.
 
-        It need not be looked at again before a page has another version or other filters.
+        It need not be looked at again before a page has another version or other filters. A store that fails at it, for
+        somebody else is at work there, need not fail at the next check: checks go on, and it is tried again later.
         """
         as_it_is = self._scheduler.edition
-        if as_it_is == self._settled:
+        if as_it_is == self._settled or time.monotonic() < self._catch_up_at:
             return True
         end = time.monotonic() + seconds
-        self._watch_list.catch_up(self._stop, lambda: time.monotonic() >= end)
+        try:
+            self._watch_list.catch_up(self._stop, lambda: time.monotonic() >= end)
+        except StoreError as error:
+            self.remark(f"Catching up failed, and will be tried again: {error}")
+            self._catch_up_at = time.monotonic() + _RETRY
+            return True
         if time.monotonic() >= end or self._stop.requested:
             return False
         self._settled = as_it_is

@@ -30,11 +30,13 @@ def compact(store: StoreOption = None, as_json: JsonOption = False) -> None:
         done = watch_list.compact(told)
     if as_json:
         sizes = fields(done, "contents", "removed", "unreadable", "before", "after", "size")
-        print_json({**sizes, "reread": fields(read, "versions", "changed", "unread")})
+        print_json({**sizes, "reread": fields(read, "versions", "changed", "unread", "skipped")})
         return
     if read.versions:
         unread = f"; {read.unread:,} could not be, and stay as they were" if read.unread else ""
         say(f"Read {count(read.versions, 'version')} anew, {read.changed:,} of them with another text now{unread}.")
+    if read.skipped:
+        say(f"{count(read.skipped, 'version')} took too long or too much memory to read: try again.", to_stderr=True)
     say(_compacted(done))
     if done.unreadable:
         say(f"{count(done.unreadable, 'content')} cannot be read: run 'driftline doctor'.", to_stderr=True)

@@ -211,6 +211,15 @@ def weigh(
     return judge_all(*sides, experience or Experience()) if counts_also(filters) else judge(*sides, experience)
 
 
+def experience_of(
+    filters: list[list[str]] | None, memory: bytes, host_memory: bytes, check: int, again: str | None = None
+) -> Experience:
+    """What a change of a page with these filters is weighed by, at the check of this number."""
+    sieve = sieve_of(filters)
+    selected = sieve is not None and sieve.selects
+    return Experience(page=Memory(memory), host=Memory(host_memory), check=check, again=again, selected=selected)
+
+
 def _again(job: Job, new: Side) -> str | None:
     """What the page said when it was fetched once more; None if it was not, or said nothing of use."""
     if not job.again:
@@ -229,15 +238,10 @@ def _change(
     old: Side, new: Side, title: str, job: Job
 ) -> tuple[tuple[Any, ...], tuple[bytes, tuple[bytes, ...]], bool]:
     """The change, what is learned from it, and whether a second fetch shows that it comes and goes by itself."""
-    memory = Memory(job.memory)
-    sieve = sieve_of(job.filters)
-    experience = Experience(
-        page=memory, host=Memory(job.host_memory), check=job.check, again=_again(job, new),
-        selected=sieve is not None and sieve.selects,
-    )  # fmt: skip
+    experience = experience_of(job.filters, job.memory, job.host_memory, job.check, _again(job, new))
     judgement = weigh(old, new, title, job.content_type, experience, job.filters)
-    for_host = learn(memory, judgement, job.check)
-    lesson = memory.to_bytes(), tuple(for_host)
+    for_host = learn(experience.page, judgement, job.check)
+    lesson = experience.page.to_bytes(), tuple(for_host)
     verdict, score, reason = judgement.verdict, judgement.score, judgement.reason
     awaited = awaited_by(job.filters, old.text, new.text)
     if awaited is Matter.NOISE:

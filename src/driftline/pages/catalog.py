@@ -11,6 +11,8 @@ from sqlalchemy import delete, func, insert, select, union_all, update
 from driftline.errors import BadSetting, UnknownPage, UsageError
 from driftline.model import HIDDEN, Failure, FailureKind, Filter, Page, Verdict, without_password
 from driftline.pages.urls import canonical
+from driftline.versions.feedback import forget_on_hosts, keys_on_hosts
+from driftline.versions.locks import lock_blobs
 from driftline.versions.schema import blobs, pages, states, versions
 
 if TYPE_CHECKING:
@@ -118,22 +120,32 @@ class Catalog:
         return self.find(values.get("url", page.url))
 
     def remove(self, urls: Iterable[str]) -> list[str]:
-        """Stop watching these pages and forget their history; UnknownPage, and none removed, if one is not watched."""
+        """Stop watching these pages and forget their history, and what was said of it.
+
+        UnknownPage, and none removed, if one is not watched.
+        """
         doomed = self.find_all(urls)
         ids = [page.id for page in doomed]
         with self._store.write() as connection:
             names: set[bytes] = set()
+            said: dict[str, set[bytes]] = {}
             for start in range(0, len(ids), _AT_ONCE):
                 some = ids[start : start + _AT_ONCE]
+                # from here on nobody says anything of them
+                connection.execute(select(pages.c.id).where(pages.c.id.in_(some)).with_for_update())
+                for host, keys in keys_on_hosts(connection, some).items():
+                    said[host] = said.get(host, set()) | keys
                 kept = select(versions.c.body, versions.c.text).where(versions.c.page_id.in_(some))
                 names.update(name for row in connection.execute(kept) for name in row)
                 connection.execute(delete(pages).where(pages.c.id.in_(some)))
             _forget(connection, names)
+            forget_on_hosts(self._store, connection, said)
         return [page.url for page in doomed]
 
 
 def _forget(connection: Connection, names: set[bytes]) -> None:
     """Delete those of the named contents that no version needs any more, from the ends of their chains to the start."""
+    lock_blobs(connection)
     needed = union_all(
         select(versions.c.body), select(versions.c.text), select(blobs.c.base).where(blobs.c.base.is_not(None))
     )

@@ -53,13 +53,17 @@ class Steps:
     def compare(self, pairs: list[Pair]) -> list[Outcome]:
         """What each pair shows; RunStopped if there is no time left to find out."""
         try:
-            return compare(pairs, self._examiner, self._limit, twice=self._twice)
+            outcomes = compare(pairs, self._examiner, self._limit, twice=self._twice)
         except RunStopped:
             raise
         except Exception as error:  # noqa: BLE001 whatever a page makes a step raise must fail that page only
             if len(pairs) > 1:
                 return [outcome for pair in pairs for outcome in self.compare([pair])]
             return [Outcome(pairs[0].document, Verdict.FAILED, failure=_internal(error))]
+        for pair, outcome in zip(pairs, outcomes, strict=True):
+            if pair.old is not None:
+                outcome.recalled = pair.old.kept_text
+        return outcomes
 
     def confirm(self, found: list[tuple[Outcome, Document]]) -> list[Outcome]:
         """What changes amount to, given the same pages fetched once more; RunStopped if there is no time left."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from driftline.detection.examination import Job
 from driftline.errors import RunStopped
 from driftline.headers import header, last_response
-from driftline.model import Blob
+from driftline.model import Blob, FailureKind
 from driftline.versions.readings import Fresh
 
 if TYPE_CHECKING:
@@ -26,11 +26,13 @@ _LOOK = 1.0  # seconds after which a request to stop is seen even if its ring wa
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reread:
     """What reading anew came to: so many versions were read, so many of them say something else now, so many cannot be
-    read and stay as they were. `finished` unless it was stopped with some left."""
+    read and stay as they were. So many more were skipped, for the machine may be to blame: another process tries them
+    again. `finished` unless it was stopped with some left."""
 
     versions: int
     changed: int
     unread: int
+    skipped: int
     finished: bool
 
 
@@ -43,7 +45,7 @@ def reread(
     It ends after the next few once it is `enough`, and at once when asked to stop; what is done stays done. `told` of
     how many pages how many are done.
     """
-    count = changed = unread = 0
+    count = changed = unread = skipped = 0
     pages = readings.behind()
     for done, page in enumerate(pages):
         if told is not None:
@@ -53,16 +55,21 @@ def reread(
                 findings = _examined(workers, [_job(page, stale) for stale in some], stop)
             except RunStopped:
                 continue
-            read = [(stale, _fresh(finding)) for stale, finding in zip(some, findings, strict=True)]
+            found = list(zip(some, findings, strict=True))
+            # it took too long or too much memory, or was killed: at another time it may be read
+            late = {stale.number for stale, finding in found if finding.failure_kind == FailureKind.HOSTILE}
+            read = [(stale, _fresh(finding)) for stale, finding in found if stale.number not in late]
+            readings.skip(page, late)
+            skipped += len(late)
             changed += readings.keep(page, read)
             unread += sum(fresh is None for _, fresh in read)
             count += len(read)
         if stopped:
-            return Reread(versions=count, changed=changed, unread=unread, finished=False)
+            return Reread(versions=count, changed=changed, unread=unread, skipped=skipped, finished=False)
         readings.finish(page)
     if told is not None and pages:
         told(len(pages), len(pages))
-    return Reread(versions=count, changed=changed, unread=unread, finished=True)
+    return Reread(versions=count, changed=changed, unread=unread, skipped=skipped, finished=True)
 
 
 def _examined(workers: WorkerPool, jobs: Sequence[Job], stop: Stop) -> list[Finding]:

@@ -14,11 +14,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import and_, delete, func, insert, select, text, union, update
+from sqlalchemy import and_, delete, func, insert, select, union, update
 
 from driftline.errors import BrokenVersion, StoreBusy
 from driftline.model import Blob
 from driftline.versions.codec import HIGH_LEVEL, repack, unpack
+from driftline.versions.locks import lock_blobs
 from driftline.versions.schema import blobs, states, versions
 from driftline.versions.statements import chains_of
 
@@ -128,9 +129,7 @@ def _sweep(store: Store) -> int:
             return 0
     # all of them in one transaction: a check must not come upon a chain of which half is gone
     with store.write() as connection:
-        if connection.dialect.name == "postgresql":
-            # several write at once there: one that is about to refer to a blob must be through, or come later
-            connection.execute(text("LOCK TABLE blobs IN SHARE ROW EXCLUSIVE MODE"))
+        lock_blobs(connection)
         gone = delete(blobs).where(blobs.c.digest.in_(_unneeded())).returning(blobs.c.digest)
         return len(connection.execute(gone).all())
 

@@ -10,11 +10,12 @@ from sqlalchemy import and_, delete, insert, select
 from driftline.errors import UnknownChange, UsageError
 from driftline.memory import Memory
 from driftline.model import Matter, Said, change_id, host_of
+from driftline.versions.locks import lock_memories
 from driftline.versions.schema import changes, feedback, memories, pages
 from driftline.versions.statements import host_memories_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from sqlalchemy import Connection, Row, Select
 
@@ -60,16 +61,36 @@ def remember(
         "page_keys": b"".join(sorted(keys)), "host_keys": b"".join(sorted(host_keys)),
     }  # fmt: skip
     with store.write() as connection:
+        _hold(connection, change)
         _withdraw(store, connection, change)
         connection.execute(insert(feedback).values(row))
         _rewrite(store, connection, change, lambda memory: memory.pin(keys, matter))
-        _rewrite_host(store, connection, change, lambda memory: memory.pin(host_keys, matter))
+        _rewrite_host(store, connection, host_of(change.url), lambda memory: memory.pin(host_keys, matter))
 
 
 def withdraw(store: Store, change: Named) -> bool:
     """Forget what the user said of a change, but not what was said of others; whether there was something to forget."""
     with store.write() as connection:
+        _hold(connection, change)
         return _withdraw(store, connection, change)
+
+
+def keys_on_hosts(connection: Connection, page_ids: Sequence[int]) -> dict[str, set[bytes]]:
+    """By host, the keys under which its memory has what the user said of these pages."""
+    found: dict[str, set[bytes]] = {}
+    for row in connection.execute(_sayings().where(feedback.c.page_id.in_(page_ids))):
+        found.setdefault(host_of(row.url), set()).update(_split(row.host_keys))
+    return found
+
+
+def forget_on_hosts(store: Store, connection: Connection, keys: Mapping[str, set[bytes]]) -> None:
+    """Forget what was said of pages that are gone by now, but not what was said of others of their hosts."""
+    if not keys:
+        return
+    lock_memories(connection)
+    left = connection.execute(_sayings().order_by(feedback.c.at)).all()
+    for host, gone in keys.items():
+        _unpin_on_host(store, connection, host, gone, left)
 
 
 def all_said(store: Store) -> list[Said]:
@@ -85,25 +106,39 @@ def all_said(store: Store) -> list[Said]:
         ]  # fmt: skip
 
 
+def _hold(connection: Connection, change: Named) -> None:
+    """Keep the page from being removed, and what is known of it and its host from being rewritten by others."""
+    this = select(pages.c.id).where(pages.c.id == change.page_id)
+    connection.execute(this.with_for_update(read=True, key_share=True))
+    lock_memories(connection)
+
+
 def _withdraw(store: Store, connection: Connection, change: Named) -> bool:
     this = and_(feedback.c.page_id == change.page_id, feedback.c.sequence == change.sequence)
     columns = feedback.c.page_keys, feedback.c.host_keys
     gone = connection.execute(delete(feedback).where(this).returning(*columns)).first()
     if gone is None:
         return False
-    rows = connection.execute(_sayings().order_by(feedback.c.at)).all()
-    same_page = [row for row in rows if row.page_id == change.page_id]
-    same_host = [row for row in rows if host_of(row.url) == host_of(change.url)]
-
-    def forget(memory: Memory, keys: set[bytes], others: Sequence[Row[tuple[str]]], column: str) -> None:
-        memory.unpin(keys)
-        for other in others:
-            # the same may have been said of another change, or the opposite before
-            memory.pin(keys & _split(getattr(other, column)), Matter(other.verdict))
-
-    _rewrite(store, connection, change, lambda memory: forget(memory, _split(gone[0]), same_page, "page_keys"))
-    _rewrite_host(store, connection, change, lambda memory: forget(memory, _split(gone[1]), same_host, "host_keys"))
+    left = connection.execute(_sayings().order_by(feedback.c.at)).all()
+    same_page = [row for row in left if row.page_id == change.page_id]
+    keys, host_keys = map(_split, gone)
+    _rewrite(store, connection, change, lambda memory: _unpin(memory, keys, same_page, "page_keys"))
+    _unpin_on_host(store, connection, host_of(change.url), host_keys, left)
     return True
+
+
+def _unpin_on_host(
+    store: Store, connection: Connection, host: str, keys: set[bytes], left: Sequence[Row[tuple[str]]]
+) -> None:
+    same_host = [row for row in left if host_of(row.url) == host]
+    _rewrite_host(store, connection, host, lambda memory: _unpin(memory, keys, same_host, "host_keys"))
+
+
+def _unpin(memory: Memory, keys: set[bytes], left: Sequence[Row[tuple[str]]], column: str) -> None:
+    memory.unpin(keys)
+    for other in left:
+        # the same may have been said of another change, or the opposite before
+        memory.pin(keys & _split(getattr(other, column)), Matter(other.verdict))
 
 
 def _sayings() -> Select[tuple[str]]:
@@ -122,8 +157,7 @@ def _rewrite(store: Store, connection: Connection, change: Named, edit: Callable
     store.statements.memory.many(connection, [(change.page_id, memory.to_bytes())])
 
 
-def _rewrite_host(store: Store, connection: Connection, change: Named, edit: Callable[[Memory], None]) -> None:
-    host = host_of(change.url)
+def _rewrite_host(store: Store, connection: Connection, host: str, edit: Callable[[Memory], None]) -> None:
     memory = Memory(host_memories_of(connection, [host]).get(host, b""))
     edit(memory)
     store.statements.host_memory.many(connection, [(host, memory.to_bytes())])

@@ -14,6 +14,7 @@ from driftline.headers import validators
 from driftline.memory import Memory
 from driftline.model import Known, Lesson, Link, Outcome, Proof, Verdict
 from driftline.versions.codec import digest
+from driftline.versions.locks import lock_memories
 from driftline.versions.schema import pages, runs, states
 from driftline.versions.statements import LINK_COLUMNS, host_memories_of, memories_of
 
@@ -178,7 +179,9 @@ def _insert_rest(store: Store, connection: Connection, outcomes: Sequence[Outcom
                 same_wire.append((etag, modified, link.page_id))
             continue
         if outcome.version is None:
-            same_text.append((etag, modified, link.page_id, outcome.wire, outcome.body, outcome.reading))
+            same_text.append((
+                etag, modified, link.page_id, outcome.wire, outcome.body, outcome.reading, outcome.recalled,
+            ))  # fmt: skip
             continue
         version = outcome.version
         at = document.fetched_at
@@ -206,14 +209,14 @@ def _insert_rest(store: Store, connection: Connection, outcomes: Sequence[Outcom
     statements.change.many(connection, changes)
     statements.new_version.many(connection, new)
     lessons = [(outcome.document.link, outcome.lesson) for outcome in outcomes if outcome.lesson is not None]
-    statements.memory.many(connection, _with_pins(connection, lessons))
-    _teach_hosts(store, connection, [(link.host, lesson.for_host) for link, lesson in lessons if lesson.for_host])
+    if lessons:
+        lock_memories(connection)
+        statements.memory.many(connection, _with_pins(connection, lessons))
+        _teach_hosts(store, connection, [(link.host, lesson.for_host) for link, lesson in lessons if lesson.for_host])
 
 
 def _with_pins(connection: Connection, lessons: Sequence[tuple[Link, Lesson]]) -> list[tuple[Any, ...]]:
     """The new memories of the pages, with what their user said while they were being checked."""
-    if not lessons:
-        return []
     stored = memories_of(connection, [link.page_id for link, _ in lessons])
     rows: list[tuple[Any, ...]] = []
     for link, lesson in lessons:

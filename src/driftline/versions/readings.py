@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -22,7 +23,7 @@ from driftline.versions.schema import pages, states, versions
 from driftline.versions.statements import chains_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from sqlalchemy import ColumnElement, Connection
 
@@ -75,6 +76,7 @@ class Readings:
         self._store = store
         self._how = how
         self._clock = clock
+        self._skipped: defaultdict[tuple[int, str], set[int]] = defaultdict(set)
 
     def behind(self) -> list[Behind]:
         """The pages that may have versions to read anew."""
@@ -96,8 +98,12 @@ class Readings:
         return found
 
     def some(self, page: Behind) -> list[Stale]:
-        """The oldest versions of the page that are to be read anew; none if that is done."""
-        query = select(versions.c.number, versions.c.body, versions.c.text, versions.c.headers).where(_stale(page))
+        """The oldest versions of the page that are to be read anew and were not skipped; none if that is done."""
+        query = (
+            select(versions.c.number, versions.c.body, versions.c.text, versions.c.headers)
+            .where(_stale(page))
+            .where(versions.c.number.not_in(self._skipped[page.page_id, page.reading]))
+        )
         with self._store.read() as connection:
             rows = connection.execute(query.order_by(versions.c.number).limit(_AT_ONCE)).all()
             blobs = {row[0]: Blob(*row) for row in connection.execute(chains_of([row.body for row in rows]))}
@@ -107,6 +113,10 @@ class Readings:
             )
             for row in rows
         ]
+
+    def skip(self, page: Behind, numbers: Iterable[int]) -> None:
+        """Leave these versions to another process: in this one they are not tried again in the same way."""
+        self._skipped[page.page_id, page.reading].update(numbers)
 
     def keep(self, page: Behind, read: Sequence[tuple[Stale, Fresh | None]]) -> int:
         """Keep the new texts in one transaction; how many of the versions say something else now.
@@ -181,9 +191,14 @@ def _stale(page: Behind) -> ColumnElement[bool]:
 
 
 def _hold_page(connection: Connection, page: Behind) -> None:
-    """Keep the page from being removed before the end of the transaction: whoever does that locks it first, too."""
+    """Keep the page from being removed or checked before the end of the transaction.
+
+    Whoever does that locks its rows first, too: if blobs came before them here, each could wait for the other.
+    """
     this = select(pages.c.id).where(pages.c.id == page.page_id)
     connection.execute(this.with_for_update(read=True, key_share=True))
+    state = select(states.c.page_id).where(states.c.page_id == page.page_id)
+    connection.execute(state.with_for_update(key_share=True))
 
 
 def _texts(connection: Connection, page: Behind, numbers: Sequence[int]) -> dict[int, tuple[bytes, bytes]]:
@@ -200,10 +215,7 @@ def _take_over(connection: Connection, page: Behind, stale: Stale, fresh: Fresh)
     known any more how the page was read, so that the next check reads both bodies.
     """
     in_force = and_(
-        states.c.page_id == page.page_id,
-        states.c.version == stale.number,
-        states.c.kept_text == stale.text,
-        states.c.reading.is_distinct_from(page.reading),
+        states.c.page_id == page.page_id, states.c.version == stale.number, states.c.kept_text == stale.text
     )
     same = states.c.body == states.c.kept_body
     values = {

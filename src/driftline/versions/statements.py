@@ -56,12 +56,18 @@ _THIS_PAGE = states.c.page_id == bindparam("key")
 SAME_WIRE = update(states).where(_THIS_PAGE).values(etag=bindparam("tag"), last_modified=bindparam("modified"))
 SAME_WIRE_ROW = ("tag", "modified", "key")
 
-#: unchanged in its body or in what can be seen, but sent in other bytes than at the last check
-SAME_TEXT = SAME_WIRE.values(wire=bindparam("on_wire"), body=bindparam("decoded"), reading=bindparam("how"))
-SAME_TEXT_ROW = (*SAME_WIRE_ROW, "on_wire", "decoded", "how")
+_OTHER_BYTES = SAME_WIRE.values(wire=bindparam("on_wire"), body=bindparam("decoded"))
+_OTHER_BYTES_ROW = (*SAME_WIRE_ROW, "on_wire", "decoded", "how")
+
+#: unchanged in its body or in what can be seen, but sent in other bytes than at the last check; if the text in force
+#: was read anew since it was recalled, nobody knows whether the page says the same in that way
+_AS_RECALLED = states.c.kept_text == func.coalesce(bindparam("recalled"), states.c.kept_text)
+SAME_TEXT = _OTHER_BYTES.values(reading=case((_AS_RECALLED, bindparam("how"))))
+SAME_TEXT_ROW = (*_OTHER_BYTES_ROW, "recalled")
 
 #: new or changed; noise and another reading make a version too, but leave the time of the last change as it is
-NEW_VERSION = SAME_TEXT.values(
+NEW_VERSION = _OTHER_BYTES.values(
+    reading=bindparam("how"),
     version=bindparam("number"),
     letters=bindparam("seen"),
     kept_body=bindparam("whole"),
@@ -70,7 +76,7 @@ NEW_VERSION = SAME_TEXT.values(
     # the first version is all there is; one that is read in another way than those before leaves work to do
     caught_up=case((or_(bindparam("number") == _ONE, states.c.caught_up == bindparam("how")), bindparam("how"))),
 )
-NEW_VERSION_ROW = (*SAME_TEXT_ROW, "number", "seen", "whole", "words", "since")
+NEW_VERSION_ROW = (*_OTHER_BYTES_ROW, "number", "seen", "whole", "words", "since")
 
 #: the last two must be given, and are those of a page that was never checked
 TOUCH_ROW = (

@@ -213,6 +213,20 @@ def test_what_the_user_calls_noise_is_noise_from_then_on(site: Site) -> None:
     assert site.pages.check().changed == 1
 
 
+def test_a_word_on_a_change_of_what_is_selected_is_about_all_that_was_told_of_it(site: Site) -> None:
+    url = site.server.url("/")
+    site.pages.add(url, filters=[("select", "main")])
+    site.parts = {"tip": "", "between": "<p>It is free.</p>", "news": "<p>News: the fair opens on the hill.</p>"}
+    for word in WORDS[:4]:
+        site.parts["tip"] = tip(word)
+        if word == WORDS[3]:
+            site.parts["news"] = "<p>News: a choir sings in the old town hall tonight.</p>"
+        report = site.pages.check()
+    site.pages.feedback(report.changes[0].id, Matter.NOISE)
+    site.parts["tip"] = tip(WORDS[5])
+    assert site.pages.check().noisy == 1, "of what somebody selected, nothing falls silent by itself"
+
+
 def test_what_the_user_says_matters_is_told_from_then_on(site: Site) -> None:
     url = site.server.url("/")
     site.parts["visits"] = "<p>1,024 views</p>"
@@ -246,6 +260,24 @@ def test_what_is_withdrawn_is_judged_as_if_nothing_had_been_said(site: Site) -> 
     assert all(check.change is None or check.change.said is None for check in site.pages.history(url))
     with pytest.raises(UnknownChange):
         site.pages.withdraw(changes[0])
+
+
+def test_what_was_said_of_a_removed_page_holds_for_its_host_no_more_unless_it_was_said_of_another(site: Site) -> None:
+    one, two, three = (site.server.url(path) for path in ("/one", "/two", "/three"))
+    site.pages.add(one, two, three)
+    for views in ("1,024", "1,187"):
+        site.parts["views"] = f"<p>{views} views</p>"
+        site.pages.check()
+    for url in (one, two):
+        change = site.pages.history(url)[0].change
+        assert change is not None
+        site.pages.feedback(change.id, Matter.MEANINGFUL)
+    site.pages.remove(one)
+    site.parts["views"] = "<p>1,311 views</p>"
+    assert site.pages.check(three).changed == 1, "the same was said of the second"
+    site.pages.remove(two)
+    site.parts["views"] = "<p>1,502 views</p>"
+    assert site.pages.check(three).noisy == 1
 
 
 def test_the_opposite_takes_the_place_of_what_was_said_and_is_withdrawn_with_it(site: Site) -> None:

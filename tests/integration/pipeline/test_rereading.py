@@ -14,11 +14,11 @@ import pytest
 from sqlalchemy import Connection, event, text
 
 import driftline
-from driftline.detection.examination import Finding, Job
+from driftline.detection.examination import Finding, Job, examine
 from driftline.detection.filters import how_read
 from driftline.detection.workers import WorkerPool
 from driftline.errors import RunStopped
-from driftline.model import Check, Filter, Proof, Verdict
+from driftline.model import Check, FailureKind, Filter, Proof, Verdict
 from driftline.pipeline.rereading import reread
 from driftline.pipeline.stopping import Bell, Stop
 from driftline.versions.readings import Readings
@@ -219,6 +219,32 @@ def test_a_check_that_was_under_way_all_the_time_raises_no_alarm(shop: Shop) -> 
     assert shop.texts()[-1] == "6 euros"
 
 
+def test_a_check_that_was_under_way_while_filters_came_and_went_raises_no_alarm(shop: Shop) -> None:
+    shop.sell(5)
+    shop.body += "<!-- of the second check -->"
+    done: list[int] = []
+
+    def before_recording(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("driftline_writes")
+        if writes and len(shop.server.requests) == 2 and not done:
+            done.append(1)
+            with driftline.open(settings=settings(store=shop.where)) as other:
+                other.catalog.edit(shop.url, filters=PRICE)
+                reread_all(other)
+                other.catalog.edit(shop.url, clear_filters=True)
+
+    event.listen(shop.pages._store.engine, "engine_connect", before_recording)
+    assert shop.check().proof is Proof.TEXT
+    event.remove(shop.pages._store.engine, "engine_connect", before_recording)
+    assert done
+    assert shop.texts() == ["5 euros"]
+    shop.body += "<!-- of the third check -->"
+    assert shop.check().verdict is Verdict.UNCHANGED
+    assert shop.sell(6).verdict is Verdict.CHANGED
+    shop.pages.catch_up()
+    assert shop.texts()[0] == "Menu one\n5 euros\nBuy it"
+
+
 def test_an_index_that_is_made_meanwhile_has_the_new_texts(shop: Shop) -> None:
     shop.sell(5, 6)
     shop.pages.catalog.edit(shop.url, filters=PRICE)
@@ -329,6 +355,28 @@ def test_a_version_that_hangs_ends_when_it_is_interrupted(file_shop: Shop) -> No
     with pytest.raises(KeyboardInterrupt):
         reread(Readings(file_shop.store, how_read), Hanging(lambda: None), stop, lambda: False)
     assert file_shop.pages.behind() == (1, 0)
+
+
+class Overloaded(WorkerPool):
+    """Workers that pass their deadline with one of the jobs."""
+
+    def __init__(self, which: int) -> None:
+        self._which = which
+
+    def examine(self, jobs: Sequence[Job]) -> list[Finding]:
+        late = Finding(failure_kind=FailureKind.HOSTILE.value, failure="Reading the page took longer than 20 seconds.")
+        return [late if number == self._which else examine(job) for number, job in enumerate(jobs)]
+
+
+def test_a_version_that_a_busy_machine_cannot_read_is_skipped_and_tried_by_the_next_process(shop: Shop) -> None:
+    shop.sell(5, 6, 7)
+    shop.pages.catalog.edit(shop.url, filters=PRICE)
+    done = reread(Readings(shop.store, how_read), Overloaded(1), Stop(), lambda: False)
+    assert (done.versions, done.unread, done.skipped, done.finished) == (2, 0, 1, True)
+    assert shop.pages.behind() == (1, 0)
+    assert shop.pages.catch_up().changed == 1
+    assert shop.texts() == ["5 euros", "6 euros", "7 euros"]
+    assert shop.pages.behind() == (0, 0)
 
 
 def test_nothing_to_do_starts_no_worker(file_shop: Shop) -> None:

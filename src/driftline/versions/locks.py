@@ -1,0 +1,28 @@
+"""What writers of one store wait for each other by, until the end of a transaction.
+
+SQLite has one writer at a time; on PostgreSQL several write at once. Whoever takes several locks takes them in this
+order: the rows of pages, those of states, the blobs, the memories.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import text
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+_MEMORIES = 0x44_52_49_48  # an arbitrary number that names our lock in PostgreSQL
+
+
+def lock_blobs(connection: Connection) -> None:
+    """Let whoever is about to refer to a blob be through, or come later: to be called before any is deleted."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("LOCK TABLE blobs IN SHARE ROW EXCLUSIVE MODE"))
+
+
+def lock_memories(connection: Connection) -> None:
+    """Let nobody else rewrite what was learned or said: to be called before a memory is read to be written again."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MEMORIES})

@@ -1,0 +1,122 @@
+"""Several processes write into one PostgreSQL store at once, and none undoes what another did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from driftline.detection.comparison import compare, recall
+from driftline.detection.examination import Finding, Job, examine
+from driftline.detection.filters import how_read
+from driftline.detection.workers import WorkerPool
+from driftline.memory import Memory
+from driftline.model import Filter, Lesson, Matter, Outcome
+from driftline.pages.catalog import Catalog
+from driftline.pipeline.rereading import reread
+from driftline.pipeline.stopping import Stop
+from driftline.versions.feedback import find_change, remember
+from driftline.versions.ledger import Ledger
+from driftline.versions.readings import Readings
+from driftline.versions.repository import Repository
+from driftline.versions.store import Store
+from support.making import document
+from support.meanwhile import meanwhile
+
+ONE, TWO = "https://a.example/one", "https://a.example/two"
+HOST = "a.example"
+SAID, LEARNED = b"whatwas1", b"whatwas2"
+
+
+class InThisProcess(WorkerPool):
+    def __init__(self) -> None:
+        pass
+
+    def examine(self, jobs: Sequence[Job]) -> list[Finding]:
+        return [examine(job) for job in jobs]
+
+
+class Process:
+    """One of those who have the store open."""
+
+    def __init__(self, where: str) -> None:
+        self.store = Store.open(where)
+        self.catalog = Catalog(self.store)
+        self.ledger = Ledger(self.store)
+        self.repository = Repository(self.store)
+        self.run = 0
+
+    def found(self, url: str, body: str) -> Outcome:
+        """What a check of the page finds that is not recorded yet."""
+        ids = [self.catalog.find(url).id]
+        self.run, _ = self.ledger.begin(ids, fresh=True)
+        (link,) = self.ledger.remaining(self.run, ids)
+        return compare(recall([document(link, body.encode())], self.repository), InThisProcess(), 10**8)[0]
+
+    def check(self, url: str, *bodies: str) -> None:
+        for body in bodies:
+            found = self.found(url, body)
+            self.ledger.record(self.run, [found])
+
+
+@pytest.fixture
+def checker(postgres: str) -> Iterator[Process]:
+    process = Process(postgres)
+    yield process
+    process.store.close()
+
+
+@pytest.fixture
+def other(checker: Process, postgres: str) -> Iterator[Process]:
+    process = Process(postgres)
+    yield process
+    process.store.close()
+
+
+def test_contents_that_a_check_is_about_to_refer_to_outlive_the_page_that_had_them(
+    checker: Process, other: Process
+) -> None:
+    checker.catalog.add([ONE, TWO])
+    checker.check(ONE, "<p>What both say</p>")
+    found = checker.found(TWO, "<p>What both say</p>")
+    with meanwhile(checker.store, "INSERT INTO versions", lambda: other.catalog.remove([ONE])):
+        checker.ledger.record(checker.run, [found])
+    assert other.repository.version(other.catalog.find(TWO)).text == b"What both say"
+
+
+@pytest.mark.parametrize("table", ["memories", "host_memories"])
+def test_what_the_user_says_while_a_check_is_being_recorded_is_kept_beside_what_it_taught(
+    checker: Process, other: Process, table: str
+) -> None:
+    checker.catalog.add([ONE])
+    checker.check(ONE, "<p>The first words</p>", "<p>Something else</p>")
+    page_id = checker.catalog.find(ONE).id
+    change = find_change(other.store, f"{page_id}-2")
+    found = checker.found(ONE, "<p>Something else again</p>")
+    learned = Memory()
+    learned.note([LEARNED], 3)
+    found.lesson = Lesson(memory=learned.to_bytes(), for_host=(LEARNED,))
+
+    def say() -> None:
+        remember(other.store, change, [SAID], [SAID], Matter.NOISE, 1_000.0)
+
+    with meanwhile(checker.store, f"INSERT INTO {table}", say):
+        checker.ledger.record(checker.run, [found])
+    of_page = Memory(other.repository.recall([page_id])[page_id].memory)
+    of_host = Memory(other.repository.host_memories([HOST])[HOST])
+    assert [memory.pinned(SAID) for memory in (of_page, of_host)] == [Matter.NOISE, Matter.NOISE]
+    assert [memory.times(LEARNED) for memory in (of_page, of_host)] == [1, 1]
+
+
+def test_a_check_and_a_reading_that_come_upon_the_same_text_do_not_wait_for_each_other(
+    checker: Process, other: Process
+) -> None:
+    checker.catalog.add([ONE])
+    checker.check(ONE, "<p>Menu one</p><main>5 euros</main>")
+    checker.catalog.edit(ONE, filters=[Filter("select", "main")])
+    found = checker.found(ONE, "<p>Menu two</p><main>5 euros</main>")
+    assert found.version is not None
+    with meanwhile(other.store, "UPDATE versions", lambda: checker.ledger.record(checker.run, [found])):
+        assert reread(Readings(other.store, how_read), InThisProcess(), Stop(), lambda: False).changed == 1
+    page = other.catalog.find(ONE)
+    assert [other.repository.version(page, number).text for number in (1, 2)] == [b"5 euros", b"5 euros"]
