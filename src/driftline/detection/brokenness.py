@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 
 _SHORT = 1_500  # letters: walls and error pages say no more
+_SHORT_AT_FIRST = 600  # letters: of a page that nothing is known of
+_MOST = 0.5  # of the lines before: a page that still says so much is there
 _FEW = 80  # letters
 _MUCH = 500  # letters: a page that said so much before does not fall silent on purpose
 _HALF = 0.7  # of the letters before
@@ -30,7 +32,8 @@ _WALL = re.compile(
 _ERROR = re.compile(
     r"\b(?:error|http)[ :-]*(?:40\d|410|429|50[0-4])\b"
     r"|\b(?:40\d|410|429|50[0-4])[ :|.-]*(?:error|not found|forbidden|bad|gateway|service|page|internal|gone|too)"
-    r"|(?:page|seite|document|url|resource) (?:was |could )?not (?:be )?found|^\W*not found|page introuvable"
+    r"|(?:page|seite|document|url|resource) (?:was |could )?not (?:be )?found"
+    r"|^\W*not found|page introuvable|we'?ll be back (?:soon|shortly)"
     r"|page doesn'?t exist"
     r"|internal server error|bad gateway|gateway time-?out|service (?:is )?(?:temporarily )?unavailable"
     r"|(?:under|down for|scheduled) maintenance|error establishing a database connection"
@@ -46,20 +49,28 @@ _NEEDS_SCRIPT = re.compile(
 def why_broken(title: str, text: str, body: bytes, old_text: str | None = None, old_body: bytes = b"") -> str | None:
     """Why this is not the page, in a sentence; None if it may well be. `old_text` is what a known page said before."""
     before = old_text or ""
-    if len(text) < _SHORT:
+    if len(text) < (_SHORT if before else _SHORT_AT_FIRST):
+        left = _left_of(before, text)
         heading = f"{title}\n{text[:_SHORT]}"
-        if _WALL.search(heading) and not _WALL.search(before[:_SHORT]):
+        if left < _MOST and _WALL.search(heading) and not _WALL.search(before[:_SHORT]):
             return "The site put up a wall instead of the page: it wants proof that a person is there."
-        if old_text is not None and len(before) >= _MUCH and len(text) < len(before) / 2:
-            if _ERROR.search(title) or _ERROR.search(text[:_MUCH]):
+        replaced = len(before) >= _FEW and not left and len(text) < _MUCH
+        if replaced or (len(before) >= _MUCH and len(text) < len(before) / 2 and left < _MOST):
+            if not _ERROR.search(before[:_SHORT]) and (_ERROR.search(title) or _ERROR.search(text[:_MUCH])):
                 return "The answer is an error page, though the server calls it good."
-            if len(text) < _FEW or _NEEDS_SCRIPT.search(text):
+            if (len(text) < _FEW and len(before) >= _MUCH) or _NEEDS_SCRIPT.search(text):
                 return "The answer is an empty shell: what the page said is gone, perhaps for want of JavaScript."
             if _LOGIN.search(body) and not _LOGIN.search(old_body):
                 return "The site asks to log in instead of showing the page."
         if not text and (before or old_text is None):
             return "The page shows no text: perhaps it is drawn by JavaScript, which is not run."
     return "The page broke off in the middle." if _broke_off(text, body, before, old_body) else None
+
+
+def _left_of(before: str, text: str) -> float:
+    """The share of what the page said before that it still says, by line."""
+    lines = set(before.split("\n")) - {""}
+    return len(lines.intersection(text.split("\n"))) / len(lines) if lines else 0.0
 
 
 def _broke_off(text: str, body: bytes, old_text: str, old_body: bytes) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from driftline.detection.decoding import decode_text, is_utf_8
-from driftline.detection.filters import patience, sieve_of
+from driftline.detection.filters import nothing_left, patience, sieve_of
 from driftline.detection.formats import kinds
 from driftline.detection.formats.rendering import Rendering
 from driftline.detection.notes import MEDIA_UNSEEN, metadata_lines, set_notes
@@ -98,8 +98,12 @@ class Reading:
         if sieve.selects:
             # what somebody asks for counts wherever it stands
             blocks = Blocks(main_content(blocks) if sieve.main else blocks.lines)
+        blocks = blocks.led_by(self._metadata)
         with patience():
-            return blocks.led_by(self._metadata).without(sieve.ignores)
+            kept = blocks.without(sieve.ignores)
+        if len(blocks) and not len(kept):
+            raise nothing_left()
+        return kept
 
     def text(self) -> str:
         """All that can be seen, one block a line. To be asked last: it takes the document apart."""
@@ -109,7 +113,10 @@ class Reading:
 
     def _kept(self, lines: Iterable[str]) -> list[str]:
         whole = folded_lines(lines)
-        return whole if self._sieve is None else self._sieve.kept(whole)
+        kept = whole if self._sieve is None else self._sieve.kept(whole)
+        if whole and not kept:
+            raise nothing_left()
+        return kept
 
 
 def letters_of(text: str) -> bytes:

@@ -148,6 +148,12 @@ def nothing_selected(step: Step) -> UnreadableBody:
     return UnreadableBody(FailureKind.SELECTION, sentence)
 
 
+def nothing_left() -> UnreadableBody:
+    """The failure of a page of which the lines to ignore are all that there is."""
+    sentence = "The lines to ignore are all that this page says: change the filters with 'driftline edit'."
+    return UnreadableBody(FailureKind.SELECTION, sentence)
+
+
 def failed_selection(step: Step, error: Exception) -> UnreadableBody:
     """The failure of a page on which an expression cannot be worked out."""
     return UnreadableBody(FailureKind.SELECTION, f"The filter '{step}' fails on this page: {error}.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta
+from itertools import zip_longest
 
 IDENTIFIER, COUNTER, CLOCK = "an identifier", "a counter", "a clock"
 
@@ -78,12 +79,20 @@ _STOCK = re.compile(
     re.IGNORECASE,
 )
 _PROTECTED = re.compile(r"\[email[\s\u00a0]+protected\]", re.IGNORECASE)
+_OF_AGES = ("ago", "esterday", "now", "il y a", "vor ", "hace ", "geleden", "gestern", "gisteren")
+_AGES = re.compile(
+    r"\b(?:just now|yesterday|(?:an?|one|\d+)\s+(?:sec(?:ond)?|min(?:ute)?|h(?:ou)?r|day|week|month|year)s?\s+ago"
+    r"|il y a (?:une?|\d+) \w+|vor (?:eine[rmn]|\d+) \w+|hace (?:una?|\d+) \w+|(?:een|\d+) \w+ geleden"
+    r"|gestern|gisteren)\b",
+    re.IGNORECASE,
+)
 _AGE_IN_DIGITS = re.compile(r"\bil y a \d|\d+ \w+ ago\b|\bvor \d+ \w+|\bhace \d+ \w+", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _NUMBERED = re.compile(r"\W*\d+(?:\.\d+)*[.)]?\s+[^\W\d_]{2}")
 _CALL = re.compile(r"\+\d|\b0\d[\d -]{5,}|\b\d{3}-\d{4}\b|\b(?:call|phone|tel)\b", re.IGNORECASE)
 _HEAD = 1_000  # letters: what is known by such signs says so near its start, and a line may be a whole book
-_FEW_WORDS = 6
+_FEW_WORDS, _SOME_WORDS = 6, 8
+_AGED = "an age or a counter"
 _LONG_TOKEN = 10
 _LONGEST_DATE = 40  # letters
 _ONE_DAY = timedelta(days=1)
@@ -94,6 +103,8 @@ _LATE = 15  # minutes that a time of day may be behind, for pages are kept in ca
 def masked(text: str) -> str:
     """The text without what may change by itself: equal for two texts that differ only in such tokens."""
     text = _without_mail(text)
+    if any(word in text for word in _OF_AGES):
+        text = _AGES.sub(" ", text)
     for mark in _BETWEEN_TOKENS:
         # thrice as fast as a pattern for such tokens
         text = text.replace(mark, " ")
@@ -168,20 +179,24 @@ def why_fleeting(old: str, new: str, old_at: float, new_at: float) -> str | None
     if max(len(old), len(new)) > _HEAD:
         return None
     before, after = ([token for token in _tokens(text) if _may_change(token)] for text in (old, new))
+    words = len(_WORD.findall(new))
+    # in a long sentence, a time that has passed is part of what it says
+    if words <= _SOME_WORDS and _AGES.search(old) and _AGES.search(new):
+        return _AGED
     if before == after:
         return "how an address is protected" if _PROTECTED.search(old) or _PROTECTED.search(new) else None
-    differing = [token for pair in zip(before, after, strict=False) if pair[0] != pair[1] for token in pair]
+    differing = [token for pair in zip_longest(before, after, fillvalue="") if pair[0] != pair[1] for token in pair]
     if _COPYRIGHT.search(new) and all(_YEARS.fullmatch(token) for token in differing):
         return "the copyright year"
-    if _AGE_IN_DIGITS.search(new):
-        return "an age or a counter"
+    if words <= _SOME_WORDS and _AGE_IN_DIGITS.search(new):
+        return _AGED
     if _TICKER.search(new):
         return "a ticker"
     if says_when(new) or names_money(new):
         return None
-    short = len(_WORD.findall(new)) <= _FEW_WORDS
+    short = words <= _FEW_WORDS
     if short and _AGE.search(new):
-        return "an age or a counter"
+        return _AGED
     if _TIME_TO_THE_SECOND.search(new) or _follows_the_clock(old, new, old_at, new_at):
         return CLOCK
     if _TIME.search(new):

@@ -40,6 +40,30 @@ def test_a_page_that_says_something_is_not_broken(title: str, text: str) -> None
     assert why_broken(title, text, b"<html></html>", PAGE, BODY) is None
 
 
+CONCERT = "\n".join(f"Band {number} plays in the town hall, and everybody may come." for number in range(3))
+
+
+@pytest.mark.parametrize(
+    ("title", "text"),
+    [
+        ("404 Not Found", "Not Found\nThe requested URL was not found on this server."),
+        ("Concert", "503 Service Unavailable\nNo server is available to handle this request."),
+        ("Concert", "Error establishing a database connection"),
+        ("Concert", "We'll be back soon\nThe site is down for maintenance."),
+    ],
+)
+def test_an_error_in_the_place_of_a_short_page_is_told(title: str, text: str) -> None:
+    told = why_broken(title, text, b"<html></html>", CONCERT, b"<html></html>")
+    assert told == "The answer is an error page, though the server calls it good."
+
+
+def test_a_page_that_is_still_there_may_speak_of_walls_and_errors() -> None:
+    for more in ("We now use a captcha; please verify you are human.", "Sorry for the 503 service unavailable."):
+        assert why_broken("Concert", f"{CONCERT}\n{more}", b"", CONCERT, b"") is None
+    article = f"{PAGE[:700]}\nPlease verify you are a human. Enable JavaScript and cookies to continue."
+    assert why_broken("How sites tell people from robots", article, b"") is None
+
+
 def test_a_page_that_always_said_so_says_it_on_purpose() -> None:
     assert why_broken("", "503 service unavailable", b"", "504 gateway timeout", b"") is None
     assert why_broken("", "You have been blocked 5 times", b"", "You have been blocked 4 times", b"") is None

@@ -284,3 +284,9 @@ def test_a_drop_that_leaves_nothing_of_any_page_is_refused(value: str) -> None:
 )
 def test_a_drop_that_leaves_something_is_fine(value: str) -> None:
     assert check_filters([("drop", value)]) == [("drop", value)]
+
+
+@pytest.mark.parametrize(("content_type", "body"), [("text/html", b"<p>Fee 5"), ("application/json", b'{"fee": 5}')])
+def test_a_page_of_which_nothing_is_left_cannot_be_read(content_type: str, body: bytes) -> None:
+    with pytest.raises(UnreadableBody, match="all that this page says"):
+        Reading(body, content_type, [["ignore", "/.*/"]]).text()
