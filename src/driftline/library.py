@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Self
 from driftline.detection.difference import Piece, by_word, unified
 from driftline.detection.examination import Side, experience_of, weigh
 from driftline.detection.filters import check_filters, how_read
-from driftline.detection.judgement import said_of
+from driftline.detection.lessons import said_of
 from driftline.detection.workers import WorkerPool
 from driftline.errors import BadSetting, NoTextSearch, StoreError, UnknownChange
-from driftline.model import Visited, host_of, without_password
+from driftline.model import POLICIES, Visited, host_of, without_password
 from driftline.pages.catalog import Catalog
 from driftline.pages.intervals import parse_interval
 from driftline.pages.urls import canonical
@@ -24,7 +24,7 @@ from driftline.pipeline.rereading import Reread, reread
 from driftline.pipeline.run import Report, Run
 from driftline.pipeline.stopping import Stop
 from driftline.scheduling.rank import By, order_named, rank
-from driftline.settings import POLICIES, Settings, load_settings
+from driftline.settings import Settings, load_settings
 from driftline.versions.compaction import Compacted, compact
 from driftline.versions.feedback import all_said, find_change, remember, withdraw
 from driftline.versions.ledger import Ledger

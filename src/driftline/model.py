@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
+Policy = Literal["value", "intelligent", "fixed", "uniform"]
+POLICIES: tuple[Policy, ...] = get_args(Policy)
 HIDDEN = "***"
 _PASSWORD = re.compile(r"(?<=://)([^\s:/?#@]*):[^\s/?#]*@")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
 import platformdirs
 from pydantic import Field, ValidationError
@@ -14,6 +14,7 @@ from pydantic_settings import (
 )
 
 from driftline.errors import BadSetting
+from driftline.model import Policy  # noqa: TC001 pydantic reads the annotations when it runs
 from driftline.version import __version__
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ def settings_file() -> Path:
     return platformdirs.user_config_path("driftline") / "driftline.toml"
 
 
-Policy = Literal["value", "intelligent", "fixed", "uniform"]
-POLICIES: tuple[Policy, ...] = get_args(Policy)
 Seconds = Annotated[float, Field(gt=0)]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driftline.errors import UsageError
-from driftline.settings import POLICIES
+from driftline.model import POLICIES
 
 if TYPE_CHECKING:
     from driftline.library import Driftline

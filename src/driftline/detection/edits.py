@@ -99,10 +99,14 @@ def only(edits: Sequence[Edit]) -> str:
 def kind_of(edits: Sequence[Edit]) -> str:
     """What sort of change it is: of prices or of other numbers only, or of text."""
     told = [edit for edit in edits if not edit.noise] or edits
-    numbers = [edit.new for edit in told if edit.new and same_words(edit)]
+    numbers = [edit.new for edit in told if edit.new and same_words(edit) and _digits(edit.old) != _digits(edit.new)]
     if not told or len(numbers) < len(told):
         return "text"
     return "price" if all(names_money(line.text) for line in numbers) else "number"
+
+
+def _digits(line: Line | None) -> str:
+    return "" if line is None else "".join(filter(str.isdigit, line.text))
 
 
 def same_words(edit: Edit) -> bool:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from driftline.detection.alignment import gaps
 from driftline.detection.edits import MADE_ANEW, WHERE, Edit, Experience, Judgement, Read, kind_of, only, words_of
 from driftline.detection.explaining import Context, is_prose, jitter_of, same_page, why_wherever, widgets_of
-from driftline.detection.lessons import said_of
 from driftline.detection.matching import folded, match
 from driftline.detection.places import may_be_label, why_counted, why_there, with_labels
 from driftline.model import Matter, Region
@@ -22,9 +21,6 @@ from driftline.model import Matter, Region
 if TYPE_CHECKING:
     from driftline.detection.matching import Matching
 
-__all__ = ["Experience", "judge", "said_of"]
-
-_PARAGRAPH = 30  # letters
 _SMALL = 400  # letters
 _SHOWN_ANEW = 40  # edits that matter, of so many
 
@@ -73,8 +69,8 @@ def _edits(old: Read, new: Read, matching: Matching, experience: Experience) -> 
 
 
 def _moved(old: Read, new: Read) -> bool:
-    """Whether paragraphs that both have stand in another order, other than links in a menu."""
-    before, after = ([line for line in read.text.split("\n") if len(line) >= _PARAGRAPH] for read in (old, new))
+    """Whether lines that both have once stand in another order, other than links in a menu: a table, or a ranking."""
+    before, after = (read.text.split("\n") for read in (old, new))
     once = {text for text, count in Counter(before).items() if count == 1}
     once &= {text for text, count in Counter(after).items() if count == 1}
     before, after = ([text for text in texts if text in once] for texts in (before, after))

@@ -21,7 +21,7 @@ from driftline.detection.lessons import said_before, why_again
 from driftline.detection.matching import Line, Pair, match
 from driftline.detection.notes import Note, is_note, note_of, without_notes
 from driftline.detection.places import placed
-from driftline.model import Also, Matter
+from driftline.model import Also, Matter, Region
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -73,7 +73,8 @@ def _edits(old: Read, new: Read, experience: Experience) -> list[Edit]:
             noise = _why(one, other, stands, (old.at, new.at)) or why_again(one, other, experience)
         if noise is None:
             block = placed(other, new) if other else placed(one, old)
-            noise = "" if block is None else WHERE.get(block.region, "")
+            # fields stand in forms: what they say there is what somebody asked for
+            noise = "" if block is None or block.region is Region.FORM else WHERE.get(block.region, "")
         edits.append(Edit(old=one, new=other, noise=noise))
     return edits
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from driftline.detection.edits import BESIDE, WHERE, Edit, line_of
 from driftline.detection.explaining import COPY, SHORT, why_means_nothing
-from driftline.detection.fleeting import COUNTER, names_money
+from driftline.detection.fleeting import COUNTER, names_money, names_stock
 from driftline.model import Region
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ def why_there(one: Line | None, other: Line | None, read: Read) -> str:
         # prices that stand aside from the content advertise something else; any other may be what the page is about
         aside = block.region is Region.ASIDE and read.blocks().has_main
         return WHERE[block.region] if aside else ""
+    if block.region is Region.FORM and any(names_stock(line.text) for line in (one, other) if line):
+        return ""  # in a shop, what can be had stands in the form that puts it into the cart
     return _as_link(block, read) if _is_long(one, other) else _beside(block, read)
 
 

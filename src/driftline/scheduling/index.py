@@ -20,7 +20,7 @@ from driftline.scheduling.value import value
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from driftline.settings import Policy
+    from driftline.model import Policy
 
     Places = NDArray[np.int64]
     Floats = NDArray[np.float64]

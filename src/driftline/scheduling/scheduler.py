@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sqlalchemy import Row
 
-    from driftline.settings import Policy
+    from driftline.model import Policy
     from driftline.versions.store import Store
 
 _AT_ONCE = 500
