@@ -66,6 +66,8 @@ def _why(one: Terms) -> str:
         return f"its interval, {_when(one.due_at)}"
     if one.lane == "new":
         return "never checked"
+    if one.lane == "value" and one.due_at is not None:
+        return f"its turn, {_when(one.due_at)}"
     if one.due_at is not None:
         return f"{'is gone' if one.lane == 'gone' else 'failed'}, next try {_when(one.due_at)}"
     return "its value"

@@ -65,10 +65,21 @@ class Index:
     def __len__(self) -> int:
         return len(self.page)
 
-    def remember(self, places: Places, a: NDArray[np.float32], b: NDArray[np.float32], checked: Floats) -> None:
-        """Take over what was learned of these pages before, up to the last good check."""
-        self.a[places], self.b[places], self.checked[places], self.learned[places] = a, b, checked, True
-        self._likes.learn(self.host[places], np.zeros(len(places)), np.log(a / b), np.ones(len(places), np.bool_))
+    def remember(self, places: Places, a: Floats, b: Floats, checked: Floats, learned: NDArray[np.bool_]) -> None:
+        """Take over what is stored of these pages, up to the last good check.
+
+        Only what was `learned` from checks of a page itself says anything about its host.
+        """
+        told = places[learned]
+        before = np.log(self.a[told] / self.b[told])
+        self._likes.learn(self.host[told], before, np.log(a[learned] / b[learned]), ~self.learned[told])
+        self.a[places], self.b[places], self.checked[places] = a, b, checked
+        self.learned[told] = True
+
+    def expect(self) -> None:
+        """Expect of the pages that were never checked what the others of their host do."""
+        new = np.flatnonzero(np.isneginf(self.checked))
+        self.a[new], self.b[new] = rates.prior(self._likes.rates(self.host[new]))
 
     def learn(self, places: Places, now: Floats | float, changed: NDArray[np.bool_]) -> None:
         """Good checks of these pages, each of them here once, found a change or not."""
@@ -105,13 +116,14 @@ class Index:
 
     def pick(
         self, now: float, count: int, *, policy: Policy = "value", default_every: float = np.inf,
-        cycle: float = DAY, room: NDArray[np.int64] | None = None, shared: bool = True,
+        cycle: float = DAY, room: NDArray[np.int64] | None = None, shared: bool = True, probes: int = 0,
     ) -> Places:  # fmt: skip
         """At most so many pages to check now, the most urgent first.
 
         Of the pages of a host at most `room` are picked, by the number of the host. Where the policy is 'fixed', pages
         without an interval of their own have the default one; 'intelligent' begins anew with the first of its order
-        after each `cycle`. Unless the count is `shared`, deadlines and new pages come on top of it.
+        after each `cycle`, and keeps so many `probes` of the count for pages that its filter drops, which otherwise get
+        what the order leaves. Unless the count is `shared`, deadlines and new pages come on top of it.
         """
         taken = _Taken(self.host, count if shared else len(self), room)
         shut = np.flatnonzero(self.not_before > now)
@@ -129,6 +141,14 @@ class Index:
             score = self._scores(now, policy, cycle)
             for others in (shut, new, timed):
                 score[others] = _NEVER
+            if policy == "intelligent":
+                dropped = np.where(np.isinf(self.rank), score, _NEVER)
+                score[np.isinf(self.rank)] = _NEVER
+                kept_back = min(probes, taken.left, int((dropped > _NEVER).sum()))
+                taken.left -= kept_back
+                taken.take_best(score)
+                taken.left += kept_back
+                score = dropped
             taken.take_best(score)
         return taken.places()
 
@@ -137,9 +157,13 @@ class Index:
             return self.values(now)
         if policy == "uniform":
             return now - self.checked
-        # the paper's order, each page once in a cycle; what its filter drops is probed now and then
-        wait = np.where(np.isinf(self.rank), PROBE, cycle)
-        return np.where(now - self.checked >= wait, -np.where(np.isinf(self.rank), -1.0, self.rank), _NEVER)
+        # the paper's order, each page once in a cycle; what its filter drops is probed now and then, the oldest first
+        age = now - self.checked
+        return np.where(age >= self.turns(cycle), np.where(np.isinf(self.rank), age, -self.rank), _NEVER)
+
+    def turns(self, cycle: float) -> Floats:
+        """The seconds from one check of each page to the next, by the paper's order."""
+        return np.where(np.isinf(self.rank), PROBE, cycle)
 
 
 def back_off(failures: NDArray[np.int16]) -> Floats:

@@ -214,6 +214,173 @@ def test_a_clock_that_is_set_back_keeps_nobody_waiting(world: World) -> None:
     assert scheduler.pick() == [page]
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["at rest", "read anew"])
+def test_a_future_time_counts_from_when_it_was_first_seen(world: World, again: bool) -> None:
+    (page,) = world.add("page", every=600.0)
+    (failing,) = world.add("failing")
+    world.checked(page, "new", BEGIN + 400 * DAY)
+    world.checked(failing, "failed", BEGIN + 400 * DAY, status=503)
+    scheduler = world.scheduler(every=60.0)
+    picked: list[int] = []
+    for _ in range(10):
+        if again:
+            scheduler.refresh()
+        picked += scheduler.pick()
+        world.clock.now += 100
+    assert set(picked) == {page, failing}
+
+
+def test_a_clock_that_is_set_back_while_running_keeps_nobody_waiting(world: World) -> None:
+    (page,) = world.add("page", every=600.0)
+    (failing,) = world.add("failing")
+    world.clock.now += 400 * DAY
+    world.checked(page, "new")
+    world.checked(failing, "failed", status=503)
+    scheduler = world.scheduler(every=60.0)
+    scheduler.pick()
+    world.clock.now = BEGIN
+    picked: list[int] = []
+    for _ in range(10):
+        picked += scheduler.pick()
+        scheduler.refresh()
+        world.clock.now += 100
+    assert set(picked) == {page, failing}
+
+
+def test_only_a_page_that_was_missing_at_every_check_for_days_is_gone(world: World) -> None:
+    names = ("mixed", "brief", "few", "late", "missing")
+    mixed, brief, few, late, missing = world.add(*names)
+    for page in (mixed, brief, few, late, missing):
+        world.checked(page, "new")
+    for hour in (96, 97, 98, 99):
+        world.checked(brief, "failed", BEGIN + hour * 3_600, status=404)
+    for day in (1, 2, 3):
+        world.checked(few, "failed", BEGIN + day * 2 * DAY, status=410)
+    for day in range(1, 7):
+        at = BEGIN + day * DAY
+        world.checked(mixed, "failed", at, status=503 if day < 6 else 404)
+        world.checked(late, "failed", at, status=503 if day < 3 else 404)
+        world.checked(missing, "failed", at, status=404 if day % 2 else 410)
+    world.clock.now = BEGIN + 6 * DAY
+    lanes = {name: one.lane for name, one in terms(world.scheduler()).items()}
+    assert lanes == {"mixed": "waiting", "brief": "value", "few": "waiting", "late": "gone", "missing": "gone"}
+
+
+@pytest.mark.parametrize("offline", [True, False])
+def test_a_machine_without_a_network_loses_no_pages(world: World, offline: bool) -> None:
+    dead, *others = world.add("dead", "b", "c", "d")
+    for page in (dead, *others):
+        world.checked(page, "new")
+    for day in range(1, 6):
+        world.clock.now = BEGIN + day * DAY
+        world.checked(dead, "failed", status=0)
+        for page in others:
+            world.checked(page, "failed" if offline else "unchanged", status=0 if offline else 200)
+    scheduler = world.scheduler()
+    assert (terms(scheduler)["dead"].lane == "gone") is not offline
+    world.clock.now += DAY / 2
+    for page in others:
+        world.checked(page, "unchanged")
+    scheduler.follow(others)
+    scheduler.refresh()
+    assert (terms(scheduler)["dead"].lane == "gone") is not offline, "that they are back says nothing about it"
+
+
+def visited(world: World, name: str, frequency: int, weightage: float, ttl: int) -> None:
+    url = f"http://{name}/"
+    row = {"url": url, "frequency": frequency, "weightage": weightage, "ttl": ttl, "first_at": 0, "last_at": 0}
+    with world.store.write() as connection:
+        connection.execute(insert(visits).values(**row))
+
+
+def test_a_page_that_the_filter_dropped_comes_back_when_checks_find_it(world: World) -> None:
+    (back,) = world.add("back")
+    visited(world, "back", 4, 10.0, 1)
+    world.checked(back, "new")
+    world.clock.now += 2 * DAY
+    scheduler = world.scheduler(policy="intelligent", budget=1.0)
+    assert scheduler.pick() == []
+    for _ in range(2):
+        world.checked(back, "unchanged")
+    world.clock.now += 2 * DAY
+    scheduler.refresh()
+    assert scheduler.pick() == [back]
+
+
+def test_two_programs_that_learn_from_the_same_checks_learn_what_one_does(world: World) -> None:
+    (page,) = world.add("page")
+    one, other = world.scheduler(), world.scheduler()
+    verdicts = ["new", "changed", "changed", "unchanged", "changed", "changed", "unchanged", "changed"]
+    for number, verdict in enumerate(verdicts):
+        world.clock.now = BEGIN + number * DAY
+        world.checked(page, verdict)
+        (one, other)[number % 2].follow([page])
+    with world.store.write() as connection:
+        connection.execute(delete(rates))
+    alone = terms(world.scheduler())["page"].rate
+    assert terms(other)["page"].rate == pytest.approx(alone, rel=1e-3)
+    one.follow([page])
+    assert terms(one)["page"].rate == pytest.approx(alone, rel=1e-3)
+
+
+def test_a_host_that_was_caught_is_not_believed_again(world: World) -> None:
+    early, same = world.add("host/early", "host/same")
+    for page in (early, same):
+        world.checked(page, "new", headers="Cache-Control: max-age=36000")
+    scheduler = world.scheduler()
+    assert terms(scheduler)["host/same"].lifetime == 36_000
+    world.clock.now += 600
+    world.checked(early, "changed")
+    scheduler.follow([early])
+    for again in (scheduler, world.scheduler()):
+        again.refresh()
+        assert {one.lifetime for one in again.terms()} == {0.0}
+
+
+def test_a_page_that_was_never_checked_is_shown_with_what_its_host_does(world: World) -> None:
+    pages = world.add(*[f"fast/{number}" for number in range(9)])
+    world.add("fast/new", "other")
+    for day in range(9):
+        world.clock.now = BEGIN + day * DAY
+        for page in pages:
+            world.checked(page, "changed" if day else "new")
+    found = terms(world.scheduler())
+    assert found["fast/new"].rate > 1.5 * found["other"].rate
+
+
+def test_the_first_check_of_pages_says_nothing_about_their_host(world: World) -> None:
+    pages = world.add(*[f"host/{number}" for number in range(9)])
+    for page in pages[:3]:
+        for day in range(9):
+            world.checked(page, "changed" if day else "new", BEGIN + day * DAY)
+    world.clock.now = BEGIN + 8 * DAY
+    for page in pages[3:8]:
+        world.checked(page, "new")
+    learned_at_once = terms(world.scheduler())["host/8"].rate
+    assert terms(world.scheduler())["host/8"].rate == pytest.approx(learned_at_once, rel=1e-3)
+
+
+def test_the_schedule_is_in_the_order_in_which_pages_are_picked(world: World) -> None:
+    (soon,) = world.add("soon", every=7_200.0)
+    (due,) = world.add("due", every=600.0)
+    first, second, new = world.add("first", "second", "new")
+    visited(world, "second", 9, 9.0, 9)
+    for number, page in enumerate((soon, due, first, second)):
+        world.checked(page, "new", BEGIN + number)
+    world.clock.now += 3_600
+    shown = {
+        policy: [one.page_id for one in world.scheduler(policy=policy).terms()]
+        for policy in ("uniform", "value", "intelligent", "fixed")
+    }
+    assert shown["uniform"] == [due, new, first, second, soon]
+    assert shown["value"] == [due, new, second, first, soon]
+    assert shown["intelligent"][:2] == [due, new]
+    assert shown["fixed"] == [due, new, first, second, soon]
+    world.clock.now += 2 * DAY
+    later = [one.page_id for one in world.scheduler(policy="intelligent").terms()]
+    assert later == [due, soon, new, second, first]
+
+
 def test_pages_that_are_added_edited_and_removed_are_followed(world: World) -> None:
     (page,) = world.add("page")
     scheduler = world.scheduler()
@@ -259,4 +426,8 @@ def test_the_papers_order_is_gone_through_and_what_it_drops_is_probed(world: Wor
     assert order[:3] == [pages["liked"], pages["known"], pages["unseen"]]
     assert pages["dead"] not in order
     world.clock.now += 7 * DAY
-    assert pages["dead"] in scheduler.pick()
+    later = []
+    for _ in range(10):
+        later += scheduler.pick()
+        world.clock.now += DAY / 3
+    assert later.count(pages["dead"]) == 1, "a tenth of the checks"

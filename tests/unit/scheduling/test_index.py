@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from driftline.scheduling.index import DAY, PROBE, Index
+from driftline.scheduling.rates import USUAL
 
 NOW = 100 * DAY
 
@@ -123,7 +124,32 @@ def test_intelligent_goes_down_the_papers_order_and_probes_what_its_filter_dropp
     assert picked(index, 9, policy="intelligent") == [1, 3, 0]
     assert picked(index, 9, policy="intelligent", cycle=2 * DAY) == []
     index.checked[4] = NOW - PROBE
-    assert picked(index, 9, policy="intelligent") == [4, 1, 3, 0]
+    assert picked(index, 9, policy="intelligent") == [1, 3, 0, 4]
+
+
+def test_probes_of_what_the_filter_dropped_get_their_share_and_no_more() -> None:
+    index = seen(2_100)
+    index.rank[:100] = np.arange(100)
+    index.checked[100:] = NOW - PROBE
+    assert picked(index, 50, policy="intelligent") == list(range(50))
+    assert picked(index, 50, policy="intelligent", probes=5)[:45] == list(range(45))
+    assert min(picked(index, 50, policy="intelligent", probes=5)[45:]) >= 100
+    assert len(picked(index, 150, policy="intelligent", probes=5)) == 150, "they get what the order leaves"
+
+
+def test_what_is_only_expected_of_a_page_says_nothing_about_its_host() -> None:
+    index = Index(30)
+    most = np.arange(1, 30)
+    index.remember(most, np.full(29, 0.5), np.full(29, 0.05), np.full(29, NOW), np.zeros(29, bool))
+    index.expect()
+    assert index.a[0] / index.b[0] == pytest.approx(USUAL)
+    index.remember(most, np.full(29, 0.5), np.full(29, 0.05), np.full(29, NOW), np.ones(29, bool))
+    index.expect()
+    assert index.a[0] / index.b[0] > 50 * USUAL
+    known = index.a[0] / index.b[0]
+    index.remember(most, np.full(29, 0.5), np.full(29, 0.05), np.full(29, NOW), np.ones(29, bool))
+    index.expect()
+    assert index.a[0] / index.b[0] == pytest.approx(known), "no page counts twice"
 
 
 @pytest.mark.parametrize("policy", ["value", "uniform", "fixed", "intelligent"])
