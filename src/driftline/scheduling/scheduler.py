@@ -128,8 +128,9 @@ class Scheduler:
         known = np.flatnonzero(~np.isnan(of["a"]))
         self._remember(known, *(of[name][known] for name in _LEARNED))
         self._settle(np.arange(len(index)))
-        self.follow(index.page[of["sequence"] > self._learned].tolist())
-        bad = np.flatnonzero(of["failures"])
+        behind = of["sequence"] > self._learned
+        self.follow(index.page[behind].tolist())
+        bad = np.flatnonzero((of["failures"] > 0) & ~behind)
         self._stand_by(bad, of["failures"][bad], of["checked_at"][bad])
         self._weigh(of["frequency"], of["weightage"], of["ttl"], of["sequence"])
         index.expect()
@@ -293,16 +294,18 @@ class Scheduler:
         for row, where_it_is in zip(found, place.tolist(), strict=True):
             self._learned[where_it_is] = row.sequence
             if row.headers is not None:
-                index.lifetime[where_it_is] = min(lifetime(row.headers), _LONGEST_LIFETIME)
-        self._distrust(caught)
+                trusted = int(index.host[where_it_is]) not in self._distrusted
+                index.lifetime[where_it_is] = min(lifetime(row.headers), _LONGEST_LIFETIME) if trusted else 0.0
+        if caught - self._distrusted:
+            self._distrust(caught - self._distrusted)
 
     def _distrust(self, hosts: set[int]) -> None:
-        """Believe these hosts no more, which changed a page before its time, nor those that did so before."""
+        """Believe these hosts no more, which changed a page before its time; those who come later neither."""
         index = self._index
-        new = np.isin(index.host, list(hosts - self._distrusted))
         self._distrusted |= hosts
-        index.lifetime[np.isin(index.host, list(self._distrusted))] = 0.0
-        page_ids = index.page[new].tolist()
+        theirs = np.isin(index.host, list(hosts))
+        index.lifetime[theirs] = 0.0
+        page_ids = index.page[theirs].tolist()
         for start in range(0, len(page_ids), _AT_ONCE):
             some = rates.c.page_id.in_(page_ids[start : start + _AT_ONCE])
             with self._store.write() as connection:
