@@ -25,9 +25,12 @@ def test_the_schedule_says_what_comes_next_and_why(driftline: Command, site: Sit
     assert terms[asked]["due_at"] > 0
     assert (terms[usual]["lane"], terms[usual]["days"]) == ("new", None)
     told = driftline("schedule", "--limit", "1", "--budget", "10/m")
-    assert "every 5m" in told.out
+    assert "never checked" in told.out, "what may be checked now comes before what is due later"
     assert told.err == "2 pages, 10/m by what a check is worth; 1 more page not shown.\n"
+    assert "every 5m" in driftline("schedule").out
     assert driftline("schedule", "--policy", "uniform").err == "2 pages, 2/h by age.\n"
+    driftline("check")
+    assert "its turn, " in driftline("schedule", "--policy", "intelligent").out
 
 
 def test_a_page_is_ranked_by_what_its_check_is_worth(driftline: Command, site: Site) -> None:
