@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _AT_ONCE = 500
 _LONGEST_LIFETIME = DAY  # seconds: servers promise years
 _GONE_AFTER, _GONE_DAYS = 4, 3.0  # failures in a row, over so many days at least
+_STEP = 60.0  # seconds: a clock that is put right by less keeps nobody waiting for long
 _WITNESSES = 20  # good pages that are asked whether the network was there while a name was not found
 _PROBED = 0.1  # of a pick by the paper's order goes to pages that its filter drops
 
@@ -156,7 +157,7 @@ class Scheduler:
     def pick(self) -> list[int]:
         """The pages to check now, the most urgent first."""
         now = self._clock()
-        if now < self._latest:
+        if now < self._latest - _STEP:
             self.refresh()  # the clock was set back: what was the past is the future now
         self._latest = now
         index = self._index
