@@ -45,6 +45,7 @@ def test_a_page_is_ranked_by_what_its_check_is_worth(driftline: Command, site: S
 
 def test_a_run_tells_each_event_to_the_command_of_the_user(driftline: Command, site: Site, tmp_path: Path) -> None:
     page = site.put("/a", "one two three")
+    size = len(site.pages["/a"])
     heard = tmp_path / "heard.jsonl"
     listener = tmp_path / "listen.py"
     listener.write_text(f"import sys\nopen({str(heard)!r}, 'a').write(sys.stdin.read() + chr(10))\n")
@@ -65,6 +66,7 @@ def test_a_run_tells_each_event_to_the_command_of_the_user(driftline: Command, s
     assert events[0]["reason"] == "1 word added and 1 word removed in one place."
     logged = [line for line in err.splitlines() if "verdict=" in line]
     assert any("verdict=new" in line and f"url={page}" in line for line in logged)
+    assert f"bytes={size} " in logged[0], "what the page sent, though its body is let go by then"
 
 
 def test_a_run_goes_on_when_the_store_fails_at_what_is_done_in_idle_time(

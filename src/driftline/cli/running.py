@@ -215,7 +215,7 @@ def _log(outcome: Outcome) -> None:
     document = outcome.document
     fields = {
         "at": f"{document.fetched_at:.3f}", "verdict": outcome.verdict, "status": document.status,
-        "seconds": f"{document.seconds:.3f}", "bytes": len(document.body), "proof": outcome.proof,
+        "seconds": f"{document.seconds:.3f}", "bytes": document.size, "proof": outcome.proof,
         "failure": None if outcome.failure is None else outcome.failure.kind, "url": document.link.url,
     }  # fmt: skip
     say(clean(" ".join(f"{name}={value}" for name, value in fields.items() if value is not None)), to_stderr=True)
