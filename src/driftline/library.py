@@ -24,7 +24,7 @@ from driftline.pipeline.rereading import Reread, reread
 from driftline.pipeline.run import Report, Run
 from driftline.pipeline.stopping import Stop
 from driftline.scheduling.rank import By, order_named, rank
-from driftline.settings import Settings, load_settings
+from driftline.settings import Settings, load_settings, parse_rate
 from driftline.versions.compaction import Compacted, compact
 from driftline.versions.feedback import all_said, find_change, remember, withdraw
 from driftline.versions.ledger import Ledger
@@ -86,7 +86,7 @@ class Driftline:
 
     def insist_on_room(self, every: float | None, pages: int) -> None:
         """BadSetting if so many more pages at this interval would take too much of the budget that was set."""
-        from driftline.scheduling.budget import insist_on_room, parse_rate
+        from driftline.scheduling.budget import insist_on_room
 
         if every is not None and self.settings.budget is not None:
             insist_on_room(self.catalog.asked() + pages / every, parse_rate(self.settings.budget))
@@ -177,13 +177,13 @@ class Driftline:
 
     def scheduler(self, *, every: str = "1h", budget: str | None = None, policy: str | None = None) -> Scheduler:
         """What to check next, as the settings say unless told otherwise."""
-        from driftline.scheduling.budget import parse_rate
         from driftline.scheduling.scheduler import Scheduler  # numpy is loaded only for whoever asks
 
-        chosen = [one for one in POLICIES if one == (policy or self.settings.policy)]
+        chosen = [one for one in POLICIES if one == (self.settings.policy if policy is None else policy)]
         if not chosen:
             raise BadSetting(f"There is no policy '{policy}': use {', '.join(POLICIES)}.")
-        budget, host_budget = budget or self.settings.budget, self.settings.host_budget
+        budget = self.settings.budget if budget is None else budget
+        host_budget = self.settings.host_budget
         return Scheduler(
             self._store, policy=chosen[0], budget=None if budget is None else parse_rate(budget),
             host_budget=None if host_budget is None else parse_rate(host_budget), every=parse_interval(every),

@@ -102,6 +102,9 @@ def test_intervals_that_would_take_the_whole_budget_are_refused(driftline: Comma
     ("words", "said"),
     [
         (("run", "--budget", "lots", "--once"), "write 10/s"),
+        (("run", "--budget", "", "--once"), "write 10/s"),
+        (("run", "--policy", "", "--once"), "use value, intelligent, fixed, uniform"),
+        (("schedule", "--budget", ""), "write 10/s"),
         (("run", "--policy", "best", "--once"), "use value, intelligent, fixed, uniform"),
         (("run", "--exec", "", "--once"), "is empty"),
         (("schedule", "--every", "never"), "never"),

@@ -59,7 +59,9 @@ def run(
 
     with opened(store) as watch_list, first_signal(on_signal), _hook(command, watch_list) as tell:
         # who calls it now and then wants what is due by then, not what little a budget has grown to
-        scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy or ("fixed" if once else None))
+        scheduler = watch_list.scheduler(
+            every=every, budget=budget, policy="fixed" if once and policy is None else policy
+        )
         rounds = _Rounds(watch_list, scheduler, stop, tell, verbose=verbose)
         while not stop.requested:
             try:
