@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from contextlib import suppress
 from functools import partial
@@ -24,6 +23,7 @@ from driftline.pipeline.rereading import Reread, reread
 from driftline.pipeline.run import Report, Run
 from driftline.pipeline.stopping import Stop
 from driftline.scheduling.rank import By, order_named, rank
+from driftline.scheduling.visits.tally import LONGEST_VISIT
 from driftline.settings import Settings, load_settings, parse_rate
 from driftline.versions.compaction import Compacted, compact
 from driftline.versions.feedback import all_said, find_change, remember, withdraw
@@ -128,8 +128,8 @@ class Driftline:
 
         Nothing is lost when many threads and processes do so at once. `add` watches a page that is not watched yet.
         """
-        if not 0 <= seconds < math.inf:
-            raise BadSetting(f"A visit takes a number of seconds, 0 or more: got {seconds:g}.")
+        if not 0 <= seconds <= LONGEST_VISIT:
+            raise BadSetting(f"A visit takes a number of seconds, 0 or more and a day at most: got {seconds:g}.")
         url = canonical(url)
         if add:
             self.catalog.add([url])
