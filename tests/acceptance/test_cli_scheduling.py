@@ -98,6 +98,53 @@ def test_intervals_that_would_take_the_whole_budget_are_refused(driftline: Comma
     assert len(driftline.json("list")) == 1
 
 
+def test_a_page_counts_once_against_the_budget_with_the_interval_that_it_will_have(
+    driftline: Command, site: Site
+) -> None:
+    budget = {"DRIFTLINE_BUDGET": "10/m"}
+    page = site.put("/a", "text")
+    assert driftline("add", page, "--every", "8s", **budget).status == 0
+    assert driftline("edit", page, "--every", "10s", **budget).status == 0
+    assert driftline("edit", page, "--every", "8s", **budget).status == 0
+    again = driftline("add", page, "--every", "8s", **budget)
+    assert (again.status, again.out) == (0, f"Already watched: {page}\n")
+    refused = driftline("edit", page, "--every", "7s", **budget)
+    assert (refused.status, refused.out) == (2, "")
+    assert "more than 80% of the budget" in refused.err
+    assert driftline("edit", page, "--every", "9s", DRIFTLINE_BUDGET="1/m").status == 0, "it asks for less than before"
+
+
+def test_intervals_that_would_take_all_that_a_host_is_asked_are_refused(driftline: Command) -> None:
+    cap = {"DRIFTLINE_HOST_BUDGET": "10/m"}
+    assert driftline("add", "https://a.example/1", "--every", "10s", **cap).status == 0
+    assert driftline("add", "https://b.example/1", "--every", "20s", **cap).status == 0
+    refused = driftline("add", "https://b.example/2", "https://a.example/2", "--every", "20s", **cap)
+    assert refused.status == 2
+    assert "on a.example take 9/m, more than 80% of the host budget of 10/m" in refused.err
+
+
+def test_a_run_warns_of_intervals_that_take_its_whole_budget(driftline: Command, site: Site) -> None:
+    driftline("add", site.put("/a", "text"), "--every", "1s")
+    with driftline.start("run", "--budget", "30/m") as process:
+        assert process.stderr is not None
+        assert "take 1/s, more than 80% of the budget of 30/m" in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate()
+    assert process.returncode == 0, err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [((), 3), (("--budget", "1/m"), 3), (("--policy", "value"), 3), (("--policy", "value", "--budget", "1/m"), 1)],
+)
+def test_a_single_round_checks_all_that_is_due_whatever_the_budget(
+    driftline: Command, site: Site, words: tuple[str, ...], told: int
+) -> None:
+    driftline("add", *(site.put(f"/{number}", "text") for number in range(3)))
+    ended = driftline("run", "--once", *words, DRIFTLINE_BUDGET="1/m")
+    assert f"{told} page{'s' if told > 1 else ''} seen for the first time" in ended.out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

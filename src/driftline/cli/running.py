@@ -41,7 +41,7 @@ def run(
         ),
     ] = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Check the pages that are due by their intervals, then end.")
+        bool, typer.Option("--once", help="Check all pages that are due by now or new, whatever the budget, then end.")
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every check on standard error.")] = False,
     store: StoreOption = None,
@@ -54,14 +54,13 @@ def run(
 
     def on_signal() -> None:
         stop.request()
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
             say("Stopping: finishing what is in flight…", to_stderr=True)
 
     with opened(store) as watch_list, first_signal(on_signal), _hook(command, watch_list) as tell:
-        # who calls it now and then wants what is due by then, not what little a budget has grown to
-        scheduler = watch_list.scheduler(
-            every=every, budget=budget, policy="fixed" if once and policy is None else policy
-        )
+        scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, once=once)
+        if not once and (short := watch_list.shortage(budget)) is not None:
+            say(clean(short), to_stderr=True)
         rounds = _Rounds(watch_list, scheduler, stop, tell, verbose=verbose)
         while not stop.requested:
             try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from driftline.errors import BadSetting
 from driftline.settings import RATE_UNITS
 
 _SAVED = 60.0  # seconds of a budget that can be saved up: who slept all night need not catch up at once
@@ -36,10 +35,15 @@ class Credit:
         self.saved -= checks
 
 
-def insist_on_room(asked: float, budget: float) -> None:
-    """BadSetting if intervals that were asked for would take too much of the budget, both in checks a second."""
-    if asked > _MOST * budget:
-        raise BadSetting(
-            f"The intervals asked for would take {format_rate(asked)}, more than {_MOST:.0%} of the budget of "
-            f"{format_rate(budget)}: ask for longer ones, or raise the budget."
-        )
+def shortage(asked: float, budget: float, host: str | None = None) -> str | None:
+    """What is wrong if intervals that were asked for take too much of the budget, of all or of a host; None if not.
+
+    Both are in checks a second.
+    """
+    if asked <= _MOST * budget:
+        return None
+    where = "" if host is None else f" on {host}"
+    return (
+        f"The intervals asked for{where} take {format_rate(asked)}, more than {_MOST:.0%} of the "
+        f"{'' if host is None else 'host '}budget of {format_rate(budget)}: ask for longer ones, or raise the budget."
+    )

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from driftline.errors import BadSetting
-from driftline.scheduling.budget import Credit, format_rate, insist_on_room
+from driftline.scheduling.budget import Credit, format_rate, shortage
 from driftline.settings import load_settings, parse_rate
 
 
@@ -60,6 +60,6 @@ def test_a_slow_budget_still_saves_up_for_one_check() -> None:
 
 
 def test_intervals_may_take_four_fifths_of_a_budget() -> None:
-    insist_on_room(0.79, 1.0)
-    with pytest.raises(BadSetting, match="more than 80% of the budget of 1/s"):
-        insist_on_room(0.81, 1.0)
+    assert shortage(0.79, 1.0) is None
+    assert "more than 80% of the budget of 1/s" in str(shortage(0.81, 1.0))
+    assert "on a.example take 1/s, more than 80% of the host budget" in str(shortage(1.0, 1.0, "a.example"))
