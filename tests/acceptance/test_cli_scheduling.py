@@ -89,6 +89,39 @@ def test_a_run_goes_on_when_the_store_fails_at_what_is_done_in_idle_time(
     assert process.returncode == 0
 
 
+def test_a_page_that_does_not_answer_holds_up_no_news_of_others(driftline: Command, site: Site) -> None:
+    with Site() as slow:
+        driftline("add", site.put("/a", "one two three"), slow.put("/b", "text"), "--every", "1s")
+        driftline("check")
+        site.put("/a", "one two four")
+        slow.open_gate.clear()
+        with driftline.start("run") as process:
+            assert process.stdout is not None
+            assert "changed" in process.stdout.readline()
+            slow.open_gate.set()
+            process.send_signal(signal.SIGTERM)
+            out, _ = process.communicate()
+    assert (process.returncode, out) == (0, ""), "nothing is told twice"
+
+
+def test_what_was_recorded_is_told_even_if_the_round_fails(driftline: Command, site: Site, tmp_path: Path) -> None:
+    with Site() as slow:
+        driftline("add", site.put("/a", "one two three"), slow.put("/b", "text"), "--every", "1s")
+        driftline("check")
+        with closing(sqlite3.connect(tmp_path / "pages.db")) as store:
+            torn = "BEFORE INSERT ON checks WHEN NEW.page_id = 2 BEGIN SELECT RAISE(ABORT, 'torn'); END"
+            store.execute(f"CREATE TRIGGER torn {torn}")
+        site.put("/a", "one two four")
+        slow.open_gate.clear()
+        with driftline.start("run", "-v") as process:
+            assert process.stderr is not None
+            assert any("verdict=changed" in line for line in process.stderr)
+            slow.open_gate.set()
+            out, _ = process.communicate()
+    assert process.returncode == 1
+    assert [line.split()[2] for line in out.splitlines()] == ["changed"]
+
+
 def test_intervals_that_would_take_the_whole_budget_are_refused(driftline: Command, site: Site) -> None:
     budget = {"DRIFTLINE_BUDGET": "10/m"}
     assert driftline("add", site.put("/a", "text"), "--every", "10s", **budget).status == 0
