@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from contextlib import suppress
 from functools import partial
@@ -24,7 +23,8 @@ from driftline.pipeline.rereading import Reread, reread
 from driftline.pipeline.run import Report, Run
 from driftline.pipeline.stopping import Stop
 from driftline.scheduling.rank import By, order_named, rank
-from driftline.settings import Settings, load_settings
+from driftline.scheduling.visits.tally import LONGEST_VISIT
+from driftline.settings import Settings, load_settings, parse_rate
 from driftline.versions.compaction import Compacted, compact
 from driftline.versions.feedback import all_said, find_change, remember, withdraw
 from driftline.versions.ledger import Ledger
@@ -81,15 +81,40 @@ class Driftline:
         A filter is a pair such as `("select", "main")` or `("ignore", "online now")`; they work in their order.
         """
         seconds = None if every is None else parse_interval(every)
-        self.insist_on_room(seconds, len(urls))
+        if seconds is not None:  # pages that are watched already keep the intervals they have
+            self.insist_on_room(seconds, self.catalog.unwatched(urls))
         return self.catalog.add(urls, every=seconds, tags=tags, filters=check_filters(filters))
 
-    def insist_on_room(self, every: float | None, pages: int) -> None:
-        """BadSetting if so many more pages at this interval would take too much of the budget that was set."""
-        from driftline.scheduling.budget import insist_on_room, parse_rate
+    def insist_on_room(self, every: float, urls: Sequence[str]) -> None:
+        """BadSetting if these pages at this interval would take too much of a budget that was set, with all others.
 
-        if every is not None and self.settings.budget is not None:
-            insist_on_room(self.catalog.asked() + pages / every, parse_rate(self.settings.budget))
+        The interval is instead of the one that a page has. A page that asks for no more than before is not refused.
+        """
+        from driftline.scheduling.budget import shortage
+
+        budget, host_budget = self.settings.budget, self.settings.host_budget
+        if budget is None and host_budget is None:
+            return
+        asked = self.catalog.asked()
+        more = {url: 1 / every for url in urls if 1 / every > asked.get(url, 0.0)}
+        asked |= more
+        found = shortage(sum(asked.values()), parse_rate(budget)) if more and budget is not None else None
+        if host_budget is not None:
+            of_hosts = dict.fromkeys(map(host_of, more), 0.0)
+            for url, rate in asked.items():
+                if (host := host_of(url)) in of_hosts:
+                    of_hosts[host] += rate
+            problems = (shortage(rate, parse_rate(host_budget), host) for host, rate in of_hosts.items())
+            found = found or next(filter(None, problems), None)
+        if found is not None:
+            raise BadSetting(found)
+
+    def shortage(self, budget: str | None = None) -> str | None:
+        """What is wrong if the intervals of all pages take too much of this budget, or of the one that was set."""
+        from driftline.scheduling.budget import shortage
+
+        budget = self.settings.budget if budget is None else budget
+        return None if budget is None else shortage(sum(self.catalog.asked().values()), parse_rate(budget))
 
     def remove(self, *urls: str) -> list[str]:
         """Stop watching pages and forget their history."""
@@ -128,8 +153,8 @@ class Driftline:
 
         Nothing is lost when many threads and processes do so at once. `add` watches a page that is not watched yet.
         """
-        if not 0 <= seconds < math.inf:
-            raise BadSetting(f"A visit takes a number of seconds, 0 or more: got {seconds:g}.")
+        if not 0 <= seconds <= LONGEST_VISIT:
+            raise BadSetting(f"A visit takes a number of seconds, 0 or more and a day at most: got {seconds:g}.")
         url = canonical(url)
         if add:
             self.catalog.add([url])
@@ -175,17 +200,25 @@ class Driftline:
         unvisited = Visited(0, "", 0, 0.0, 0, watched=True)
         return [known.get(url, unvisited)._replace(url=url, value=value) for url, value in scheduler.values().items()]
 
-    def scheduler(self, *, every: str = "1h", budget: str | None = None, policy: str | None = None) -> Scheduler:
-        """What to check next, as the settings say unless told otherwise."""
-        from driftline.scheduling.budget import parse_rate
+    def scheduler(
+        self, *, every: str = "1h", budget: str | None = None, policy: str | None = None, once: bool = False
+    ) -> Scheduler:
+        """What to check next, as the settings say unless told otherwise.
+
+        Who asks `once` now and then wants what is due by then, not what little a budget has grown to: the policy is
+        'fixed' unless one is given, and only then a budget counts that is given with it.
+        """
         from driftline.scheduling.scheduler import Scheduler  # numpy is loaded only for whoever asks
 
-        chosen = [one for one in POLICIES if one == (policy or self.settings.policy)]
+        usual = "fixed" if once else self.settings.policy
+        chosen = [one for one in POLICIES if one == (usual if policy is None else policy)]
         if not chosen:
             raise BadSetting(f"There is no policy '{policy}': use {', '.join(POLICIES)}.")
-        budget, host_budget = budget or self.settings.budget, self.settings.host_budget
+        host_budget = self.settings.host_budget
+        given = self.settings.budget if budget is None and not once else budget
+        rate = None if given is None else parse_rate(given)
         return Scheduler(
-            self._store, policy=chosen[0], budget=None if budget is None else parse_rate(budget),
+            self._store, policy=chosen[0], budget=None if once and policy is None else rate,
             host_budget=None if host_budget is None else parse_rate(host_budget), every=parse_interval(every),
             threshold=self.settings.rank_threshold, clock=self._clock,
         )  # fmt: skip

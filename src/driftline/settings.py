@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import platformdirs
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
+from pydantic_core import PydanticCustomError
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -31,6 +33,31 @@ def settings_file() -> Path:
     return platformdirs.user_config_path("driftline") / "driftline.toml"
 
 
+RATE_UNITS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:/|per)\s*(s|m|h|d)(?:ec(?:ond)?|in(?:ute)?|our|ay)?")
+_HIGHEST_RATE = 1_000_000.0  # checks a second: more than any machine makes, and a number that can be reckoned with
+
+
+def parse_rate(text: str) -> float:
+    """The checks a second that a text such as '10/s', '600/m' or '20000/d' stands for."""
+    found = _RATE.fullmatch(text.strip().lower())
+    if not found or float(found[1]) <= 0:
+        raise BadSetting(f"'{text}' is not a number of checks in a time: write 10/s, 600/m, 500/h or 20000/d.")
+    rate = float(found[1]) / RATE_UNITS[found[2]]
+    if rate > _HIGHEST_RATE:
+        raise BadSetting(f"A budget is {_HIGHEST_RATE:,.0f} checks a second at most.")
+    return rate
+
+
+def _checked_rate(text: str) -> str:
+    try:
+        parse_rate(text)
+    except BadSetting as error:
+        raise PydanticCustomError("rate", "{sentence}", {"sentence": str(error).rstrip(".")}) from None
+    return text
+
+
+Rate = Annotated[str, AfterValidator(_checked_rate)]
 Seconds = Annotated[float, Field(gt=0)]
 
 
@@ -66,8 +93,8 @@ class Settings(BaseSettings):
         default=0.5, ge=0, lt=1, description="rank keeps pages that were available at more than this share of visits"
     )
     policy: Policy = Field(default="value", description="what 'run' checks next: by value, rank, interval or age")
-    budget: str | None = Field(default=None, description="how many checks there may be, such as 10/s or 20000/d")
-    host_budget: str | None = Field(default=None, description="the same for each host")
+    budget: Rate | None = Field(default=None, description="how many checks there may be, such as 10/s or 20000/d")
+    host_budget: Rate | None = Field(default=None, description="the same for each host")
     stop_grace: Seconds = Field(default=3.5, description="how long a stopped run waits for what is in flight")
 
     @classmethod

@@ -52,7 +52,10 @@ def test_a_small_study_prints_its_tables_draws_its_figures_and_is_resumed(tmp_pa
 
 @pytest.mark.parametrize(
     "words", [("experiment", "--n", "x"), ("experiment", "--scale", "0"), ("speed", "--pass", "x"),
-              ("tuning", "--world", "x"), ("web", "--pages", "0"), ("web", "--noise", "loud")],
+              ("tuning", "--world", "x"), ("web", "--pages", "0"), ("web", "--noise", "loud"),
+              ("freshness", "--checks", "inf"),
+              ("freshness", "--checks", "0"), ("freshness", "--checks", "nan"), ("freshness", "--days", "inf"),
+              ("freshness", "--static", "nan"), ("freshness", "--plot", "x.pdf")],
 )  # fmt: skip
 def test_bad_options_get_a_sentence(tmp_path: Path, words: tuple[str, ...]) -> None:
     ran = lab(tmp_path, *words)
@@ -104,3 +107,10 @@ def test_versions_are_kept_small_and_read_back_whether_every_body_counts_or_what
                     ("what shows", "at once", 2), ("what shows", "compacted", 2)]  # fmt: skip
     assert all(row["stored_mb"] > 0 and row["read_ms_longest"] >= row["read_ms"] > 0 for row in rows)
     assert "has no versions of pages" in lab(tmp_path, "storage", str(tmp_path / "chains")).stderr
+
+
+def test_a_figure_of_freshness_makes_no_folders(tmp_path: Path) -> None:
+    ran = lab(tmp_path, "freshness", "--pages", "20", "--seeds", "1", "--plot", str(tmp_path / "no" / "x.svg"))
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert "cannot be written" in ran.stderr
+    assert not (tmp_path / "no").exists()

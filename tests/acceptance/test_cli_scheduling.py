@@ -48,6 +48,7 @@ def test_a_page_is_ranked_by_what_its_check_is_worth(driftline: Command, site: S
 
 def test_a_run_tells_each_event_to_the_command_of_the_user(driftline: Command, site: Site, tmp_path: Path) -> None:
     page = site.put("/a", "one two three")
+    size = len(site.pages["/a"])
     heard = tmp_path / "heard.jsonl"
     listener = tmp_path / "listen.py"
     listener.write_text(f"import sys\nopen({str(heard)!r}, 'a').write(sys.stdin.read() + chr(10))\n")
@@ -68,6 +69,7 @@ def test_a_run_tells_each_event_to_the_command_of_the_user(driftline: Command, s
     assert events[0]["reason"] == "1 word added and 1 word removed in one place."
     logged = [line for line in err.splitlines() if "verdict=" in line]
     assert any("verdict=new" in line and f"url={page}" in line for line in logged)
+    assert f"bytes={size} " in logged[0], "what the page sent, though its body is let go by then"
 
 
 def test_a_run_goes_on_when_the_store_fails_at_what_is_done_in_idle_time(
@@ -90,6 +92,39 @@ def test_a_run_goes_on_when_the_store_fails_at_what_is_done_in_idle_time(
     assert process.returncode == 0
 
 
+def test_a_page_that_does_not_answer_holds_up_no_news_of_others(driftline: Command, site: Site) -> None:
+    with Site() as slow:
+        driftline("add", site.put("/a", "one two three"), slow.put("/b", "text"), "--every", "1s")
+        driftline("check")
+        site.put("/a", "one two four")
+        slow.open_gate.clear()
+        with driftline.start("run") as process:
+            assert process.stdout is not None
+            assert "changed" in process.stdout.readline()
+            slow.open_gate.set()
+            process.send_signal(signal.SIGTERM)
+            out, _ = process.communicate()
+    assert (process.returncode, out) == (0, ""), "nothing is told twice"
+
+
+def test_what_was_recorded_is_told_even_if_the_round_fails(driftline: Command, site: Site, tmp_path: Path) -> None:
+    with Site() as slow:
+        driftline("add", site.put("/a", "one two three"), slow.put("/b", "text"), "--every", "1s")
+        driftline("check")
+        with closing(sqlite3.connect(tmp_path / "pages.db")) as store:
+            torn = "BEFORE INSERT ON checks WHEN NEW.page_id = 2 BEGIN SELECT RAISE(ABORT, 'torn'); END"
+            store.execute(f"CREATE TRIGGER torn {torn}")
+        site.put("/a", "one two four")
+        slow.open_gate.clear()
+        with driftline.start("run", "-v") as process:
+            assert process.stderr is not None
+            assert any("verdict=changed" in line for line in process.stderr)
+            slow.open_gate.set()
+            out, _ = process.communicate()
+    assert process.returncode == 1
+    assert [line.split()[2] for line in out.splitlines()] == ["changed"]
+
+
 def test_intervals_that_would_take_the_whole_budget_are_refused(driftline: Command, site: Site) -> None:
     budget = {"DRIFTLINE_BUDGET": "10/m"}
     assert driftline("add", site.put("/a", "text"), "--every", "10s", **budget).status == 0
@@ -99,10 +134,60 @@ def test_intervals_that_would_take_the_whole_budget_are_refused(driftline: Comma
     assert len(driftline.json("list")) == 1
 
 
+def test_a_page_counts_once_against_the_budget_with_the_interval_that_it_will_have(
+    driftline: Command, site: Site
+) -> None:
+    budget = {"DRIFTLINE_BUDGET": "10/m"}
+    page = site.put("/a", "text")
+    assert driftline("add", page, "--every", "8s", **budget).status == 0
+    assert driftline("edit", page, "--every", "10s", **budget).status == 0
+    assert driftline("edit", page, "--every", "8s", **budget).status == 0
+    again = driftline("add", page, "--every", "8s", **budget)
+    assert (again.status, again.out) == (0, f"Already watched: {page}\n")
+    refused = driftline("edit", page, "--every", "7s", **budget)
+    assert (refused.status, refused.out) == (2, "")
+    assert "more than 80% of the budget" in refused.err
+    assert driftline("edit", page, "--every", "9s", DRIFTLINE_BUDGET="1/m").status == 0, "it asks for less than before"
+
+
+def test_intervals_that_would_take_all_that_a_host_is_asked_are_refused(driftline: Command) -> None:
+    cap = {"DRIFTLINE_HOST_BUDGET": "10/m"}
+    assert driftline("add", "https://a.example/1", "--every", "10s", **cap).status == 0
+    assert driftline("add", "https://b.example/1", "--every", "20s", **cap).status == 0
+    refused = driftline("add", "https://b.example/2", "https://a.example/2", "--every", "20s", **cap)
+    assert refused.status == 2
+    assert "on a.example take 9/m, more than 80% of the host budget of 10/m" in refused.err
+
+
+def test_a_run_warns_of_intervals_that_take_its_whole_budget(driftline: Command, site: Site) -> None:
+    driftline("add", site.put("/a", "text"), "--every", "1s")
+    with driftline.start("run", "--budget", "30/m") as process:
+        assert process.stderr is not None
+        assert "take 1/s, more than 80% of the budget of 30/m" in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate()
+    assert process.returncode == 0, err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [((), 3), (("--budget", "1/m"), 3), (("--policy", "value"), 3), (("--policy", "value", "--budget", "1/m"), 1)],
+)
+def test_a_single_round_checks_all_that_is_due_whatever_the_budget(
+    driftline: Command, site: Site, words: tuple[str, ...], told: int
+) -> None:
+    driftline("add", *(site.put(f"/{number}", "text") for number in range(3)))
+    ended = driftline("run", "--once", *words, DRIFTLINE_BUDGET="1/m")
+    assert f"{told} page{'s' if told > 1 else ''} seen for the first time" in ended.out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("run", "--budget", "lots", "--once"), "write 10/s"),
+        (("run", "--budget", "", "--once"), "write 10/s"),
+        (("run", "--policy", "", "--once"), "use value, intelligent, fixed, uniform"),
+        (("schedule", "--budget", ""), "write 10/s"),
         (("run", "--policy", "best", "--once"), "use value, intelligent, fixed, uniform"),
         (("run", "--exec", "", "--once"), "is empty"),
         (("schedule", "--every", "never"), "never"),

@@ -130,6 +130,8 @@ def test_bad_lines_are_told_by_their_number(driftline: Command, tmp_path: Path) 
     [
         (("visit", "ftp://a.example/"), 2, "only http and https"),
         (("visit", "a.example", "--seconds=-1"), 2, "0 or more"),
+        (("visit", "a.example", "--seconds", "1e308"), 2, "a day at most"),
+        (("visit", "a.example", "--seconds", "86400.5"), 2, "a day at most"),
         (("visits", "import", "nowhere"), 1, "cannot be read"),
         (("visits", "import", "/dev/null"), 2, "is not a file"),
         (("visits", "import", __file__), 2, "--format"),

@@ -94,7 +94,7 @@ def _checked(
 
     def on_signal() -> None:
         stop.request()
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
             say("Stopping: finishing what is in flight…", to_stderr=True)
 
     with first_signal(on_signal), Progress() as progress:

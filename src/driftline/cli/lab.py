@@ -271,22 +271,23 @@ def freshness(
     as_json: JsonOption = False,
 ) -> None:
     """Keep a simulated world, or the real one of a file, up to date by every policy on the same budget."""
+    from driftline.cli.plots import check_plot
     from driftline.lab import freshness as lab
-    from driftline.lab.figures import draw_freshness, require_matplotlib
+    from driftline.lab.figures import draw_freshness
 
     kinds = [kind for kind in lab.KINDS if kind == world]
     if not kinds:
         raise BadSetting(f"--world takes one of {', '.join(lab.KINDS)}.")
     if plot is not None:
-        require_matplotlib()
+        check_plot(plot)
     rows: list[lab.Row] = []
     for seed in range(1, seeds + 1):
         if replay is not None:
-            trace = lab.replayed(replay, checks_per_page=checks or 0.1, seed=seed)
+            trace = lab.replayed(replay, checks_per_page=0.1 if checks is None else checks, seed=seed)
         else:
             settings = lab.World(
-                kind=kinds[0], pages=pages, days=days, scored_from=scored_from, checks_per_page=checks or 0.2,
-                static=static, seed=seed,
+                kind=kinds[0], pages=pages, days=days, scored_from=scored_from,
+                checks_per_page=0.2 if checks is None else checks, static=static, seed=seed,
             )  # fmt: skip
             trace = lab.simulated(settings)
         for row in lab.race(trace, policy or tuple(lab.POLICIES)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from driftline.errors import BadSetting, DriftlineError
-from driftline.lab.figures import require_matplotlib
+from driftline.lab.figures import require_matplotlib, save
 from driftline.scheduling.rank import By
 
 if TYPE_CHECKING:
@@ -26,9 +26,11 @@ _TITLES = {
 
 
 def check_plot(path: Path) -> None:
-    """MissingExtra or BadSetting if no such figure can be drawn: to be found out before anything else is done."""
+    """DriftlineError if no such figure can be drawn: to be found out before anything else is done."""
     if path.suffix.lower() not in (".svg", ".png"):
         raise BadSetting(f"A figure is written as .svg or .png: got '{path}'.")
+    if not path.parent.is_dir():
+        raise DriftlineError(f"The figure {path} cannot be written: there is no folder {path.parent}.")
     require_matplotlib()
 
 
@@ -61,12 +63,7 @@ def draw_rank(rows: Sequence[Visited], by: By, path: Path) -> None:
     axes.set_title(_TITLES[by], loc="left")
     axes.grid(visible=True, alpha=0.3)
     axes.legend(frameon=True, framealpha=1, edgecolor="none")
-    try:
-        figure.savefig(path, dpi=144)
-    except OSError as error:
-        raise DriftlineError(f"The figure {path} cannot be written: {error.strerror}.") from None
-    finally:
-        plt.close(figure)
+    save(figure, path)
 
 
 def _names(rows: Sequence[Visited]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,19 +13,21 @@ import typer
 from driftline.cli.options import BudgetOption, PolicyOption, StoreOption, UsualOption, opened
 from driftline.cli.output import VERDICT_STYLES, clean, count, local_time, named, say
 from driftline.errors import StoreBusy, StoreError
-from driftline.model import Verdict
+from driftline.model import Matter, Verdict
+from driftline.pipeline.events import events_of
+from driftline.pipeline.recorder import changes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from driftline.library import Driftline
-    from driftline.model import Outcome
-    from driftline.pipeline.events import Event
+    from driftline.model import Change, Outcome
     from driftline.pipeline.stopping import Stop
     from driftline.scheduling.scheduler import Scheduler
 
 _LOOK = 2.0  # seconds after which pages that were added, edited or removed are picked up
 _SHARE = 20  # looking may take one part in so many of the time
+_TOGETHER = 2.0  # seconds that a change waits for others by the same edit
 _PAUSE = 1.0  # seconds between two picks
 _RETRY = 60.0  # seconds before catching up is tried again after it failed
 
@@ -41,7 +44,7 @@ def run(
         ),
     ] = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Check the pages that are due by their intervals, then end.")
+        bool, typer.Option("--once", help="Check all pages that are due by now or new, whatever the budget, then end.")
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every check on standard error.")] = False,
     store: StoreOption = None,
@@ -54,12 +57,13 @@ def run(
 
     def on_signal() -> None:
         stop.request()
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
             say("Stopping: finishing what is in flight…", to_stderr=True)
 
     with opened(store) as watch_list, first_signal(on_signal), _hook(command, watch_list) as tell:
-        # who calls it now and then wants what is due by then, not what little a budget has grown to
-        scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy or ("fixed" if once else None))
+        scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, once=once)
+        if not once and (short := watch_list.shortage(budget)) is not None:
+            say(clean(short), to_stderr=True)
         rounds = _Rounds(watch_list, scheduler, stop, tell, verbose=verbose)
         while not stop.requested:
             try:
@@ -152,13 +156,18 @@ class _Rounds:
 
     def _check(self, page_ids: Sequence[int]) -> None:
         news = _News(self._scheduler.failing, self._stop, self._tell, verbose=self._verbose)
-        report = self._watch_list.check_pages(page_ids, fresh=True, stop=self._stop, told=news.told)
-        news.finish(report.events)
+        try:
+            self._watch_list.check_pages(page_ids, fresh=True, stop=self._stop, told=news.told)
+        finally:
+            news.finish()  # what was recorded is not told by another round, even if this one failed
         self._scheduler.follow(page_ids)
 
 
 class _News:
-    """Tells what a round found: each change, each page that begins to fail or recovers, and how many are new."""
+    """Tells what a round found: each change, each page that begins to fail or recovers, and how many are new.
+
+    Changes wait for others by the same edit, but not for long: a page that does not answer holds up no news of others.
+    """
 
     def __init__(
         self, was_failing: set[int], stop: Stop, tell: Callable[[dict[str, Any]], None], *, verbose: bool
@@ -169,6 +178,9 @@ class _News:
         self._hook = tell
         self._verbose = verbose
         self._error: OSError | None = None
+        self._changes: list[Change] = []
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
 
     def told(self, outcomes: Sequence[Outcome]) -> None:
         """These outcomes are recorded. An output that is gone ends the run, through `finish`, and not its recorder."""
@@ -178,20 +190,48 @@ class _News:
                 if self._verbose:
                     _log(outcome)
         except OSError as error:
-            self._error = error
-            self._stop.request()
+            self._give_up(error)
+        with self._lock:
+            self._changes += changes_of(outcomes)
+            if self._timer is None and any(change.verdict is Matter.MEANINGFUL for change in self._changes):
+                self._timer = threading.Timer(_TOGETHER, self._tell_early)
+                self._timer.daemon = True
+                self._timer.start()
 
-    def finish(self, events: Sequence[Event]) -> None:
-        """The round is over, and these are its changes; raises what kept its news from being told."""
+    def finish(self) -> None:
+        """The round is over: tell what is left to tell; raises what kept its news from being told."""
+        with self._lock:
+            timer = self._timer
+        if timer is not None:
+            timer.cancel()
+            timer.join()
         if self._error is not None:
             raise self._error
-        for event in events:
-            self._hook({"event": "changed", "at": time.time(), **asdict(event)})
-            style = VERDICT_STYLES[Verdict.CHANGED]
-            say(f"{local_time(time.time())}  ", (f"{'changed':<10}", style), f"{named(event)}  {clean(event.reason)}")
+        self._tell_changes(self._changes)
         if self._new:
             found = f"{count(self._new, 'page')} seen for the first time"
             say(f"{local_time(time.time())}  ", (f"{'new':<10}", VERDICT_STYLES[Verdict.NEW]), found)
+
+    def _tell_early(self) -> None:
+        """Tell the changes so far. Noise waits for the end: it is news only if many pages share it."""
+        with self._lock:
+            early = [change for change in self._changes if change.verdict is Matter.MEANINGFUL]
+            self._changes = [change for change in self._changes if change.verdict is not Matter.MEANINGFUL]
+            self._timer = None
+            try:
+                self._tell_changes(early)
+            except OSError as error:
+                self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        self._error = error
+        self._stop.request()
+
+    def _tell_changes(self, changes: Sequence[Change]) -> None:
+        for event in events_of(changes):
+            self._hook({"event": "changed", "at": time.time(), **asdict(event)})
+            style = VERDICT_STYLES[Verdict.CHANGED]
+            say(f"{local_time(time.time())}  ", (f"{'changed':<10}", style), f"{named(event)}  {clean(event.reason)}")
 
     def _tell(self, outcome: Outcome) -> None:
         link = outcome.document.link
@@ -215,7 +255,7 @@ def _log(outcome: Outcome) -> None:
     document = outcome.document
     fields = {
         "at": f"{document.fetched_at:.3f}", "verdict": outcome.verdict, "status": document.status,
-        "seconds": f"{document.seconds:.3f}", "bytes": len(document.body), "proof": outcome.proof,
+        "seconds": f"{document.seconds:.3f}", "bytes": document.size, "proof": outcome.proof,
         "failure": None if outcome.failure is None else outcome.failure.kind, "url": document.link.url,
     }  # fmt: skip
     say(clean(" ".join(f"{name}={value}" for name, value in fields.items() if value is not None)), to_stderr=True)

@@ -163,7 +163,8 @@ def edit(
     clear = every == "default"
     seconds = None if every is None or clear else parse_interval(every)
     with opened(store) as watch_list:
-        watch_list.insist_on_room(seconds, 1)
+        if seconds is not None:
+            watch_list.insist_on_room(seconds, [watch_list.catalog.find(url).url])
         page = watch_list.catalog.edit(
             url, every=seconds, clear_every=clear, tag=tag or (), untag=untag or (), move_to=move_to, filters=filters,
             clear_filters=no_filters,

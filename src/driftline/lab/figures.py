@@ -5,12 +5,14 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from driftline.errors import MissingExtra, UsageError
+from driftline.errors import DriftlineError, MissingExtra
 from driftline.lab.findings import per_n
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from matplotlib.figure import Figure
 
     from driftline.lab.experiment import Measured, Study
     from driftline.lab.freshness import Row
@@ -83,8 +85,6 @@ def draw_freshness(rows: Sequence[Row], path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    if path.suffix not in (".svg", ".png"):
-        raise UsageError(f"{path} is neither .svg nor .png.")
     raced = [row for row in rows if row.delay_w is not None]
     best = [row for row in rows if row.delay_w is None]
     names = [row.policy for row in raced]
@@ -103,6 +103,16 @@ def draw_freshness(rows: Sequence[Row], path: Path) -> None:
     for axes in (fresh, late):
         axes.spines[["top", "right"]].set_visible(False)
     fresh.invert_yaxis()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=144)
-    plt.close(figure)
+    save(figure, path)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure, as what the ending of its name says, and be done with it."""
+    from matplotlib import pyplot as plt
+
+    try:
+        figure.savefig(path, dpi=144)
+    except OSError as error:
+        raise DriftlineError(f"The figure {path} cannot be written: {error.strerror}.") from None
+    finally:
+        plt.close(figure)

@@ -50,10 +50,16 @@ class World:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        if self.pages < 1 or self.step <= 0 or not 0 <= self.scored_from < self.days or self.checks_per_page <= 0:
-            raise BadSetting("A world has pages, days after those that are not scored, and some checks.")
+        if self.pages < 1 or self.step <= 0 or not 0 <= self.scored_from < self.days < math.inf:
+            raise BadSetting("A world has pages, and days after those that are not scored.")
+        _insist_on_checks(self.checks_per_page)
         if not 0 <= self.static <= 1:
             raise BadSetting("The share of static pages is between 0 and 1.")
+
+
+def _insist_on_checks(per_page: float) -> None:
+    if not 0 < per_page < math.inf:
+        raise BadSetting(f"Each page has a number of checks a day, above zero: got {per_page:g}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +136,7 @@ def replayed(
 
     It has the documents that were there when it begins, and ends with the last time in the file. Weights are drawn.
     """
+    _insist_on_checks(checks_per_page)
     begin = np.datetime64(since).astype("datetime64[s]").astype(np.int64)
     started, changes, hosts = _read(file)
     end = max((time for times in changes.values() for time in times), default=begin)

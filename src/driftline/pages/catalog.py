@@ -6,7 +6,7 @@ import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import delete, func, insert, select, union_all, update
+from sqlalchemy import delete, insert, select, union_all, update
 
 from driftline.errors import BadSetting, UnknownPage, UsageError
 from driftline.model import HIDDEN, Failure, FailureKind, Filter, Page, Verdict, without_password
@@ -45,8 +45,7 @@ class Catalog:
         with self._store.write() as connection:
             for start in range(0, len(wanted), _AT_ONCE):
                 some = wanted[start : start + _AT_ONCE]
-                known = set(connection.scalars(select(pages.c.url).where(pages.c.url.in_(some))))
-                fresh = [url for url in some if url not in known]
+                fresh = _unwatched(connection, some)
                 if not fresh:
                     continue
                 rows: list[dict[str, Any]] = [
@@ -59,10 +58,18 @@ class Catalog:
                 added += fresh
         return added
 
-    def asked(self) -> float:
-        """The checks a second that the intervals of all pages ask for."""
+    def unwatched(self, urls: Iterable[str]) -> list[str]:
+        """Those of these addresses that are not watched, in canonical form, each once. BadURL if any is bad."""
+        wanted = list(dict.fromkeys(canonical(url) for url in urls))
         with self._store.read() as connection:
-            return connection.scalar(select(func.sum(1.0 / pages.c.every)).where(pages.c.every.is_not(None))) or 0.0
+            batches = [wanted[start : start + _AT_ONCE] for start in range(0, len(wanted), _AT_ONCE)]
+            return [url for some in batches for url in _unwatched(connection, some)]
+
+    def asked(self) -> dict[str, float]:
+        """The checks a second that each page asks for which has an interval of its own, by address."""
+        with self._store.read() as connection:
+            rows = connection.execute(select(pages.c.url, pages.c.every).where(pages.c.every.is_not(None)))
+            return {row.url: 1.0 / row.every for row in rows}
 
     def find(self, url: str) -> Page:
         """The page at an address; UnknownPage if it is not watched."""
@@ -141,6 +148,11 @@ class Catalog:
             _forget(connection, names)
             forget_on_hosts(self._store, connection, said)
         return [page.url for page in doomed]
+
+
+def _unwatched(connection: Connection, some: Sequence[str]) -> list[str]:
+    known = set(connection.scalars(select(pages.c.url).where(pages.c.url.in_(some))))
+    return [url for url in some if url not in known]
 
 
 def _forget(connection: Connection, names: set[bytes]) -> None:

@@ -133,6 +133,11 @@ class Recorder:
                 return
 
 
+def changes_of(outcomes: Sequence[Outcome]) -> list[Change]:
+    """What changed by these outcomes: what matters, and noise with a cause that other pages may share."""
+    return [_change(outcome) for outcome in outcomes if outcome.verdict is Verdict.CHANGED or _is_beside(outcome)]
+
+
 def _is_beside(outcome: Outcome) -> bool:
     """Whether only noise changed, with a cause that other pages may share."""
     return outcome.verdict is Verdict.UNCHANGED and outcome.change is not None and bool(outcome.change.cause)

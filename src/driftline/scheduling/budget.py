@@ -1,32 +1,21 @@
-"""How many checks there may be: a rate as people write it, and the credit that builds up at that rate."""
+"""How many checks there may be: the credit that builds up at a rate, and the room that intervals leave in it."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-from driftline.errors import BadSetting
+from driftline.settings import RATE_UNITS
 
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
-_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:/|per)\s*(s|m|h|d)(?:ec(?:ond)?|in(?:ute)?|our|ay)?")
 _SAVED = 60.0  # seconds of a budget that can be saved up: who slept all night need not catch up at once
 _MOST = 0.8  # of a budget, that intervals which were asked for may take
 
 
-def parse_rate(text: str) -> float:
-    """The checks a second that a text such as '10/s', '600/m' or '20000/d' stands for."""
-    found = _RATE.fullmatch(text.strip().lower())
-    if not found or float(found[1]) <= 0:
-        raise BadSetting(f"'{text}' is not a number of checks in a time: write 10/s, 600/m, 500/h or 20000/d.")
-    return float(found[1]) / _UNITS[found[2]]
-
-
 def format_rate(rate: float) -> str:
     """The rate in the largest number of checks that reads well."""
-    for unit, seconds in _UNITS.items():
+    for unit, seconds in RATE_UNITS.items():
         if rate * seconds >= 1:
             return f"{rate * seconds:,.4g}/{unit}"
-    return f"{rate * _UNITS['d']:,.4g}/d"
+    return f"{rate * RATE_UNITS['d']:,.4g}/d"
 
 
 @dataclass(slots=True)
@@ -46,10 +35,15 @@ class Credit:
         self.saved -= checks
 
 
-def insist_on_room(asked: float, budget: float) -> None:
-    """BadSetting if intervals that were asked for would take too much of the budget, both in checks a second."""
-    if asked > _MOST * budget:
-        raise BadSetting(
-            f"The intervals asked for would take {format_rate(asked)}, more than {_MOST:.0%} of the budget of "
-            f"{format_rate(budget)}: ask for longer ones, or raise the budget."
-        )
+def shortage(asked: float, budget: float, host: str | None = None) -> str | None:
+    """What is wrong if intervals that were asked for take too much of the budget, of all or of a host; None if not.
+
+    Both are in checks a second.
+    """
+    if asked <= _MOST * budget:
+        return None
+    where = "" if host is None else f" on {host}"
+    return (
+        f"The intervals asked for{where} take {format_rate(asked)}, more than {_MOST:.0%} of the "
+        f"{'' if host is None else 'host '}budget of {format_rate(budget)}: ask for longer ones, or raise the budget."
+    )

@@ -6,11 +6,15 @@ what is still waiting when the run ends is run to the end, within a time.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import queue
 import shlex
 import subprocess
+import tempfile
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 from driftline.errors import BadSetting
@@ -19,13 +23,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _SECONDS = 60.0  # that one command may take
+_SAID = 4_096  # bytes of what a command said last, of which a line is told
 _WAITING = 10_000  # events: past that, something is wrong with the command
 
 
 class Hook:
-    """Runs a command for each event it is given. `complain` is told a sentence when one fails."""
+    """Runs a command for each event it is given. `complain` is told a sentence when one fails; `most` may wait."""
 
-    def __init__(self, command: str, complain: Callable[[str], None]) -> None:
+    def __init__(self, command: str, complain: Callable[[str], None], *, most: int = _WAITING) -> None:
         try:
             self._words = shlex.split(command)
         except ValueError as error:
@@ -33,7 +38,7 @@ class Hook:
         if not self._words:
             raise BadSetting("The command to run on each event is empty.")
         self._complain = complain
-        self._events: queue.Queue[dict[str, Any] | None] = queue.Queue(_WAITING)
+        self._events: queue.Queue[dict[str, Any] | None] = queue.Queue(most)
         self._thread = threading.Thread(target=self._run, name="hook", daemon=True)
         self._thread.start()
 
@@ -42,28 +47,48 @@ class Hook:
         try:
             self._events.put_nowait(event)
         except queue.Full:
-            self._complain(f"{_WAITING:,} events wait for '{self._words[0]}': one more is not told.")
+            self._complain(f"{self._events.maxsize:,} events wait for '{self._words[0]}': one more is not told.")
 
     def close(self, seconds: float) -> None:
-        """Let the commands that wait run, for so long at most."""
-        self._events.put(None)
-        self._thread.join(seconds)
+        """Let the commands that wait run, for so long at most, whether or not there is room for the word to end."""
+        end = time.monotonic() + seconds
+        with contextlib.suppress(queue.Full):
+            self._events.put(None, timeout=seconds)
+        self._thread.join(max(0.0, end - time.monotonic()))
         if self._thread.is_alive():
             self._complain(f"About {self._events.qsize():,} events were not told to '{self._words[0]}' in time.")
 
     def _run(self) -> None:
         while (event := self._events.get()) is not None:
             try:
-                ran = subprocess.run(
-                    self._words, input=json.dumps(event).encode(), timeout=_SECONDS, check=False,
-                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                )  # fmt: skip
+                status, said = self._ran(json.dumps(event).encode())
             except subprocess.TimeoutExpired:
                 self._complain(f"'{self._words[0]}' took longer than {_SECONDS:.0f} s for an event and was stopped.")
             except OSError as error:
                 self._complain(f"'{self._words[0]}' cannot be run: {error.strerror}.")
             else:
-                if ran.returncode:
-                    said = ran.stderr.decode("utf-8", "replace").strip().splitlines()
-                    last = f": {said[-1]}" if said else ""
-                    self._complain(f"'{self._words[0]}' ended with status {ran.returncode}{last}")
+                if status:
+                    lines = said.decode("utf-8", "replace").strip().splitlines()
+                    last = f": {lines[-1]}" if lines else ""
+                    self._complain(f"'{self._words[0]}' ended with status {status}{last}")
+
+    def _ran(self, event: bytes) -> tuple[int, bytes]:
+        """Run the command for an event to its end; its status, and the last that it said on standard error.
+
+        It reads and writes files, not pipes: what it leaves running behind it may hold them open for as long as it
+        likes. It has a session of its own, so that Ctrl-C on a terminal is heard by the run and not by it.
+        """
+        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as said:
+            given.write(event)
+            given.seek(0)
+            process = subprocess.Popen(
+                self._words, stdin=given, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
+            )
+            try:
+                status = process.wait(_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+                raise
+            said.seek(max(0, said.seek(0, os.SEEK_END) - _SAID))
+            return status, said.read()

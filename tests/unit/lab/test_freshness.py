@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 from pathlib import Path
 
 import numpy as np
@@ -70,5 +71,14 @@ def test_a_file_that_is_no_list_of_changes_gets_a_sentence(tmp_path: Path) -> No
 def test_a_world_that_cannot_be_is_refused() -> None:
     with pytest.raises(BadSetting):
         World(days=10.0, scored_from=10.0)
+    with pytest.raises(BadSetting):
+        World(days=math.inf)
+    with pytest.raises(BadSetting):
+        World(static=math.nan)
+    for checks in (0.0, math.nan, math.inf):
+        with pytest.raises(BadSetting):
+            World(checks_per_page=checks)
+        with pytest.raises(BadSetting):
+            replayed(Path("nowhere.csv"), checks_per_page=checks)
     with pytest.raises(BadSetting):
         list(race(simulated(World(pages=5, days=3, scored_from=1)), ["best"]))

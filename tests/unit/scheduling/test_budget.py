@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from driftline.errors import BadSetting
-from driftline.scheduling.budget import Credit, format_rate, insist_on_room, parse_rate
+from driftline.scheduling.budget import Credit, format_rate, shortage
+from driftline.settings import load_settings, parse_rate
 
 
 @pytest.mark.parametrize(
@@ -28,6 +29,19 @@ def test_what_is_no_rate_gets_a_sentence(text: str) -> None:
         parse_rate(text)
 
 
+@pytest.mark.parametrize("text", ["1000001/s", "9" * 400 + "/s", "1" + "0" * 12 + "/d"])
+def test_a_rate_that_nobody_could_keep_to_is_refused(text: str) -> None:
+    with pytest.raises(BadSetting, match="1,000,000 checks a second at most"):
+        parse_rate(text)
+
+
+@pytest.mark.parametrize("name", ["budget", "host_budget"])
+@pytest.mark.parametrize("text", ["lots", "", "9" * 400 + "/s"])
+def test_a_budget_in_the_settings_is_looked_at_when_they_are_loaded(name: str, text: str) -> None:
+    with pytest.raises(BadSetting, match=f"The setting '{name}' is not valid"):
+        load_settings(**{name: text})
+
+
 def test_credit_grows_with_time_up_to_a_minute_of_it() -> None:
     credit = Credit(at=0.0)
     assert credit.grow(0.0, 2.0) == 1
@@ -46,6 +60,6 @@ def test_a_slow_budget_still_saves_up_for_one_check() -> None:
 
 
 def test_intervals_may_take_four_fifths_of_a_budget() -> None:
-    insist_on_room(0.79, 1.0)
-    with pytest.raises(BadSetting, match="more than 80% of the budget of 1/s"):
-        insist_on_room(0.81, 1.0)
+    assert shortage(0.79, 1.0) is None
+    assert "more than 80% of the budget of 1/s" in str(shortage(0.81, 1.0))
+    assert "on a.example take 1/s, more than 80% of the host budget" in str(shortage(1.0, 1.0, "a.example"))

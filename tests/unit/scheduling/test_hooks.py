@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -43,3 +44,38 @@ def test_a_command_that_fails_is_told_and_ends_nothing(command: str, complaint: 
 def test_what_is_no_command_is_refused_at_once(command: str) -> None:
     with pytest.raises(BadSetting):
         Hook(command, lambda _: None)
+
+
+def test_a_full_queue_does_not_keep_a_run_from_ending(tmp_path: Path) -> None:
+    fifo = tmp_path / "gate"
+    os.mkfifo(fifo)
+    complaints: list[str] = []
+    hook = Hook(f"cat {fifo}", complaints.append, most=2)  # waits until somebody writes
+    for number in range(4):
+        hook.tell({"event": "changed", "number": number})
+    hook.close(0.05)
+    assert complaints[0].startswith("2 events wait for 'cat'")
+    assert complaints[-1].startswith("About 2 events were not told")
+    writing = os.open(fifo, os.O_WRONLY)
+    fifo.unlink()
+    os.close(writing)
+
+
+def test_what_a_command_leaves_running_holds_up_nothing(tmp_path: Path) -> None:
+    fifo = tmp_path / "gate"
+    os.mkfifo(fifo)
+    complaints: list[str] = []
+    hook = Hook(f"sh -c 'cat {fifo} & echo no room >&2; exit 3'", complaints.append)
+    hook.tell({"event": "changed"})
+    hook.tell({"event": "changed"})
+    hook.close(30.0)
+    assert complaints == ["'sh' ended with status 3: no room"] * 2
+    os.close(os.open(fifo, os.O_WRONLY))
+
+
+def test_a_command_does_not_hear_what_the_terminal_says_to_the_run(tmp_path: Path) -> None:
+    heard = tmp_path / "heard"
+    hook = Hook(f"""{sys.executable} -c "import os; open('{heard}', 'w').write(str(os.getsid(0)))" """, pytest.fail)
+    hook.tell({"event": "changed"})
+    hook.close(60.0)
+    assert int(heard.read_text()) != os.getsid(0)

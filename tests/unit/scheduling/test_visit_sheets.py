@@ -46,7 +46,8 @@ def test_columns_may_come_in_any_order_and_be_parted_as_spreadsheets_do(heading:
 
 
 @pytest.mark.parametrize(
-    "row", ["https://a.example/,-1,1,", "https://a.example/,nan,1,", "https://a.example/,1,perhaps,",
+    "row", ["https://a.example/,-1,1,", "https://a.example/,nan,1,", "https://a.example/,86401,1,",
+            "https://a.example/,1e308,1,", "https://a.example/,1,perhaps,",
             "https://a.example/,1,1,yesterday", ",5,1,", "not an address,1,1,"],
 )  # fmt: skip
 def test_a_bad_row_is_reported_by_its_line_and_the_others_count(row: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from driftline.errors import BadURL, UsageError
 from driftline.model import Visit
-from driftline.scheduling.visits.tally import Keys, web_address
+from driftline.scheduling.visits.tally import LONGEST_VISIT, Keys, web_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -74,8 +74,8 @@ def _seconds(row: dict[str, str]) -> float:
         seconds = float(text)
     except ValueError:
         seconds = math.nan
-    if not 0 <= seconds < math.inf:
-        raise _BadCell(f"'{text}' is not a number of seconds.")
+    if not 0 <= seconds <= LONGEST_VISIT:
+        raise _BadCell(f"'{text}' is not a number of seconds between 0 and {LONGEST_VISIT:,.0f}, a day.")
     return seconds
 
 

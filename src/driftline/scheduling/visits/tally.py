@@ -14,6 +14,8 @@ from driftline.pages.urls import canonical
 
 #: half an hour: who does not move on for longer has left, or left a tab open
 LONGEST_STAY = 1_800.0
+#: a day: who says that a visit took longer means something else
+LONGEST_VISIT = 86_400.0
 
 _NAMED = 10
 _WEB = re.compile(r"https?:", re.IGNORECASE)
