@@ -57,11 +57,3 @@ def _after_a_change(a: Floats, b: Floats, days: Floats) -> tuple[Floats, Floats]
     square = a * (a + 1) / b**2 * -np.expm1((a + 2) * log_q) / none
     variance = np.maximum(square - mean**2, 1e-12 * mean**2)
     return mean**2 / variance, mean / variance
-
-
-def of_regular_checks(checks: int, changes: int, days: float) -> float:
-    """The rate of a page that was checked so often at equal intervals, of that many days, and had changed so often.
-
-    Cho and Garcia-Molina's estimator: it corrects for changes that hid behind others.
-    """
-    return float(-np.log((checks - changes + 0.5) / (checks + 0.5)) / days)

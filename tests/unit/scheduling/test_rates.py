@@ -42,12 +42,6 @@ def test_a_rate_is_found_from_regular_checks_of_a_page_that_changes_faster_than_
     assert float(np.median(a / b)) == pytest.approx(1.5, rel=0.1)
 
 
-def test_chos_estimator_corrects_for_changes_that_hid_behind_others() -> None:
-    random = np.random.default_rng(2)
-    found = [rates.of_regular_checks(10, int(random.binomial(10, 1 - np.exp(-1.5))), 1.0) for _ in range(20_000)]
-    assert float(np.mean(found)) == pytest.approx(1.497, abs=0.02)
-
-
 def test_what_was_seen_long_ago_fades_into_what_is_expected() -> None:
     a, b = 100.0, 10.0
     for _ in range(40):
