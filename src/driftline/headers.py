@@ -78,6 +78,21 @@ def lifetime(block: bytes) -> float:
     return 0.0 if modified is None else max(0.0, (date - modified) / 10)
 
 
+def retry_after(block: bytes) -> float | None:
+    """For how many seconds the server wants to be left alone; None if it does not say so, or in no form that is known.
+
+    A time counts from the one that the server says it is, for its clock need not be ours.
+    """
+    response = last_response(block)
+    told = header(response, b"retry-after")
+    if told is None:
+        return None
+    if told.isascii() and told.isdigit():
+        return float(told[:10])
+    until, date = _moment(told), _moment(header(response, b"date"))
+    return None if until is None or date is None else max(0.0, until - date)
+
+
 def _seconds(value: str | None) -> float:
     return float(value) if value and value.isascii() and value.isdigit() and len(value) <= 10 else 0.0
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from driftline.errors import BadSetting, UsageError
 from driftline.scheduling.index import DAY, Index
-from driftline.scheduling.rank import importance
 from driftline.scheduling.rates import SLOWEST
+from driftline.scheduling.weighing import importance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -211,7 +211,7 @@ def _trace(
     scored_from: float, step: float, budget: Callable[[float], float], steady: bool,
     down: Callable[[float], NDArray[np.bool_]] | None = None,
 ) -> Trace:  # fmt: skip
-    weights = np.array(importance(visits.tolist(), dwell.tolist()))
+    weights = importance(visits, dwell).astype(np.float64)
     weights /= weights.sum()
     counts = np.array([len(times) for times in per_page])
     return Trace(
