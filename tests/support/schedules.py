@@ -44,7 +44,10 @@ class Schedule:
         made.refresh()
         return made
 
-    def checked(self, page: int, verdict: str, at: float | None = None, status: int = 200, headers: str = "") -> None:
+    def checked(
+        self, page: int, verdict: str, at: float | None = None, status: int = 200, headers: str = "",
+        retry_at: float | None = None,
+    ) -> None:  # fmt: skip
         """Record a check; with headers, one that made a version."""
         at = self.clock.now if at is None else at
         sequence = self._sequence[page] = self._sequence.get(page, 0) + 1
@@ -71,6 +74,7 @@ class Schedule:
                 "verdict": verdict,
                 "failures": failures,
                 "failure_kind": kind,
+                "retry_at": retry_at,
             }
             connection.execute(update(states).where(states.c.page_id == page).values(**values))
             if headers:

@@ -47,7 +47,7 @@ def schedule(
 ) -> None:
     """Show which pages 'driftline run' will check next, and why."""
     with opened(store) as watch_list:
-        scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy)
+        scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, to_look=True)
         scheduler.refresh()
         terms = scheduler.terms(limit)
     if as_json:

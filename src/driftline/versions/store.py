@@ -107,7 +107,7 @@ class Store:
     def write(self) -> Iterator[Connection]:
         """One transaction: committed at the end, undone if anything is raised."""
         self._insist()
-        self._insist_on_writing()
+        self.insist_on_writing()
         try:
             with self._writing, self._writer.begin() as connection:
                 yield connection
@@ -133,7 +133,7 @@ class Store:
         if self.path is None:
             yield from self._advisory_lock()
             return
-        self._insist_on_writing()
+        self.insist_on_writing()
         lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             try:
@@ -173,7 +173,7 @@ class Store:
         if self.path is None:
             return  # PostgreSQL sees to it by itself
         self._insist()
-        self._insist_on_writing()
+        self.insist_on_writing()
         raw = self.engine.raw_connection()
         try:
             cursor = raw.cursor()
@@ -197,7 +197,8 @@ class Store:
         if self._file != _identity(self.path):
             raise StoreError(f"The store '{self.where}' was removed or replaced while it was in use.")
 
-    def _insist_on_writing(self) -> None:
+    def insist_on_writing(self) -> None:
+        """StoreError if the store can only be read."""
         if self.read_only:
             raise StoreError(
                 f"The store '{self.where}' is read-only, and this would change it: look at it with list, history, show "

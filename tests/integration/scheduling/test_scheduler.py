@@ -130,6 +130,7 @@ def test_a_future_time_counts_from_when_it_was_first_seen(schedule: Schedule, ag
     picked: list[int] = []
     for _ in range(10):
         if again:
+            visited(schedule, f"other{schedule.clock.now}", 1, 1.0, 1)
             scheduler.refresh()
         picked += scheduler.pick()
         schedule.clock.now += 100

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.headers import content_encodings, header, last_response, lifetime, redirect_targets, validators
+from driftline.headers import (
+    content_encodings,
+    header,
+    last_response,
+    lifetime,
+    redirect_targets,
+    retry_after,
+    validators,
+)
 from support.properties import searched
 
 REDIRECTED = (
@@ -111,3 +119,22 @@ def test_no_block_is_too_broken_to_be_asked(data: bytes, name: bytes) -> None:
 def test_how_long_a_server_says_that_a_page_lasts(lines: str, seconds: float) -> None:
     block = f"HTTP/1.1 301 X\r\nCache-Control: max-age=9\r\n\r\nHTTP/1.1 200 OK\r\n{lines}\r\n\r\n".encode()
     assert lifetime(block) == seconds
+
+
+@pytest.mark.parametrize(
+    ("lines", "seconds"),
+    [
+        (("Retry-After: 120",), 120.0),
+        (("Date: Tue, 01 Jul 2025 00:00:00 GMT", "Retry-After: Tue, 01 Jul 2025 01:00:00 GMT"), 3_600.0),
+        (("Date: Tue, 01 Jul 2025 02:00:00 GMT", "Retry-After: Tue, 01 Jul 2025 01:00:00 GMT"), 0.0),
+        (("Retry-After: Tue, 01 Jul 2025 01:00:00 GMT",), None),
+        (("Retry-After: soon", "Date: Tue, 01 Jul 2025 00:00:00 GMT"), None),
+        (("Retry-After: -5",), None),
+        (("Retry-After: " + "9" * 400,), 9_999_999_999.0),
+        ((), None),
+    ],
+)
+def test_when_to_ask_again_is_told_in_seconds_or_by_the_servers_own_clock(
+    lines: tuple[str, ...], seconds: float | None
+) -> None:
+    assert retry_after(block(*lines)) == seconds
