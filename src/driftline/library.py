@@ -209,9 +209,9 @@ class Driftline:
         self, *, every: str = "1h", budget: str | None = None, policy: str | None = None, once: bool = False,
         to_look: bool = False,
     ) -> Scheduler:  # fmt: skip
-        """What to check next, as the settings say unless told otherwise; a store that can only be read will do `to_look`.
+        """What to check next, as the settings say unless told otherwise.
 
-        Who asks `once` now and then wants what is due by then, not what little a budget has grown to: the policy is
+        A store that can only be read will do for who only wants `to_look`. Who asks `once` now and then wants what is due by then, not what little a budget has grown to: the policy is
         'fixed' unless one is given, and only then a budget counts that is given with it. That of hosts does not.
         """
         from driftline.scheduling.scheduler import Scheduler  # numpy is loaded only for whoever asks
