@@ -211,8 +211,9 @@ class Driftline:
     ) -> Scheduler:  # fmt: skip
         """What to check next, as the settings say unless told otherwise.
 
-        A store that can only be read will do for who only wants `to_look`. Who asks `once` now and then wants what is due by then, not what little a budget has grown to: the policy is
-        'fixed' unless one is given, and only then a budget counts that is given with it. That of hosts does not.
+        Who asks `once` now and then wants what is due by then, not what little a budget has grown to: the policy is
+        'fixed' unless one is given, and only then a budget counts that is given with it. That of hosts does not. A
+        store that can only be read will do for who only wants `to_look`.
         """
         from driftline.scheduling.scheduler import Scheduler  # numpy is loaded only for whoever asks
 

@@ -80,10 +80,13 @@ class Learned:
         index.lifetime[places] = np.where(self._hosts.distrusted[index.host[places]], 0.0, lasts)
         self.upto[places], self.failed[places] = learned, failed
 
-    def follow(self, page_ids: Sequence[int], now: float) -> Iterator[tuple[Places, dict[str, Floats]]]:
+    def follow(
+        self, page_ids: Sequence[int], now: float, heard: dict[int, float]
+    ) -> Iterator[tuple[Places, dict[str, Floats]]]:
         """Learn from what was recorded of these pages since the last time, by this program or another.
 
-        A part at a time: where these pages are, and how they stand.
+        `heard` is what servers said last of how long their pages last, and is taken from it. A part at a time: where
+        these pages are, and how they stand.
         """
         for some in in_batches(self.index.page[self.places(page_ids)].tolist()):
             with self._store.read() as connection:
@@ -95,6 +98,9 @@ class Learned:
             self.remember(places, stand)
             found = [row for row in rows if row.sequence is not None]
             self._learn(found, now)
+            for page, place in zip(each, places.tolist(), strict=True):
+                if (lasts := heard.pop(page, None)) is not None:
+                    self._believe(place, lasts)
             self._keep(np.unique(self.places([row.page_id for row in found])))
             yield places, stand
 
@@ -119,10 +125,14 @@ class Learned:
         for row, where_it_is in zip(found, place.tolist(), strict=True):
             self.upto[where_it_is] = row.sequence
             if row.headers is not None:
-                believed = not self._hosts.distrusted[index.host[where_it_is]]
-                index.lifetime[where_it_is] = min(lifetime(row.headers), _LONGEST_LIFETIME) if believed else 0.0
+                self._believe(where_it_is, lifetime(row.headers) or 0.0)
         if caught:
             self._distrust(caught, now)
+
+    def _believe(self, place: int, lasts: float) -> None:
+        """The server of this page says that it lasts for so many seconds."""
+        believed = not self._hosts.distrusted[self.index.host[place]]
+        self.index.lifetime[place] = min(lasts, _LONGEST_LIFETIME) if believed else 0.0
 
     def _distrust(self, page_ids: Sequence[int], now: float) -> None:
         """Believe the hosts of these pages no more, which changed one before its time; not their other pages either."""

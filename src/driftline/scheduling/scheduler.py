@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from driftline.headers import lifetime
+from driftline.model import Verdict
 from driftline.scheduling.ahead import Ahead
 from driftline.scheduling.budget import Credit, format_rate
 from driftline.scheduling.hosts import Hosts, Rooms
@@ -21,7 +24,7 @@ from driftline.scheduling.weighing import weigh
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from driftline.model import Policy
+    from driftline.model import Outcome, Policy
     from driftline.scheduling.index import Floats, Places
     from driftline.scheduling.terms import Lane
     from driftline.versions.store import Store
@@ -56,6 +59,7 @@ class Scheduler:
         self._known = Learned(store, self._hosts, 0)
         self._patience = Patience(store, every if policy == "fixed" else np.inf)
         self._good = Ahead()
+        self._heard: dict[int, float] = {}
         self._latest = -np.inf
         self._probes = 0.0
         self._stamp: object = None
@@ -118,9 +122,23 @@ class Scheduler:
     def follow(self, page_ids: Sequence[int]) -> None:
         """Learn from what was recorded of these pages since the last time, by this program or another."""
         now = self._clock()
-        for places, told in self._known.follow(page_ids, now):
+        for places, told in self._known.follow(page_ids, now, self._heard):
             self._settle(places)
             self._patience.stand_by(self._known, places, told, now)
+
+    def heard(self, outcomes: Sequence[Outcome]) -> None:
+        """Note what servers said in these answers of how long their pages last, for `follow` to learn; in any thread.
+
+        A version has its headers in the store. Of an answer that proved a page unchanged nothing is stored, so that it
+        costs nothing: what it says is known only to who heard it.
+        """
+        for outcome in outcomes:
+            document = outcome.document
+            if outcome.verdict is not Verdict.FAILED:
+                lasts = lifetime(document.headers)
+                # one that only says that nothing changed need not repeat the rest
+                if lasts is not None or document.status != HTTPStatus.NOT_MODIFIED:
+                    self._heard[document.link.page_id] = lasts or 0.0
 
     def pick(self) -> list[int]:
         """The pages to check now, the most urgent first."""

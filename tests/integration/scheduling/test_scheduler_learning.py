@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from sqlalchemy import func, select
 
+from driftline.model import POLICIES, Link, Outcome, Verdict
 from driftline.scheduling.absence import gone
 from driftline.scheduling.index import DAY
 from driftline.scheduling.scheduler import Scheduler
 from driftline.versions.schema import rates
 from driftline.versions.store import Store
+from support.making import document
 from support.schedules import BEGIN, Schedule, terms, visited
 
 LASTS = "Cache-Control: max-age=36000"
@@ -66,6 +68,24 @@ def test_a_host_that_was_caught_is_not_believed_after_a_restart_either(schedule:
     assert terms(schedule.scheduler())["host/late"].lifetime == 36_000.0, "it has had its time"
 
 
+def test_how_long_a_page_lasts_is_what_its_server_said_last(schedule: Schedule) -> None:
+    names = ("same", "silent", "proved", "failing")
+    pages = schedule.add(*names)
+    for page in pages:
+        schedule.checked(page, "new", headers=LASTS)
+    scheduler = schedule.scheduler()
+    schedule.clock.now += 40_000
+    answers = [(200, "Cache-Control: max-age=60\r\n"), (200, ""), (304, ""), (503, "Cache-Control: max-age=60\r\n")]
+    for page, (status, headers) in zip(pages, answers, strict=True):
+        verdict = Verdict.FAILED if status == 503 else Verdict.UNCHANGED
+        schedule.checked(page, verdict, status=status)
+        scheduler.heard([Outcome(document(Link(page, "http://x/", 2, None), status=status, headers=headers), verdict)])
+    scheduler.follow(pages)
+    expected = {"same": 60.0, "silent": 0.0, "proved": 36_000.0, "failing": 36_000.0}
+    for one in (scheduler, schedule.scheduler()):
+        assert {name: found.lifetime for name, found in terms(one).items()} == expected
+
+
 def test_a_page_that_visits_never_found_comes_back_when_its_last_checks_did(schedule: Schedule) -> None:
     page, other = schedule.add("page", "other")
     visited(schedule, "page", 100, 10.0, 0)
@@ -92,9 +112,7 @@ def test_each_policy_says_what_its_pages_are_checked_for(schedule: Schedule) -> 
     for page in (usual, asked):
         schedule.checked(page, "new")
     schedule.clock.now += 2 * DAY
-    lanes = {
-        policy: terms(schedule.scheduler(policy=policy)) for policy in ("value", "uniform", "intelligent", "fixed")
-    }
+    lanes = {policy: terms(schedule.scheduler(policy=policy)) for policy in POLICIES}
     assert {policy: found["usual"].lane for policy, found in lanes.items()} == {
         "value": "value", "uniform": "age", "intelligent": "rank", "fixed": "deadline",
     }  # fmt: skip

@@ -102,21 +102,21 @@ def test_no_block_is_too_broken_to_be_asked(data: bytes, name: bytes) -> None:
 @pytest.mark.parametrize(
     ("lines", "seconds"),
     [
-        ("", 0.0),
+        ("", None),
         ("Cache-Control: max-age=600", 600.0),
         ("Cache-Control: public, Max-Age = 600\r\nAge: 100", 500.0),
         ("Cache-Control: max-age=600\r\nAge: 700", 0.0),
         ("Cache-Control: no-cache, max-age=600", 0.0),
         ("Cache-Control: no-store", 0.0),
-        ("Cache-Control: max-age=never", 0.0),
+        ("Cache-Control: max-age=never", None),
         ("Date: Mon, 01 Jun 2026 12:00:00 GMT\r\nExpires: Mon, 01 Jun 2026 13:00:00 GMT", 3_600.0),
         ("Date: Mon, 01 Jun 2026 12:00:00 GMT\r\nExpires: 0\r\nLast-Modified: Mon, 01 Jun 2026 02:00:00 GMT", 0.0),
         ("Date: Mon, 01 Jun 2026 12:00:00 GMT\r\nLast-Modified: Mon, 01 Jun 2026 02:00:00 GMT", 3_600.0),
-        ("Date: nonsense\r\nExpires: Mon, 01 Jun 2026 13:00:00 GMT", 0.0),
+        ("Date: nonsense\r\nExpires: Mon, 01 Jun 2026 13:00:00 GMT", None),
         ("Date: Mon, 01 Jun 2026 12:00:00 GMT\r\nExpires: Mon, 01 Jun 1970 13:00:00 GMT", 0.0),
     ],
 )
-def test_how_long_a_server_says_that_a_page_lasts(lines: str, seconds: float) -> None:
+def test_how_long_a_server_says_that_a_page_lasts(lines: str, seconds: float | None) -> None:
     block = f"HTTP/1.1 301 X\r\nCache-Control: max-age=9\r\n\r\nHTTP/1.1 200 OK\r\n{lines}\r\n\r\n".encode()
     assert lifetime(block) == seconds
 
