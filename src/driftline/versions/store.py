@@ -122,10 +122,13 @@ class Store:
         if self.path is None:
             with self.read() as connection:
                 return connection.scalar(text("SELECT CAST(pg_current_snapshot() AS text)"))
-        if self._witness is None:
-            # what SQLite tells of writing is told to a connection that stays the same, and does none
-            self._witness = self.engine.raw_connection()
-        return self._witness.cursor().execute("PRAGMA data_version").fetchone()
+        try:
+            if self._witness is None:
+                # what SQLite tells of writing is told to a connection that stays the same, and does none
+                self._witness = self.engine.raw_connection()
+            return self._witness.cursor().execute("PRAGMA data_version").fetchone()
+        except sqlite3.Error as error:
+            raise StoreError(f"The store '{self.where}' cannot be read: {error}.") from None
 
     @contextmanager
     def exclusive_run(self) -> Iterator[None]:
