@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, settings
 from command import Command
 from servers import Site
 from support.postgres import postgres, postgres_server
+from support.schedules import schedule
 
-__all__ = ["driftline", "postgres", "postgres_server", "site", "where"]
+__all__ = ["driftline", "postgres", "postgres_server", "schedule", "site", "where"]
 
 settings.register_profile(
     "steady", derandomize=True, deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow]

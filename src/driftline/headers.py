@@ -55,8 +55,8 @@ def redirect_targets(block: bytes) -> list[str]:
     return [line[9:].strip().decode("latin-1") for line in lines if line[:9].lower() == b"location:"]
 
 
-def lifetime(block: bytes) -> float:
-    """For how many seconds the server says that the page stays as it is: none if it says nothing, or that it may not.
+def lifetime(block: bytes) -> float | None:
+    """For how many seconds the server says that the page stays as it is: 0 if it may not, None if it says nothing.
 
     Where only the time of the last modification is told, a tenth of the age is the usual guess.
     """
@@ -71,11 +71,26 @@ def lifetime(block: bytes) -> float:
     date, modified = _moment(header(response, b"date")), _moment(header(response, b"last-modified"))
     expires = header(response, b"expires")
     if date is None:
-        return 0.0
+        return None
     if expires is not None:
         # what is no time, as 0, says that it is over already
         return max(0.0, (_moment(expires) or 0.0) - date - age)
-    return 0.0 if modified is None else max(0.0, (date - modified) / 10)
+    return None if modified is None else max(0.0, (date - modified) / 10)
+
+
+def retry_after(block: bytes) -> float | None:
+    """For how many seconds the server wants to be left alone; None if it does not say so, or in no form that is known.
+
+    A time counts from the one that the server says it is, for its clock need not be ours.
+    """
+    response = last_response(block)
+    told = header(response, b"retry-after")
+    if told is None:
+        return None
+    if told.isascii() and told.isdigit():
+        return float(told[:10])
+    until, date = _moment(told), _moment(header(response, b"date"))
+    return None if until is None or date is None else max(0.0, until - date)
 
 
 def _seconds(value: str | None) -> float:

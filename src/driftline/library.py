@@ -22,6 +22,7 @@ from driftline.pipeline.plan import Plan
 from driftline.pipeline.rereading import Reread, reread
 from driftline.pipeline.run import Report, Run
 from driftline.pipeline.stopping import Stop
+from driftline.scheduling.absence import GONE_AFTER, gone
 from driftline.scheduling.rank import By, order_named, rank
 from driftline.scheduling.visits.tally import LONGEST_VISIT
 from driftline.settings import Settings, load_settings, parse_rate
@@ -34,7 +35,7 @@ from driftline.versions.store import Store
 from driftline.versions.visits import Visits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
 
     from driftline.detection.kinds import Kind
@@ -124,6 +125,10 @@ class Driftline:
         """The pages that are watched, in the order in which they were added."""
         return self.catalog.all(tag)
 
+    def gone(self, pages: Iterable[Page]) -> set[int]:
+        """The ids of those of these pages that are gone for good: not there at any of their checks for days."""
+        return gone(self._store, [page.id for page in pages if page.failures >= GONE_AFTER])
+
     def check(
         self, *urls: str, plan: Plan | None = None, fresh: bool = False, stop: Stop | None = None,
         told: Callable[[Sequence[Outcome]], None] | None = None, begun: Callable[[int, bool], None] | None = None,
@@ -194,27 +199,31 @@ class Driftline:
         return rank(pages, order, self.settings.rank_threshold)
 
     def _valued(self) -> list[Visited]:
-        scheduler = self.scheduler()
+        scheduler = self.scheduler(to_look=True)
         scheduler.refresh()
         known = {one.url: one for one in self.visited()}
         unvisited = Visited(0, "", 0, 0.0, 0, watched=True)
         return [known.get(url, unvisited)._replace(url=url, value=value) for url, value in scheduler.values().items()]
 
     def scheduler(
-        self, *, every: str = "1h", budget: str | None = None, policy: str | None = None, once: bool = False
-    ) -> Scheduler:
+        self, *, every: str = "1h", budget: str | None = None, policy: str | None = None, once: bool = False,
+        to_look: bool = False,
+    ) -> Scheduler:  # fmt: skip
         """What to check next, as the settings say unless told otherwise.
 
         Who asks `once` now and then wants what is due by then, not what little a budget has grown to: the policy is
-        'fixed' unless one is given, and only then a budget counts that is given with it.
+        'fixed' unless one is given, and only then a budget counts that is given with it. That of hosts does not. A
+        store that can only be read will do for who only wants `to_look`.
         """
         from driftline.scheduling.scheduler import Scheduler  # numpy is loaded only for whoever asks
 
+        if not to_look:
+            self._store.insist_on_writing()
         usual = "fixed" if once else self.settings.policy
         chosen = [one for one in POLICIES if one == (usual if policy is None else policy)]
         if not chosen:
             raise BadSetting(f"There is no policy '{policy}': use {', '.join(POLICIES)}.")
-        host_budget = self.settings.host_budget
+        host_budget = None if once else self.settings.host_budget
         given = self.settings.budget if budget is None and not once else budget
         rate = None if given is None else parse_rate(given)
         return Scheduler(

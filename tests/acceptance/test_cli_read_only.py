@@ -54,6 +54,7 @@ def test_it_can_be_looked_at(driftline: Command, read_only: str) -> None:
     assert [check["verdict"] for check in driftline.json("history", read_only)] == ["changed", "new"]
     assert driftline("show", read_only).out == "The price is six euros.\n"
     assert "+The price is six euros." in driftline("diff", read_only).out
+    assert driftline("schedule").status == 0, "though there are checks to learn from"
     assert driftline("doctor").status == 0
 
 

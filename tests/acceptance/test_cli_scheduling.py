@@ -30,6 +30,7 @@ def test_the_schedule_says_what_comes_next_and_why(driftline: Command, site: Sit
     assert "every 5m" in driftline("schedule").out
     assert driftline("schedule", "--policy", "uniform").err == "2 pages, 2/h by age.\n"
     driftline("check")
+    assert "its age" in driftline("schedule", "--policy", "uniform").out
     assert "its turn, " in driftline("schedule", "--policy", "intelligent").out
 
 
@@ -44,6 +45,26 @@ def test_a_page_is_ranked_by_what_its_check_is_worth(driftline: Command, site: S
     assert first["value"] > second["value"] > 0
     assert driftline("rank", "--by", "value", "--csv").out.splitlines()[0].endswith(",watched,value")
     assert "never checked" in driftline("rank", "--by", "value", "--example").err
+
+
+def test_a_page_that_is_gone_is_said_to_be(driftline: Command, site: Site, tmp_path: Path) -> None:
+    page = site.put("/a", "text")
+    driftline("add", page)
+    with closing(sqlite3.connect(tmp_path / "pages.db")) as store, store:
+        for number in range(1, 6):
+            row = (number, 86_400.0 * number)
+            store.execute(
+                "INSERT INTO checks (page_id, sequence, run_id, at, verdict, status, seconds, bytes, failure_kind,"
+                " failure) VALUES (1, ?, 1, ?, 'failed', 404, 0, 0, 'status', 'It failed.')", row,
+            )  # fmt: skip
+            store.execute(
+                "UPDATE states SET sequence = ?, checked_at = ?, verdict = 'failed', failure_kind = 'status',"
+                " failure = 'It failed.', failures = failures + 1", row,
+            )  # fmt: skip
+    assert [one["gone"] for one in driftline.json("list")] == [True]
+    assert " gone " in driftline("list").out
+    assert "is gone" in driftline("history", page).err
+    assert "is gone" in driftline("schedule").out
 
 
 def test_a_run_tells_each_event_to_the_command_of_the_user(driftline: Command, site: Site, tmp_path: Path) -> None:
@@ -177,7 +198,7 @@ def test_a_single_round_checks_all_that_is_due_whatever_the_budget(
     driftline: Command, site: Site, words: tuple[str, ...], told: int
 ) -> None:
     driftline("add", *(site.put(f"/{number}", "text") for number in range(3)))
-    ended = driftline("run", "--once", *words, DRIFTLINE_BUDGET="1/m")
+    ended = driftline("run", "--once", *words, DRIFTLINE_BUDGET="1/m", DRIFTLINE_HOST_BUDGET="1/m")
     assert f"{told} page{'s' if told > 1 else ''} seen for the first time" in ended.out
 
 

@@ -272,40 +272,42 @@ def freshness(
 ) -> None:
     """Keep a simulated world, or the real one of a file, up to date by every policy on the same budget."""
     from driftline.cli.plots import check_plot
-    from driftline.lab import freshness as lab
     from driftline.lab.figures import draw_freshness
+    from driftline.lab.freshness import Row, means, race
+    from driftline.lab.rivals import POLICIES
+    from driftline.lab.traces import KINDS, World, replayed, simulated
 
-    kinds = [kind for kind in lab.KINDS if kind == world]
+    kinds = [kind for kind in KINDS if kind == world]
     if not kinds:
-        raise BadSetting(f"--world takes one of {', '.join(lab.KINDS)}.")
+        raise BadSetting(f"--world takes one of {', '.join(KINDS)}.")
     if plot is not None:
         check_plot(plot)
-    rows: list[lab.Row] = []
+    rows: list[Row] = []
     for seed in range(1, seeds + 1):
         if replay is not None:
-            trace = lab.replayed(replay, checks_per_page=0.1 if checks is None else checks, seed=seed)
+            trace = replayed(replay, checks_per_page=0.1 if checks is None else checks, seed=seed)
         else:
-            settings = lab.World(
+            settings = World(
                 kind=kinds[0], pages=pages, days=days, scored_from=scored_from,
                 checks_per_page=0.2 if checks is None else checks, static=static, seed=seed,
             )  # fmt: skip
-            trace = lab.simulated(settings)
-        for row in lab.race(trace, policy or tuple(lab.POLICIES)):
+            trace = simulated(settings)
+        for row in race(trace, policy or tuple(POLICIES)):
             _tell(f"seed {seed} of {seeds}: {row.policy}")
             rows.append(row)
     _tell("")
-    means = lab.means(rows)
+    mean = means(rows)
     if plot is not None:
-        draw_freshness(means, plot)
+        draw_freshness(mean, plot)
     if as_json:
-        print_json([asdict(row) for row in means])
+        print_json([asdict(row) for row in mean])
         return
     _table(
         ("policy", "fw", "hw", "delay_w, h", "wasted", "starved"),
         [
             (row.policy, f"{row.fw:.4f}", *("–" if one is None else f"{one:{form}}" for one, form in
              ((row.hw, ".4f"), (row.delay_w, ".1f"), (row.wasted, ".2f"), (row.starved, ",.0f"))))
-            for row in means
+            for row in mean
         ],
     )  # fmt: skip
     say(f"Means over {seeds} seeds." if seeds > 1 else "One seed.")
@@ -318,7 +320,7 @@ def picking(
     pages: Annotated[list[int] | None, typer.Option(min=1, metavar="N", help="How many pages there are.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure how long the scheduler takes to find what to check next, and how much memory it needs."""
+    """Measure how long the scheduler takes to read the watch list, to pick and to learn, and what memory it needs."""
     from driftline.lab.picking import measure
 
     rows = [measure(count) for count in pages or (10_000, 100_000, 1_000_000)]
@@ -326,8 +328,11 @@ def picking(
         print_json([asdict(row) for row in rows])
         return
     _table(
-        ("pages", "pick of 500, ms", "learn, ms", "peak MB"),
-        [(f"{row.pages:,}", f"{row.pick_ms:.1f}", f"{row.learn_ms:.2f}", f"{row.peak_mb:.0f}") for row in rows],
+        ("pages", "read, s", "pick of 500, ms", "learn, ms", "peak MB"),
+        [
+            (f"{row.pages:,}", f"{row.read_s:.2f}", f"{row.pick_ms:.1f}", f"{row.learn_ms:.1f}", f"{row.peak_mb:.0f}")
+            for row in rows
+        ],
     )
 
 

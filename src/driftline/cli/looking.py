@@ -54,6 +54,7 @@ def history(
         page = watch_list.catalog.find(url)
         checks = watch_list.history(url, limit, news_only=not every_check)
         quiet, noisy = (0, 0) if every_check else watch_list.repository.quiet_checks(page)
+        gone = bool(watch_list.gone([page]))
     if as_json:
         print_json([_check_as_json(check) for check in checks])
     elif checks:
@@ -61,6 +62,8 @@ def history(
         print_table(_COLUMNS, [_row(check, now) for check in checks])
         if quiet:
             say((_told_quiet(quiet, noisy), "dim"), to_stderr=True)
+        if gone:
+            say("The page is gone: 'driftline run' tries it once a week.", to_stderr=True)
     else:
         say(clean(f"{url} was never checked: 'driftline check {url}' does it."), to_stderr=True)
 

@@ -14,7 +14,7 @@ from driftline.cli.tables import Column, print_table
 from driftline.pages.intervals import format_interval
 
 if TYPE_CHECKING:
-    from driftline.scheduling.scheduler import Terms
+    from driftline.scheduling.terms import Lane, Terms
 
 _COLUMNS = (
     Column(name="url", least=30, keep=1, middle=True),
@@ -25,6 +25,16 @@ _COLUMNS = (
     Column(name="weight", right=True),
     Column(name="value", right=True),
 )
+_WHY: dict[Lane, str] = {
+    "deadline": "its interval, {when}",
+    "new": "never checked",
+    "value": "its value",
+    "age": "its age",
+    "rank": "its turn, {when}",
+    "probe": "a probe, {when}",
+    "waiting": "failed, next try {when}",
+    "gone": "is gone, next try {when}",
+}
 
 
 def schedule(
@@ -37,7 +47,7 @@ def schedule(
 ) -> None:
     """Show which pages 'driftline run' will check next, and why."""
     with opened(store) as watch_list:
-        scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy)
+        scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, to_look=True)
         scheduler.refresh()
         terms = scheduler.terms(limit)
     if as_json:
@@ -60,18 +70,10 @@ def _row(one: Terms) -> list[str]:
 
 
 def _why(one: Terms) -> str:
-    if one.lane == "deadline" and one.every is not None and one.due_at is not None:
+    if one.lane == "deadline" and one.every is not None:
         return f"every {format_interval(one.every)}, {_when(one.due_at)}"
-    if one.lane == "deadline" and one.due_at is not None:
-        return f"its interval, {_when(one.due_at)}"
-    if one.lane == "new":
-        return "never checked"
-    if one.lane == "value" and one.due_at is not None:
-        return f"its turn, {_when(one.due_at)}"
-    if one.due_at is not None:
-        return f"{'is gone' if one.lane == 'gone' else 'failed'}, next try {_when(one.due_at)}"
-    return "its value"
+    return _WHY[one.lane].format(when=_when(one.due_at))
 
 
-def _when(at: float) -> str:
-    return "due now" if at <= time.time() else local_time(at)
+def _when(at: float | None) -> str:
+    return "due now" if at is None or at <= time.time() else local_time(at)

@@ -117,13 +117,14 @@ def list_(tag: TagOption = None, store: StoreOption = None, as_json: JsonOption 
     """Show the pages that are watched."""
     with opened(store) as watch_list:
         pages = watch_list.pages(tag)
+        gone = watch_list.gone(pages)
     if as_json:
-        print_json([_as_json(page) for page in pages])
+        print_json([_as_json(page, gone) for page in pages])
     elif pages:
         now = time.time()
         # most people have no filters, and need no column for them
         columns = _COLUMNS if any(page.filters for page in pages) else _COLUMNS[:-1]
-        print_table(columns, [_row(page, now)[: len(columns)] for page in pages])
+        print_table(columns, [_row(page, gone, now)[: len(columns)] for page in pages])
     else:
         say(_NOTHING_YET if tag is None else clean(f"No page has the tag '{tag}'."), to_stderr=True)
 
@@ -169,8 +170,9 @@ def edit(
             url, every=seconds, clear_every=clear, tag=tag or (), untag=untag or (), move_to=move_to, filters=filters,
             clear_filters=no_filters,
         )  # fmt: skip
+        gone = watch_list.gone([page])
     if as_json:
-        print_json(_as_json(page))
+        print_json(_as_json(page, gone))
         return
     often = "at the default interval" if page.every is None else f"every {format_interval(page.every)}"
     filtered = f", filtered by {told(page.filters)}" if page.filters else ""
@@ -245,8 +247,9 @@ def _read_list(file: str, name: str) -> str:
     return text
 
 
-def _row(page: Page, now: float) -> list[str | Cell]:
-    verdict = Cell(page.verdict or "not yet", VERDICT_STYLES[page.verdict] if page.verdict else "dim")
+def _row(page: Page, gone: set[int], now: float) -> list[str | Cell]:
+    found = "gone" if page.id in gone else page.verdict or "not yet"
+    verdict = Cell(found, VERDICT_STYLES[page.verdict] if page.verdict else "dim")
     every = "" if page.every is None else format_interval(page.every)
     checked = ago(page.checked_at, now)
     tags, filters = ",".join(page.tags), told(page.filters)
@@ -257,7 +260,7 @@ def _tags(tags: Sequence[str]) -> str:
     return f"tagged {', '.join(tags)}" if tags else "no tags"
 
 
-def _as_json(page: Page) -> dict[str, Any]:
+def _as_json(page: Page, gone: set[int]) -> dict[str, Any]:
     times = {name: iso(getattr(page, name)) for name in ("added_at", "checked_at", "changed_at")}
     failure = None if page.failure is None else {"kind": page.failure.kind, "reason": page.failure.sentence}
     return {
@@ -265,4 +268,5 @@ def _as_json(page: Page) -> dict[str, Any]:
         **times,
         "filters": [{"kind": kind, "value": value} for kind, value in page.filters],
         "failure": failure,
+        "gone": page.id in gone,
     }

@@ -34,7 +34,7 @@ _SHRINK = 3.0  # pages: what is known of fewer says little about a host
 _NEVER = -np.inf
 _LONG = 3_650.0  # days: a page that was never checked has waited for as long as this
 _FIRST_WAIT, _LONGEST_WAIT = 15 * 60.0, DAY  # seconds
-_MOST_FAILURES = 1_000
+MOST_FAILURES = 1_000
 
 
 class Index:
@@ -44,7 +44,7 @@ class Index:
     alone; for `lifetime` seconds after a check its server said that it will not change; `every` is the interval that
     its user asked for, infinite if none; `rank` is its place in the paper's order, infinite if the filter drops it;
     `failures` counts the checks that failed since the last good one; `learned` says whether `a` and `b` come from
-    checks of the page itself.
+    checks of the page itself, and `gone` whether it is not expected to come back.
     """
 
     def __init__(self, size: int = 0) -> None:
@@ -60,10 +60,17 @@ class Index:
         self.rank = np.full(size, np.inf, np.float32)
         self.failures = np.zeros(size, np.int16)
         self.learned = np.zeros(size, np.bool_)
+        self.gone = np.zeros(size, np.bool_)
         self._likes = _Likes()
 
     def __len__(self) -> int:
         return len(self.page)
+
+    def cut(self, size: int) -> None:
+        """Keep the first so many pages."""
+        for name, facts in vars(self).items():
+            if isinstance(facts, np.ndarray):
+                setattr(self, name, facts[:size])
 
     def remember(self, places: Places, a: Floats, b: Floats, checked: Floats, learned: NDArray[np.bool_]) -> None:
         """Take over what is stored of these pages, up to the last good check.
@@ -101,7 +108,7 @@ class Index:
 
     def fail(self, places: Places, now: Floats | float) -> None:
         """Checks of these pages failed. That says nothing about change: they are tried again later and later."""
-        self.failures[places] = np.minimum(self.failures[places] + 1, _MOST_FAILURES)
+        self.failures[places] = np.minimum(self.failures[places] + 1, MOST_FAILURES)
         self.not_before[places] = now + back_off(self.failures[places])
 
     def values(self, now: float, places: Places | None = None) -> NDArray[np.float32]:

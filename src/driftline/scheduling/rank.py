@@ -1,4 +1,4 @@
-"""Rank and filter: the second paper's three orders of visited pages, and what their visits mean to the scheduler.
+"""Rank and filter: the second paper's three orders of visited pages.
 
 Ties are as its tables show them. By frequency: in the order of first visit; by weightage: the higher frequency first.
 """
@@ -6,22 +6,14 @@ Ties are as its tables show them. By frequency: in the order of first visit; by 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from driftline.errors import BadSetting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
+    from collections.abc import Iterable
 
     from driftline.model import Visited
-
-_Number = TypeVar("_Number", float, "NDArray[np.float64]")
-
-#: an unvisited page weighs this share of a page of mean importance
-FLOOR = 0.1
 
 
 class By(StrEnum):
@@ -73,30 +65,3 @@ def intelligent(visited: Iterable[Visited], threshold: float) -> list[Visited]:
 def keeps(one: Visited, threshold: float) -> bool:
     """Whether a page was available at more than that share of its visits, if there were any."""
     return one.ttl > one.frequency * threshold or not one.frequency
-
-
-def importance(frequencies: Sequence[float], weightages: Sequence[float]) -> list[float]:
-    """The weight of each page in the scheduler: half its share of all visits, half its share of all time spent.
-
-    Both sequences name the same pages, with 0 for those that were never visited. Where nobody's time is known, visits
-    count whole, and where nothing is known all pages weigh the same. No page weighs less than `FLOOR` of the mean one.
-    """
-    pages = len(frequencies)
-    if not pages:
-        return []
-    all_visits, all_seconds = sum(frequencies), sum(weightages)
-    if not all_visits and not all_seconds:
-        return [1 / pages] * pages
-    half = 0.5 if all_visits and all_seconds else 1.0
-    per_visit = half / all_visits if all_visits else 0.0
-    per_second = half / all_seconds if all_seconds else 0.0
-    floor = FLOOR / pages
-    return [
-        max(floor, frequency * per_visit + weightage * per_second)
-        for frequency, weightage in zip(frequencies, weightages, strict=True)
-    ]
-
-
-def availability(ttl: _Number, frequency: _Number) -> _Number:
-    """How likely a page is to be there at the next visit; ½ while nothing is known, and never quite 0 or 1."""
-    return (ttl + 1) / (frequency + 2)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import and_, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from driftline.headers import validators
+from driftline.headers import retry_after, validators
 from driftline.memory import Memory
 from driftline.model import Known, Lesson, Link, Outcome, Proof, Verdict
 from driftline.versions.codec import digest
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from driftline.versions.store import Store
 
 _CHUNK = 1_000
+_BUSY = (429, 503)  # answers that may say when to ask again
 _RESUME_WITHIN = 3_600.0  # seconds: a run that stopped longer ago is history, and its pages are due again
 
 
@@ -163,9 +164,14 @@ def _insert_rest(store: Store, connection: Connection, outcomes: Sequence[Outcom
     blobs: list[tuple[Any, ...]] = []
     versions: list[tuple[Any, ...]] = []
     changes: list[tuple[Any, ...]] = []
+    retries: list[tuple[Any, ...]] = []
     failed, by_validators, by_wire, by_noise = Verdict.FAILED, Proof.VALIDATORS, Proof.WIRE, Proof.NOISE
     for outcome in outcomes:
-        if outcome.verdict is failed or outcome.proof is by_validators:
+        if outcome.proof is by_validators:
+            continue
+        if outcome.verdict is failed:
+            if outcome.document.status in _BUSY and (wait := retry_after(outcome.document.headers)) is not None:
+                retries.append((outcome.document.fetched_at + wait, outcome.document.link.page_id))
             continue
         if outcome.proof is by_noise and outcome.version is None:
             continue  # it is to be compared with the version in force again
@@ -202,6 +208,7 @@ def _insert_rest(store: Store, connection: Connection, outcomes: Sequence[Outcom
                 change.cause or None,
             ))  # fmt: skip
     statements = store.statements
+    statements.retry.many(connection, retries)
     statements.same_wire.many(connection, same_wire)
     statements.same_text.many(connection, same_text)
     statements.blob.many(connection, blobs)

@@ -6,7 +6,8 @@ those of the version in force: `body` differs from `kept_body` where a body chan
 `memories` and `host_memories` are what was learned of a page, and of the pages of a host.
 `rates` is what the scheduler learned of a page from its checks up to the one of that number: how often it changes (the
 shape and scale of a gamma distribution, per day), when the last good check was, how many failed, and how long its
-server says that it lasts.
+server says that it lasts. `distrusted` names the hosts that changed a page before its time, and when.
+`retry_at` is until when a server asked for no other check when it refused one.
 `reading` says how `kept_text` was read, by which extractor and through which filters, and that of a version the same of
 its text. `unread` is the reading that a version could not be given, `reread_at` when its text changed by another one;
 `caught_up` is the reading that all versions of a page have, or could not be given: see `readings`.
@@ -101,6 +102,7 @@ states = Table(
     Column("failures", Integer, nullable=False),
     Column("reading", Text),
     Column("caught_up", Text),
+    Column("retry_at", Double),
 )
 
 checks = Table(
@@ -197,6 +199,13 @@ rates = Table(
     Column("sequence", Integer, nullable=False),
     Column("failed", Integer, nullable=False),
     Column("lifetime", Double, nullable=False),
+)
+
+distrusted = Table(
+    "distrusted",
+    metadata,
+    Column("host", Text, primary_key=True),
+    Column("at", Double, nullable=False),
 )
 
 visits = Table(

@@ -13,6 +13,7 @@ from driftline.versions.schema import (
     blobs,
     changes,
     checks,
+    distrusted,
     host_memories,
     memories,
     pages,
@@ -77,6 +78,10 @@ NEW_VERSION = _OTHER_BYTES.values(
     caught_up=case((or_(bindparam("number") == _ONE, states.c.caught_up == bindparam("how")), bindparam("how"))),
 )
 NEW_VERSION_ROW = (*_OTHER_BYTES_ROW, "number", "seen", "whole", "words", "since")
+
+#: a server that refused a check said when to ask again
+RETRY = update(states).where(_THIS_PAGE).values(retry_at=bindparam("until"))
+RETRY_ROW = ("until", "key")
 
 #: the last two must be given, and are those of a page that was never checked
 TOUCH_ROW = (
@@ -143,11 +148,13 @@ class Statements:
         self.memory = Prepared(engine, _keep(dialect.insert(memories), "page_id"), ("page_id", "data"))
         self.host_memory = Prepared(engine, _keep(dialect.insert(host_memories), "host"), ("host", "data"))
         self.rate = Prepared(engine, _replace(dialect.insert(rates)), RATE_COLUMNS)
+        self.distrust = Prepared(engine, _keep(dialect.insert(distrusted), "host", "at"), ("host", "at"))
         self.visit = _count(dialect.insert(visits))
         self.visits = Prepared(engine, self.visit, VISIT_COLUMNS)
         self.visit_key = Prepared(engine, _keep(dialect.insert(visit_keys), "key", "seconds"), ("key", "seconds"))
         self.same_wire = Prepared(engine, SAME_WIRE, SAME_WIRE_ROW)
         self.same_text = Prepared(engine, SAME_TEXT, SAME_TEXT_ROW)
+        self.retry = Prepared(engine, RETRY, RETRY_ROW)
         self.new_version = Prepared(engine, NEW_VERSION, NEW_VERSION_ROW)
 
 

@@ -20,9 +20,9 @@ from driftline.versions.statements import Statements
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection, Engine, PoolProxiedConnection
 
-NEWEST = "0010"
+NEWEST = "0011"
 _RUN_LOCK = 0x44_52_49_46  # an arbitrary number that names our lock in PostgreSQL
 _SHRINKS_IN_STEPS = "PRAGMA auto_vacuum=INCREMENTAL"
 _PAGES_AT_ONCE = 256
@@ -52,6 +52,7 @@ class Store:
         self.statements = Statements(engine)
         self._closed = False
         self._file = _identity(path)
+        self._witness: PoolProxiedConnection | None = None
         self._writing = threading.Lock()
         self._writer = engine.execution_options(driftline_writes=True)
 
@@ -86,6 +87,8 @@ class Store:
     def close(self) -> None:
         """Close every connection; an embedded store is left as one file."""
         self._closed = True
+        if self._witness is not None:
+            self._witness.close()
         self.engine.dispose()
 
     @contextmanager
@@ -104,7 +107,7 @@ class Store:
     def write(self) -> Iterator[Connection]:
         """One transaction: committed at the end, undone if anything is raised."""
         self._insist()
-        self._insist_on_writing()
+        self.insist_on_writing()
         try:
             with self._writing, self._writer.begin() as connection:
                 yield connection
@@ -113,13 +116,27 @@ class Store:
         except DatabaseError as error:
             raise StoreError(f"The store '{self.where}' cannot be written: {error.orig}.") from None
 
+    def stamp(self) -> object:
+        """Something that is equal to what it was before exactly as long as nobody writes to the store."""
+        self._insist()
+        if self.path is None:
+            with self.read() as connection:
+                return connection.scalar(text("SELECT CAST(pg_current_snapshot() AS text)"))
+        try:
+            if self._witness is None:
+                # what SQLite tells of writing is told to a connection that stays the same, and does none
+                self._witness = self.engine.raw_connection()
+            return self._witness.cursor().execute("PRAGMA data_version").fetchone()
+        except sqlite3.Error as error:
+            raise StoreError(f"The store '{self.where}' cannot be read: {error}.") from None
+
     @contextmanager
     def exclusive_run(self) -> Iterator[None]:
         """Hold the right to check pages; StoreBusy if another process has it. It ends with the process."""
         if self.path is None:
             yield from self._advisory_lock()
             return
-        self._insist_on_writing()
+        self.insist_on_writing()
         lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             try:
@@ -159,7 +176,7 @@ class Store:
         if self.path is None:
             return  # PostgreSQL sees to it by itself
         self._insist()
-        self._insist_on_writing()
+        self.insist_on_writing()
         raw = self.engine.raw_connection()
         try:
             cursor = raw.cursor()
@@ -183,7 +200,8 @@ class Store:
         if self._file != _identity(self.path):
             raise StoreError(f"The store '{self.where}' was removed or replaced while it was in use.")
 
-    def _insist_on_writing(self) -> None:
+    def insist_on_writing(self) -> None:
+        """StoreError if the store can only be read."""
         if self.read_only:
             raise StoreError(
                 f"The store '{self.where}' is read-only, and this would change it: look at it with list, history, show "

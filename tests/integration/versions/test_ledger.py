@@ -107,6 +107,22 @@ def test_a_failure_keeps_what_the_last_good_check_left_and_counts_up(world: Worl
     assert (page.failures, page.failure, page.versions) == (0, None, 1)
 
 
+@pytest.mark.parametrize(("status", "until"), [(429, 1_120.0), (503, 1_120.0), (500, None)])
+def test_when_a_server_that_is_busy_wants_to_be_asked_again_is_kept(
+    world: World, status: int, until: float | None
+) -> None:
+    world.catalog.add([URL])
+    run, _ = world.ledger.begin(None)
+    failure = Failure(kind=FailureKind.STATUS, sentence="The server answered.")
+    asked = [
+        document(link, status=status, headers="Retry-After: 120\r\n", failure=failure, at=world.now)
+        for link in world.links(run)
+    ]
+    world.ledger.record(run, [Outcome(one, Verdict.FAILED, failure=failure) for one in asked])
+    with world.store.read() as connection:
+        assert connection.scalar(text("SELECT retry_at FROM states")) == until
+
+
 def test_many_outcomes_at_once_are_recorded_as_one_by_one(world: World) -> None:
     count = 150  # more than two statements take, and a rest
     world.catalog.add([f"https://a.example/{number}" for number in range(count)])

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.headers import content_encodings, header, last_response, lifetime, redirect_targets, validators
+from driftline.headers import (
+    content_encodings,
+    header,
+    last_response,
+    lifetime,
+    redirect_targets,
+    retry_after,
+    validators,
+)
 from support.properties import searched
 
 REDIRECTED = (
@@ -94,20 +102,39 @@ def test_no_block_is_too_broken_to_be_asked(data: bytes, name: bytes) -> None:
 @pytest.mark.parametrize(
     ("lines", "seconds"),
     [
-        ("", 0.0),
+        ("", None),
         ("Cache-Control: max-age=600", 600.0),
         ("Cache-Control: public, Max-Age = 600\r\nAge: 100", 500.0),
         ("Cache-Control: max-age=600\r\nAge: 700", 0.0),
         ("Cache-Control: no-cache, max-age=600", 0.0),
         ("Cache-Control: no-store", 0.0),
-        ("Cache-Control: max-age=never", 0.0),
+        ("Cache-Control: max-age=never", None),
         ("Date: Mon, 01 Jun 2026 12:00:00 GMT\r\nExpires: Mon, 01 Jun 2026 13:00:00 GMT", 3_600.0),
         ("Date: Mon, 01 Jun 2026 12:00:00 GMT\r\nExpires: 0\r\nLast-Modified: Mon, 01 Jun 2026 02:00:00 GMT", 0.0),
         ("Date: Mon, 01 Jun 2026 12:00:00 GMT\r\nLast-Modified: Mon, 01 Jun 2026 02:00:00 GMT", 3_600.0),
-        ("Date: nonsense\r\nExpires: Mon, 01 Jun 2026 13:00:00 GMT", 0.0),
+        ("Date: nonsense\r\nExpires: Mon, 01 Jun 2026 13:00:00 GMT", None),
         ("Date: Mon, 01 Jun 2026 12:00:00 GMT\r\nExpires: Mon, 01 Jun 1970 13:00:00 GMT", 0.0),
     ],
 )
-def test_how_long_a_server_says_that_a_page_lasts(lines: str, seconds: float) -> None:
+def test_how_long_a_server_says_that_a_page_lasts(lines: str, seconds: float | None) -> None:
     block = f"HTTP/1.1 301 X\r\nCache-Control: max-age=9\r\n\r\nHTTP/1.1 200 OK\r\n{lines}\r\n\r\n".encode()
     assert lifetime(block) == seconds
+
+
+@pytest.mark.parametrize(
+    ("lines", "seconds"),
+    [
+        (("Retry-After: 120",), 120.0),
+        (("Date: Tue, 01 Jul 2025 00:00:00 GMT", "Retry-After: Tue, 01 Jul 2025 01:00:00 GMT"), 3_600.0),
+        (("Date: Tue, 01 Jul 2025 02:00:00 GMT", "Retry-After: Tue, 01 Jul 2025 01:00:00 GMT"), 0.0),
+        (("Retry-After: Tue, 01 Jul 2025 01:00:00 GMT",), None),
+        (("Retry-After: soon", "Date: Tue, 01 Jul 2025 00:00:00 GMT"), None),
+        (("Retry-After: -5",), None),
+        (("Retry-After: " + "9" * 400,), 9_999_999_999.0),
+        ((), None),
+    ],
+)
+def test_when_to_ask_again_is_told_in_seconds_or_by_the_servers_own_clock(
+    lines: tuple[str, ...], seconds: float | None
+) -> None:
+    assert retry_after(block(*lines)) == seconds

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from driftline.errors import BadSetting, UsageError
-from driftline.lab.freshness import KINDS, POLICIES, World, optimal_rates, optimum, race, replayed, simulated
+from driftline.lab.freshness import optimum, race
+from driftline.lab.rivals import POLICIES, optimal_rates
+from driftline.lab.traces import KINDS, World, replayed, simulated
 
 SMALL = World(pages=600, days=40.0, scored_from=15.0)
 

@@ -1,20 +1,16 @@
-"""The second paper's tables, and what visits mean to the scheduler."""
+"""The second paper's tables."""
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from driftline.model import Visited
 from driftline.scheduling.example import EXAMPLE
 from driftline.scheduling.rank import (
-    FLOOR,
     By,
-    availability,
     by_frequency,
     by_weightage,
-    importance,
     intelligent,
     rank,
 )
@@ -87,34 +83,3 @@ def test_the_filter_keeps_what_was_available_and_drops_nothing_else(
 ) -> None:
     kept = {one.sno for one in intelligent(visited(rows), threshold)}
     assert kept == {one.sno for one in visited(rows) if one.ttl > one.frequency * threshold}
-
-
-def test_importance_is_half_the_share_of_visits_and_half_the_share_of_time() -> None:
-    assert importance([3, 1], [0.0, 10.0]) == [pytest.approx(0.375), pytest.approx(0.625)]
-
-
-def test_a_page_that_was_never_visited_still_counts() -> None:
-    weights = importance([8, 2, 0], [50.0, 50.0, 0.0])
-    assert weights == [pytest.approx(0.65), pytest.approx(0.35), pytest.approx(FLOOR / 3)]
-
-
-def test_without_any_visits_all_pages_weigh_the_same() -> None:
-    assert importance([0, 0, 0, 0], [0.0] * 4) == [0.25] * 4
-    assert importance([], []) == []
-
-
-def test_where_nobodys_time_is_known_visits_count_whole() -> None:
-    assert importance([3, 1], [0.0, 0.0]) == [pytest.approx(0.75), pytest.approx(0.25)]
-
-
-@searched
-@given(columns.filter(bool))
-def test_importance_of_visited_pages_adds_up_to_one_or_a_floor_more(rows: list[tuple[int, int, int]]) -> None:
-    weights = importance([row[0] for row in rows], [float(row[1]) for row in rows])
-    assert 1 - 1e-9 <= sum(weights) <= 1 + FLOOR + 1e-9
-
-
-def test_availability_is_a_half_at_first_and_never_quite_0_or_1() -> None:
-    assert availability(0, 0) == 0.5
-    assert availability(8, 8) == 0.9
-    assert availability(0, 8) == 0.1

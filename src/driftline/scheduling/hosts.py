@@ -1,0 +1,72 @@
+"""The hosts of the watch list as numbers: whether each is believed, and how often it may be asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from driftline.model import host_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+_SAVED = 60.0  # seconds of a host's budget that can be saved up
+
+
+class Hosts:
+    """A number for each host, which it keeps while the program runs.
+
+    Only a hash of its name is kept, in arrays: as many names as there may be pages would take more memory than all that
+    is known of the pages. `distrusted` says by number whose word is not believed on how long its pages last.
+    """
+
+    def __init__(self) -> None:
+        self._keys = np.zeros(0, np.int64)
+        self._numbers = np.zeros(0, np.int32)
+        self.distrusted = np.zeros(0, np.bool_)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def of(self, urls: Sequence[str]) -> NDArray[np.int32]:
+        """The numbers of the hosts of these addresses."""
+        return self.named([host_of(url) for url in urls])
+
+    def named(self, names: Sequence[str]) -> NDArray[np.int32]:
+        """The numbers of the hosts of these names; those that were never met get the next ones."""
+        keys = np.fromiter(map(hash, names), np.int64, len(names))
+        found = np.searchsorted(self._keys, keys)
+        met = found < len(self)
+        met[met] = self._keys[found[met]] == keys[met]
+        if not met.all():
+            new = np.unique(keys[~met])
+            where = np.searchsorted(self._keys, new)
+            numbers = np.arange(len(self), len(self) + len(new), dtype=np.int32)
+            self._keys, self._numbers = np.insert(self._keys, where, new), np.insert(self._numbers, where, numbers)
+            self.distrusted = np.pad(self.distrusted, (0, len(new)))
+            found = np.searchsorted(self._keys, keys)
+        return self._numbers[found]
+
+
+class Rooms:
+    """How many pages of each host may be checked now, by its number: it grows with time, up to what a minute brings."""
+
+    def __init__(self, rate: float, now: float) -> None:
+        self._rate = rate
+        self._at = now
+        self._saved = np.zeros(0)
+
+    def grow(self, now: float, hosts: int) -> NDArray[np.int64]:
+        """The room of so many hosts by now; one that was never asked has room for one page."""
+        self._saved = np.pad(self._saved, (0, max(0, hosts - len(self._saved))), constant_values=1.0)
+        grown = self._saved + max(0.0, now - self._at) * self._rate
+        self._saved = np.minimum(grown, max(1.0, _SAVED * self._rate))
+        self._at = now
+        return self._saved.astype(np.int64)
+
+    def spend(self, hosts: NDArray[np.int32]) -> None:
+        """A page of each of these hosts is checked."""
+        np.subtract.at(self._saved, hosts, 1.0)

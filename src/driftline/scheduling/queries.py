@@ -1,0 +1,127 @@
+"""What the scheduler asks the store, each statement under its name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Text, and_, cast, func, select
+
+from driftline.model import Verdict
+from driftline.versions.schema import checks, distrusted, pages, rates, states, versions, visits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sqlalchemy import Column
+
+    from driftline.versions.store import Store
+
+AT_ONCE = 500  # pages that are named in a statement
+_PORTION = 20_000  # rows
+
+#: where a page stands that fails, and what is stored of what was learned of a page
+STANDING = ("failures", "checked_at", "retry_at")
+LEARNED = ("a", "b", "at_last", "learned", "failed", "lifetime")
+_RATES = (
+    rates.c.a, rates.c.b, rates.c.at.label("at_last"), rates.c.sequence.label("learned"), rates.c.failed,
+    rates.c.lifetime,
+)  # fmt: skip
+_WATCHED = ("id", "url", "settings", "version", "every", "sequence", "checked_at", "failures", "retry_at", *LEARNED)
+_VISITED = ("visited", "id", "frequency", "weightage", "ttl")
+
+HOW_MANY = select(func.count()).select_from(states)
+_PAGES = (
+    select(
+        pages.c.id, pages.c.url, cast(pages.c.settings, Text), states.c.version, pages.c.every, states.c.sequence,
+        states.c.checked_at, states.c.failures, states.c.retry_at, *_RATES,
+    )
+    .join(states, states.c.page_id == pages.c.id)
+    .outerjoin(rates, rates.c.page_id == pages.c.id)
+    .order_by(pages.c.id)
+    .limit(_PORTION)
+)  # fmt: skip
+_VISITS = (
+    select(visits.c.id, pages.c.id, visits.c.frequency, visits.c.weightage, visits.c.ttl)
+    .join(pages, pages.c.url == visits.c.url)
+    .order_by(visits.c.id)
+    .limit(_PORTION)
+)
+
+
+def watched(store: Store) -> Iterator[dict[str, tuple[Any, ...]]]:
+    """The watch list by columns, in order of page, a portion of the rows at a time: there may be a million."""
+    return _portions(store, _PAGES, pages.c.id, _WATCHED)
+
+
+def visited(store: Store) -> Iterator[dict[str, tuple[Any, ...]]]:
+    """What the visits to watched pages add up to, likewise, in the order of the first visits."""
+    return _portions(store, _VISITS, visits.c.id, _VISITED)
+
+
+def _portions(store: Store, query: Any, key: Column[int], names: Sequence[str]) -> Iterator[dict[str, tuple[Any, ...]]]:
+    after = 0
+    while True:
+        with store.read() as connection:
+            # the driver's own rows: wrapping them would cost as much as reading them
+            rows = connection.execute(query.where(key > after)).cursor.fetchall()
+        if rows:
+            yield dict(zip(names, zip(*rows, strict=True), strict=True))
+        if len(rows) < _PORTION:
+            return
+        after = rows[-1][0]
+
+
+def addresses(store: Store, page_ids: Sequence[int]) -> dict[int, str]:
+    """The addresses of these pages, of those that are still there."""
+    found: dict[int, str] = {}
+    with store.read() as connection:
+        for some in in_batches(page_ids):
+            rows = connection.execute(select(pages.c.id, pages.c.url).where(pages.c.id.in_(some)))
+            found |= {row.id: row.url for row in rows}
+    return found
+
+
+def in_batches(page_ids: Sequence[int]) -> Iterator[Sequence[int]]:
+    """The pages, as many at a time as are named in a statement."""
+    return (page_ids[start : start + AT_ONCE] for start in range(0, len(page_ids), AT_ONCE))
+
+
+def unlearned(page_ids: Sequence[int]) -> Any:
+    """Where these pages stand, with what was learned of them and each check that nothing was learned from yet.
+
+    A check that made a version has its headers; a page without such checks has one row.
+    """
+    later = (checks.c.page_id == states.c.page_id) & (checks.c.sequence > func.coalesce(rates.c.sequence, 0))
+    made = (versions.c.page_id == checks.c.page_id) & (versions.c.sequence == checks.c.sequence)
+    return (
+        select(
+            states.c.page_id, states.c.failures, states.c.checked_at, states.c.retry_at, *_RATES, checks.c.sequence,
+            checks.c.at, checks.c.verdict, versions.c.headers,
+        )
+        .outerjoin(rates, rates.c.page_id == states.c.page_id)
+        .outerjoin(checks, later)
+        .outerjoin(versions, made)
+        .where(states.c.page_id.in_(page_ids))
+        .order_by(states.c.page_id, checks.c.sequence)
+    )  # fmt: skip
+
+
+def steady(page_ids: Sequence[int], times: int) -> Any:
+    """Those of these pages that were there at each of their last so many checks."""
+    good = (
+        checks.c.page_id == states.c.page_id, checks.c.sequence > states.c.sequence - times,
+        checks.c.verdict != Verdict.FAILED,
+    )  # fmt: skip
+    found = select(states.c.page_id).join(checks, and_(*good)).where(states.c.page_id.in_(page_ids))
+    return found.group_by(states.c.page_id).having(func.count() == times)
+
+
+def stored(page_ids: Sequence[int]) -> Any:
+    """Up to which check each of these pages was learned from, of those that are still there."""
+    learned = rates.c.sequence.label("learned")
+    return select(pages.c.id, learned).outerjoin(rates, rates.c.page_id == pages.c.id).where(pages.c.id.in_(page_ids))
+
+
+def distrusted_since(begin: float) -> Any:
+    """The hosts that were caught since then."""
+    return select(distrusted.c.host).where(distrusted.c.at > begin)

@@ -1,0 +1,30 @@
+"""Why a page is checked when it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Lane = Literal["deadline", "new", "value", "age", "rank", "probe", "waiting", "gone"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What the scheduler knows of a page.
+
+    `lane` is 'deadline' for a page with an interval, 'new', 'waiting' for one that failed, or 'gone'. The others are
+    checked for their 'value', their 'age' since the last check, or their 'rank' in the paper's order, and those that
+    its filter drops as a 'probe'. `rate` is in changes a day, and `chance` that of a change since the last check.
+    """
+
+    page_id: int
+    url: str
+    lane: Lane
+    value: float
+    weight: float
+    rate: float
+    days: float | None
+    chance: float
+    lifetime: float
+    every: float | None
+    due_at: float | None

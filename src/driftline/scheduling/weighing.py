@@ -1,0 +1,80 @@
+"""What visits mean to the scheduler: how much each page weighs, and its place in the paper's order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from driftline.scheduling.queries import in_batches, steady, visited
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from driftline.scheduling.index import Places
+    from driftline.scheduling.learning import Learned
+    from driftline.versions.store import Store
+
+    Numbers = NDArray[np.floating[Any]]
+
+#: an unvisited page weighs this share of a page of mean importance
+FLOOR = 0.1
+_RESTORED = 3  # checks in a row that find a page are worth more than any number of visits that did not
+
+
+def importance(frequency: Numbers, weightage: Numbers) -> Numbers:
+    """The weight of each page in the scheduler: half its share of all visits, half its share of all time spent.
+
+    Both name the same pages, with 0 for those that were never visited. Where nobody's time is known, visits count
+    whole, and where nothing is known all pages weigh the same. No page weighs less than `FLOOR` of the mean one.
+    """
+    pages = max(1, len(frequency))
+    visits, seconds = float(frequency.sum(dtype=np.float64)), float(weightage.sum(dtype=np.float64))
+    if not visits and not seconds:
+        return np.full_like(frequency, 1 / pages)
+    half = 0.5 if visits and seconds else 1.0
+    weight = frequency * (half / visits if visits else 0.0) + weightage * (half / seconds if seconds else 0.0)
+    found: Numbers = np.maximum(weight, FLOOR / pages)
+    return found
+
+
+def availability(ttl: Numbers, frequency: Numbers) -> Numbers:
+    """How likely a page is to be there at the next visit; ½ while nothing is known, and never quite 0 or 1."""
+    found: Numbers = (ttl + 1) / (frequency + 2)
+    return found
+
+
+def weigh(store: Store, known: Learned, threshold: float, *, ordered: bool) -> None:
+    """Weigh all pages by their visits and by how often each was there, checks included; give them ranks if `ordered`.
+
+    A page that visits say is not there is dropped from the order, until its last checks found it.
+    """
+    index = known.index
+    frequency, weightage, ttl = (np.zeros(len(index), np.float32) for _ in range(3))
+    drops = [np.zeros(0, np.int64)]
+    for portion in visited(store):
+        places, here = known.find(portion["id"])
+        told = {name: np.array(column, np.float64)[here] for name, column in portion.items()}
+        frequency[places], weightage[places], ttl[places] = told["frequency"], told["weightage"], told["ttl"]
+        drops.append(places[told["ttl"] <= told["frequency"] * threshold])
+    dropped = np.concatenate(drops)
+    back = _restored(store, known, dropped)
+    tries = known.upto.astype(np.float32)
+    there, asked = ttl + tries - known.failed.astype(np.float32), frequency + tries
+    there[back] = asked[back] = _RESTORED
+    index.weight[:] = len(index) * importance(frequency, weightage) * availability(there, asked)
+    if ordered:
+        order = np.lexsort((-ttl, -weightage, -frequency))
+        index.rank[order] = np.arange(len(index))
+        index.rank[np.setdiff1d(dropped, back)] = np.inf
+
+
+def _restored(store: Store, known: Learned, dropped: Places) -> Places:
+    """Those of these places whose pages were there at their last checks."""
+    index = known.index
+    good = dropped[(index.failures[dropped] == 0) & (known.upto[dropped] >= _RESTORED)]
+    found: list[int] = []
+    with store.read() as connection:
+        for some in in_batches(index.page[good].tolist()):
+            found += connection.scalars(steady(some, _RESTORED))
+    return known.places(sorted(found))

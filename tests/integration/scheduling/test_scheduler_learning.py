@@ -1,0 +1,156 @@
+"""What is learned of pages and hosts, and how it is kept."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, select
+
+from driftline.model import POLICIES, Link, Outcome, Verdict
+from driftline.scheduling.absence import gone
+from driftline.scheduling.index import DAY
+from driftline.scheduling.scheduler import Scheduler
+from driftline.versions.schema import rates
+from driftline.versions.store import Store
+from support.making import document
+from support.schedules import BEGIN, Schedule, terms, visited
+
+LASTS = "Cache-Control: max-age=36000"
+
+
+def test_a_server_that_says_when_to_ask_again_is_left_alone_until_then(schedule: Schedule) -> None:
+    busy, often, failing = schedule.add("busy", "often", "failing")
+    schedule.catalog.edit("http://often/", every=300.0)
+    for page in (busy, often):
+        schedule.checked(page, "failed", status=429, retry_at=BEGIN + 7_200)
+    schedule.checked(failing, "failed", status=503)
+    scheduler = schedule.scheduler(every=60.0)
+    schedule.clock.now += 7_190
+    assert scheduler.pick() == [failing]
+    schedule.clock.now += 20
+    assert {busy, often} <= set(scheduler.pick()), "an interval that was asked for is no reason to press on"
+
+
+def test_a_server_that_asks_to_be_left_alone_for_a_year_is_asked_again_after_a_day(schedule: Schedule) -> None:
+    (page,) = schedule.add("page")
+    schedule.checked(page, "failed", status=503, retry_at=BEGIN + 365 * DAY)
+    scheduler = schedule.scheduler()
+    assert terms(scheduler)["page"].due_at == BEGIN + DAY
+    schedule.clock.now += DAY
+    assert scheduler.pick() == [page]
+
+
+def test_a_good_check_ends_the_wait(schedule: Schedule) -> None:
+    (page,) = schedule.add("page")
+    schedule.checked(page, "failed", status=503, retry_at=BEGIN + 7_200)
+    scheduler = schedule.scheduler(every=60.0)
+    schedule.checked(page, "new", retry_at=BEGIN + 7_200)
+    scheduler.follow([page])
+    schedule.clock.now += 120
+    assert scheduler.pick() == [page]
+
+
+def test_a_host_that_was_caught_is_not_believed_after_a_restart_either(schedule: Schedule) -> None:
+    early, other = schedule.add("host/early", "other")
+    for page in (early, other):
+        schedule.checked(page, "new", headers=LASTS)
+    scheduler = schedule.scheduler()
+    schedule.clock.now += 600
+    schedule.checked(early, "changed", headers=LASTS)
+    scheduler.follow([early])
+    schedule.clock.now += DAY
+    (late,) = schedule.add("host/late")
+    for page in (early, late, other):
+        schedule.checked(page, "changed", headers=LASTS)
+    assert {name: one.lifetime for name, one in terms(schedule.scheduler()).items()} == {
+        "host/early": 0.0, "host/late": 0.0, "other": 36_000.0,
+    }  # fmt: skip
+    schedule.clock.now += 200 * DAY
+    schedule.checked(late, "changed", headers=LASTS)
+    assert terms(schedule.scheduler())["host/late"].lifetime == 36_000.0, "it has had its time"
+
+
+def test_how_long_a_page_lasts_is_what_its_server_said_last(schedule: Schedule) -> None:
+    names = ("same", "silent", "proved", "failing")
+    pages = schedule.add(*names)
+    for page in pages:
+        schedule.checked(page, "new", headers=LASTS)
+    scheduler = schedule.scheduler()
+    schedule.clock.now += 40_000
+    answers = [(200, "Cache-Control: max-age=60\r\n"), (200, ""), (304, ""), (503, "Cache-Control: max-age=60\r\n")]
+    for page, (status, headers) in zip(pages, answers, strict=True):
+        verdict = Verdict.FAILED if status == 503 else Verdict.UNCHANGED
+        schedule.checked(page, verdict, status=status)
+        scheduler.heard([Outcome(document(Link(page, "http://x/", 2, None), status=status, headers=headers), verdict)])
+    scheduler.follow(pages)
+    expected = {"same": 60.0, "silent": 0.0, "proved": 36_000.0, "failing": 36_000.0}
+    for one in (scheduler, schedule.scheduler()):
+        assert {name: found.lifetime for name, found in terms(one).items()} == expected
+
+
+def test_a_page_that_visits_never_found_comes_back_when_its_last_checks_did(schedule: Schedule) -> None:
+    page, other = schedule.add("page", "other")
+    visited(schedule, "page", 100, 10.0, 0)
+    visited(schedule, "other", 50, 10.0, 50)
+    for day in range(20):
+        schedule.checked(page, "failed", BEGIN + day * DAY, status=503)
+    for day in range(20, 23):
+        schedule.clock.now = BEGIN + day * DAY
+        assert terms(schedule.scheduler(policy="intelligent"))["page"].lane != "rank"
+        schedule.checked(page, "unchanged" if day > 20 else "new")
+    schedule.checked(other, "new")
+    schedule.clock.now += 2 * DAY
+    found = terms(schedule.scheduler(policy="intelligent"))
+    assert [(name, one.lane) for name, one in found.items()] == [("page", "rank"), ("other", "rank")]
+    assert found["page"].weight > found["other"].weight, "its visits count, now that it is there"
+    schedule.checked(page, "failed", status=503)
+    schedule.clock.now += DAY
+    assert terms(schedule.scheduler(policy="intelligent"))["page"].lane == "probe"
+
+
+def test_each_policy_says_what_its_pages_are_checked_for(schedule: Schedule) -> None:
+    usual, asked = schedule.add("usual", "asked")
+    schedule.catalog.edit("http://asked/", every=300.0)
+    for page in (usual, asked):
+        schedule.checked(page, "new")
+    schedule.clock.now += 2 * DAY
+    lanes = {policy: terms(schedule.scheduler(policy=policy)) for policy in POLICIES}
+    assert {policy: found["usual"].lane for policy, found in lanes.items()} == {
+        "value": "value", "uniform": "age", "intelligent": "rank", "fixed": "deadline",
+    }  # fmt: skip
+    assert {found["asked"].lane for found in lanes.values()} == {"deadline"}
+
+
+def test_nothing_is_read_again_before_somebody_writes(schedule: Schedule) -> None:
+    schedule.add("page")
+    scheduler = schedule.scheduler()
+    stamp = schedule.store.stamp()
+    scheduler.refresh()
+    assert schedule.store.stamp() == stamp
+    other = Store.open(schedule.store.engine.url.render_as_string(hide_password=False).removeprefix("sqlite:///"))
+    Schedule(other).add("other")
+    other.close()
+    assert schedule.store.stamp() != stamp
+    scheduler.refresh()
+    assert len(scheduler) == 2
+
+
+def test_pages_that_are_gone_are_found_without_a_scheduler(schedule: Schedule) -> None:
+    gone_page, failing, good = schedule.add("gone", "failing", "good")
+    for day in range(5):
+        at = BEGIN + day * DAY
+        schedule.checked(gone_page, "failed", at, status=410)
+        schedule.checked(failing, "failed", at, status=500)
+        schedule.checked(good, "unchanged", at)
+    assert gone(schedule.store, [gone_page, failing, good]) == {gone_page}
+
+
+def test_a_store_that_can_only_be_read_is_learned_from_and_left_as_it_is(schedule: Schedule) -> None:
+    (page,) = schedule.add("page")
+    for day in range(9):
+        schedule.checked(page, "changed" if day else "new", BEGIN + day * DAY, headers=LASTS)
+    made = schedule.store
+    scheduler = Scheduler(Store(made.engine, made.where, made.path, read_only=True), clock=schedule.clock)
+    scheduler.refresh()
+    assert scheduler.terms()[0].rate > 0.5
+    assert scheduler.terms()[0].lifetime == 36_000.0
+    with made.read() as connection:
+        assert connection.scalar(select(func.count()).select_from(rates)) == 0

@@ -1,0 +1,116 @@
+"""A watch list for the scheduler, whose checks and visits a test writes down as if they had been made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import insert, update
+
+from driftline.pages.catalog import Catalog
+from driftline.scheduling.index import DAY
+from driftline.scheduling.scheduler import Scheduler
+from driftline.versions.schema import checks, states, versions, visits
+from driftline.versions.store import Store
+
+BEGIN = 1_000 * DAY
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = BEGIN
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Schedule:
+    """A store whose checks a test writes down as if they had been made."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.clock = Clock()
+        self.catalog = Catalog(store, self.clock)
+        self._sequence: dict[int, int] = {}
+
+    def add(self, *names: str, every: float | None = None) -> list[int]:
+        urls = [f"http://{name}/" for name in names]
+        self.catalog.add(urls, every=every)
+        return [page.id for page in self.catalog.find_all(urls)]
+
+    def scheduler(self, **options: Any) -> Scheduler:
+        made = Scheduler(self.store, clock=self.clock, ticks=self.clock, **options)
+        made.refresh()
+        return made
+
+    def checked(
+        self, page: int, verdict: str, at: float | None = None, status: int = 200, headers: str = "",
+        retry_at: float | None = None,
+    ) -> None:  # fmt: skip
+        """Record a check; with headers, one that made a version."""
+        at = self.clock.now if at is None else at
+        sequence = self._sequence[page] = self._sequence.get(page, 0) + 1
+        kind = ("dns" if not status else "status") if verdict == "failed" else None
+        failures = states.c.failures + 1 if kind else 0
+        with self.store.write() as connection:
+            connection.execute(
+                insert(checks).values(
+                    page_id=page,
+                    sequence=sequence,
+                    run_id=1,
+                    at=at,
+                    verdict=verdict,
+                    status=status,
+                    seconds=0.1,
+                    bytes=1,
+                    failure_kind=kind,
+                    failure="It failed." if kind else None,
+                )
+            )
+            values = {
+                "sequence": sequence,
+                "checked_at": at,
+                "verdict": verdict,
+                "failures": failures,
+                "failure_kind": kind,
+                "retry_at": retry_at,
+            }
+            connection.execute(update(states).where(states.c.page_id == page).values(**values))
+            if headers:
+                block = f"HTTP/1.1 200 OK\r\n{headers}\r\n\r\n".encode()
+                connection.execute(
+                    insert(versions).values(
+                        page_id=page,
+                        number=sequence,
+                        sequence=sequence,
+                        at=at,
+                        body=b"",
+                        text=b"",
+                        size=0,
+                        title="",
+                        content_type="",
+                        charset="",
+                        final_url="",
+                        headers=block,
+                    )
+                )
+
+
+def visited(schedule: Schedule, name: str, frequency: int, weightage: float, ttl: int) -> None:
+    url = f"http://{name}/"
+    row = {"url": url, "frequency": frequency, "weightage": weightage, "ttl": ttl, "first_at": 0, "last_at": 0}
+    with schedule.store.write() as connection:
+        connection.execute(insert(visits).values(**row))
+
+
+def terms(scheduler: Scheduler) -> dict[str, Any]:
+    return {one.url.removeprefix("http://").strip("/"): one for one in scheduler.terms()}
+
+
+@pytest.fixture
+def schedule(where: str) -> Iterator[Schedule]:
+    """An empty watch list, in a store of either kind."""
+    store = Store.open(where)
+    yield Schedule(store)
+    store.close()
