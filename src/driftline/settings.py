@@ -6,10 +6,11 @@ import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import platformdirs
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_core import PydanticCustomError
 from pydantic_settings import (
     BaseSettings,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -57,7 +58,24 @@ def _checked_rate(text: str) -> str:
     return text
 
 
+_PARAMETER = re.compile(r"-\*|-?[^\s,&=#*-][^\s,&=#*]*\*?")
+
+
+def _split(value: object) -> object:
+    """What a list says, which the environment has as one text with commas."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _checked_parameters(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if not _PARAMETER.fullmatch(name):
+            message = "'{name}' names no parameter: write names as ref or utm_*, and -name for one to keep"
+            raise PydanticCustomError("parameter", message, {"name": name})
+    return names
+
+
 Rate = Annotated[str, AfterValidator(_checked_rate)]
+Parameters = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split), AfterValidator(_checked_parameters)]
 Seconds = Annotated[float, Field(gt=0)]
 
 
@@ -95,6 +113,9 @@ class Settings(BaseSettings):
     policy: Policy = Field(default="value", description="what 'run' checks next: by value, rank, interval or age")
     budget: Rate | None = Field(default=None, description="how many checks there may be, such as 10/s or 20000/d")
     host_budget: Rate | None = Field(default=None, description="the same for each host")
+    tracking: Parameters = Field(
+        default=(), description="parameters to drop from addresses, besides those known for tracking; -name keeps one"
+    )
     stop_grace: Seconds = Field(default=3.5, description="how long a stopped run waits for what is in flight")
 
     @classmethod
