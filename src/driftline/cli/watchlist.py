@@ -111,9 +111,8 @@ def import_(
         passed = [{"line": line.number, "reason": line.problem} for line in bad]
         print_json({**_added_as_json(wanted, set(added)), "passed_over": passed})
         return
-    passed_over = len(lines) - len(wanted)
     remarks = [f"{count(len(wanted) - len(added), 'page')} watched already"] if len(added) < len(wanted) else []
-    remarks += [f"{count(passed_over, 'line')} passed over"] if passed_over else []
+    remarks += [f"{count(len(bad), 'line')} passed over"] if bad else []
     say(f"Watching {count(len(added), 'more page')}", f" ({', '.join(remarks)})." if remarks else ".")
 
 

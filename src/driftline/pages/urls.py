@@ -100,7 +100,7 @@ def _with_scheme(text: str) -> str:
 def _names_host(text: str) -> bool:
     """Whether a text without a scheme begins with what can only be meant as a host: a name with a dot, or localhost."""
     host = re.split(r"[/\\?#]", text.removeprefix("//"), maxsplit=1)[0]
-    return "@" not in host and ("." in host or host.startswith("[") or host.partition(":")[0] == "localhost")
+    return "@" not in host and ("." in host.strip(".") or host.startswith("[") or host.partition(":")[0] == "localhost")
 
 
 def _names_page(fragment: str) -> bool:
