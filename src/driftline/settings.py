@@ -36,6 +36,7 @@ def settings_file() -> Path:
 
 RATE_UNITS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:/|per)\s*(s|m|h|d)(?:ec(?:ond)?|in(?:ute)?|our|ay)?")
+_PARAMETER = re.compile(r"-\*|-?[^\s,&=#*-][^\s,&=#*]*\*?")
 _HIGHEST_RATE = 1_000_000.0  # checks a second: more than any machine makes, and a number that can be reckoned with
 
 
@@ -58,24 +59,23 @@ def _checked_rate(text: str) -> str:
     return text
 
 
-_PARAMETER = re.compile(r"-\*|-?[^\s,&=#*-][^\s,&=#*]*\*?")
+def _split(given: object) -> object:
+    """The parts of a list in one text, as in a variable of the environment."""
+    return [part for part in given.split(",") if part.strip()] if isinstance(given, str) else given
 
 
-def _split(value: object) -> object:
-    """What a list says, which the environment has as one text with commas."""
-    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
-
-
-def _checked_parameters(names: tuple[str, ...]) -> tuple[str, ...]:
-    for name in names:
-        if not _PARAMETER.fullmatch(name):
-            message = "'{name}' names no parameter: write names as ref or utm_*, and -name for one to keep"
-            raise PydanticCustomError("parameter", message, {"name": name})
-    return names
+def _checked_parameter(text: str) -> str:
+    text = text.strip()
+    if not _PARAMETER.fullmatch(text):
+        sentence = f"'{text}' names no parameter: write names as ref or utm_*, and -name for one to keep"
+        raise PydanticCustomError("parameter", "{sentence}", {"sentence": sentence})
+    return text
 
 
 Rate = Annotated[str, AfterValidator(_checked_rate)]
-Parameters = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split), AfterValidator(_checked_parameters)]
+Parameters = Annotated[
+    tuple[Annotated[str, AfterValidator(_checked_parameter)], ...], NoDecode, BeforeValidator(_split)
+]
 Seconds = Annotated[float, Field(gt=0)]
 
 
@@ -138,7 +138,7 @@ def load_settings(**options: Any) -> Settings:
         return Settings(**given)
     except ValidationError as error:
         first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"])
+        name = ".".join(part for part in first["loc"] if isinstance(part, str))
         raise BadSetting(f"The setting '{name}' is not valid: {first['msg']} (got {first['input']!r}).") from None
     except ValueError as error:
         raise BadSetting(f"The settings file {settings_file()} cannot be read: {error}.") from None

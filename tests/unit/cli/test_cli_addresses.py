@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from driftline.cli.main import run
+from servers import Site
 
 NAME = "https://xn--mnchen-3ya.example/~anna?b=2&a=1"
 SHARED = "https://München.example:443/x/../%7eanna?b=2&utm_source=mail&a=1&fbclid=x#top"
@@ -23,6 +24,9 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     monkeypatch.setenv("DRIFTLINE_STORE", str(tmp_path / "pages.db"))
+    monkeypatch.setenv("DRIFTLINE_ALLOW_NETWORKS", "127.0.0.0/8")
+    monkeypatch.setenv("DRIFTLINE_HOST_DELAY", "0")
+    monkeypatch.setenv("DRIFTLINE_ROBOTS", "ignore")
 
     def tell(*arguments: str, status: int = 0) -> str:
         assert run(arguments) == status
@@ -73,6 +77,16 @@ def test_an_import_tells_the_line_where_a_page_stood_before(told: Told, tmp_path
     assert f"line 2: {NAME} stands on line 1 already." in said
     assert "Watching 2 more pages (1 line passed over)." in said
     assert watched(told) == [NAME, "https://example.com/a"]
+
+
+def test_a_part_of_an_application_is_a_page_that_says_where_it_stands(told: Told, site: Site) -> None:
+    page = site.put("/a", '<link rel="canonical" href="/elsewhere"><p>Words of the application</p>')
+    told("add", f"{page}?gclid=1#/inbox")
+    told("check")
+
+    shown = json.loads(told("show", f"{page}#/inbox", "--json"))
+
+    assert (shown["url"], shown["canonical"]) == (f"{page}#/inbox", site.url("/elsewhere"))
 
 
 def test_the_environment_changes_which_parameters_are_dropped(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
