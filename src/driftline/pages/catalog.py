@@ -12,7 +12,7 @@ from sqlalchemy import delete, insert, select, union_all, update
 from driftline.errors import BadSetting, UnknownPage, UsageError
 from driftline.model import HIDDEN, Failure, FailureKind, Filter, Page, Verdict, without_password
 from driftline.pages.tracking import Tracking
-from driftline.pages.urls import LONGEST, canonical, insist_on_length, reduced, written
+from driftline.pages.urls import acceptable, canonical, problem_with, reduced, written
 from driftline.versions.feedback import forget_on_hosts, keys_on_hosts
 from driftline.versions.locks import lock_blobs
 from driftline.versions.schema import blobs, pages, states, versions
@@ -69,6 +69,12 @@ class Catalog:
         forms = self._forms(urls)
         with self._store.read() as connection:
             return _names(connection, forms)
+
+    def old_names(self) -> list[str]:
+        """The addresses of the pages that would be named otherwise if they were added today."""
+        with self._store.read() as connection:
+            watched = list(connection.scalars(select(pages.c.url).order_by(pages.c.id)))
+        return [url for url, now in self._forms(watched).items() if now.canonical != url]
 
     def unwatched(self, urls: Iterable[str]) -> list[str]:
         """Those of these addresses that are not watched, in canonical form, each once. BadURL if any is bad."""
@@ -181,14 +187,11 @@ def _names(connection: Connection, forms: dict[str, _Forms]) -> dict[str, str]:
     shown = {url: pair for url, pair in forms.items() if f":{HIDDEN}@" in pair.written}
     whole = {url: _Forms(*(_with_password(connection, one) for one in pair)) for url, pair in shown.items()}
     forms = forms | whole
-    unsure = dict.fromkeys(one for one, now in forms.values() if one != now or len(now) > LONGEST)
+    unsure = dict.fromkeys(one for one, now in forms.values() if one != now or problem_with(now))
     watched: set[str] = set()
     for some in _batches(unsure):
         watched.update(connection.scalars(select(pages.c.url).where(pages.c.url.in_(some))))
-    return {
-        url: pair.written if pair.written in watched else insist_on_length(pair.canonical)
-        for url, pair in forms.items()
-    }
+    return {url: pair.written if pair.written in watched else acceptable(pair.canonical) for url, pair in forms.items()}
 
 
 def _batches(values: Collection[_Value]) -> Iterator[list[_Value]]:

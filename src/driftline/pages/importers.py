@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from driftline.errors import BadURL
 from driftline.pages.tracking import Tracking
-from driftline.pages.urls import insist_on_length, reduced, written
+from driftline.pages.urls import acceptable, reduced, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,7 +39,7 @@ def read_text_list(lines: Iterable[str], tracking: Iterable[str] = ()) -> list[I
             continue
         try:
             address = written(text)
-            url = insist_on_length(reduced(address, dropped))
+            url = acceptable(reduced(address, dropped))
         except BadURL as error:
             found.append(ImportedLine(number=number, url=None, problem=str(error)))
             continue

@@ -34,7 +34,7 @@ _UNRESERVED = frozenset(f"{ascii_letters}{digits}-._~")
 
 def canonical(text: str, tracking: Tracking = KNOWN) -> str:
     """The one form of an address for all of its spellings; BadURL says what is wrong with it."""
-    return insist_on_length(reduced(written(text), tracking))
+    return acceptable(reduced(written(text), tracking))
 
 
 def written(text: str) -> str:
@@ -56,8 +56,6 @@ def written(text: str) -> str:
         address = normalize_url(_with_scheme(text))
     except ValueError:
         _refuse(text)
-    if _TWO_SCHEMES.match(address):
-        raise BadURL(f"The address '{text}' has two schemes: leave one of them out.")
     page, _, fragment = address.partition("#")
     return address if _names_page(fragment) else page
 
@@ -78,11 +76,21 @@ def reduced(address: str, tracking: Tracking) -> str:
     return f"{before}{mark}{query}{hash_mark}{fragment}"
 
 
-def insist_on_length(address: str) -> str:
-    """The address; BadURL if a store cannot keep one as long."""
-    if len(address) > LONGEST:
-        raise BadURL(f"The address {address[:60]}… is {len(address):,} characters long; the most is {LONGEST:,}.")
+def acceptable(address: str) -> str:
+    """The address; BadURL if it is well written, and yet no page can be added under it."""
+    problem = problem_with(address)
+    if problem is not None:
+        raise BadURL(problem)
     return address
+
+
+def problem_with(address: str) -> str | None:
+    """Why no page can be added under an address that is well written. One that is watched already stays."""
+    if len(address) > LONGEST:
+        return f"The address {address[:60]}… is {len(address):,} characters long; the most is {LONGEST:,}."
+    if _TWO_SCHEMES.match(address):
+        return f"The address '{address}' begins with two schemes: leave one of them out."
+    return None
 
 
 def _with_scheme(text: str) -> str:

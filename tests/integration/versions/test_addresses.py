@@ -70,6 +70,8 @@ def test_a_page_that_was_added_under_other_rules_keeps_its_name_and_is_found_by_
     assert catalog.add([TRACKED]) == catalog.unwatched([TRACKED]) == []
     with pytest.raises(UnknownPage, match=PLAIN):
         catalog.find(PLAIN)
+    catalog.add([NAME])
+    assert catalog.old_names() == [TRACKED]
 
 
 def test_where_both_names_are_watched_each_page_is_found_by_its_own(store: Store) -> None:
@@ -93,16 +95,18 @@ def test_an_edit_gives_an_old_page_its_canonical_name_unless_another_page_has_it
         catalog.edit(TRACKED.replace("mail", "web"), move_to=PLAIN)
 
 
-def test_a_page_whose_address_is_too_long_by_now_can_still_be_found_and_removed(file_store: Store) -> None:
+@pytest.mark.parametrize("url", [LONG, "https://https//example.com/"])
+def test_a_page_whose_address_is_refused_by_now_can_still_be_found_and_removed(file_store: Store, url: str) -> None:
     catalog = Catalog(file_store)
     catalog.add([PLAIN])
     with file_store.write() as connection:
-        connection.execute(update(pages).values(url=LONG))
+        connection.execute(update(pages).values(url=url))
 
-    assert catalog.find(LONG).url == LONG
-    assert catalog.remove([LONG]) == [LONG]
-    with pytest.raises(BadURL, match="the most is 2,500"):
-        catalog.add([LONG])
+    assert catalog.find(url).url == url
+    assert catalog.remove([url]) == [url]
+    for refused in (catalog.add, catalog.unwatched, catalog.find_all):
+        with pytest.raises(BadURL):
+            refused([url])
     assert catalog.all() == []
 
 

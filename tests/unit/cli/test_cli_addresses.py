@@ -119,6 +119,20 @@ def test_what_names_no_parameter_is_refused(told: Told, monkeypatch: pytest.Monk
     assert "write names as ref or utm_*, and -name for one to keep" in said
 
 
+def test_the_doctor_names_a_page_that_is_called_as_it_would_not_be_today(
+    told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told("add", "example.com/?id=1")
+    assert "Addresses: every page is watched under its canonical address." in told("doctor")
+
+    monkeypatch.setenv("DRIFTLINE_TRACKING", "id")
+
+    would = "1 page would be watched under another address if added today, such as https://example.com/?id=1:"
+    assert f"Addresses: {would} 'driftline edit URL --url URL' renames one." in told("doctor")
+    told("edit", "example.com/?id=1", "--url", "example.com/?id=1")
+    assert watched(told) == ["https://example.com/"]
+
+
 def test_a_bad_address_leaves_no_store_behind(told: Told, tmp_path: Path) -> None:
     assert "only http and https" in told("add", "ftp://example.com/", status=2)
     assert not (tmp_path / "pages.db").exists()

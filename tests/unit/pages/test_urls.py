@@ -265,7 +265,7 @@ def test_a_text_that_is_no_web_address_is_refused_with_a_sentence(text: str) -> 
         ("hello", "is not the address of a web page: give one such as https://example.com/"),
         ("ftp://example.com/", "only http and https"),
         ("https://a.example/ https://b.example/", "give one address at a time"),
-        ("https://https://example.com/", "has two schemes"),
+        ("https://https://example.com/", "begins with two schemes"),
         ("https://example.com/" + "a" * 3_000, "is 3,020 characters long; the most is 2,500"),
         ("https://example.com/\x1b[2J", "control characters"),
     ],

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import xxhash
 
-from driftline.pages.urls import insist_on_length, written
+from driftline.pages.urls import acceptable, written
 
 #: half an hour: who does not move on for longer has left, or left a tab open
 LONGEST_STAY = 1_800.0
@@ -78,4 +78,4 @@ def web_address(text: str) -> str | None:
     text = text.strip()
     if _OTHER_SCHEME.match(text) and not _WEB.match(text):
         return None
-    return insist_on_length(written(text))
+    return acceptable(written(text))
