@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
 import pytest
@@ -358,9 +360,12 @@ def test_the_last_change_that_fits_a_name_decides(changes: tuple[str, ...], quer
     assert reduced(f"{SITE}?{query}", Tracking(changes)) == (f"{SITE}?{left}" if left else SITE)
 
 
-def test_the_names_known_for_tracking_are_written_as_they_are_compared() -> None:
+def test_the_names_known_for_tracking_are_written_as_they_are_compared_and_told() -> None:
+    listed = (Path(__file__).parents[3] / "docs" / "urls.md").read_text().partition("## Tracking parameters")[2]
+
     assert all(name == name.lower() for name in BUILT_IN)
     assert len(set(BUILT_IN)) == len(BUILT_IN)
+    assert set(BUILT_IN) == set(re.findall(r"`([^`]+)`", listed.split("\n\n")[2]))
 
 
 @pytest.mark.parametrize(
