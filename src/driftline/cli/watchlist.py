@@ -100,7 +100,8 @@ def import_(
     added: list[str] = []
     if wanted:
         with opened(store) as watch_list:
-            wanted = list(dict.fromkeys(watch_list.catalog.names(wanted).values()))
+            if as_json:
+                wanted = list(dict.fromkeys(watch_list.catalog.names(wanted).values()))
             added = watch_list.add(*wanted, every=every, tags=tag or ())
     bad = [line for line in lines if line.problem is not None]
     for line in bad if not as_json else ():

@@ -42,25 +42,28 @@ class Tracking:
 
     def __init__(self, changes: Iterable[str] = ()) -> None:
         self._names: dict[str, bool] = {}
-        self._beginnings: dict[str, bool] = {}
+        beginnings: dict[str, bool] = {}
         for rule in (*BUILT_IN, *changes):
             name, drop = rule.lower().removeprefix("-"), not rule.startswith("-")
             if name.endswith("*"):
                 beginning = name.removesuffix("*")
-                for earlier in (self._names, self._beginnings):
+                for earlier in (self._names, beginnings):
                     for one in [one for one in earlier if one.startswith(beginning)]:
                         del earlier[one]
-                self._beginnings[beginning] = drop
+                beginnings[beginning] = drop
             else:
                 self._names[name] = drop
+        self._beginnings = tuple(reversed(beginnings.items()))
 
     def drops(self, name: str) -> bool:
         """Whether a parameter of this name, in small letters, is dropped."""
         drop = self._names.get(name)
-        if drop is None:
-            fitting = (drop for one, drop in reversed(self._beginnings.items()) if name.startswith(one))
-            drop = next(fitting, False)
-        return drop
+        if drop is not None:
+            return drop
+        for beginning, drop in self._beginnings:
+            if name.startswith(beginning):
+                return drop
+        return False
 
 
 KNOWN = Tracking()

@@ -48,7 +48,7 @@ def written(text: str) -> str:
         raise BadURL("The address is empty: give one such as https://example.com/.")
     if len(text) > _LONGEST_TEXT:
         raise BadURL(f"The address {text[:60]}… is {len(text):,} characters long; the most is {LONGEST:,}.")
-    if _CONTROL.search(text):
+    if not text.isprintable() and _CONTROL.search(text):
         raise BadURL(f"The address {text[:100]!r} contains control characters.")
     if " " in text:
         raise BadURL(f"The address '{text}' contains a space: write it as %20, or give one address at a time.")
@@ -94,6 +94,8 @@ def problem_with(address: str) -> str | None:
 
 
 def _with_scheme(text: str) -> str:
+    if text.startswith(("https://", "http://")):
+        return text
     scheme, colon, rest = text.partition(":")
     if not (colon and _SCHEME.fullmatch(scheme)):
         scheme = ""
