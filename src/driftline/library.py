@@ -17,7 +17,6 @@ from driftline.errors import BadSetting, NoTextSearch, StoreError, UnknownChange
 from driftline.model import POLICIES, Visited, host_of, without_password
 from driftline.pages.catalog import Catalog
 from driftline.pages.intervals import parse_interval
-from driftline.pages.urls import canonical
 from driftline.pipeline.plan import Plan
 from driftline.pipeline.rereading import Reread, reread
 from driftline.pipeline.run import Report, Run
@@ -52,7 +51,7 @@ class Driftline:
         self._store = store
         self._clock = clock
         self.settings = settings
-        self.catalog = Catalog(store, clock)
+        self.catalog = Catalog(store, clock, settings.tracking)
         self.repository = Repository(store)
         self._readings = Readings(store, how_read, clock)
         self._visits = Visits(store)
@@ -160,7 +159,7 @@ class Driftline:
         """
         if not 0 <= seconds <= LONGEST_VISIT:
             raise BadSetting(f"A visit takes a number of seconds, 0 or more and a day at most: got {seconds:g}.")
-        url = canonical(url)
+        url = self.catalog.names([url])[url]
         if add:
             self.catalog.add([url])
         return self._visits.record(url, at=self._clock(), seconds=seconds, available=available)
@@ -182,7 +181,7 @@ class Driftline:
             raise BadSetting(f"'{format}' is not a format of visits: use {', '.join(Format)}.") from None
         return import_visits(
             self._visits, Path(path), now=self._clock(), format=wanted, site=site,
-            watch=self.catalog.add if add else None, told=told,
+            names=self.catalog.names, watch=self.catalog.add if add else None, told=told,
         )  # fmt: skip
 
     def visited(self) -> list[Visited]:

@@ -6,10 +6,11 @@ import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import platformdirs
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_core import PydanticCustomError
 from pydantic_settings import (
     BaseSettings,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -35,6 +36,7 @@ def settings_file() -> Path:
 
 RATE_UNITS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:/|per)\s*(s|m|h|d)(?:ec(?:ond)?|in(?:ute)?|our|ay)?")
+_PARAMETER = re.compile(r"-\*|-?[^\s,&=#*-][^\s,&=#*]*\*?")
 _HIGHEST_RATE = 1_000_000.0  # checks a second: more than any machine makes, and a number that can be reckoned with
 
 
@@ -57,7 +59,23 @@ def _checked_rate(text: str) -> str:
     return text
 
 
+def _split(given: object) -> object:
+    """The parts of a list in one text, as in a variable of the environment."""
+    return [part for part in given.split(",") if part.strip()] if isinstance(given, str) else given
+
+
+def _checked_parameter(text: str) -> str:
+    text = text.strip()
+    if not _PARAMETER.fullmatch(text):
+        sentence = f"'{text}' names no parameter: write names as ref or utm_*, and -name for one to keep"
+        raise PydanticCustomError("parameter", "{sentence}", {"sentence": sentence})
+    return text
+
+
 Rate = Annotated[str, AfterValidator(_checked_rate)]
+Parameters = Annotated[
+    tuple[Annotated[str, AfterValidator(_checked_parameter)], ...], NoDecode, BeforeValidator(_split)
+]
 Seconds = Annotated[float, Field(gt=0)]
 
 
@@ -95,6 +113,9 @@ class Settings(BaseSettings):
     policy: Policy = Field(default="value", description="what 'run' checks next: by value, rank, interval or age")
     budget: Rate | None = Field(default=None, description="how many checks there may be, such as 10/s or 20000/d")
     host_budget: Rate | None = Field(default=None, description="the same for each host")
+    tracking: Parameters = Field(
+        default=(), description="parameters to drop from addresses, besides those known for tracking; -name keeps one"
+    )
     stop_grace: Seconds = Field(default=3.5, description="how long a stopped run waits for what is in flight")
 
     @classmethod
@@ -117,7 +138,7 @@ def load_settings(**options: Any) -> Settings:
         return Settings(**given)
     except ValidationError as error:
         first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"])
+        name = ".".join(part for part in first["loc"] if isinstance(part, str))
         raise BadSetting(f"The setting '{name}' is not valid: {first['msg']} (got {first['input']!r}).") from None
     except ValueError as error:
         raise BadSetting(f"The settings file {settings_file()} cannot be read: {error}.") from None

@@ -13,7 +13,7 @@ from driftline.cli.output import count, size
 from driftline.errors import DriftlineError, MissingExtra
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from driftline.detection.workers import Worker
     from driftline.settings import Settings
@@ -96,7 +96,7 @@ def _worker(settings: Settings) -> Finding:
     try:
         problem = _first_page(worker)
     finally:
-        worker.kill()
+        worker.close()
     if problem:
         return Finding(what=what, well=False, detail=f"it cannot read a page ({problem}): reinstall Driftline.")
     return Finding(what=what, well=True, detail="starts and reads a page.")
@@ -134,6 +134,7 @@ def _store(settings: Settings) -> Iterator[Finding]:
             versions, _raw, stored = watch_list.repository.sizes()
             pages, where = len(watch_list.pages()), watch_list.where
             behind = watch_list.behind()
+            old_names = watch_list.catalog.old_names()
     except (DriftlineError, DatabaseError) as error:
         cause = getattr(error, "orig", None) or error
         told = str(cause).rstrip(".")
@@ -148,7 +149,16 @@ def _store(settings: Settings) -> Iterator[Finding]:
         return
     held = f"{count(pages, 'page')}, {count(versions, 'version')} in {size(stored)}"
     yield Finding(what="Store", well=True, detail=f"{where} holds {held}, all of them readable.")
+    yield _addresses(old_names)
     yield _readings(*behind)
+
+
+def _addresses(old_names: Sequence[str]) -> Finding:
+    detail = "every page is watched under its canonical address."
+    if old_names:
+        would = f"{count(len(old_names), 'page')} would be watched under another address if added today"
+        detail = f"{would}, such as {old_names[0]}: 'driftline edit URL --url URL' renames one."
+    return Finding(what="Addresses", well=True, detail=detail)
 
 
 def _readings(stale: int, unread: int) -> Finding:

@@ -322,11 +322,14 @@ def _check_as_json(check: Check) -> dict[str, Any]:
 def _version_as_json(version: Version, raw: bool) -> dict[str, Any]:
     import base64
 
+    from driftline.detection.declared import declared_address
+
     found = {
         "url": version.url,
         "version": version.number,
         "at": iso(version.at),
         **fields(version, "title", "size", "content_type", "charset", "final_url"),
+        "canonical": declared_address(version),
     }
     if raw:
         return {**found, "body_base64": base64.b64encode(version.body).decode("ascii")}

@@ -67,11 +67,12 @@ def add(
     as_json: JsonOption = False,
 ) -> None:
     """Watch pages."""
-    from driftline.pages.urls import canonical
+    from driftline.pages.urls import written
 
-    wanted = list(dict.fromkeys(canonical(url) for url in urls))
+    given = [written(url) for url in urls]  # what is bad is refused before there is a store
     filters = given_filters(context, select=select, drop=drop, ignore=ignore, trigger=trigger, also=also)
     with opened(store) as watch_list:
+        wanted = list(dict.fromkeys(watch_list.catalog.names(given).values()))
         added = set(watch_list.add(*wanted, every=every, tags=tag or (), filters=filters))
     if as_json:
         print_json(_added_as_json(wanted, added))
@@ -90,13 +91,17 @@ def import_(
 ) -> None:
     """Watch the pages of a list."""
     from driftline.pages.importers import read_text_list
+    from driftline.settings import load_settings
 
     name = "Standard input" if file == "-" else file
-    lines = read_text_list(io.StringIO(_read_list(file, name), newline=None))
+    text = io.StringIO(_read_list(file, name), newline=None)
+    lines = read_text_list(text, load_settings(store=store).tracking)
     wanted = [line.url for line in lines if line.url is not None]
     added: list[str] = []
     if wanted:
         with opened(store) as watch_list:
+            if as_json:
+                wanted = list(dict.fromkeys(watch_list.catalog.names(wanted).values()))
             added = watch_list.add(*wanted, every=every, tags=tag or ())
     bad = [line for line in lines if line.problem is not None]
     for line in bad if not as_json else ():
@@ -105,11 +110,10 @@ def import_(
         raise DriftlineError(f"{name} holds no address that can be watched: write one a line.")
     if as_json:
         passed = [{"line": line.number, "reason": line.problem} for line in bad]
-        print_json({**_added_as_json(list(dict.fromkeys(wanted)), set(added)), "passed_over": passed})
+        print_json({**_added_as_json(wanted, set(added)), "passed_over": passed})
         return
-    passed_over = len(lines) - len(wanted)
     remarks = [f"{count(len(wanted) - len(added), 'page')} watched already"] if len(added) < len(wanted) else []
-    remarks += [f"{count(passed_over, 'line')} passed over"] if passed_over else []
+    remarks += [f"{count(len(bad), 'line')} passed over"] if bad else []
     say(f"Watching {count(len(added), 'more page')}", f" ({', '.join(remarks)})." if remarks else ".")
 
 

@@ -32,7 +32,8 @@ _SHOWN_AS_FILES = ("img", "video", "audio")
 MEDIA_UNSEEN = ["audio", "iframe", "object", "video"]
 _ATTRIBUTES = ("alt", "title", "placeholder", "value", "label")
 _FIELDS = {"description": "the description", "robots": "the rule for robots"}
-_METADATA = ("the title", *_FIELDS.values(), "the canonical address", "the language")
+CANONICAL = "the canonical address"
+_METADATA = ("the title", *_FIELDS.values(), CANONICAL, "the language")
 _KINDS: dict[str, Also] = (
     dict.fromkeys(_LINKS.values(), Also.LINKS)
     | dict.fromkeys(_MEDIA.values(), Also.MEDIA)
@@ -156,7 +157,7 @@ def metadata_of(tree: LexborHTMLParser) -> dict[str, str]:
             found.setdefault(name, _folded(node.attributes.get("content") or ""))
     for node in tree.css("link[rel][href]"):
         if (node.attributes.get("rel") or "").strip().lower() == "canonical":
-            found.setdefault("the canonical address", _folded(node.attributes.get("href") or ""))
+            found.setdefault(CANONICAL, _folded(node.attributes.get("href") or ""))
     language = None if tree.root is None else tree.root.attributes.get("lang")
     if language:
         found["the language"] = _folded(language)

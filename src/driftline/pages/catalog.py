@@ -4,47 +4,53 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sqlalchemy import delete, insert, select, union_all, update
 
 from driftline.errors import BadSetting, UnknownPage, UsageError
 from driftline.model import HIDDEN, Failure, FailureKind, Filter, Page, Verdict, without_password
-from driftline.pages.urls import canonical
+from driftline.pages.tracking import Tracking
+from driftline.pages.urls import acceptable, canonical, problem_with, reduced, written
 from driftline.versions.feedback import forget_on_hosts, keys_on_hosts
 from driftline.versions.locks import lock_blobs
 from driftline.versions.schema import blobs, pages, states, versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from sqlalchemy import Connection, Row
 
     from driftline.versions.store import Store
 
 _AT_ONCE = 500
+_Value = TypeVar("_Value")
 
 
 class Catalog:
-    """The pages that are watched, each under its canonical address."""
+    """The pages that are watched, each under its canonical address: that of the day on which it was added.
 
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+    `tracking` is what the user changed of the parameters that are dropped from addresses.
+    """
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time, tracking: Iterable[str] = ()) -> None:
         self._store = store
         self._clock = clock
+        self._tracking = Tracking(tracking)
 
     def add(
         self, urls: Iterable[str], *, every: float | None = None, tags: Sequence[str] = (),
         filters: Sequence[Filter] = (),
     ) -> list[str]:  # fmt: skip
         """Watch these addresses; those that were not watched before, in canonical form. BadURL if any is bad."""
-        wanted = list(dict.fromkeys(canonical(url) for url in urls))
+        forms = self._forms(urls)
         labels = check_tags(tags)
         settings = _with_filters({}, filters)
         added: list[str] = []
         now = self._clock()
         with self._store.write() as connection:
-            for start in range(0, len(wanted), _AT_ONCE):
-                some = wanted[start : start + _AT_ONCE]
+            for some in _batches(dict.fromkeys(_names(connection, forms).values())):
                 fresh = _unwatched(connection, some)
                 if not fresh:
                     continue
@@ -58,12 +64,24 @@ class Catalog:
                 added += fresh
         return added
 
+    def names(self, urls: Iterable[str]) -> dict[str, str]:
+        """The address that each of these is watched under, or would be. BadURL if any is bad."""
+        forms = self._forms(urls)
+        with self._store.read() as connection:
+            return _names(connection, forms)
+
+    def old_names(self) -> list[str]:
+        """The addresses of the pages that would be named otherwise if they were added today."""
+        with self._store.read() as connection:
+            watched = list(connection.scalars(select(pages.c.url).order_by(pages.c.id)))
+        return [url for url, now in self._forms(watched).items() if now.canonical != url]
+
     def unwatched(self, urls: Iterable[str]) -> list[str]:
         """Those of these addresses that are not watched, in canonical form, each once. BadURL if any is bad."""
-        wanted = list(dict.fromkeys(canonical(url) for url in urls))
+        forms = self._forms(urls)
         with self._store.read() as connection:
-            batches = [wanted[start : start + _AT_ONCE] for start in range(0, len(wanted), _AT_ONCE)]
-            return [url for some in batches for url in _unwatched(connection, some)]
+            wanted = dict.fromkeys(_names(connection, forms).values())
+            return [url for some in _batches(wanted) for url in _unwatched(connection, some)]
 
     def asked(self) -> dict[str, float]:
         """The checks a second that each page asks for which has an interval of its own, by address."""
@@ -80,11 +98,11 @@ class Catalog:
 
         A password may be left hidden, as it is shown.
         """
+        forms = self._forms(urls)
         found: dict[str, Page] = {}
         with self._store.read() as connection:
-            wanted = list(dict.fromkeys(_with_password(connection, canonical(url)) for url in urls))
-            for start in range(0, len(wanted), _AT_ONCE):
-                some = wanted[start : start + _AT_ONCE]
+            wanted = dict.fromkeys(_names(connection, forms).values())
+            for some in _batches(wanted):
                 found |= {row.url: _page(row) for row in connection.execute(_PAGES.where(pages.c.url.in_(some)))}
         for url in wanted:
             if url not in found:
@@ -109,7 +127,7 @@ class Catalog:
         if every is not None or clear_every:
             values["every"] = every
         if move_to is not None:
-            values["url"] = canonical(move_to)
+            values["url"] = canonical(move_to, self._tracking)
         moves = values.get("url", page.url) != page.url
         wanted = tuple(dict.fromkeys((*(() if clear_filters else page.filters), *filters)))
         # a run that is under way would record what the old address sent under the new one
@@ -136,8 +154,7 @@ class Catalog:
         with self._store.write() as connection:
             names: set[bytes] = set()
             said: dict[str, set[bytes]] = {}
-            for start in range(0, len(ids), _AT_ONCE):
-                some = ids[start : start + _AT_ONCE]
+            for some in _batches(ids):
                 # from here on nobody says anything of them
                 connection.execute(select(pages.c.id).where(pages.c.id.in_(some)).with_for_update())
                 for host, keys in keys_on_hosts(connection, some).items():
@@ -148,6 +165,40 @@ class Catalog:
             _forget(connection, names)
             forget_on_hosts(self._store, connection, said)
         return [page.url for page in doomed]
+
+    def _forms(self, urls: Iterable[str]) -> dict[str, _Forms]:
+        found: dict[str, _Forms] = {}
+        for url in urls:
+            if url not in found:
+                address = written(url)
+                found[url] = _Forms(address, reduced(address, self._tracking))
+        return found
+
+
+class _Forms(NamedTuple):
+    """How an address may be watched: as it is written, if other rules held when it was added, and as it is now."""
+
+    written: str
+    canonical: str
+
+
+def _names(connection: Connection, forms: dict[str, _Forms]) -> dict[str, str]:
+    """What `Catalog.names` says of these."""
+    shown = {url: pair for url, pair in forms.items() if f":{HIDDEN}@" in pair.written}
+    whole = {url: _Forms(*(_with_password(connection, one) for one in pair)) for url, pair in shown.items()}
+    forms = forms | whole
+    unsure = dict.fromkeys(one for one, now in forms.values() if one != now or problem_with(now))
+    watched: set[str] = set()
+    for some in _batches(unsure):
+        watched.update(connection.scalars(select(pages.c.url).where(pages.c.url.in_(some))))
+    return {url: pair.written if pair.written in watched else acceptable(pair.canonical) for url, pair in forms.items()}
+
+
+def _batches(values: Collection[_Value]) -> Iterator[list[_Value]]:
+    """As many at once as a database takes."""
+    left = iter(values)
+    while some := list(islice(left, _AT_ONCE)):
+        yield some
 
 
 def _unwatched(connection: Connection, some: Sequence[str]) -> list[str]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from driftline.errors import BadURL
-from driftline.pages.urls import canonical
+from driftline.pages.tracking import Tracking
+from driftline.pages.urls import acceptable, reduced, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,19 +16,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedLine:
-    """One line of a list: the address in canonical form, or what is wrong with the line."""
+    """One line of a list: the address as it is written, or what is wrong with the line."""
 
     number: int
     url: str | None
     problem: str | None
 
 
-def read_text_list(lines: Iterable[str]) -> list[ImportedLine]:
+def read_text_list(lines: Iterable[str], tracking: Iterable[str] = ()) -> list[ImportedLine]:
     """The addresses of a text with one a line, in order; blank lines and those that begin with '#' are passed over.
 
-    A comment may follow an address after white space and '#'. A bad line and an address that stood on an earlier line
-    are reported with their line number, and every good line is kept.
+    A comment may follow an address after white space and '#'. A bad line and an address that stood on an earlier line,
+    in whatever spelling, are reported with their line number, and every good line is kept. `tracking` is what the user
+    changed of the parameters that are dropped from addresses.
     """
+    dropped = Tracking(tracking)
     found: list[ImportedLine] = []
     first_seen: dict[str, int] = {}
     for number, line in enumerate(lines, start=1):
@@ -35,7 +38,8 @@ def read_text_list(lines: Iterable[str]) -> list[ImportedLine]:
         if not text:
             continue
         try:
-            url = canonical(text)
+            address = written(text)
+            url = acceptable(reduced(address, dropped))
         except BadURL as error:
             found.append(ImportedLine(number=number, url=None, problem=str(error)))
             continue
@@ -44,7 +48,7 @@ def read_text_list(lines: Iterable[str]) -> list[ImportedLine]:
             found.append(ImportedLine(number=number, url=None, problem=problem))
             continue
         first_seen[url] = number
-        found.append(ImportedLine(number=number, url=url, problem=None))
+        found.append(ImportedLine(number=number, url=address, problem=None))
     return found
 
 

@@ -55,12 +55,14 @@ class Imported:
 
 
 def import_visits(
-    visits: Visits, path: Path, *, now: float, format: Format | None = None, site: str | None = None,  # noqa: A002 as the option is called
+    visits: Visits, path: Path, *, now: float, names: Callable[[Iterable[str]], dict[str, str]],
+    format: Format | None = None, site: str | None = None,  # noqa: A002 as the option is called
     watch: Callable[[Iterable[str]], list[str]] | None = None, told: Callable[[int, int], None] | None = None,
 ) -> Imported:  # fmt: skip
     """Count the visits of a file that were never counted; what came of it.
 
     It is done some thousand visits at a time: an import that is cut short goes on where it was when it is repeated.
+    `names` says which page each address is of, as `Catalog.names` does.
     `watch` is given the pages that were available at least once; `told` how many of how many visits are done.
     """
     tally = Tally()
@@ -69,7 +71,7 @@ def import_visits(
     offered: set[str] = set()
     added = 0
     with _opened(path, format, site, now, tally) as (found, rows):
-        while batch := list(islice(rows, _AT_ONCE)):
+        while batch := _named(islice(rows, _AT_ONCE), names):
             counted += visits.record_once(batch)
             done += len(batch)
             seen.update(visit.url for visit in batch)
@@ -83,6 +85,12 @@ def import_visits(
         format=found, visits=counted, known=done - counted, skipped=tally.skipped, bad=tally.bad,
         problems=tuple(tally.problems), pages=len(seen), added=added,
     )  # fmt: skip
+
+
+def _named(visits: Iterable[Visit], names: Callable[[Iterable[str]], dict[str, str]]) -> list[Visit]:
+    found = list(visits)
+    named = names({visit.url for visit in found})
+    return [visit if named[visit.url] == visit.url else visit._replace(url=named[visit.url]) for visit in found]
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from driftline.errors import BadSetting, BadURL, UsageError
 from driftline.model import Visit
-from driftline.pages.urls import canonical
+from driftline.pages.urls import written
 from driftline.scheduling.visits.tally import LONGEST_STAY, Keys, Tally, web_address
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _moment(text: str) -> float | None:
 
 
 def _origin(site: str) -> str:
-    address = canonical(site)
+    address = written(site)
     origin, _, path = address.rpartition("/")
     if path or origin.count("/") != 2:
         raise BadSetting(

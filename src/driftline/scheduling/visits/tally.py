@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import xxhash
 
-from driftline.pages.urls import canonical
+from driftline.pages.urls import acceptable, written
 
 #: half an hour: who does not move on for longer has left, or left a tab open
 LONGEST_STAY = 1_800.0
@@ -74,8 +74,8 @@ class Keys:
 
 @lru_cache(65_536)
 def web_address(text: str) -> str | None:
-    """The canonical form of an address, None if it is not on the web (`about:`, `file:`); BadURL if it is none."""
+    """An address as it is written, None if it is not on the web (`about:`, `file:`); BadURL if it is none."""
     text = text.strip()
     if _OTHER_SCHEME.match(text) and not _WEB.match(text):
         return None
-    return canonical(text)
+    return acceptable(written(text))
