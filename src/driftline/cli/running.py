@@ -14,8 +14,7 @@ from driftline.cli.options import BudgetOption, PolicyOption, StoreOption, Usual
 from driftline.cli.output import VERDICT_STYLES, clean, count, local_time, named, say
 from driftline.errors import StoreBusy, StoreError
 from driftline.model import Matter, Verdict
-from driftline.pipeline.events import events_of
-from driftline.pipeline.recorder import changes_of
+from driftline.pipeline.events import changes_of, events_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

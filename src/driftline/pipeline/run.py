@@ -16,6 +16,7 @@ from driftline.pipeline.confirmer import Confirmer
 from driftline.pipeline.consumers import Steps
 from driftline.pipeline.links import LinkQueue
 from driftline.pipeline.recorder import Recorder
+from driftline.pipeline.tally import Tally
 from driftline.pipeline.wiring import Parts, cores, wire
 
 if TYPE_CHECKING:
@@ -117,7 +118,14 @@ class Run:
         if begun is not None:
             begun(ledger.remain(run_id, page_ids), continued)
         workers = WorkerPool(most=cores(), deadline=settings.worker_deadline, memory=settings.worker_memory)
-        recorder = Recorder(ledger, run_id, told)
+        tally = Tally()
+
+        def tell(outcomes: Sequence[Outcome]) -> None:
+            tally.add(outcomes)
+            if told is not None:
+                told(outcomes)
+
+        recorder = Recorder(ledger, run_id, tell)
         steps = Steps(self._versions, workers, settings.max_body, twice=settings.confirm)
         parts = Parts(
             links=LinkQueue(ledger.remaining(run_id, page_ids)),
@@ -140,13 +148,13 @@ class Run:
             seconds = time.perf_counter() - started
         finally:
             workers.close()
-        counts = recorder.counts()
+        counts = tally.counts
         pages = counts.total()
         return Report(
             pages=pages, new=counts[Verdict.NEW], changed=counts[Verdict.CHANGED], unchanged=counts[Verdict.UNCHANGED],
-            noisy=recorder.noisy, failed=counts[Verdict.FAILED], left=left, seconds=seconds,
-            effective_ms=seconds / max(pages, 1) * 1000, bytes=recorder.bytes, pipeline=plan.pipeline,
+            noisy=tally.noisy, failed=counts[Verdict.FAILED], left=left, seconds=seconds,
+            effective_ms=seconds / max(pages, 1) * 1000, bytes=tally.bytes, pipeline=plan.pipeline,
             producers=wired.producers, slots=wired.slots, consumers=wired.consumers, comparers=wired.comparers,
-            continued=continued, changes=recorder.changes(), events=recorder.events(),
+            continued=continued, changes=tally.changes(), events=tally.events(),
             queues=wired.queues,
         )  # fmt: skip
