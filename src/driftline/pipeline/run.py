@@ -1,4 +1,4 @@
-"""One run over pages: what is left to check goes through a pipeline, and what came of it is recorded."""
+"""One run: what there is to check goes through a pipeline, and what came of it is recorded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from driftline.pipeline.consumers import Steps
 from driftline.pipeline.links import LinkQueue
 from driftline.pipeline.recorder import Recorder
 from driftline.pipeline.tally import Tally
-from driftline.pipeline.wiring import Parts, cores, wire
+from driftline.pipeline.wiring import Parts, Wired, cores, wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from driftline.detection.comparison import Versions
     from driftline.model import Link, Outcome
     from driftline.pipeline.events import Event
+    from driftline.pipeline.feed import Feed
+    from driftline.pipeline.links import Links
     from driftline.pipeline.plan import Plan
     from driftline.pipeline.queues import QueueStatistics
     from driftline.pipeline.stopping import Stop
@@ -40,6 +42,9 @@ class Ledger(recording.Ledger, Protocol):
 
     def begin(self, page_ids: Sequence[int] | None, *, fresh: bool = False) -> tuple[int, bool]:
         """The run to work on, and whether it is one that was cut short and goes on now."""
+
+    def begin_without_end(self) -> int:
+        """A run that checks pages as they come."""
 
     def remain(self, run_id: int, page_ids: Sequence[int] | None) -> int:
         """How many pages the run has not recorded yet."""
@@ -112,12 +117,11 @@ class Run:
         begun: Callable[[int, bool], None] | None,
     ) -> Report:  # fmt: skip
         """Check these pages, or all of them. The clock runs until the last outcome is committed."""
-        ledger, plan, stop, settings = self._ledger, self._plan, self._stop, self._settings
+        ledger, plan = self._ledger, self._plan
         started = time.perf_counter()
         run_id, continued = ledger.begin(page_ids, fresh=fresh)
         if begun is not None:
             begun(ledger.remain(run_id, page_ids), continued)
-        workers = WorkerPool(most=cores(), deadline=settings.worker_deadline, memory=settings.worker_memory)
         tally = Tally()
 
         def tell(outcomes: Sequence[Outcome]) -> None:
@@ -125,29 +129,12 @@ class Run:
             if told is not None:
                 told(outcomes)
 
-        recorder = Recorder(ledger, run_id, tell)
-        steps = Steps(self._versions, workers, settings.max_body, twice=settings.confirm)
-        parts = Parts(
-            links=LinkQueue(ledger.remaining(run_id, page_ids)),
-            steps=steps,
-            workers=workers,
-            recorder=recorder,
-            confirmer=Confirmer(steps, recorder, settings),
-            settings=settings,
-            stop=stop,
-        )
-        try:
-            try:
-                with _at_full_speed():
-                    wired = wire(plan, parts)
-            finally:
-                recorder.close()
-            left = ledger.remain(run_id, page_ids) if stop.requested else 0
+        with self._workers() as workers:
+            wired = self._wired(LinkQueue(ledger.remaining(run_id, page_ids)), workers, run_id, tell)
+            left = ledger.remain(run_id, page_ids) if self._stop.requested else 0
             if not left:
                 ledger.finish(run_id)
             seconds = time.perf_counter() - started
-        finally:
-            workers.close()
         counts = tally.counts
         pages = counts.total()
         return Report(
@@ -158,3 +145,46 @@ class Run:
             continued=continued, changes=tally.changes(), events=tally.events(),
             queues=wired.queues,
         )  # fmt: skip
+
+    def keep(self, feed: Feed, told: Callable[[Sequence[Outcome]], None]) -> None:
+        """Check what the feed is offered, until it ends or the run is stopped; `told` as in `Recorder`."""
+
+        def settle(outcomes: Sequence[Outcome]) -> None:
+            feed.settle([outcome.document.link.page_id for outcome in outcomes])
+
+        run_id = self._ledger.begin_without_end()
+        with self._workers() as workers:
+            self._wired(feed, workers, run_id, told, settle)
+        self._ledger.finish(run_id)
+
+    @contextmanager
+    def _workers(self) -> Iterator[WorkerPool]:
+        settings = self._settings
+        workers = WorkerPool(most=cores(), deadline=settings.worker_deadline, memory=settings.worker_memory)
+        try:
+            yield workers
+        finally:
+            workers.close()
+
+    def _wired(
+        self, links: Links, workers: WorkerPool, run_id: int, told: Callable[[Sequence[Outcome]], None],
+        settled: Callable[[Sequence[Outcome]], None] | None = None,
+    ) -> Wired:  # fmt: skip
+        """Put the parts together and let them work until the links are exhausted and all that came of them recorded."""
+        settings = self._settings
+        recorder = Recorder(self._ledger, run_id, told, settled)
+        try:
+            steps = Steps(self._versions, workers, settings.max_body, twice=settings.confirm)
+            parts = Parts(
+                links=links,
+                steps=steps,
+                workers=workers,
+                recorder=recorder,
+                confirmer=Confirmer(steps, recorder, settings),
+                settings=settings,
+                stop=self._stop,
+            )
+            with _at_full_speed():
+                return wire(self._plan, parts)
+        finally:
+            recorder.close()

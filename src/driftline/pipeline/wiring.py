@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from driftline.model import Document, Pair
     from driftline.pipeline.confirmer import Confirmer
     from driftline.pipeline.consumers import Steps
-    from driftline.pipeline.links import LinkQueue
+    from driftline.pipeline.links import Links
     from driftline.pipeline.recorder import Recorder
     from driftline.pipeline.stopping import Stop
     from driftline.settings import Settings
@@ -40,7 +40,7 @@ _PAIR_OVERHEAD = 500
 class Parts:
     """What every wiring is made of."""
 
-    links: LinkQueue
+    links: Links
     steps: Steps
     workers: WorkerPool
     recorder: Recorder
@@ -90,15 +90,19 @@ def _sequential(parts: Parts) -> Wired:
                 return
 
     over = threading.Event()
+    parts.links.listen(parts.stop.bell.ring)
     watcher = threading.Thread(target=end_reading, name="watcher", daemon=True)
     watcher.start()
     try:
         while not (parts.stop.requested or parts.recorder.failed or parts.confirmer.error):
             links = parts.links.take(1)
-            if not links:
+            if links:
+                document = crawl(links[0], transfers, give_up)
+                parts.confirmer.add(steps.compare(steps.recall([document])))
+            elif parts.links.exhausted:
                 break
-            document = crawl(links[0], transfers, give_up)
-            parts.confirmer.add(steps.compare(steps.recall([document])))
+            else:
+                parts.stop.bell.wait(_LOOK)
         _confirm_the_rest(parts, stopped_at)
     except RunStopped:
         pass  # the page at hand is left for the next run
@@ -210,6 +214,11 @@ class _Crawlers:
                     ended=parts.stop.bell.ring, settle=None if self._plan.slots == 1 else self._settle,
                 )
             )  # fmt: skip
+        parts.links.listen(self._wake)
+
+    def _wake(self) -> None:
+        for thread in self._threads:
+            thread.wake()
 
     def _settle(self, documents: list[Document]) -> list[Document]:
         """What a producer with many slots does at once: handing over a page that is unchanged costs more than proof.
@@ -257,12 +266,12 @@ class _Crawlers:
 
     def _sample(self, seconds: float) -> Sample:
         figures = [thread.figures() for thread in self._threads]
-        finished, settled, troubled, latency = (sum(column) for column in zip(*figures, strict=True))
+        finished, settled, troubled, hungry, latency = (sum(column) for column in zip(*figures, strict=True))
         statistics = self._queue.statistics()
         return Sample(
             seconds=seconds, finished=int(finished), troubled=int(troubled), latency=latency,
             taken=int(settled) + statistics.taken, depth=statistics.depth, room=self._capacity,
-            starved=statistics.empty_seconds,
+            starved=statistics.empty_seconds, hungry=int(hungry),
         )  # fmt: skip
 
     def _resize(self, in_flight: int) -> None:
@@ -314,6 +323,7 @@ class _Crew(Generic[T]):
                     work=self._work, ended=self._parts.stop.bell.ring,
                 )
             )  # fmt: skip
+        self._dismissed = [thread for thread in self._dismissed if thread.at_work or thread.error is not None]
         while len(self._members) > wanted:
             member = self._members.pop()
             member.dismiss()
