@@ -147,7 +147,7 @@ class Driftline:
         plan = plan or Plan(capacity=self.settings.capacity)
         ledger = Ledger(self._store, self._clock)
         with self._store.exclusive_run():
-            run = Run(ledger, self.repository, self.settings, plan, stop or Stop())
+            run = Run(ledger, self.repository, self.settings, plan, stop or Stop(), self._clock)
             return run.check(page_ids, fresh=fresh, told=told, begun=begun)
 
     def keep_checking(
@@ -159,7 +159,7 @@ class Driftline:
         """
         plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
         ledger = Ledger(self._store, self._clock)
-        run = Run(ledger, self.repository, self.settings, plan, stop)
+        run = Run(ledger, self.repository, self.settings, plan, stop, self._clock)
         return Keeping(run, Feed(ledger.links, self._store.exclusive_run), stop, told)
 
     def visit(self, url: str, *, seconds: float = 0.0, available: bool = True, add: bool = False) -> Visited:

@@ -60,7 +60,7 @@ def run(
         if not once and (short := watch_list.shortage(budget)) is not None:
             say(clean(short), to_stderr=True)
         with News(stop, hook, verbose=verbose) as news, watch_list.keep_checking(news.told, stop=stop) as keeping:
-            planner = _Planner(watch_list, scheduler, keeping.feed, stop)
+            planner = Planner(watch_list, scheduler, keeping.feed, stop)
             if once:
                 planner.offer()
             while not once and keeping.at_work:
@@ -85,19 +85,23 @@ def _hook(command: str | None, watch_list: Driftline) -> Iterator[Callable[[dict
         hook.close(watch_list.settings.stop_grace)
 
 
-class _Planner:
+class Planner:
     """Feeds a run with the pages whose turn it is, and learns from what came of them."""
 
-    def __init__(self, watch_list: Driftline, scheduler: Scheduler, feed: Feed, stop: Stop) -> None:
+    def __init__(
+        self, watch_list: Driftline, scheduler: Scheduler, feed: Feed, stop: Stop,
+        ticks: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self._ticks = ticks
         self._watch_list = watch_list
         self._scheduler = scheduler
         self._feed = feed
         self._stop = stop
         self._remark = ""
         self._picked: list[int] = []
-        self._look_at = time.monotonic()
+        self._look_at = self._ticks()
         self._settled: int | None = None
-        self._catch_up_at = time.monotonic()
+        self._catch_up_at = self._ticks()
 
     def go(self) -> float:
         """Have the pages checked whose turn it is now; the seconds to wait before the next look."""
@@ -131,10 +135,10 @@ class _Planner:
 
     def _refresh(self) -> None:
         """See which pages were added, edited or removed, unless that was seen just now."""
-        started = time.monotonic()
+        started = self._ticks()
         if started >= self._look_at:
             self._scheduler.refresh()
-            ended = time.monotonic()
+            ended = self._ticks()
             self._look_at = ended + max(_LOOK, _SHARE * (ended - started))
 
     def _caught_up(self, seconds: float) -> bool:
@@ -144,16 +148,16 @@ class _Planner:
         somebody else is at work there, need not fail at the next check: checks go on, and it is tried again later.
         """
         as_it_is = self._scheduler.edition
-        if as_it_is == self._settled or time.monotonic() < self._catch_up_at:
+        if as_it_is == self._settled or self._ticks() < self._catch_up_at:
             return True
-        end = time.monotonic() + seconds
+        end = self._ticks() + seconds
         try:
-            self._watch_list.catch_up(self._stop, lambda: time.monotonic() >= end)
+            self._watch_list.catch_up(self._stop, lambda: self._ticks() >= end)
         except StoreError as error:
             self._say(f"Catching up failed, and will be tried again: {error}")
-            self._catch_up_at = time.monotonic() + _RETRY
+            self._catch_up_at = self._ticks() + _RETRY
             return True
-        if time.monotonic() >= end or self._stop.requested:
+        if self._ticks() >= end or self._stop.requested:
             return False
         self._settled = as_it_is
         return True

@@ -28,11 +28,12 @@ class Producer:
 
     def __init__(
         self, *, links: Links, queue: BoundedQueue[Document], settings: Settings, slots: int,
-        ended: Callable[[], None], settle: Callable[[list[Document]], list[Document]] | None = None,
+        clock: Callable[[], float], ended: Callable[[], None],
+        settle: Callable[[list[Document]], list[Document]] | None = None,
     ) -> None:  # fmt: skip
         self._links = links
         self._queue = queue
-        self._transfers = Transfers(settings)
+        self._transfers = Transfers(settings, clock)
         self._slots = slots
         self._kept_alive = 0
         self._give_up_at: float | None = None

@@ -105,12 +105,16 @@ def _at_full_speed() -> Iterator[None]:
 class Run:
     """The parts of a run, put together. It is used once."""
 
-    def __init__(self, ledger: Ledger, versions: Versions, settings: Settings, plan: Plan, stop: Stop) -> None:
+    def __init__(
+        self, ledger: Ledger, versions: Versions, settings: Settings, plan: Plan, stop: Stop,
+        clock: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
         self._ledger = ledger
         self._versions = versions
         self._settings = settings
         self._plan = plan
         self._stop = stop
+        self._clock = clock
 
     def check(
         self, page_ids: Sequence[int] | None, *, fresh: bool, told: Callable[[Sequence[Outcome]], None] | None,
@@ -183,6 +187,7 @@ class Run:
                 confirmer=Confirmer(steps, recorder, settings),
                 settings=settings,
                 stop=self._stop,
+                clock=self._clock,
             )
             with _at_full_speed():
                 return wire(self._plan, parts)

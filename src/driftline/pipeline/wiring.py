@@ -47,6 +47,7 @@ class Parts:
     confirmer: Confirmer
     settings: Settings
     stop: Stop
+    clock: Callable[[], float] = time.time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,7 @@ def wire(plan: Plan, parts: Parts) -> Wired:
 def _sequential(parts: Parts) -> Wired:
     """Configuration 1: one thread, one step after the other."""
     steps = parts.steps
-    transfers = Transfers(parts.settings)
+    transfers = Transfers(parts.settings, parts.clock)
     stopped_at: float | None = None
 
     def give_up() -> bool:
@@ -211,7 +212,8 @@ class _Crawlers:
             self._threads.append(
                 Producer(
                     links=parts.links, queue=self._queue, settings=parts.settings, slots=self.slots,
-                    ended=parts.stop.bell.ring, settle=None if self._plan.slots == 1 else self._settle,
+                    clock=parts.clock, ended=parts.stop.bell.ring,
+                    settle=None if self._plan.slots == 1 else self._settle,
                 )
             )  # fmt: skip
         parts.links.listen(self._wake)
