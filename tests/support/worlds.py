@@ -17,7 +17,8 @@ from driftline.pipeline.confirmer import Confirmer
 from driftline.pipeline.consumers import Steps
 from driftline.pipeline.links import LinkQueue
 from driftline.pipeline.recorder import Recorder
-from driftline.pipeline.wiring import Parts, wire
+from driftline.pipeline.sections import Parts
+from driftline.pipeline.wiring import wire
 from support.making import settings
 from support.servers import Answer, Request, Server, answer, html
 

@@ -16,8 +16,9 @@ from driftline.pipeline.confirmer import Confirmer
 from driftline.pipeline.consumers import Steps
 from driftline.pipeline.links import LinkQueue
 from driftline.pipeline.recorder import Recorder
+from driftline.pipeline.sections import Parts
 from driftline.pipeline.tally import Tally
-from driftline.pipeline.wiring import Parts, Wired, cores, wire
+from driftline.pipeline.wiring import Wired, cores, wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
