@@ -17,6 +17,8 @@ from driftline.errors import BadSetting, NoTextSearch, StoreError, UnknownChange
 from driftline.model import POLICIES, Visited, host_of, without_password
 from driftline.pages.catalog import Catalog
 from driftline.pages.intervals import parse_interval
+from driftline.pipeline.feed import Feed
+from driftline.pipeline.keeping import Keeping
 from driftline.pipeline.plan import Plan
 from driftline.pipeline.rereading import Reread, reread
 from driftline.pipeline.run import Report, Run
@@ -149,8 +151,20 @@ class Driftline:
         plan = plan or Plan(capacity=self.settings.capacity)
         ledger = Ledger(self._store, self._clock)
         with self._store.exclusive_run():
-            run = Run(ledger, self.repository, self.settings, plan, stop or Stop())
+            run = Run(ledger, self.repository, self.settings, plan, stop or Stop(), self._clock)
             return run.check(page_ids, fresh=fresh, told=told, begun=begun)
+
+    def keep_checking(
+        self, told: Callable[[Sequence[Outcome]], None], *, plan: Plan | None = None, stop: Stop | None = None
+    ) -> Keeping:
+        """A run without an end, for a `with` block: it checks the pages that its feed is offered, as they come.
+
+        `told` is told every batch of outcomes right after it is committed.
+        """
+        plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
+        ledger = Ledger(self._store, self._clock)
+        run = Run(ledger, self.repository, self.settings, plan, stop, self._clock)
+        return Keeping(run, Feed(ledger.links, self._store.exclusive_run), stop, told)
 
     def visit(self, url: str, *, seconds: float = 0.0, available: bool = True, add: bool = False) -> Visited:
         """Count a visit to a page, watched or not, at this moment; what the visits to it add up to now.

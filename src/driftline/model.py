@@ -169,7 +169,8 @@ class Known:
 class Link:
     """A page handed to a producer. `sequence` is the number that this check of the page will have.
 
-    `filters` are its filters as they are stored, and None for most pages.
+    `filters` are its filters as they are stored, and None for most pages; `failures` is how many checks failed since
+    the last good one.
     """
 
     page_id: int
@@ -177,6 +178,7 @@ class Link:
     sequence: int
     known: Known | None
     filters: list[list[str]] | None = None
+    failures: int = 0
 
     @property
     def host(self) -> str:

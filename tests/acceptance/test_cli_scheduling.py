@@ -128,7 +128,21 @@ def test_a_page_that_does_not_answer_holds_up_no_news_of_others(driftline: Comma
     assert (process.returncode, out) == (0, ""), "nothing is told twice"
 
 
-def test_what_was_recorded_is_told_even_if_the_round_fails(driftline: Command, site: Site, tmp_path: Path) -> None:
+def test_a_run_that_is_stopped_says_what_it_leaves(driftline: Command, site: Site) -> None:
+    with Site() as slow:
+        driftline("add", site.put("/a", "text"), slow.put("/b", "text"))
+        slow.open_gate.clear()
+        with driftline.start("run", "-v", DRIFTLINE_STOP_GRACE="0.2") as process:
+            assert process.stderr is not None
+            assert any("verdict=new" in line for line in process.stderr)
+            assert slow.asked.wait(60)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate()
+    assert process.returncode == 0
+    assert err.endswith("Stopped: 1 page left to the next run.\n")
+
+
+def test_what_was_recorded_is_told_even_if_the_run_fails(driftline: Command, site: Site, tmp_path: Path) -> None:
     with Site() as slow:
         driftline("add", site.put("/a", "one two three"), slow.put("/b", "text"), "--every", "1s")
         driftline("check")
@@ -194,7 +208,7 @@ def test_a_run_warns_of_intervals_that_take_its_whole_budget(driftline: Command,
     ("words", "told"),
     [((), 3), (("--budget", "1/m"), 3), (("--policy", "value"), 3), (("--policy", "value", "--budget", "1/m"), 1)],
 )
-def test_a_single_round_checks_all_that_is_due_whatever_the_budget(
+def test_a_single_pass_checks_all_that_is_due_whatever_the_budget(
     driftline: Command, site: Site, words: tuple[str, ...], told: int
 ) -> None:
     driftline("add", *(site.put(f"/{number}", "text") for number in range(3)))

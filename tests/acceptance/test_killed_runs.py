@@ -21,8 +21,8 @@ WORLD = World(
 )
 
 
-def start_check(store: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "driftline.cli.main", "check", "--json", "--store", str(store)]
+def start(store: Path, *words: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "driftline.cli.main", *words, "--store", str(store)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
 
@@ -70,7 +70,7 @@ def check_through_kills(store: Path, web: RunningWeb, moments: random.Random, ki
     for _ in range(kills):
         recorded, requested = checks_recorded(store), web.stats()["requests"]
         by_requests, limit = moments.random() < 0.5, moments.randint(1, 25)
-        process = start_check(store)
+        process = start(store, "check", "--json")
         while process.poll() is None:
             now = web.stats()["requests"] - requested if by_requests else checks_recorded(store) - recorded
             if now >= limit:
@@ -79,7 +79,7 @@ def check_through_kills(store: Path, web: RunningWeb, moments: random.Random, ki
         process.communicate()
         assert process.returncode == -signal.SIGKILL, "the run was not over yet"
         assert checks_recorded(store) >= recorded, "what was committed is still there"
-    last = start_check(store)
+    last = start(store, "check", "--json")
     last.communicate()
     assert last.returncode == 0
 
@@ -98,3 +98,24 @@ def test_a_run_killed_twenty_times_ends_as_an_undisturbed_one(tmp_path: Path) ->
     after_kills, in_peace = state_of(disturbed), state_of(peaceful)
     assert len(in_peace) == PAGES
     assert after_kills == in_peace
+
+
+def test_a_run_without_an_end_loses_nothing_when_it_is_killed_and_goes_on(tmp_path: Path) -> None:
+    store = tmp_path / "pages.db"
+    with serve(WORLD) as web:
+        with driftline.open(str(store)) as pages:
+            pages.add(*web.urls()[:60], every="1s")
+        for _ in range(4):
+            recorded = checks_recorded(store)
+            process = start(store, "run")
+            while checks_recorded(store) < recorded + 90 and process.poll() is None:
+                pass
+            process.kill()
+            process.communicate()
+            assert process.returncode == -signal.SIGKILL
+            recorded = checks_recorded(store)
+    with driftline.open(str(store)) as pages:
+        assert pages.doctor() == []
+        for page in pages.pages():
+            assert [check.sequence for check in pages.history(page.url)] == list(range(page.checks, 0, -1))
+        assert sum(page.checks for page in pages.pages()) == recorded >= 4 * 90

@@ -17,7 +17,8 @@ from driftline.pipeline.confirmer import Confirmer
 from driftline.pipeline.consumers import Steps
 from driftline.pipeline.links import LinkQueue
 from driftline.pipeline.recorder import Recorder
-from driftline.pipeline.wiring import Parts, wire
+from driftline.pipeline.sections import Parts
+from driftline.pipeline.wiring import wire
 from support.making import settings
 from support.servers import Answer, Request, Server, answer, html
 
@@ -93,7 +94,7 @@ def wire_up(plan: Plan, links: LinkQueue, versions: Untrustworthy) -> list[Outco
     """Run a plan over these links, with this in the place of the version repository."""
     memory = Memory()
     given = settings()
-    recorder = Recorder(memory, 1)
+    recorder = Recorder(memory, 1, lambda _: None)
     workers = WorkerPool(most=2, deadline=20.0, memory=given.worker_memory)
     steps = Steps(versions, workers, given.max_body)
     confirmer = Confirmer(steps, recorder, given)

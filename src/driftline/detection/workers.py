@@ -79,6 +79,8 @@ class Worker:
 
     def examine(self, jobs: Sequence[Job]) -> list[Finding]:
         """The findings of these jobs, in order. A job that crashes the worker or passes its deadline is a failure."""
+        if self._process is not None and self._process.poll() is not None:
+            self._end()  # somebody else ended it while it had nothing to do, which is no page's fault
         findings: list[Finding] = []
         while len(findings) < len(jobs) and not self._killed:
             left = _some(jobs[len(findings) :])

@@ -6,12 +6,12 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from driftline.model import Matter
+from driftline.model import Change, Matter, Verdict, change_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from driftline.model import Change
+    from driftline.model import Outcome
 
 _SITE_WIDE = 5  # pages: an edit beside the content, noise on one page, is news of the site if so many share it
 
@@ -54,3 +54,31 @@ def _event(host: str, same: list[Change]) -> Event:
         host=host, urls=tuple(change.url for change in same), kind=first.kind,
         score=max(change.score for change in same), reason=first.reason,
     )  # fmt: skip
+
+
+def changes_of(outcomes: Sequence[Outcome]) -> list[Change]:
+    """What changed by these outcomes: what matters, and noise with a cause that other pages may share."""
+    return [_change(outcome) for outcome in outcomes if outcome.verdict is Verdict.CHANGED or _is_beside(outcome)]
+
+
+def _is_beside(outcome: Outcome) -> bool:
+    """Whether only noise changed, with a cause that other pages may share."""
+    return outcome.verdict is Verdict.UNCHANGED and outcome.change is not None and bool(outcome.change.cause)
+
+
+def _change(outcome: Outcome) -> Change:
+    summary, version = outcome.change, outcome.version
+    assert summary is not None
+    assert version is not None
+    return Change(
+        id=change_id(outcome.document.link.page_id, outcome.document.link.sequence),
+        url=outcome.document.link.url,
+        at=outcome.document.fetched_at,
+        from_version=version.number - 1,
+        to_version=version.number,
+        kind=summary.kind,
+        verdict=summary.verdict,
+        score=summary.score,
+        reason=summary.reason,
+        cause=summary.cause,
+    )

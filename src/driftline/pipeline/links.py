@@ -4,16 +4,33 @@ from __future__ import annotations
 
 import threading
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from driftline.model import Link
 
 
+class Links(Protocol):
+    """Where producers get their links: a queue that is filled from the start, or a feed that goes on."""
+
+    def take(self, most: int) -> list[Link]:
+        """Up to `most` links, each for one producer only; fewer, or none, when there are no more for now."""
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether there never is anything more to hand out."""
+
+    def close(self) -> None:
+        """Hand out nothing more."""
+
+    def listen(self, wake: Callable[[], None]) -> None:
+        """Call this whenever there may be more to take."""
+
+
 class LinkQueue:
-    """Gives each link to one producer. Links are drawn from `source` only as they are wanted."""
+    """The links of a run over given pages, which are drawn from `source` only as they are wanted."""
 
     def __init__(self, source: Iterator[Link]) -> None:
         self._source = source
@@ -40,6 +57,9 @@ class LinkQueue:
     def exhausted(self) -> bool:
         """Whether there is nothing more to hand out."""
         return self._exhausted
+
+    def listen(self, wake: Callable[[], None]) -> None:
+        """Nothing comes later that somebody would have to be told of."""
 
     @property
     def taken(self) -> int:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from driftline.model import Document
-    from driftline.pipeline.links import LinkQueue
+    from driftline.pipeline.links import Links
     from driftline.pipeline.queues import BoundedQueue
     from driftline.settings import Settings
 
@@ -27,18 +27,20 @@ class Producer:
     """
 
     def __init__(
-        self, *, links: LinkQueue, queue: BoundedQueue[Document], settings: Settings, slots: int,
-        ended: Callable[[], None], settle: Callable[[list[Document]], list[Document]] | None = None,
+        self, *, links: Links, queue: BoundedQueue[Document], settings: Settings, slots: int,
+        clock: Callable[[], float], ended: Callable[[], None],
+        settle: Callable[[list[Document]], list[Document]] | None = None,
     ) -> None:  # fmt: skip
         self._links = links
         self._queue = queue
-        self._transfers = Transfers(settings)
+        self._transfers = Transfers(settings, clock)
         self._slots = slots
         self._kept_alive = 0
         self._give_up_at: float | None = None
         self._finished = 0
         self._troubled = 0
         self._latency = 0.0
+        self._hungry = 0
         self._ended = ended
         self._settle = settle
         self._settled = 0
@@ -59,6 +61,10 @@ class Producer:
         if grew:
             self._transfers.wake()
 
+    def wake(self) -> None:
+        """There may be more links now."""
+        self._transfers.wake()
+
     def stop(self, grace: float) -> None:
         """Take no more links, and give up what is still in flight after `grace` seconds."""
         self._give_up_at = time.monotonic() + grace
@@ -68,9 +74,12 @@ class Producer:
         """Wait for the thread to end."""
         self._thread.join(timeout)
 
-    def figures(self) -> tuple[int, int, int, float]:
-        """Transfers finished so far, how many of them are settled, how many point to overload, and their seconds."""
-        return self._finished, self._settled, self._troubled, self._latency
+    def figures(self) -> tuple[int, int, int, int, float]:
+        """Transfers finished so far, how many of them are settled, how many point to overload, and their seconds.
+
+        Before the last, how often there were fewer links than it had slots for.
+        """
+        return self._finished, self._settled, self._troubled, self._hungry, self._latency
 
     def _work(self) -> None:
         transfers = self._transfers
@@ -87,10 +96,8 @@ class Producer:
         while True:
             stopping = self._give_up_at is not None
             short = False if stopping else self._refill()
-            if not transfers.active:
-                if stopping or self._links.exhausted:
-                    return
-                continue
+            if not transfers.active and (stopping or self._links.exhausted):
+                return
             if stopping and time.monotonic() >= (self._give_up_at or 0.0):
                 return
             documents = transfers.wait(_WITHOUT_ROOM if short or stopping else _PATIENCE)
@@ -112,11 +119,15 @@ class Producer:
             self._kept_alive = self._slots
             self._transfers.keep_alive(self._slots)
         free = self._slots - self._transfers.active
-        if free <= 0 or self._links.exhausted:
+        if free <= 0:
+            return False
+        if self._links.exhausted:
+            self._hungry += 1
             return False
         granted = self._queue.reserve(free, wait=not self._transfers.active)
         if granted:
             links = self._links.take(granted)
+            self._hungry += len(links) < granted
             self._queue.release(granted - len(links))
             self._transfers.start(links)
         return granted < free

@@ -1,4 +1,4 @@
-"""One run over pages: what is left to check goes through a pipeline, and what came of it is recorded."""
+"""One run: what there is to check goes through a pipeline, and what came of it is recorded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from driftline.pipeline.confirmer import Confirmer
 from driftline.pipeline.consumers import Steps
 from driftline.pipeline.links import LinkQueue
 from driftline.pipeline.recorder import Recorder
-from driftline.pipeline.wiring import Parts, cores, wire
+from driftline.pipeline.sections import Parts
+from driftline.pipeline.tally import Tally
+from driftline.pipeline.wiring import Wired, cores, wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from driftline.detection.comparison import Versions
     from driftline.model import Link, Outcome
     from driftline.pipeline.events import Event
+    from driftline.pipeline.feed import Feed
+    from driftline.pipeline.links import Links
     from driftline.pipeline.plan import Plan
     from driftline.pipeline.queues import QueueStatistics
     from driftline.pipeline.stopping import Stop
@@ -39,6 +43,9 @@ class Ledger(recording.Ledger, Protocol):
 
     def begin(self, page_ids: Sequence[int] | None, *, fresh: bool = False) -> tuple[int, bool]:
         """The run to work on, and whether it is one that was cut short and goes on now."""
+
+    def begin_without_end(self) -> int:
+        """A run that checks pages as they come."""
 
     def remain(self, run_id: int, page_ids: Sequence[int] | None) -> int:
         """How many pages the run has not recorded yet."""
@@ -99,54 +106,91 @@ def _at_full_speed() -> Iterator[None]:
 class Run:
     """The parts of a run, put together. It is used once."""
 
-    def __init__(self, ledger: Ledger, versions: Versions, settings: Settings, plan: Plan, stop: Stop) -> None:
+    def __init__(
+        self, ledger: Ledger, versions: Versions, settings: Settings, plan: Plan, stop: Stop,
+        clock: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
         self._ledger = ledger
         self._versions = versions
         self._settings = settings
         self._plan = plan
         self._stop = stop
+        self._clock = clock
 
     def check(
         self, page_ids: Sequence[int] | None, *, fresh: bool, told: Callable[[Sequence[Outcome]], None] | None,
         begun: Callable[[int, bool], None] | None,
     ) -> Report:  # fmt: skip
         """Check these pages, or all of them. The clock runs until the last outcome is committed."""
-        ledger, plan, stop, settings = self._ledger, self._plan, self._stop, self._settings
+        ledger, plan = self._ledger, self._plan
         started = time.perf_counter()
         run_id, continued = ledger.begin(page_ids, fresh=fresh)
         if begun is not None:
             begun(ledger.remain(run_id, page_ids), continued)
-        workers = WorkerPool(most=cores(), deadline=settings.worker_deadline, memory=settings.worker_memory)
-        recorder = Recorder(ledger, run_id, told)
-        steps = Steps(self._versions, workers, settings.max_body, twice=settings.confirm)
-        parts = Parts(
-            links=LinkQueue(ledger.remaining(run_id, page_ids)),
-            steps=steps,
-            workers=workers,
-            recorder=recorder,
-            confirmer=Confirmer(steps, recorder, settings),
-            settings=settings,
-            stop=stop,
-        )
-        try:
-            try:
-                with _at_full_speed():
-                    wired = wire(plan, parts)
-            finally:
-                recorder.close()
-            left = ledger.remain(run_id, page_ids) if stop.requested else 0
+        tally = Tally()
+
+        def tell(outcomes: Sequence[Outcome]) -> None:
+            tally.add(outcomes)
+            if told is not None:
+                told(outcomes)
+
+        with self._workers() as workers:
+            wired = self._wired(LinkQueue(ledger.remaining(run_id, page_ids)), workers, run_id, tell)
+            left = ledger.remain(run_id, page_ids) if self._stop.requested else 0
             if not left:
                 ledger.finish(run_id)
             seconds = time.perf_counter() - started
-        finally:
-            workers.close()
-        counts = recorder.counts()
+        counts = tally.counts
         pages = counts.total()
         return Report(
             pages=pages, new=counts[Verdict.NEW], changed=counts[Verdict.CHANGED], unchanged=counts[Verdict.UNCHANGED],
-            noisy=recorder.noisy, failed=counts[Verdict.FAILED], left=left, seconds=seconds,
-            effective_ms=seconds / max(pages, 1) * 1000, bytes=recorder.bytes, pipeline=plan.pipeline,
+            noisy=tally.noisy, failed=counts[Verdict.FAILED], left=left, seconds=seconds,
+            effective_ms=seconds / max(pages, 1) * 1000, bytes=tally.bytes, pipeline=plan.pipeline,
             producers=wired.producers, slots=wired.slots, consumers=wired.consumers, comparers=wired.comparers,
-            continued=continued, changes=recorder.changes(), events=recorder.events(),
+            continued=continued, changes=tally.changes(), events=tally.events(),
             queues=wired.queues,
         )  # fmt: skip
+
+    def keep(self, feed: Feed, told: Callable[[Sequence[Outcome]], None]) -> None:
+        """Check what the feed is offered, until it ends or the run is stopped; `told` as in `Recorder`."""
+
+        def settle(outcomes: Sequence[Outcome]) -> None:
+            feed.settle([outcome.document.link.page_id for outcome in outcomes])
+
+        run_id = self._ledger.begin_without_end()
+        with self._workers() as workers:
+            self._wired(feed, workers, run_id, told, settle)
+        self._ledger.finish(run_id)
+
+    @contextmanager
+    def _workers(self) -> Iterator[WorkerPool]:
+        settings = self._settings
+        workers = WorkerPool(most=cores(), deadline=settings.worker_deadline, memory=settings.worker_memory)
+        try:
+            yield workers
+        finally:
+            workers.close()
+
+    def _wired(
+        self, links: Links, workers: WorkerPool, run_id: int, told: Callable[[Sequence[Outcome]], None],
+        settled: Callable[[Sequence[Outcome]], None] | None = None,
+    ) -> Wired:  # fmt: skip
+        """Put the parts together and let them work until the links are exhausted and all that came of them recorded."""
+        settings = self._settings
+        recorder = Recorder(self._ledger, run_id, told, settled)
+        try:
+            steps = Steps(self._versions, workers, settings.max_body, twice=settings.confirm)
+            parts = Parts(
+                links=links,
+                steps=steps,
+                workers=workers,
+                recorder=recorder,
+                confirmer=Confirmer(steps, recorder, settings),
+                settings=settings,
+                stop=self._stop,
+                clock=self._clock,
+            )
+            with _at_full_speed():
+                return wire(self._plan, parts)
+        finally:
+            recorder.close()

@@ -31,7 +31,14 @@ class Stop:
 
     def __init__(self) -> None:
         self.bell = Bell()
+        self._bells: tuple[Bell, ...] = (self.bell,)
         self._requested = False
+
+    def listen(self) -> Bell:
+        """One more bell, for another thread: the request rings it too."""
+        bell = Bell()
+        self._bells += (bell,)
+        return bell
 
     @property
     def requested(self) -> bool:
@@ -41,4 +48,5 @@ class Stop:
     def request(self) -> None:
         """Finish what is in flight, record it, and end."""
         self._requested = True
-        self.bell.ring()
+        for bell in self._bells:
+            bell.ring()

@@ -4,11 +4,13 @@ In flight: start small and double while the network answers as fast as it did wi
 many in flight means twice the throughput (Little's law). When answers take over twice as long as they did at best, the
 transfers wait for each other: shrink in proportion. Troubles (time-outs, refusals, broken connections) and a queue
 that fills shrink it too. After the first shrinking it grows by a tenth at a time, and a step that made things slower
-is undone.
+is undone. If for some seconds nothing comes back at all, it doubles: pages that hang must not hold up the others.
 
 Consumers: one is enough while the queue is short. When it fills, there are too few: double them, look whether more
 pages are consumed, and take the step back if not. When they wait for work most of the time, there are too many: one
 less.
+
+While there are fewer links than there is room for, neither number is what limits, and both stay.
 """
 
 from __future__ import annotations
@@ -25,12 +27,16 @@ _BEHIND = 0.2  # share of the queue's room
 _STARVED = 0.9  # share of the consumers' time
 _EVIDENCE = 20  # transfers: fewer say nothing about latency
 _FORGET = 1.01  # per look: the best latency of long ago may never come back
+_STUCK = 5.0  # seconds in which all that is in flight hangs
 _REST = 12  # looks before trying again what did not help
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """The seconds since the last look, the totals since the start of the run, and the queue as it is now."""
+    """The seconds since the last look, the totals since the start of the run, and the queue as it is now.
+
+    `hungry` counts how often there were fewer links to crawl than there was room for.
+    """
 
     seconds: float
     finished: int
@@ -40,9 +46,10 @@ class Sample:
     depth: int
     room: int
     starved: float
+    hungry: int
 
 
-_NOTHING = Sample(seconds=0, finished=0, troubled=0, latency=0, taken=0, depth=0, room=1, starved=0)
+_NOTHING = Sample(seconds=0, finished=0, troubled=0, latency=0, taken=0, depth=0, room=1, starved=0, hungry=0)
 
 
 class Tuner:
@@ -70,10 +77,15 @@ class Tuner:
 
     def observe(self, sample: Sample) -> None:
         """Take one look, and set `in_flight` and `consumers` to what they should be until the next."""
+        if sample.hungry > self._last.hungry:
+            self._begin_anew(sample)
+            return
         self._waited += sample.seconds
         finished = sample.finished - self._last.finished
         taken = sample.taken - self._last.taken
         if finished < _EVIDENCE and taken < _EVIDENCE:
+            if self._waited >= _STUCK and not finished:
+                self._make_room(sample)
             return  # too little to judge by: let it add up
         rate = taken / self._waited
         latency = (sample.latency - self._last.latency) / max(finished, 1)
@@ -87,6 +99,18 @@ class Tuner:
             return  # what was started since the last step has not come back yet: let it add up
         self._last = sample
         self._waited = 0.0
+
+    def _begin_anew(self, sample: Sample) -> None:
+        """Judge by what comes from now on: where there is too little to do, the numbers are no cause of anything."""
+        self._last = sample
+        self._waited = 0.0
+        self._before_step = self._crew_step = None
+
+    def _make_room(self, sample: Sample) -> None:
+        """Let others pass by the transfers in flight, of which none comes to its end."""
+        if sample.depth <= _BEHIND * sample.room:
+            self.in_flight = min(self._most_in_flight, 2 * self.in_flight)
+        self._begin_anew(sample)
 
     def _tune_in_flight(self, rate: float, latency: float, troubled: float, *, behind: bool) -> None:
         self._rest_in_flight = max(0, self._rest_in_flight - 1)

@@ -7,46 +7,23 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from driftline.errors import BadSetting, RunStopped
 from driftline.fetching.transfers import Transfers, crawl
-from driftline.pipeline.consumers import Consumer, fair_share
 from driftline.pipeline.plan import Plan, most_in_flight
-from driftline.pipeline.producers import Producer
 from driftline.pipeline.queues import BoundedQueue, QueueStatistics
-from driftline.pipeline.tuner import Sample, Tuner
+from driftline.pipeline.sections import LAST_WORK, LOOK, Crawlers, Crew
+from driftline.pipeline.tuner import Tuner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from driftline.detection.workers import WorkerPool
     from driftline.model import Document, Pair
-    from driftline.pipeline.confirmer import Confirmer
-    from driftline.pipeline.consumers import Steps
-    from driftline.pipeline.links import LinkQueue
-    from driftline.pipeline.recorder import Recorder
-    from driftline.pipeline.stopping import Stop
+    from driftline.pipeline.sections import Parts
     from driftline.settings import Settings
 
-T = TypeVar("T")
-
-_LOOK = 0.25  # seconds between two looks of the tuner
-_LAST_WORK = 0.8  # seconds that consumers get for what the producers brought in after a stop
 _PAIR_OVERHEAD = 500
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What every wiring is made of."""
-
-    links: LinkQueue
-    steps: Steps
-    workers: WorkerPool
-    recorder: Recorder
-    confirmer: Confirmer
-    settings: Settings
-    stop: Stop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +49,7 @@ def wire(plan: Plan, parts: Parts) -> Wired:
 def _sequential(parts: Parts) -> Wired:
     """Configuration 1: one thread, one step after the other."""
     steps = parts.steps
-    transfers = Transfers(parts.settings)
+    transfers = Transfers(parts.settings, parts.clock)
     stopped_at: float | None = None
 
     def give_up() -> bool:
@@ -90,15 +67,19 @@ def _sequential(parts: Parts) -> Wired:
                 return
 
     over = threading.Event()
+    parts.links.listen(parts.stop.bell.ring)
     watcher = threading.Thread(target=end_reading, name="watcher", daemon=True)
     watcher.start()
     try:
         while not (parts.stop.requested or parts.recorder.failed or parts.confirmer.error):
             links = parts.links.take(1)
-            if not links:
+            if links:
+                document = crawl(links[0], transfers, give_up)
+                parts.confirmer.add(steps.compare(steps.recall([document])))
+            elif parts.links.exhausted:
                 break
-            document = crawl(links[0], transfers, give_up)
-            parts.confirmer.add(steps.compare(steps.recall([document])))
+            else:
+                parts.stop.bell.wait(LOOK)
         _confirm_the_rest(parts, stopped_at)
     except RunStopped:
         pass  # the page at hand is left for the next run
@@ -120,8 +101,8 @@ def _two_section(plan: Plan, parts: Parts) -> Wired:
         confirmer.add(steps.compare(steps.recall(documents)))
 
     tuner = _tuner(plan)
-    crew = _Crew("consumer", queue, work, parts)
-    crawlers = _Crawlers(plan, parts, queue, tuner.in_flight)
+    crew = Crew("consumer", queue, work, parts)
+    crawlers = Crawlers(plan, parts, queue, tuner.in_flight)
     with _no_thread_left_behind(parts, crawlers, queue):
         crew.resize(tuner.consumers)
         crawlers.start()
@@ -157,9 +138,9 @@ def _three_section(plan: Plan, parts: Parts) -> Wired:
         confirmer.add(steps.compare(waiting))
 
     tuner = _tuner(plan)
-    recallers = _Crew("recaller", queue, work_recall, parts, onward=pairs)
-    comparers = _Crew("comparer", pairs, work_compare, parts)
-    crawlers = _Crawlers(plan, parts, queue, tuner.in_flight)
+    recallers = Crew("recaller", queue, work_recall, parts, onward=pairs)
+    comparers = Crew("comparer", pairs, work_compare, parts)
+    crawlers = Crawlers(plan, parts, queue, tuner.in_flight)
     with _no_thread_left_behind(parts, crawlers, queue, pairs):
         recallers.resize(tuner.consumers)
         comparers.resize(plan.comparers or cores())
@@ -182,169 +163,14 @@ def _confirm_the_rest(parts: Parts, stopped_at: float | None) -> None:
         nonlocal stopped_at
         if stopped_at is None and parts.stop.requested:
             stopped_at = time.monotonic()
-        return None if stopped_at is None else stopped_at + parts.settings.stop_grace + _LAST_WORK
+        return None if stopped_at is None else stopped_at + parts.settings.stop_grace + LAST_WORK
 
     parts.confirmer.drain(give_up_at, parts.workers.stop)
 
 
-class _Crawlers:
-    """The producers of a run, tended by the thread that started it until there is nothing left to crawl."""
-
-    def __init__(self, plan: Plan, parts: Parts, queue: BoundedQueue[Document], in_flight: int) -> None:
-        self._plan = plan
-        self._parts = parts
-        self._queue = queue
-        self.producers = plan.producers or 1
-        self.slots = max(1, in_flight // self.producers)
-        self.stopped_at: float | None = None
-        self._threads: list[Producer] = []
-        self._fit_queue()
-
-    def start(self) -> None:
-        """Let the producers begin."""
-        parts = self._parts
-        for _ in range(self.producers):
-            self._threads.append(
-                Producer(
-                    links=parts.links, queue=self._queue, settings=parts.settings, slots=self.slots,
-                    ended=parts.stop.bell.ring, settle=None if self._plan.slots == 1 else self._settle,
-                )
-            )  # fmt: skip
-
-    def _settle(self, documents: list[Document]) -> list[Document]:
-        """What a producer with many slots does at once: handing over a page that is unchanged costs more than proof.
-
-        The paper's producer, with one slot, leaves it to the consumers.
-        """
-        outcomes, left = self._parts.steps.settle(documents)
-        if outcomes:
-            self._parts.recorder.add(outcomes)
-        return left
-
-    def abandon(self) -> None:
-        """Give up what is in flight, and wait for the producers to end."""
-        for thread in self._threads:
-            thread.stop(0.0)
-        for thread in self._threads:
-            thread.join(1.0)
-
-    def tend(self, tuner: Tuner, crew: _Crew[Document], failed: Callable[[], bool]) -> None:
-        """Tune and watch for a stop until every producer has ended; `failed` says that going on is pointless."""
-        parts = self._parts
-        bell = parts.stop.bell
-        last = time.monotonic()
-        while any(thread.at_work for thread in self._threads):
-            bell.wait(_LOOK)
-            now = time.monotonic()
-            broken = parts.recorder.failed or self.error is not None or failed()
-            if self.stopped_at is None and (parts.stop.requested or broken):
-                self.stopped_at = now
-                parts.links.close()
-                self._queue.refuse()  # a producer that waits for room must hear of it too
-                for thread in self._threads:
-                    thread.stop(0.0 if broken else parts.settings.stop_grace)
-            if self.stopped_at is None and now - last >= _LOOK:
-                tuner.observe(self._sample(now - last))
-                last = now
-                self._resize(tuner.in_flight)
-                crew.resize(tuner.consumers)
-        self._queue.close()
-
-    @property
-    def error(self) -> Exception | None:
-        """What ended a producer that should not have ended."""
-        return next((thread.error for thread in self._threads if thread.error is not None), None)
-
-    def _sample(self, seconds: float) -> Sample:
-        figures = [thread.figures() for thread in self._threads]
-        finished, settled, troubled, latency = (sum(column) for column in zip(*figures, strict=True))
-        statistics = self._queue.statistics()
-        return Sample(
-            seconds=seconds, finished=int(finished), troubled=int(troubled), latency=latency,
-            taken=int(settled) + statistics.taken, depth=statistics.depth, room=self._capacity,
-            starved=statistics.empty_seconds,
-        )  # fmt: skip
-
-    def _resize(self, in_flight: int) -> None:
-        slots = max(1, in_flight // self.producers)
-        if slots != self.slots:
-            self.slots = slots
-            self._fit_queue()
-            for thread in self._threads:
-                thread.resize(slots)
-
-    def _fit_queue(self) -> None:
-        """The capacity holds what is queued and what is in flight, so it grows with the latter."""
-        in_flight = self.producers * self.slots
-        self._capacity = max(self._plan.capacity, in_flight + in_flight // 4)
-        self._queue.resize(self._capacity)
-
-
-class _Crew(Generic[T]):
-    """The threads of one section, as many as are wanted at the moment."""
-
-    def __init__(
-        self, name: str, queue: BoundedQueue[T], work: Callable[[list[T]], None], parts: Parts,
-        onward: BoundedQueue[Pair] | None = None,
-    ) -> None:  # fmt: skip
-        self._name = name
-        self._onward = onward
-        self._queue = queue
-        self._work = work
-        self._parts = parts
-        self._members: list[Consumer[T]] = []
-        self._dismissed: list[Consumer[T]] = []
-
-    @property
-    def size(self) -> int:
-        """How many threads there are."""
-        return len(self._members)
-
-    @property
-    def error(self) -> Exception | None:
-        """What ended a thread that should not have ended."""
-        return next((thread.error for thread in (*self._members, *self._dismissed) if thread.error is not None), None)
-
-    def resize(self, wanted: int) -> None:
-        """Start threads, or let some go, until there are so many."""
-        while len(self._members) < wanted:
-            self._members.append(
-                Consumer(
-                    name=self._name, queue=self._queue, lane=len(self._members), share=self._share,
-                    work=self._work, ended=self._parts.stop.bell.ring,
-                )
-            )  # fmt: skip
-        while len(self._members) > wanted:
-            member = self._members.pop()
-            member.dismiss()
-            self._dismissed.append(member)
-
-    def drain(self, stop: Stop, stopped_at: float | None) -> None:
-        """Let the threads empty the queue and end; after a stop, for no longer than the grace allows."""
-        self._queue.close()
-        threads = self._members + self._dismissed
-        while any(thread.at_work for thread in threads):
-            if stop.requested and stopped_at is None:
-                stopped_at = time.monotonic()
-            if stopped_at is not None and time.monotonic() > stopped_at + self._parts.settings.stop_grace + _LAST_WORK:
-                for thread in threads:
-                    thread.dismiss()
-                self._parts.workers.stop()
-                self._parts.confirmer.abandon()
-                if self._onward is not None:
-                    self._onward.refuse()
-                break
-            stop.bell.wait(0.05 if stopped_at is not None else 1.0)
-        for thread in threads:
-            thread.join(1.0)
-
-    def _share(self) -> int:
-        return fair_share(self._queue.depth, len(self._members))
-
-
 @contextmanager
 def _no_thread_left_behind(
-    parts: Parts, crawlers: _Crawlers, *queues: BoundedQueue[Document] | BoundedQueue[Pair]
+    parts: Parts, crawlers: Crawlers, *queues: BoundedQueue[Document] | BoundedQueue[Pair]
 ) -> Iterator[None]:
     """End every thread of the pipeline when the block ends in an exception, KeyboardInterrupt included."""
     try:

@@ -21,12 +21,13 @@ from driftline.versions.statements import LINK_COLUMNS, host_memories_of, memori
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from sqlalchemy import ColumnElement, Connection
+    from sqlalchemy import ColumnElement, Connection, Select
 
     from driftline.versions.store import Store
 
 _CHUNK = 1_000
 _BUSY = (429, 503)  # answers that may say when to ask again
+_WITHOUT_END = "run"  # the scope of runs that choose their pages as they go
 _RESUME_WITHIN = 3_600.0  # seconds: a run that stopped longer ago is history, and its pages are due again
 
 
@@ -52,8 +53,12 @@ class Ledger:
                 recent = 0 <= now - last.started_at < _RESUME_WITHIN
                 if recent and self.remain(last.id, page_ids):
                     return last.id, True
-            made = connection.execute(insert(runs).values(scope=scope, started_at=now).returning(runs.c.id))
-            return made.scalar_one(), False
+            return _insert_run(connection, scope, now), False
+
+    def begin_without_end(self) -> int:
+        """A run that checks pages as they come, any of them many times: there is nothing to continue it by."""
+        with self._store.write() as connection:
+            return _insert_run(connection, _WITHOUT_END, self._clock())
 
     def finish(self, run_id: int) -> None:
         """Mark the run as complete, so that the next one starts afresh."""
@@ -81,15 +86,25 @@ class Ledger:
             else:
                 some = and_(pages.c.id.in_(wanted[start : start + _CHUNK]), _open_pages(run_id))
                 start += _CHUNK
-            query = select(*LINK_COLUMNS).join(states, states.c.page_id == pages.c.id).where(some)
-            with self._store.read() as connection:
-                # the driver's own rows: wrapping them would cost as much as reading them
-                rows = connection.execute(query.order_by(pages.c.id).limit(_CHUNK)).cursor.fetchall()
+            rows = self._rows(_LINKS.where(some).order_by(pages.c.id).limit(_CHUNK))
             yield from map(_link, rows)
             if wanted is None and rows:
                 after = rows[-1][0]
             elif wanted is None or start >= len(wanted):
                 return
+
+    def links(self, page_ids: Sequence[int]) -> list[Link]:
+        """The links of these pages as they are now, in this order, without those that are watched no more."""
+        found: dict[int, Link] = {}
+        for start in range(0, len(page_ids), _CHUNK):
+            rows = self._rows(_LINKS.where(pages.c.id.in_(page_ids[start : start + _CHUNK])))
+            found.update((row[0], _link(row)) for row in rows)
+        return [found[page_id] for page_id in page_ids if page_id in found]
+
+    def _rows(self, query: Select[Any]) -> Sequence[Any]:
+        """What a query finds, as the driver's own rows: wrapping them would cost as much as reading them."""
+        with self._store.read() as connection:
+            return connection.execute(query).cursor.fetchall()
 
     def record(self, run_id: int, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
         """Commit these outcomes in one transaction; those of them that were not recorded before.
@@ -118,9 +133,17 @@ class Ledger:
             return left
 
 
+_LINKS = select(*LINK_COLUMNS).join(states, states.c.page_id == pages.c.id)
+
+
 def _scope(page_ids: Sequence[int] | None) -> str:
     """What a run is over, in few bytes: two runs over the same pages have the same scope."""
     return "all" if page_ids is None else digest(json.dumps(sorted(page_ids)).encode()).hex()
+
+
+def _insert_run(connection: Connection, scope: str, now: float) -> int:
+    made = insert(runs).values(scope=scope, started_at=now).returning(runs.c.id)
+    return int(connection.execute(made).scalar_one())
 
 
 def _open_pages(run_id: int) -> ColumnElement[bool]:
@@ -128,9 +151,10 @@ def _open_pages(run_id: int) -> ColumnElement[bool]:
 
 
 def _link(row: tuple[Any, ...]) -> Link:
-    page_id, url, sequence, version, etag, last_modified, wire, settings = row
+    page_id, url, sequence, version, etag, last_modified, wire, settings, failures = row
     known = Known(version, etag, last_modified, wire) if version else None
-    return Link(page_id, url, sequence + 1, known, None if settings == "{}" else json.loads(settings).get("filters"))
+    filters = None if settings == "{}" else json.loads(settings).get("filters")
+    return Link(page_id, url, sequence + 1, known, filters, failures)
 
 
 def _insert_checks(store: Store, connection: Connection, run_id: int, outcomes: Sequence[Outcome]) -> bool:

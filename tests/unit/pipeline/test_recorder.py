@@ -10,6 +10,7 @@ import pytest
 from driftline.errors import StoreError
 from driftline.model import Blob, NewVersion, Outcome, Verdict
 from driftline.pipeline.recorder import Recorder
+from driftline.pipeline.tally import Tally
 from support.making import document, link
 
 
@@ -25,6 +26,10 @@ def large(number: int) -> Outcome:
         number=1, body=b"", letters=b"", text=b"", size=0, title="", content_type="", charset="", blobs=(blob,)
     )
     return found
+
+
+def ignored(_: Sequence[Outcome]) -> None:
+    """Nobody listens."""
 
 
 class Notebook:
@@ -49,20 +54,20 @@ class Notebook:
 
 
 def test_everything_that_was_added_is_committed_in_order_by_the_end() -> None:
-    notebook = Notebook()
-    recorder = Recorder(notebook, 1)
+    notebook, tally = Notebook(), Tally()
+    recorder = Recorder(notebook, 1, tally.add)
     for start in range(0, 3_000, 7):
         recorder.add([outcome(number) for number in range(start, min(start + 7, 3_000))])
     recorder.close()
     assert notebook.written == list(range(3_000))
-    assert recorder.counts() == Counter({Verdict.UNCHANGED: 3_000})
-    assert recorder.bytes == 30_000
+    assert tally.counts == Counter({Verdict.UNCHANGED: 3_000})
+    assert tally.bytes == 30_000
     assert not recorder.failed
 
 
 def test_outcomes_of_many_threads_are_committed_once_each() -> None:
     notebook = Notebook()
-    recorder = Recorder(notebook, 1)
+    recorder = Recorder(notebook, 1, ignored)
     with ThreadPoolExecutor(8) as threads:
         for number in range(1_600):
             threads.submit(recorder.add, [outcome(number)])
@@ -71,44 +76,44 @@ def test_outcomes_of_many_threads_are_committed_once_each() -> None:
     assert notebook.batches < 1_600
 
 
-def test_nothing_is_counted_or_told_before_it_is_committed() -> None:
+def test_nothing_is_told_before_it_is_committed() -> None:
     notebook = Notebook()
     notebook.gate.clear()
     told: list[Sequence[Outcome]] = []
     recorder = Recorder(notebook, 1, told.append)
     recorder.add([outcome(1, Verdict.NEW)])
     notebook.reached.wait()
-    assert recorder.counts().total() == 0
     assert told == []
     notebook.gate.set()
     recorder.close()
-    assert recorder.counts() == Counter({Verdict.NEW: 1})
     assert [len(batch) for batch in told] == [1]
 
 
-def test_only_what_the_ledger_did_not_have_before_is_counted_and_told() -> None:
+def test_only_what_the_ledger_did_not_have_before_is_told_but_all_of_it_is_settled() -> None:
     class Half(Notebook):
         def record(self, run_id: int, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
             return [one for one in outcomes if one.document.link.page_id % 2]
 
     told: list[Outcome] = []
-    recorder = Recorder(Half(), 1, told.extend)
+    settled: list[Outcome] = []
+    recorder = Recorder(Half(), 1, told.extend, settled.extend)
     recorder.add([outcome(number) for number in range(10)])
     recorder.close()
-    assert recorder.counts().total() == 5
     assert [one.document.link.page_id for one in told] == [1, 3, 5, 7, 9]
+    assert [one.document.link.page_id for one in settled] == list(range(10))
 
 
 @pytest.mark.parametrize("error", [StoreError("The disk is full."), UnicodeError("odd"), ZeroDivisionError()])
-def test_a_commit_that_fails_is_raised_in_the_end_and_nothing_is_counted(error: Exception) -> None:
+def test_a_commit_that_fails_is_raised_in_the_end_and_nothing_is_told(error: Exception) -> None:
     notebook = Notebook(error)
-    recorder = Recorder(notebook, 1)
+    told: list[Outcome] = []
+    recorder = Recorder(notebook, 1, told.extend, told.extend)
     recorder.add([outcome()])
     notebook.reached.wait()
     with pytest.raises(type(error)):
         recorder.close()
     assert recorder.failed
-    assert recorder.counts().total() == 0
+    assert told == []
     recorder.add([outcome()])
 
 
@@ -125,7 +130,7 @@ def test_a_listener_that_raises_is_heard_in_the_end() -> None:
 def test_adding_waits_while_too_many_bytes_are_pending_and_goes_on_after_the_commit() -> None:
     notebook = Notebook()
     notebook.gate.clear()
-    recorder = Recorder(notebook, 1)
+    recorder = Recorder(notebook, 1, ignored)
     recorder.add([outcome(0)])
     notebook.reached.wait()
     recorder.add([large(1)])
@@ -141,7 +146,7 @@ def test_adding_waits_while_too_many_bytes_are_pending_and_goes_on_after_the_com
 def test_adding_does_not_wait_for_a_recorder_that_failed() -> None:
     notebook = Notebook(StoreError("The disk is full."))
     notebook.gate.clear()
-    recorder = Recorder(notebook, 1)
+    recorder = Recorder(notebook, 1, ignored)
     recorder.add([outcome(0)])
     notebook.reached.wait()
     recorder.add([large(1)])
@@ -155,5 +160,5 @@ def test_adding_does_not_wait_for_a_recorder_that_failed() -> None:
 
 def test_a_recorder_without_outcomes_ends_without_a_commit() -> None:
     notebook = Notebook()
-    Recorder(notebook, 1).close()
+    Recorder(notebook, 1, ignored).close()
     assert notebook.batches == 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from driftline.pipeline.tuner import FEWEST, Sample, Tuner
+from driftline.pipeline.tuner import FEWEST, START, Sample, Tuner
 
 LOOK = 0.25
 CORES = 4
@@ -17,6 +17,8 @@ MOST = 2_048
 class World:
     """Transfers take `latency`, or longer where the line (`bandwidth` pages a second) is full.
 
+    `links` is how many there are to crawl in a second.
+
     A consumer manages `pages_per_consumer`, as long as there are cores for all. Above `tolerance` in flight, the
     server breaks connections.
     """
@@ -25,18 +27,21 @@ class World:
     bandwidth: float = 1e9
     pages_per_consumer: float = 1e9
     tolerance: float = 1e9
+    links: float = 1e9
     depth: float = 0.0
     finished: float = 0.0
     troubled: float = 0.0
     waited: float = 0.0
     taken: float = 0.0
     starved: float = 0.0
+    hungry: int = 0
 
     def live(self, tuner: Tuner) -> Sample:
         """Pass the time of one look with as many transfers and consumers as the tuner wants."""
         room = max(500.0, 1.25 * tuner.in_flight)
         in_flight = min(tuner.in_flight, room - self.depth)
-        arriving = min(in_flight / self.latency, self.bandwidth)
+        arriving = min(in_flight / self.latency, self.bandwidth, self.links)
+        self.hungry += arriving == self.links
         seconds_each = max(self.latency, in_flight / arriving) if arriving else self.latency
         came = arriving * LOOK
         able = self.pages_per_consumer * min(tuner.consumers, CORES) * LOOK
@@ -49,7 +54,7 @@ class World:
         self.starved += LOOK * tuner.consumers * max(0.0, 1 - took / able)
         return Sample(
             seconds=LOOK, finished=int(self.finished), troubled=int(self.troubled), latency=self.waited,
-            taken=int(self.taken), depth=int(self.depth), room=int(room), starved=self.starved,
+            taken=int(self.taken), depth=int(self.depth), room=int(room), starved=self.starved, hungry=self.hungry,
         )  # fmt: skip
 
 
@@ -119,10 +124,37 @@ def test_numbers_that_are_given_are_kept(world: World) -> None:
     assert (tuner.in_flight, tuner.consumers) == (100, 3)
 
 
-def test_a_world_in_which_nothing_happens_changes_nothing() -> None:
+@pytest.mark.parametrize("links", [0, 1, 100])
+@pytest.mark.parametrize("latency", [0.001, 0.3, 60.0])
+def test_too_few_links_are_no_reason_to_change_anything(links: int, latency: float) -> None:
     tuner = auto()
+    tuner.consumers = 2
     before = (tuner.in_flight, tuner.consumers)
-    nothing = Sample(seconds=LOOK, finished=0, troubled=0, latency=0.0, taken=0, depth=0, room=500, starved=0.0)
-    for _ in range(100):
-        tuner.observe(nothing)
+    settle(World(latency=latency, links=min(links, 64 / latency), tolerance=1), tuner, seconds=600)
     assert (tuner.in_flight, tuner.consumers) == before
+
+
+def test_what_was_slow_while_there_was_little_to_do_is_not_held_against_the_numbers() -> None:
+    """Else the first step after a quiet time would be compared with the rate before it."""
+    tuner = auto()
+    world = World(latency=0.9)
+    settle(world, tuner, seconds=2)
+    grown = tuner.in_flight
+    world.links = 1
+    settle(world, tuner, seconds=60)
+    assert tuner.in_flight == grown
+    world.links = 1e9
+    settle(world, tuner, seconds=20)
+    assert tuner.in_flight == MOST
+
+
+def test_pages_that_hang_do_not_hold_up_the_others() -> None:
+    tuner = auto()
+    settle(World(latency=1e9), tuner, seconds=7)
+    assert tuner.in_flight == 4 * START, "it doubled after five seconds, and after ten"
+
+
+def test_numbers_that_are_given_are_kept_even_if_all_pages_hang() -> None:
+    tuner = auto(in_flight=100)
+    settle(World(latency=1e9), tuner, seconds=60)
+    assert tuner.in_flight == 100

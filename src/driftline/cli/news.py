@@ -1,0 +1,162 @@
+"""What `run` tells as it goes: each change, each page that begins to fail or recovers, and how many are new."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from driftline.cli.output import VERDICT_STYLES, clean, count, local_time, named, say
+from driftline.model import Matter, Verdict
+from driftline.pipeline.events import changes_of, events_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+
+    from driftline.model import Change, Outcome
+    from driftline.pipeline.stopping import Stop
+
+_TOGETHER = 2.0  # seconds that a change waits for others by the same edit
+_LONGEST = 30.0  # seconds that noise and new pages wait while more of them come
+
+
+class Alarm(Protocol):
+    """Something that will be done later."""
+
+    def cancel(self) -> None:
+        """Do it no more."""
+
+
+def later(seconds: float, do: Callable[[], None]) -> Alarm:
+    """Have this done after so long, in a thread of its own."""
+    timer = threading.Timer(seconds, do)
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
+class News:
+    """Tells what was recorded, for the time of a `with` block.
+
+    A change waits for others by the same edit, two seconds at most. Noise, which is news only if many pages share it,
+    and new pages, which are only counted, wait as long as more of them come. `hook` is given each event.
+    """
+
+    def __init__(
+        self, stop: Stop, hook: Callable[[dict[str, Any]], None], *, verbose: bool = False,
+        say: Callable[..., None] = say,
+        later: Callable[[float, Callable[[], None]], Alarm] = later, monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self._stop = stop
+        self._hook = hook
+        self._verbose = verbose
+        self._write = say
+        self._later = later
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._alarm: Alarm | None = None
+        self._changes: list[Change] = []
+        self._noise: list[Change] = []
+        self._new = 0
+        self._first_at = self._last_at = 0.0  # of the noise and the new pages that wait
+        self._error: OSError | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Tell what is left to tell, even if the run failed; raises what kept news from being told."""
+        with self._lock:
+            if self._alarm is not None:
+                self._alarm.cancel()
+            self._tell_changes()
+            self._tell_the_rest()
+        if self._error is not None:
+            raise self._error
+
+    def told(self, outcomes: Sequence[Outcome]) -> None:
+        """These outcomes are recorded. An output that is gone ends the run, and not its recorder."""
+        with self._lock:
+            changes = changes_of(outcomes)
+            self._changes += [change for change in changes if change.verdict is Matter.MEANINGFUL]
+            noise = [change for change in changes if change.verdict is not Matter.MEANINGFUL]
+            new = sum([outcome.verdict is Verdict.NEW for outcome in outcomes])
+            if noise or new:
+                self._last_at = self._monotonic()
+                if not (self._noise or self._new):
+                    self._first_at = self._last_at
+                self._noise += noise
+                self._new += new
+            if self._alarm is None and (self._changes or self._noise or self._new):
+                self._alarm = self._later(_TOGETHER, self._ring)
+            for outcome in outcomes:
+                self._tell(outcome)
+                if self._verbose:
+                    self._say(_logged(outcome), to_stderr=True)
+
+    def _ring(self) -> None:
+        with self._lock:
+            self._alarm = None
+            self._tell_changes()
+            if self._noise or self._new:
+                now = self._monotonic()
+                ripe_at = min(self._last_at + _TOGETHER, self._first_at + _LONGEST)
+                if ripe_at <= now:
+                    self._tell_the_rest()
+                else:
+                    self._alarm = self._later(ripe_at - now, self._ring)
+
+    def _tell_changes(self) -> None:
+        changes, self._changes = self._changes, []
+        self._tell_events(changes)
+
+    def _tell_the_rest(self) -> None:
+        noise, self._noise = self._noise, []
+        new, self._new = self._new, 0
+        self._tell_events(noise)
+        if new:
+            found = f"{count(new, 'page')} seen for the first time"
+            self._say(f"{local_time(time.time())}  ", (f"{'new':<10}", VERDICT_STYLES[Verdict.NEW]), found)
+
+    def _tell_events(self, changes: Sequence[Change]) -> None:
+        for event in events_of(changes):
+            self._hook({"event": "changed", "at": time.time(), **asdict(event)})
+            style = VERDICT_STYLES[Verdict.CHANGED]
+            told = f"{named(event)}  {clean(event.reason)}"
+            self._say(f"{local_time(time.time())}  ", (f"{'changed':<10}", style), told)
+
+    def _tell(self, outcome: Outcome) -> None:
+        failing, was_failing = outcome.verdict is Verdict.FAILED, outcome.document.link.failures > 0
+        if failing and not was_failing and outcome.failure is not None:
+            self._line(outcome, "failing", VERDICT_STYLES[Verdict.FAILED], outcome.failure.sentence)
+        elif was_failing and not failing:
+            self._line(outcome, "recovered", "green", "")
+
+    def _line(self, outcome: Outcome, what: str, style: str, why: str) -> None:
+        at, url = outcome.document.fetched_at, outcome.document.link.url
+        self._hook({"event": what, "at": at, "urls": [url], "reason": why})
+        self._say(f"{local_time(at)}  ", (f"{what:<10}", style), clean(url), f"  {clean(why)}" if why else "")
+
+    def _say(self, *parts: str | tuple[str, str], to_stderr: bool = False) -> None:
+        """Say it, unless the output is gone: that ends the run."""
+        if self._error is None:
+            try:
+                self._write(*parts, to_stderr=to_stderr)
+            except OSError as error:
+                self._error = error
+                self._stop.request()
+
+
+def _logged(outcome: Outcome) -> str:
+    """One line of words and values for a check."""
+    document = outcome.document
+    fields = {
+        "at": f"{document.fetched_at:.3f}", "verdict": outcome.verdict, "status": document.status,
+        "seconds": f"{document.seconds:.3f}", "bytes": document.size, "proof": outcome.proof,
+        "failure": None if outcome.failure is None else outcome.failure.kind, "url": document.link.url,
+    }  # fmt: skip
+    return clean(" ".join(f"{name}={value}" for name, value in fields.items() if value is not None))

@@ -1,0 +1,123 @@
+"""The links of a run without an end: pages are offered to it while it works."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from contextlib import AbstractContextManager
+
+    from driftline.model import Link
+
+_FEWEST = 256  # pages that may wait, however slowly they are taken
+
+
+class Feed:
+    """Holds the pages that were offered, each once, from then until it is settled.
+
+    A page waits until a producer wants it. Only then its link is made, by `links`, of what the store knows of the page
+    at that moment; a page that is not there any more is settled by that. The `right` to check pages is held as long as
+    any page is, so that others have their turn while there is nothing to do. Used by any thread.
+    """
+
+    def __init__(
+        self, links: Callable[[Sequence[int]], list[Link]], right: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self._links = links
+        self._right = right
+        self._rights = ExitStack()
+        self._lock = threading.Lock()
+        self._waiting: deque[int] = deque()
+        self._held: set[int] = set()
+        self._settled: list[int] = []
+        self._taken = self._taken_before = 0
+        self._ended = self._closed = False
+        self._wake: Callable[[], None] = lambda: None
+
+    def __len__(self) -> int:
+        """How many pages wait or are being checked."""
+        return len(self._held) - len(self._settled)
+
+    def wanted(self) -> int:
+        """How many more pages to offer now, for somebody who asks about once a second.
+
+        No more wait than twice as many as were taken since it was last asked: who decides what comes first wants that
+        done soon, or decided anew.
+        """
+        with self._lock:
+            lately, self._taken_before = self._taken - self._taken_before, self._taken
+            return max(0, max(_FEWEST, 2 * lately) - len(self._waiting))
+
+    def offer(self, page_ids: Iterable[int]) -> None:
+        """Have these pages checked, in this order, after those that wait; one that is held already is left out.
+
+        StoreBusy, and none of them taken over, if another process has the right to check pages.
+        """
+        with self._lock:
+            if not len(self):
+                self._rights.enter_context(self._right())
+            for page_id in page_ids:
+                if page_id not in self._held:
+                    self._held.add(page_id)
+                    self._waiting.append(page_id)
+            self._hold_or_let_go()
+        self._wake()
+
+    def settle(self, page_ids: Iterable[int]) -> None:
+        """These pages were checked and recorded, or are no more."""
+        with self._lock:
+            self._settled += page_ids
+            self._hold_or_let_go()
+
+    def settled(self) -> list[int]:
+        """The pages that were settled since this was last asked; from now on they may be offered again."""
+        with self._lock:
+            page_ids, self._settled = self._settled, []
+            self._held.difference_update(page_ids)
+            return page_ids
+
+    def give_up(self) -> int:
+        """Let go of everything, once nothing works on it any more; how many pages were not checked."""
+        with self._lock:
+            left = len(self)
+            self._rights.close()
+            return left
+
+    def end(self) -> None:
+        """Nothing more will be offered: what waits is handed out, then the links are exhausted."""
+        self._ended = True
+        self._wake()
+
+    def take(self, most: int) -> list[Link]:
+        """Up to `most` links, without waiting for any."""
+        with self._lock:
+            count = 0 if self._closed else min(most, len(self._waiting))
+            page_ids = [self._waiting.popleft() for _ in range(count)]
+            self._taken += count
+        if not page_ids:
+            return []
+        links = self._links(page_ids)
+        if len(links) < len(page_ids):
+            self.settle(set(page_ids) - {link.page_id for link in links})
+        return links
+
+    def close(self) -> None:
+        """Hand out nothing more."""
+        self._closed = True
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether there never is anything more to hand out."""
+        return self._closed or (self._ended and not self._waiting)
+
+    def listen(self, wake: Callable[[], None]) -> None:
+        """Call this whenever there may be more to take."""
+        self._wake = wake
+
+    def _hold_or_let_go(self) -> None:
+        if not len(self):
+            self._rights.close()

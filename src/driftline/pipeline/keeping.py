@@ -1,0 +1,66 @@
+"""A run without an end, in a thread of its own, for somebody who feeds it."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+
+    from driftline.model import Outcome
+    from driftline.pipeline.feed import Feed
+    from driftline.pipeline.run import Run
+    from driftline.pipeline.stopping import Stop
+
+
+class Keeping:
+    """Checks what its feed is offered, for the time of a `with` block.
+
+    At the end of the block what was offered is checked to the end, unless a stop was requested or the block raised:
+    then what is in flight gets its grace, and `left` says how many pages were not checked. What ended the run early is
+    raised there.
+    """
+
+    def __init__(self, run: Run, feed: Feed, stop: Stop, told: Callable[[Sequence[Outcome]], None]) -> None:
+        self.feed = feed
+        self.left = 0
+        self._run = run
+        self._stop = stop
+        self._told = told
+        self._bell = stop.listen()
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._work, name="pipeline", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._stop.request()
+        self.feed.end()
+        self._thread.join()
+        self.left = self.feed.give_up()
+        if self._error is not None and kind is None:
+            raise self._error
+
+    @property
+    def at_work(self) -> bool:
+        """Whether what is offered will be checked: not once a stop was requested or something failed."""
+        return self._thread.is_alive() and not self._stop.requested
+
+    def wait(self, seconds: float) -> None:
+        """Return after so long, or when it is not at work any more."""
+        self._bell.wait(seconds)
+
+    def _work(self) -> None:
+        try:
+            self._run.keep(self.feed, self._told)
+        except Exception as error:  # noqa: BLE001 raised at the end of the block: nobody else can hear it
+            self._error = error
+        finally:
+            self._bell.ring()

@@ -1,0 +1,39 @@
+"""What a run over pages found, added up from what was recorded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from driftline.model import Change, Matter, Proof, Verdict
+from driftline.pipeline.events import Event, changes_of, events_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from driftline.model import Outcome
+
+
+class Tally:
+    """Counts outcomes and keeps their changes: for runs that end, since it grows with them."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[Verdict] = Counter()
+        self.bytes = 0  # of the documents, on the wire
+        self.noisy = 0  # pages of which only noise changed
+        self._changes: list[Change] = []
+
+    def add(self, outcomes: Sequence[Outcome]) -> None:
+        """These outcomes are recorded."""
+        self.counts.update([outcome.verdict for outcome in outcomes])
+        self.bytes += sum([outcome.document.size for outcome in outcomes])
+        self.noisy += sum([outcome.proof is Proof.NOISE for outcome in outcomes])
+        self._changes += changes_of(outcomes)
+
+    def changes(self) -> list[Change]:
+        """The changes that matter, in the order in which they were recorded."""
+        return [change for change in self._changes if change.verdict is Matter.MEANINGFUL]
+
+    def events(self) -> list[Event]:
+        """What there is to tell of the changes, what matters first."""
+        return events_of(sorted(self._changes, key=lambda change: change.verdict is not Matter.MEANINGFUL))

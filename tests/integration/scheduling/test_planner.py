@@ -1,0 +1,167 @@
+"""What `run` does from one second to the next, with the scheduler, a pipeline and a server that are real.
+
+The clock is the test's own: it goes on only when the test says so.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from driftline import Driftline, Stop
+from driftline.cli.running import Planner
+from driftline.model import Outcome, Verdict
+from driftline.pipeline.keeping import Keeping
+from driftline.scheduling.scheduler import Scheduler
+from driftline.versions.store import Store
+from support.worlds import World
+
+
+class Watched(World):
+    """A small web, and a run over it whose time passes in steps."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, stop_grace=0.2)
+        self.ahead = 0.0
+        self.looks = 0.0  # the seconds by which the watch list is looked at again
+        self.pages.close()
+        self.pages = Driftline(Store.open(self.settings.store), self.settings, self._clock)
+        self.outcomes: list[Outcome] = []
+        self.keeping: Keeping
+        self.scheduler: Scheduler
+
+    @contextmanager
+    def running(self) -> Iterator[Planner]:
+        self.scheduler = self.pages.scheduler(every="1h")
+        stop = Stop()
+        with self.pages.keep_checking(self._told, stop=stop) as self.keeping:
+            yield Planner(self.pages, self.scheduler, self.keeping.feed, stop, ticks=lambda: self.looks)
+            stop.request()
+
+    def _clock(self) -> float:
+        return time.time() + self.ahead
+
+    def _told(self, outcomes: Sequence[Outcome]) -> None:
+        self.outcomes += outcomes
+
+    def quiet(self, but: int = 0) -> None:
+        """Wait until nothing is being checked, but for so many pages."""
+        while len(self.keeping.feed) > but:
+            self.keeping.wait(0.01)
+
+    def paths(self) -> list[str]:
+        """What the server was asked for, in order."""
+        return [request.path for request in self.server.requests]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[Watched]:
+    with Watched(tmp_path) as made:
+        yield made
+
+
+def test_a_page_that_never_answers_holds_up_no_deadline_of_another(world: Watched) -> None:
+    world.words = {"/hangs": "text", "/often": "text"}
+    world.held.add("/hangs")
+    world.pages.add(*map(world.server.url, world.words), every="1m")
+    with world.running() as planner:
+        planner.go()
+        world.quiet(but=1)
+        for _ in range(3):
+            world.ahead += 61
+            planner.go()
+            world.quiet(but=1)
+        assert sorted(world.paths()[:2]) == ["/hangs", "/often"]
+        assert world.paths()[2:] == ["/often"] * 3, "nobody asked again for the page that is in flight"
+
+
+def test_a_page_is_checked_again_when_its_time_comes_and_not_before(world: Watched) -> None:
+    world.words = {"/a": "text"}
+    world.pages.add(world.server.url("/a"), every="1m")
+    with world.running() as planner:
+        for _ in range(12):
+            planner.go()
+            world.quiet()
+            world.ahead += 20
+    assert len(world.paths()) == 4
+    assert {request.connection for request in world.server.requests} == {1}, "kept alive from check to check"
+
+
+def test_pages_that_are_added_edited_or_removed_are_picked_up(world: Watched) -> None:
+    world.words = {"/a": "text", "/b": "text", "/c": "text"}
+    a, b, c = map(world.server.url, world.words)
+    world.pages.add(a, every="1h")
+    with world.running() as planner:
+        planner.go()
+        world.quiet()
+        world.pages.add(b, every="1h")
+        world.looks += 3
+        planner.go()
+        world.quiet()
+        world.pages.catalog.edit(a, every=10)
+        world.pages.remove(b)
+        world.pages.add(c)
+        world.ahead += 11
+        world.looks += 11
+        planner.go()
+        world.quiet()
+    assert world.paths()[:2] == ["/a", "/b"]
+    assert sorted(world.paths()[2:]) == ["/a", "/c"]
+
+
+def test_a_page_removed_in_flight_ends_nothing(world: Watched) -> None:
+    world.words = {"/a": "text", "/b": "text"}
+    a, b = map(world.server.url, world.words)
+    asked = threading.Event()
+    world.held.add("/a")
+    world.asked = lambda path: asked.set() if path == "/a" else None
+    world.pages.add(a, b, every="1m")
+    with world.running() as planner:
+        planner.go()
+        assert asked.wait(60)
+        world.pages.remove(a)
+        world.held.clear()
+        world.server.released.set()
+        world.quiet()
+        world.ahead += 61
+        planner.go()
+        world.quiet()
+    assert sorted(world.paths()[:2]) == ["/a", "/b"]
+    assert world.paths()[2:] == ["/b"]
+    assert [page.url for page in world.pages.pages()] == [b]
+
+
+def test_what_was_picked_waits_while_another_process_checks(world: Watched, capsys: pytest.CaptureFixture[str]) -> None:
+    world.words = {"/a": "text"}
+    world.pages.add(world.server.url("/a"))
+    other = Store.open(world.settings.store)
+    with world.running() as planner:
+        with other.exclusive_run():
+            pauses = [planner.go() for _ in range(3)]
+            assert world.paths() == []
+        planner.go()
+        world.quiet()
+    other.close()
+    assert min(pauses) > 0
+    assert capsys.readouterr().err.count("Waiting: Another run") == 1
+    assert [one.verdict for one in world.outcomes] == [Verdict.NEW]
+
+
+def test_what_came_of_a_check_is_learned_with_the_next_pick(world: Watched) -> None:
+    world.words = {"/a": "text"}
+    world.pages.add(world.server.url("/a"), every="12h")
+    rates: list[float] = []
+    with world.running() as planner:
+        for number in range(4):
+            world.words["/a"] = f"text of the number {number}"
+            planner.go()
+            rates += [one.rate for one in world.scheduler.terms()]
+            world.quiet()
+            world.ahead += 43_201
+    assert [one.verdict for one in world.outcomes] == [Verdict.NEW] + [Verdict.CHANGED] * 3
+    assert rates[0] == rates[1] < rates[2] < rates[3]

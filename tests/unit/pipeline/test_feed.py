@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+
+from driftline.errors import StoreBusy
+from driftline.model import Link
+from driftline.pipeline.feed import Feed
+from support.making import link
+
+
+class Pages:
+    """Makes links of pages, each with the number of times that was done, and gives the right to check them."""
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.gone: set[int] = set()
+        self.rights = 0
+        self.busy = False
+
+    def links(self, page_ids: Sequence[int]) -> list[Link]:
+        self.made += 1
+        return [link(page_id=page_id, sequence=self.made) for page_id in page_ids if page_id not in self.gone]
+
+    @contextmanager
+    def right(self) -> Iterator[None]:
+        if self.busy:
+            raise StoreBusy("Another run is checking.")
+        self.rights += 1
+        yield
+        self.rights -= 1
+
+    def feed(self) -> Feed:
+        return Feed(self.links, self.right)
+
+
+def taken(feed: Feed, most: int = 100) -> list[int]:
+    return [one.page_id for one in feed.take(most)]
+
+
+def test_pages_are_handed_out_in_the_order_in_which_they_were_offered() -> None:
+    feed = Pages().feed()
+    feed.offer([3, 1])
+    feed.offer([2])
+    assert taken(feed, 2) == [3, 1]
+    assert taken(feed, 2) == [2]
+    assert taken(feed) == []
+    assert not feed.exhausted, "more may be offered at any time"
+
+
+def test_a_page_is_not_taken_over_again_before_it_is_settled_and_that_was_heard() -> None:
+    feed = Pages().feed()
+    feed.offer([1, 2, 1])
+    assert taken(feed) == [1, 2]
+    feed.offer([1, 2, 3])
+    assert taken(feed) == [3]
+    feed.settle([1])
+    feed.offer([1])
+    assert taken(feed) == [], "who offers does not know yet what came of it"
+    assert feed.settled() == [1]
+    feed.offer([1, 2])
+    assert taken(feed) == [1]
+    assert len(feed) == 3
+
+
+def test_a_link_is_made_when_it_is_handed_out() -> None:
+    pages = Pages()
+    feed = pages.feed()
+    feed.offer([1, 2])
+    assert pages.made == 0
+    assert [one.sequence for one in feed.take(1)] == [1]
+    assert [one.sequence for one in feed.take(1)] == [2]
+
+
+def test_a_page_that_was_removed_while_it_waited_is_settled() -> None:
+    pages = Pages()
+    feed = pages.feed()
+    feed.offer([1, 2, 3])
+    pages.gone = {2}
+    assert taken(feed) == [1, 3]
+    assert feed.settled() == [2]
+    assert len(feed) == 2
+
+
+def test_the_right_to_check_is_held_as_long_as_any_page_is() -> None:
+    pages = Pages()
+    feed = pages.feed()
+    feed.offer([])
+    assert pages.rights == 0
+    feed.offer([1, 2])
+    feed.offer([3])
+    assert pages.rights == 1
+    feed.take(3)
+    feed.settle([1, 2])
+    assert pages.rights == 1
+    feed.settle([3])
+    assert pages.rights == 0, "whether or not it was heard yet that they are settled"
+    feed.offer([1])
+    assert pages.rights == 0, "it is still held back"
+    feed.settled()
+    feed.offer([1])
+    assert (pages.rights, feed.give_up(), pages.rights) == (1, 1, 0)
+
+
+def test_nothing_is_taken_over_while_another_process_checks() -> None:
+    pages = Pages()
+    feed = pages.feed()
+    pages.busy = True
+    with pytest.raises(StoreBusy):
+        feed.offer([1])
+    assert (taken(feed), len(feed)) == ([], 0)
+    pages.busy = False
+    feed.offer([1])
+    assert taken(feed) == [1]
+
+
+def test_what_waits_is_handed_out_after_the_end_but_not_after_it_was_closed() -> None:
+    feed = Pages().feed()
+    feed.offer([1, 2])
+    feed.end()
+    assert [feed.exhausted, taken(feed), feed.exhausted] == [False, [1, 2], True]
+    other = Pages().feed()
+    other.offer([1])
+    other.close()
+    assert other.exhausted
+    assert taken(other) == []
+    assert other.give_up() == 1
+
+
+def test_who_listens_hears_of_every_offer_and_of_the_end() -> None:
+    feed = Pages().feed()
+    heard: list[int] = []
+    feed.listen(lambda: heard.append(len(feed)))
+    feed.offer([1])
+    feed.offer([2, 3])
+    feed.end()
+    assert heard == [1, 3, 3]
+
+
+def test_no_more_is_wanted_than_twice_what_was_taken_lately() -> None:
+    feed = Pages().feed()
+    first = feed.wanted()
+    feed.offer(range(first))
+    assert feed.wanted() == 0
+    feed.take(first)
+    assert feed.wanted() == 2 * first
+    feed.offer(range(first, 3 * first))
+    feed.take(2 * first)
+    feed.offer(range(3 * first, 3 * first + 10))
+    assert feed.wanted() == 4 * first - 10
+    assert feed.wanted() == first - 10, "nothing was taken since"
+
+
+def test_each_page_goes_to_one_of_many_threads() -> None:
+    feed = Pages().feed()
+    begin = threading.Barrier(8)
+    feed.offer(range(5_000))
+    feed.end()
+
+    def draw(most: int) -> list[int]:
+        begin.wait()
+        got: list[int] = []
+        while not feed.exhausted:
+            got += taken(feed, most)
+        return got
+
+    with ThreadPoolExecutor(8) as threads:
+        got = [number for part in threads.map(draw, range(1, 9)) for number in part]
+    assert sorted(got) == list(range(5_000))
