@@ -13,9 +13,10 @@ from driftline.cli.output import clean, count, say
 from driftline.errors import StoreBusy, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from driftline.library import Driftline
+    from driftline.model import Outcome
     from driftline.pipeline.feed import Feed
     from driftline.pipeline.stopping import Stop
     from driftline.scheduling.scheduler import Scheduler
@@ -59,7 +60,13 @@ def run(
         scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, once=once)
         if not once and (short := watch_list.shortage(budget)) is not None:
             say(clean(short), to_stderr=True)
-        with News(stop, hook, verbose=verbose) as news, watch_list.keep_checking(news.told, stop=stop) as keeping:
+        news = News(stop, hook, verbose=verbose)
+
+        def told(outcomes: Sequence[Outcome]) -> None:
+            scheduler.heard(outcomes)
+            news.told(outcomes)
+
+        with news, watch_list.keep_checking(told, stop=stop) as keeping:
             planner = Planner(watch_list, scheduler, keeping.feed, stop)
             if once:
                 planner.offer()
@@ -106,14 +113,14 @@ class Planner:
     def go(self) -> float:
         """Have the pages checked whose turn it is now; the seconds to wait before the next look."""
         try:
-            busy = self.offer()
+            busy = self.offer(self._feed.wanted())
         except StoreBusy as error:
             self._say(f"Waiting: {error}")
             return _LOOK
         return _PAUSE if busy or self._caught_up(_PAUSE) else 0.0
 
-    def offer(self) -> bool:
-        """Offer the pages whose turn it is; whether there is enough to do for now.
+    def offer(self, most: int | None = None) -> bool:
+        """Offer the pages whose turn it is, `most` of them; whether there is enough to do for now.
 
         StoreBusy if another process checks pages at the moment: those that were picked are offered the next time.
         """
@@ -123,9 +130,9 @@ class Planner:
             self._say("No pages are watched yet: in another terminal, driftline add URL")
             return False
         if not self._picked:
-            if not self._feed.wanted():
+            if most == 0:
                 return True
-            self._picked = self._scheduler.pick()
+            self._picked = self._scheduler.pick(most, self._feed.held())
         if not self._picked:
             self._say(f"Watching {self._scheduler.describe()}.")
             return False

@@ -42,6 +42,11 @@ class Feed:
         """How many pages wait or are being checked."""
         return len(self._held) - len(self._settled)
 
+    def held(self) -> list[int]:
+        """The pages that wait or are being checked."""
+        with self._lock:
+            return [*self._held]
+
     def wanted(self) -> int:
         """How many more pages to offer now, for somebody who asks about once a second.
 

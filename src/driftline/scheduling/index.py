@@ -124,8 +124,9 @@ class Index:
     def pick(
         self, now: float, count: int, *, policy: Policy = "value", default_every: float = np.inf,
         cycle: float = DAY, room: NDArray[np.int64] | None = None, shared: bool = True, probes: int = 0,
+        without: Places | None = None,
     ) -> Places:  # fmt: skip
-        """At most so many pages to check now, the most urgent first.
+        """At most so many pages to check now, the most urgent first, `without` those that are being checked.
 
         Of the pages of a host at most `room` are picked, by the number of the host. Where the policy is 'fixed', pages
         without an interval of their own have the default one; 'intelligent' begins anew with the first of its order
@@ -133,14 +134,16 @@ class Index:
         what the order leaves. Unless the count is `shared`, deadlines and new pages come on top of it.
         """
         taken = _Taken(self.host, count if shared else len(self), room)
-        shut = np.flatnonzero(self.not_before > now)
+        shut = self.not_before > now
+        if without is not None:
+            shut[without] = True
         new = np.flatnonzero(np.isneginf(self.checked))
         timed = np.arange(len(self)) if policy == "fixed" else np.flatnonzero(np.isfinite(self.every))
         every = self.every[timed]
         due = self.checked[timed] + np.where(np.isfinite(every), every, default_every)
-        ready = (due <= now) & np.isfinite(due) & (self.not_before[timed] <= now)
+        ready = (due <= now) & np.isfinite(due) & ~shut[timed]
         taken.take(timed[ready][np.argsort(due[ready], kind="stable")])
-        fresh = new[self.not_before[new] <= now]
+        fresh = new[~shut[new]]
         taken.take(fresh[np.argsort(-self.weight[fresh], kind="stable")])
         if not shared:
             taken.left = count

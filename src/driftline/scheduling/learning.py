@@ -92,6 +92,8 @@ class Learned:
             with self._store.read() as connection:
                 rows = connection.execute(unlearned(some)).all()
             each = {row.page_id: row for row in rows}
+            if not each:
+                continue  # all of them were removed
             places = self.places(list(each))
             names = (*STANDING, *LEARNED)
             stand = columns(names, zip(*[[getattr(row, name) for name in names] for row in each.values()], strict=True))

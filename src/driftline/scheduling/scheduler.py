@@ -22,7 +22,7 @@ from driftline.scheduling.value import believed
 from driftline.scheduling.weighing import weigh
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from driftline.model import Outcome, Policy
     from driftline.scheduling.index import Floats, Places
@@ -140,8 +140,8 @@ class Scheduler:
                 if lasts is not None or document.status != HTTPStatus.NOT_MODIFIED:
                     self._heard[document.link.page_id] = lasts or 0.0
 
-    def pick(self) -> list[int]:
-        """The pages to check now, the most urgent first."""
+    def pick(self, most: int | None = None, without: Collection[int] = ()) -> list[int]:
+        """The pages to check now, the most urgent first; `most` of them, `without` those that are being checked."""
         now = self._clock()
         if now < self._latest - _STEP:
             self._stamp = None
@@ -153,8 +153,8 @@ class Scheduler:
         places = index.pick(
             now, allowed, policy=self._policy, default_every=self._every, cycle=self._cycle(),
             room=None if self._rooms is None else self._rooms.grow(self._ticks(), len(self._hosts)),
-            shared=shared, probes=int(max(self._probes, _PROBED * allowed)),
-        )  # fmt: skip
+            shared=shared, probes=int(max(self._probes, _PROBED * allowed)), without=self._known.places([*without]),
+        )[:most]  # fmt: skip
         charged = places if shared else places[np.isfinite(index.checked[places]) & np.isinf(index.every[places])]
         if self._policy != "fixed" or shared:
             self._credit.spend(len(charged))

@@ -332,3 +332,18 @@ def test_the_papers_order_is_gone_through_and_what_it_drops_is_probed(schedule: 
         later += scheduler.pick()
         schedule.clock.now += DAY / 3
     assert later.count(pages["dead"]) == 1, "a tenth of the checks"
+
+
+def test_what_is_being_checked_or_more_than_can_be_takes_nothing_of_the_budget(schedule: Schedule) -> None:
+    pages = schedule.add(*"abcdefgh")
+    for page in pages:
+        schedule.checked(page, "new")
+    scheduler = schedule.scheduler(budget=1.0)
+    scheduler.pick(0)
+    schedule.clock.now += 4
+    busy = scheduler.pick(2)
+    assert len(busy) == 2
+    rest = scheduler.pick(without=busy)
+    assert len(rest) == 3
+    assert not set(rest) & set(busy)
+    assert scheduler.pick() == [], "one check to begin with, and four for four seconds"

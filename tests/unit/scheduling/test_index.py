@@ -44,6 +44,13 @@ def test_a_page_that_was_never_checked_comes_before_what_is_only_worth_much() ->
     assert picked(index, 9) == [2, 1, 0]
 
 
+def test_pages_that_are_being_checked_are_not_picked_again() -> None:
+    index = seen(6)
+    index.every[[0, 1]] = DAY / 2
+    index.checked[[2, 3]] = -np.inf
+    assert picked(index, 9, without=np.array([0, 2, 4])) == [1, 3, 5]
+
+
 def test_no_host_gets_more_than_its_room_and_the_others_get_what_is_left() -> None:
     index = seen(1_000)
     index.host[:] = np.arange(1_000) % 10
