@@ -61,9 +61,8 @@ class Rooms:
 
     def grow(self, now: float, hosts: int) -> NDArray[np.int64]:
         """The room of so many hosts by now; one that was never asked has room for one page."""
-        self._saved = np.pad(self._saved, (0, max(0, hosts - len(self._saved))), constant_values=1.0)
-        grown = self._saved + max(0.0, now - self._at) * self._rate
-        self._saved = np.minimum(grown, max(1.0, _SAVED * self._rate))
+        grown = np.minimum(self._saved + max(0.0, now - self._at) * self._rate, max(1.0, _SAVED * self._rate))
+        self._saved = np.pad(grown, (0, max(0, hosts - len(grown))), constant_values=1.0)
         self._at = now
         return self._saved.astype(np.int64)
 

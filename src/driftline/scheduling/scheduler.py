@@ -233,4 +233,6 @@ class Scheduler:
 
     def _cycle(self) -> float:
         """Seconds after which the paper's order begins anew: a day, or less if the budget allows for more."""
+        if self._policy != "intelligent":
+            return DAY  # nobody asks
         return float(min(DAY, np.isfinite(self._known.index.rank).sum() / max(self.budget, 1e-9)))
