@@ -3,13 +3,15 @@
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 ARGS ?=
+# a process for each core; a process without tests of its own takes over half of those that another one has left
+PYTEST := $(VENV)/bin/pytest --numprocesses auto --dist worksteal
 
 .PHONY: help run add test setup fuzz lab clean
 
 help:
 	@echo "make run                 watch pages on the embedded store (make run ARGS='--every 10m')"
 	@echo "make add URL=...         add a page to watch"
-	@echo "make test                lint, type-check, check the imports and run every test"
+	@echo "make test                lint, type-check, check the imports and run every test (some: make test ARGS='-k words')"
 	@echo "make fuzz                the property tests on new examples, many more of them (minutes)"
 	@echo "make lab                 the paper's experiment and the speed race (minutes)"
 	@echo "make clean               remove the virtual environment and caches"
@@ -34,11 +36,11 @@ test: setup
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
-	$(VENV)/bin/pytest $(ARGS)
+	$(PYTEST) $(ARGS)
 
 # the property tests on new examples, twenty times as many
 fuzz: setup
-	$(VENV)/bin/pytest tests/unit --hypothesis-profile fuzz $(ARGS)
+	$(PYTEST) tests/unit --hypothesis-profile fuzz $(ARGS)
 
 lab: setup
 	@$(VENV)/bin/driftline lab experiment --quick

@@ -10,6 +10,8 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from support.forks import run_fork
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -35,9 +37,7 @@ class Command:
     def __call__(self, *arguments: str, given: str | bytes = b"", **environment: str) -> Ended:
         """Run it to its end, with `given` on standard input."""
         data = given.encode() if isinstance(given, str) else given
-        done = subprocess.run(
-            self._line(arguments), input=data, capture_output=True, env=self._environment(environment), check=False
-        )
+        done = run_fork(arguments, self._environment(environment), self.folder, data)
         return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     def json(self, *arguments: str, status: int = 0) -> Any:
@@ -48,15 +48,15 @@ class Command:
 
     def raw(self, *arguments: str) -> bytes:
         """The very bytes that it prints."""
-        return subprocess.run(
-            self._line(arguments), stdout=subprocess.PIPE, env=self._environment({}), check=True
-        ).stdout
+        done = run_fork(arguments, self._environment({}), self.folder)
+        done.check_returncode()
+        return done.stdout
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         """Start it and go on."""
         return subprocess.Popen(
             self._line(arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=self._environment(environment), text=True,
+            cwd=self.folder, env=self._environment(environment), text=True,
         )  # fmt: skip
 
     def on_terminal(self, *arguments: str, typed: str = "", **environment: str) -> tuple[int, str]:
@@ -64,8 +64,9 @@ class Command:
         ours, theirs = pty.openpty()
         size = {"COLUMNS": "100", "LINES": "40", "TERM": "xterm-256color"}
         process = subprocess.Popen(
-            self._line(arguments), stdin=theirs, stdout=theirs, stderr=theirs, env=self._environment(size | environment)
-        )
+            self._line(arguments), stdin=theirs, stdout=theirs, stderr=theirs, cwd=self.folder,
+            env=self._environment(size | environment),
+        )  # fmt: skip
         os.close(theirs)
         if typed:
             os.write(ours, typed.encode())

@@ -1,36 +1,27 @@
-"""Driftline for Python programs: watch pages, check them, look back."""
+"""Driftline for Python programs: watch pages, check them, look back.
+
+What only some of the methods need, most of all the parsers and the network, is imported there: a command that lists the
+pages must not wait for what checks them.
+"""
 
 from __future__ import annotations
 
 import time
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from driftline.detection.difference import Piece, by_word, unified
-from driftline.detection.examination import Side, experience_of, weigh
-from driftline.detection.filters import check_filters, how_read
-from driftline.detection.lessons import said_of
-from driftline.detection.workers import WorkerPool
 from driftline.errors import BadSetting, NoTextSearch, StoreError, UnknownChange
 from driftline.model import POLICIES, Visited, host_of, without_password
 from driftline.pages.catalog import Catalog
 from driftline.pages.intervals import parse_interval
-from driftline.pipeline.feed import Feed
-from driftline.pipeline.keeping import Keeping
 from driftline.pipeline.plan import Plan
-from driftline.pipeline.rereading import Reread, reread
-from driftline.pipeline.run import Report, Run
 from driftline.pipeline.stopping import Stop
 from driftline.scheduling.absence import GONE_AFTER, gone
 from driftline.scheduling.rank import By, order_named, rank
-from driftline.scheduling.visits.tally import LONGEST_VISIT
 from driftline.settings import Settings, load_settings, parse_rate
-from driftline.versions.compaction import Compacted, compact
 from driftline.versions.feedback import all_said, find_change, remember, withdraw
-from driftline.versions.ledger import Ledger
-from driftline.versions.readings import Readings
 from driftline.versions.repository import Repository
 from driftline.versions.store import Store
 from driftline.versions.visits import Visits
@@ -39,11 +30,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
 
+    from driftline.detection.difference import Piece
     from driftline.detection.kinds import Kind
     from driftline.detection.tables import ChangedCell
     from driftline.model import Check, Matter, Mention, Outcome, Page, Said, Version
+    from driftline.pipeline.keeping import Keeping
+    from driftline.pipeline.rereading import Reread
+    from driftline.pipeline.run import Report
     from driftline.scheduling.scheduler import Scheduler
     from driftline.scheduling.visits.importing import Imported
+    from driftline.versions.compaction import Compacted
+    from driftline.versions.readings import Readings
 
 
 class Driftline:
@@ -55,7 +52,6 @@ class Driftline:
         self.settings = settings
         self.catalog = Catalog(store, clock, settings.tracking)
         self.repository = Repository(store)
-        self._readings = Readings(store, how_read, clock)
         self._visits = Visits(store)
 
     def __enter__(self) -> Self:
@@ -75,6 +71,13 @@ class Driftline:
         """Close the store."""
         self._store.close()
 
+    @cached_property
+    def _readings(self) -> Readings:
+        from driftline.detection.filters import how_read
+        from driftline.versions.readings import Readings
+
+        return Readings(self._store, how_read, self._clock)
+
     def add(
         self, *urls: str, every: str | None = None, tags: Sequence[str] = (), filters: Sequence[tuple[str, str]] = ()
     ) -> list[str]:
@@ -82,6 +85,8 @@ class Driftline:
 
         A filter is a pair such as `("select", "main")` or `("ignore", "online now")`; they work in their order.
         """
+        from driftline.detection.filters import check_filters
+
         seconds = None if every is None else parse_interval(every)
         if seconds is not None:  # pages that are watched already keep the intervals they have
             self.insist_on_room(seconds, self.catalog.unwatched(urls))
@@ -148,6 +153,9 @@ class Driftline:
         told: Callable[[Sequence[Outcome]], None] | None = None, begun: Callable[[int, bool], None] | None = None,
     ) -> Report:  # fmt: skip
         """The same for pages named by their ids, None for all."""
+        from driftline.pipeline.run import Run
+        from driftline.versions.ledger import Ledger
+
         plan = plan or Plan(capacity=self.settings.capacity)
         ledger = Ledger(self._store, self._clock)
         with self._store.exclusive_run():
@@ -161,6 +169,11 @@ class Driftline:
 
         `told` is told every batch of outcomes right after it is committed.
         """
+        from driftline.pipeline.feed import Feed
+        from driftline.pipeline.keeping import Keeping
+        from driftline.pipeline.run import Run
+        from driftline.versions.ledger import Ledger
+
         plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
         ledger = Ledger(self._store, self._clock)
         run = Run(ledger, self.repository, self.settings, plan, stop, self._clock)
@@ -171,6 +184,8 @@ class Driftline:
 
         Nothing is lost when many threads and processes do so at once. `add` watches a page that is not watched yet.
         """
+        from driftline.scheduling.visits.tally import LONGEST_VISIT
+
         if not 0 <= seconds <= LONGEST_VISIT:
             raise BadSetting(f"A visit takes a number of seconds, 0 or more and a day at most: got {seconds:g}.")
         url = self.catalog.names([url])[url]
@@ -228,7 +243,7 @@ class Driftline:
         'fixed' unless one is given, and only then a budget counts that is given with it. That of hosts does not. A
         store that can only be read will do for who only wants `to_look`.
         """
-        from driftline.scheduling.scheduler import Scheduler  # numpy is loaded only for whoever asks
+        from driftline.scheduling.scheduler import Scheduler
 
         if not to_look:
             self._store.insist_on_writing()
@@ -255,6 +270,7 @@ class Driftline:
 
     def diff(self, url: str, old: int | None = None, new: int | None = None) -> str:
         """The unified diff between two versions, those of the newest change unless told; empty if they are equal."""
+        from driftline.detection.difference import unified
         from driftline.detection.tables import cells_between, heading
 
         before, after = self._two_versions(url, old, new)
@@ -266,6 +282,8 @@ class Driftline:
 
     def word_diff(self, url: str, old: int | None = None, new: int | None = None) -> list[list[Piece]]:
         """The places that differ between two versions, word by word."""
+        from driftline.detection.difference import by_word
+
         before, after = self._two_versions(url, old, new)
         return by_word(_text(before), _text(after))
 
@@ -275,6 +293,9 @@ class Driftline:
         It is remembered for the page and for others of its host: the same lines, the same place and the same words with
         other numbers are judged so from now on.
         """
+        from driftline.detection.examination import Side, experience_of, weigh
+        from driftline.detection.lessons import said_of
+
         named = find_change(self._store, change)
         page = self.catalog.find(named.url)
         sides = [self.repository.version(page, number) for number in (named.from_version, named.to_version)]
@@ -319,7 +340,7 @@ class Driftline:
 
     def kinds(self, url: str, old: int | None = None, new: int | None = None) -> list[Kind]:
         """In which kinds two versions differ besides their text: links, media, structure, metadata."""
-        from driftline.detection.kinds import kinds_between  # the parser is loaded only for whoever asks
+        from driftline.detection.kinds import kinds_between
 
         return kinds_between(*self._two_versions(url, old, new))
 
@@ -349,6 +370,8 @@ class Driftline:
         Bodies stay as they are, and nothing is told as a change. It ends early when asked to `stop`, or once it is
         `enough`; what is done stays done. `told` how many of how many pages are read, then how many versions indexed.
         """
+        from driftline.detection.workers import WorkerPool
+        from driftline.pipeline.rereading import reread
         from driftline.versions.index import WordIndex
 
         stop = stop or Stop()
@@ -372,6 +395,8 @@ class Driftline:
 
         `told` how many of how many contents are done.
         """
+        from driftline.versions.compaction import compact
+
         return compact(self._store, told)
 
     def doctor(self) -> list[str]:

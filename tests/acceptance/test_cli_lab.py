@@ -3,48 +3,38 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from command import Command
 from driftline.lab import nginx
 
 
-def lab(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "driftline.cli.main", "lab", *words]
-    environment = os.environ | {"HOME": str(folder)}
-    return subprocess.run(
-        command, capture_output=True, text=True, cwd=folder, env=environment, check=False, timeout=100
-    )
-
-
 @pytest.mark.skipif(nginx.installed() is None, reason="nginx is not installed")
-def test_the_race_behind_nginx_has_a_row_for_every_pass(tmp_path: Path) -> None:
-    ran = lab(tmp_path, "speed", "--pages", "40", "--repeats", "1", "--json")
-    assert ran.returncode == 0, ran.stderr
-    rows = json.loads(ran.stdout)
+def test_the_race_behind_nginx_has_a_row_for_every_pass(driftline: Command) -> None:
+    ran = driftline("lab", "speed", "--pages", "40", "--repeats", "1", "--json")
+    assert ran.status == 0, ran.err
+    rows = json.loads(ran.out)
     assert [row["pass"] for row in rows] == ["new", "same", "not-modified", "noisy", "changed"]
     assert all(row["pages_per_s"] > 0 and row["ratio"] > 0 and row["peak_mb"] > 0 for row in rows)
 
 
-def test_the_race_runs_on_the_simulated_web_where_there_is_no_nginx(tmp_path: Path) -> None:
-    ran = lab(tmp_path, "speed", "--pages", "40", "--repeats", "1", "--pass", "noisy", "--server", "lab")
-    assert ran.returncode == 0, ran.stderr
-    assert "the simulated web" in ran.stdout
+def test_the_race_runs_on_the_simulated_web_where_there_is_no_nginx(driftline: Command) -> None:
+    ran = driftline("lab", "speed", "--pages", "40", "--repeats", "1", "--pass", "noisy", "--server", "lab")
+    assert ran.status == 0, ran.err
+    assert "the simulated web" in ran.out
 
 
-def test_a_small_study_prints_its_tables_draws_its_figures_and_is_resumed(tmp_path: Path) -> None:
+def test_a_small_study_prints_its_tables_draws_its_figures_and_is_resumed(driftline: Command, tmp_path: Path) -> None:
     words = ("experiment", "--n", "4,8", "--pages", "40", "--iterations", "1", "--seconds", "0.1", "--scale", "0.01")
-    first = lab(tmp_path, *words)
-    assert first.returncode == 0, first.stderr
-    assert all(table in first.stdout for table in ("Table I:", "Table II:", "Table III:", "911.05 ms"))
+    first = driftline("lab", *words)
+    assert first.status == 0, first.err
+    assert all(table in first.out for table in ("Table I:", "Table II:", "Table III:", "911.05 ms"))
     figures = [tmp_path / "experiment" / f"figure-{n}.{form}" for n in (5, 6) for form in ("svg", "png")]
     assert all(figure.stat().st_size > 1_000 for figure in figures)
-    again = lab(tmp_path, *words, "--json")
-    cells = json.loads(again.stdout)
+    again = driftline("lab", *words, "--json")
+    cells = json.loads(again.out)
     assert {"configuration", "n", "m", "k", "slots", "pages", "effective_ms", "sd"} <= set(cells[0])
     record = (tmp_path / "experiment" / "cells.jsonl").read_text().splitlines()
     assert len(record) == 1 + len(cells), "nothing was measured twice"
@@ -57,14 +47,14 @@ def test_a_small_study_prints_its_tables_draws_its_figures_and_is_resumed(tmp_pa
               ("freshness", "--checks", "0"), ("freshness", "--checks", "nan"), ("freshness", "--days", "inf"),
               ("freshness", "--static", "nan"), ("freshness", "--plot", "x.pdf")],
 )  # fmt: skip
-def test_bad_options_get_a_sentence(tmp_path: Path, words: tuple[str, ...]) -> None:
-    ran = lab(tmp_path, *words)
-    assert ran.returncode == 2
-    assert "Traceback" not in ran.stderr
-    assert len(ran.stderr.strip().splitlines()) <= 3
+def test_bad_options_get_a_sentence(driftline: Command, words: tuple[str, ...]) -> None:
+    ran = driftline("lab", *words)
+    assert ran.status == 2
+    assert "Traceback" not in ran.err
+    assert len(ran.err.strip().splitlines()) <= 3
 
 
-def test_the_detector_is_judged_on_labelled_pairs_and_chains(tmp_path: Path) -> None:
+def test_the_detector_is_judged_on_labelled_pairs_and_chains(driftline: Command, tmp_path: Path) -> None:
     filler = "<p>A paragraph of the page that is the same in all of its versions.</p>" * 9
     pages = {"a": "<p>Fees are due.</p>", "b": "<p>Fees are waived.</p>", "c": "<p>Fees are due.</p><footer>x</footer>"}
     for kind in ("pairs", "chains"):
@@ -80,16 +70,18 @@ def test_the_detector_is_judged_on_labelled_pairs_and_chains(tmp_path: Path) -> 
     versions = [{"file": f"{name}.html", "time": times["time_after"], "label": label}
                 for name, label in (("a", None), ("c", "noise"), ("b", "meaningful"))]  # fmt: skip
     (tmp_path / "chains.jsonl").write_text(json.dumps({"chain": "c1", "versions": versions}))
-    ran = lab(tmp_path, "detection", str(tmp_path), "--json")
-    assert ran.returncode == 0, ran.stderr
-    ours = [row for row in json.loads(ran.stdout) if row["detector"] == "driftline"]
+    ran = driftline("lab", "detection", str(tmp_path), "--json")
+    assert ran.status == 0, ran.err
+    ours = [row for row in json.loads(ran.out) if row["detector"] == "driftline"]
     groups = ("pairs", "chains", "second halves")
     assert [(row["cases"], row["precision"], row["recall"]) for row in ours] == [(group, 1, 1) for group in groups]
     assert all(row["ms_99"] >= row["ms"] > 0 for row in ours)
-    assert "has no labelled pages" in lab(tmp_path, "detection", str(tmp_path / "pairs")).stderr
+    assert "has no labelled pages" in driftline("lab", "detection", str(tmp_path / "pairs")).err
 
 
-def test_versions_are_kept_small_and_read_back_whether_every_body_counts_or_what_shows(tmp_path: Path) -> None:
+def test_versions_are_kept_small_and_read_back_whether_every_body_counts_or_what_shows(
+    driftline: Command, tmp_path: Path
+) -> None:
     (tmp_path / "chains").mkdir()
     filler = "".join(f"<p>Paragraph {number} of the page.</p>" for number in range(200))
     bodies = [f"<body>{filler}<p>Fees are {fee}.</p><!-- {turn} --></body>"
@@ -99,18 +91,18 @@ def test_versions_are_kept_small_and_read_back_whether_every_body_counts_or_what
         (tmp_path / "chains" / f"{turn}.html").write_text(body)
         versions.append({"file": f"{turn}.html", "time": f"2026-01-0{turn + 1}T00:00:00Z"})
     (tmp_path / "chains.jsonl").write_text(json.dumps({"chain": "c1", "versions": versions}))
-    ran = lab(tmp_path, "storage", str(tmp_path), "--json")
-    assert ran.returncode == 0, ran.stderr
-    rows = json.loads(ran.stdout)
+    ran = driftline("lab", "storage", str(tmp_path), "--json")
+    assert ran.status == 0, ran.err
+    rows = json.loads(ran.out)
     kept = [(row["kept"], row["state"], row["versions"]) for row in rows]
     assert kept == [("every body", "at once", 3), ("every body", "compacted", 3),
                     ("what shows", "at once", 2), ("what shows", "compacted", 2)]  # fmt: skip
     assert all(row["stored_mb"] > 0 and row["read_ms_longest"] >= row["read_ms"] > 0 for row in rows)
-    assert "has no versions of pages" in lab(tmp_path, "storage", str(tmp_path / "chains")).stderr
+    assert "has no versions of pages" in driftline("lab", "storage", str(tmp_path / "chains")).err
 
 
-def test_a_figure_of_freshness_makes_no_folders(tmp_path: Path) -> None:
-    ran = lab(tmp_path, "freshness", "--pages", "20", "--seeds", "1", "--plot", str(tmp_path / "no" / "x.svg"))
-    assert (ran.returncode, ran.stdout) == (1, "")
-    assert "cannot be written" in ran.stderr
+def test_a_figure_of_freshness_makes_no_folders(driftline: Command, tmp_path: Path) -> None:
+    ran = driftline("lab", "freshness", "--pages", "20", "--seeds", "1", "--plot", str(tmp_path / "no" / "x.svg"))
+    assert (ran.status, ran.out) == (1, "")
+    assert "cannot be written" in ran.err
     assert not (tmp_path / "no").exists()

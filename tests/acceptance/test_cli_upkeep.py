@@ -19,12 +19,27 @@ def test_help_and_version_load_nothing_heavy(driftline: Command) -> None:
     for name in ("visit", "visits", "rank", "compact", "doctor", "settings"):
         assert f"\n  {name} " in helped
     assert "completion" not in helped
+    assert loaded_by("--version") & {"sqlalchemy", "rich", "pydantic", "pycurl"} == set()
+
+
+def test_looking_at_the_list_loads_nothing_that_checks_pages(driftline: Command, tmp_path: Path) -> None:
+    """Nor what brings a store up to date, if it is that."""
+    driftline("add", "example.com")
+
+    loaded = loaded_by("list", "--json", "--store", str(tmp_path / "pages.db"))
+
+    assert "sqlalchemy" in loaded
+    assert loaded & {"selectolax", "lxml", "charset_normalizer", "pycurl", "numpy", "alembic", "psycopg"} == set()
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """The packages that this command imports."""
     program = (
-        "import sys; from driftline.cli import main; main.run(['--version'])\n"
-        "print([name for name in ('sqlalchemy', 'rich', 'pydantic', 'pycurl') if name in sys.modules])"
+        "import sys; from driftline.cli import main; main.run(sys.argv[1:])\n"
+        "print('\\n', *{name.partition('.')[0] for name in sys.modules})"
     )
-    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert loaded.splitlines()[1] == "[]"
+    ran = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
+    return set(ran.stdout.splitlines()[-1].split())
 
 
 def test_without_a_command_the_help_is_shown(driftline: Command) -> None:

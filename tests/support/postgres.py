@@ -1,6 +1,7 @@
-"""A PostgreSQL server of the tests' own on the loopback interface; where none can be started, its tests are skipped.
+"""A PostgreSQL server of the tests' own behind a socket file; where none can be started, its tests are skipped.
 
-The fixture `postgres` is the address of a database that no other test has.
+The fixture `postgres` is the address of a database that no other test has. Tests in several processes have a server
+each: a socket file, unlike a port, cannot be taken by somebody else in the meantime.
 """
 
 from __future__ import annotations
@@ -8,11 +9,9 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -21,27 +20,23 @@ import pytest
 
 _OWNER = "driftline"
 _INSTALLED = Path("/usr/lib/postgresql")
+_IN_MEMORY = Path("/dev/shm")
+_ROOM = 500_000_000  # bytes: some hundred for the server, and for the database of one test at a time
 _NUMBERS = count(1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PostgresServer:
-    """A server that is running, and makes databases."""
-
-    programs: Path
-    port: int
-
-    def make_database(self) -> str:
-        """The `postgresql://` URL of a database that is new and empty."""
-        name = f"test{next(_NUMBERS)}"
-        where = ["--host", "127.0.0.1", "--port", str(self.port), "--username", _OWNER]
-        subprocess.run([self.programs / "createdb", *where, name], check=True, capture_output=True)
-        return f"postgresql://{_OWNER}@127.0.0.1:{self.port}/{name}"
+# nothing here is to survive the machine, and none of it lasts long enough to be tidied up
+_OPTIONS = {
+    "listen_addresses": "",
+    "fsync": "off",
+    "full_page_writes": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "autovacuum": "off",
+}
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
-    """The server, started by the first test that needs it and stopped after the last."""
+def postgres_server() -> Iterator[Path]:
+    """The folder with the socket of the server, started by the first test that needs it and stopped after the last."""
     if find_spec("psycopg") is None:
         pytest.skip("psycopg is not installed: pip install 'driftline[postgres]'")
     programs = _programs()
@@ -49,18 +44,19 @@ def postgres_server() -> Iterator[PostgresServer]:
         pytest.skip("no PostgreSQL server is installed")
     user = _user()
     # the folder that pytest gives may be closed to the user that the server runs as
-    folder = Path(tempfile.mkdtemp(prefix="driftline-postgres-"))
+    folder = Path(tempfile.mkdtemp(prefix="driftline-postgres-", dir=_roomy()))
     try:
         if user is not None:
             shutil.chown(folder, user)
-        data, port = folder / "data", _free_port()
+        data = folder / "data"
         setup = ["--username", _OWNER, "--auth", "trust", "--encoding", "UTF8", "--locale", "C.UTF-8", "--no-sync"]
         _run([programs / "initdb", "--pgdata", data, *setup], user, folder)
-        options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories= -c fsync=off"
+        options = " ".join(f"-c {name}={value}" for name, value in _OPTIONS.items())
+        options += f" -c unix_socket_directories={folder}"
         log = folder / "log"
         _run([programs / "pg_ctl", "start", "--wait", "-D", data, "-l", log, "-o", options], user, folder)
         try:
-            yield PostgresServer(programs=programs, port=port)
+            yield folder
         finally:
             _run([programs / "pg_ctl", "stop", "--wait", "-D", data, "-m", "immediate"], user, folder)
     finally:
@@ -68,9 +64,25 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-def postgres(postgres_server: PostgresServer) -> str:
-    """The URL of an empty database."""
-    return postgres_server.make_database()
+def postgres(postgres_server: Path) -> Iterator[str]:
+    """The URL of an empty database, which is gone after the test."""
+    import psycopg
+
+    name = f"test{next(_NUMBERS)}"
+    with psycopg.connect(host=str(postgres_server), user=_OWNER, dbname="postgres", autocommit=True) as connection:
+        # what older servers did anyway; newer ones write all of it to their log as well
+        how = " STRATEGY file_copy" if connection.info.server_version >= 150_000 else ""
+        connection.execute(f"CREATE DATABASE {name}{how}".encode())
+        yield f"postgresql://{_OWNER}@/{name}?host={postgres_server}"
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+def _roomy() -> Path | None:
+    """Where files are made and removed fast: PostgreSQL has hundreds for each database. None for the usual place."""
+    try:
+        return _IN_MEMORY if shutil.disk_usage(_IN_MEMORY).free > _ROOM else None
+    except OSError:
+        return None
 
 
 def _programs() -> Path | None:
@@ -90,12 +102,6 @@ def _user() -> str | None:
         return pwd.getpwnam("postgres").pw_name
     except KeyError:
         pytest.skip("PostgreSQL does not run as root, and there is no user 'postgres'")
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port
 
 
 def _run(command: list[str | Path], user: str | None, folder: Path) -> None:

@@ -9,7 +9,6 @@ import zlib
 from typing import TYPE_CHECKING, cast
 
 import brotli
-from charset_normalizer import from_bytes
 from isal import isal_zlib
 from isal.igzip_lib import IsalError
 
@@ -76,6 +75,8 @@ def decode_text(body: bytes, content_type: str) -> tuple[str, str]:
         except UnicodeDecodeError:
             continue  # the declaration is wrong, or a few bytes are
     if charset is None:
+        from charset_normalizer import from_bytes  # few pages leave their charset open: no worker loads it for others
+
         guess = from_bytes(body[:_GUESSED_FROM]).best()
         charset = _UTF_8 if guess is None else (guess.encoding, guess.encoding)
     name, codec = charset

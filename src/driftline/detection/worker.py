@@ -11,6 +11,7 @@ import os
 import resource
 import signal
 import sys
+from contextlib import suppress
 from typing import IO, Any
 
 from driftline.detection.examination import Job, examine
@@ -47,7 +48,6 @@ def serve(memory: int) -> None:
 
 
 if __name__ == "__main__":
-    try:
+    with suppress(BrokenPipeError):  # then the run is gone, and nobody waits for what is left in the buffers
         serve(int(sys.argv[1]))
-    except BrokenPipeError:
-        os._exit(0)  # the run is gone, and nobody waits for what is left in the buffers
+    os._exit(0)  # to take everything apart first would only keep the run waiting
