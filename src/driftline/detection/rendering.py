@@ -122,7 +122,7 @@ def render(
     old: Version, new: Version, kinds: Sequence[Kind], change: Change | None = None, cells: Sequence[ChangedCell] = ()
 ) -> str:
     """One HTML document that shows what differs; `change` is what was recorded when the newer version was found."""
-    before, after = (version.text.decode("utf-8", "replace") for version in (old, new))
+    before, after = (version.words for version in (old, new))
     title = _shown(new.title or old.title or without_password(new.url))
     parts = [
         "<!doctype html>",
