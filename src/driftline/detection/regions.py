@@ -184,7 +184,7 @@ def _read_links(part: str, in_link: bool, noted: bool, lines: list[str], linked:
     """
     letters = 0
     for run in part.split(BREAK):
-        notes: list[str] = []
+        notes = None
         if noted and NOTE in run:
             # folded, for an author may have written such marks too
             notes = folded_lines(_NOTES.findall(run))
