@@ -252,7 +252,7 @@ class Driftline:
         shown = without_password(after.url)
         return unified(
             before.words, after.words, f"{shown} version {before.number}", f"{shown} version {after.number}",
-            headed=partial(heading, cells_between(before, after) if cells is None else cells),
+            headed=partial(heading, cells_between(before, after) if cells is None else [*cells]),
         )  # fmt: skip
 
     def word_diff(self, url: str, old: int | None = None, new: int | None = None) -> list[list[Piece]]:
