@@ -20,6 +20,7 @@ from typing import Any
 from driftline.detection.extraction import Reading
 from driftline.detection.kinds import kinds_between
 from driftline.detection.rendering import render
+from driftline.detection.tables import cells_between
 from driftline.model import Version
 
 PAIRS = 20
@@ -36,7 +37,7 @@ def main(corpus: Path, folder: Path, *wanted: str) -> None:
     for pair in [pair for pair in pairs if pair["id"] in wanted] if wanted else chosen(corpus, pairs):
         old, new = (version(corpus, pair, side, number) for number, side in enumerate(("before", "after"), 1))
         page = folder / f"{pair['id']}.html"
-        page.write_text(render(old, new, kinds_between(old, new)), encoding="utf-8")
+        page.write_text(render(old, new, kinds_between(old, new), cells=cells_between(old, new)), encoding="utf-8")
         for name, window in WINDOWS.items():
             photograph(chromium, page, page.with_name(f"{pair['id']}-{name}.png"), window)
         print(f"{pair['id']}  {pair['page']}  {page.stat().st_size:,} bytes")

@@ -268,16 +268,21 @@ class Driftline:
         """A version of a page with its body and text, the newest one unless a number is given."""
         return self.repository.version(self.catalog.find(url), number)
 
-    def diff(self, url: str, old: int | None = None, new: int | None = None) -> str:
-        """The unified diff between two versions, those of the newest change unless told; empty if they are equal."""
+    def diff(
+        self, url: str, old: int | None = None, new: int | None = None, *, cells: list[ChangedCell] | None = None
+    ) -> str:  # fmt: skip
+        """The unified diff between two versions, those of the newest change unless told; empty if they are equal.
+
+        `cells` are those of tables that differ, for whoever has them already.
+        """
         from driftline.detection.difference import unified
         from driftline.detection.tables import cells_between, heading
 
         before, after = self._two_versions(url, old, new)
         shown = without_password(after.url)
         return unified(
-            _text(before), _text(after), f"{shown} version {before.number}", f"{shown} version {after.number}",
-            headed=partial(heading, cells_between(before, after)),
+            before.words, after.words, f"{shown} version {before.number}", f"{shown} version {after.number}",
+            headed=partial(heading, cells_between(before, after) if cells is None else [*cells]),
         )  # fmt: skip
 
     def word_diff(self, url: str, old: int | None = None, new: int | None = None) -> list[list[Piece]]:
@@ -285,7 +290,7 @@ class Driftline:
         from driftline.detection.difference import by_word
 
         before, after = self._two_versions(url, old, new)
-        return by_word(_text(before), _text(after))
+        return by_word(before.words, after.words)
 
     def feedback(self, change: str, matter: Matter) -> str:
         """Say that a change, named by its id, is noise or matters; the page that it is on.
@@ -299,7 +304,7 @@ class Driftline:
         named = find_change(self._store, change)
         page = self.catalog.find(named.url)
         sides = [self.repository.version(page, number) for number in (named.from_version, named.to_version)]
-        old, new = (Side(one.body, _text(one), one.at) for one in sides)
+        old, new = (Side(one.body, one.words, one.at) for one in sides)
         content_type = f"{sides[1].content_type}; charset={sides[1].charset}"
         filters = [list(one) for one in page.filters] or None
         host = host_of(named.url)
@@ -423,7 +428,3 @@ def open(store: str | None = None, settings: Settings | None = None) -> Driftlin
     """Open a watch list: a path or `postgresql://` URL, or the one in the user's data folder."""
     settings = settings or load_settings(store=store)
     return Driftline(Store.open(store or settings.store), settings)
-
-
-def _text(version: Version) -> str:
-    return version.text.decode("utf-8", "replace")

@@ -379,6 +379,11 @@ class Version:
     body: bytes
     text: bytes
 
+    @property
+    def words(self) -> str:
+        """Its text, to be read."""
+        return self.text.decode("utf-8", "replace")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:

@@ -93,7 +93,7 @@ def show(
     else:
         if out().is_terminal:
             _print_heading(found)
-        print(clean(_text(found), lines=True))
+        print(clean(found.words, lines=True))
 
 
 def diff(
@@ -141,9 +141,9 @@ def diff(
         if html is not None:
             _write(watch_list.html_diff(page.url, before, after), html)
             return
-        unified = watch_list.diff(page.url, before, after)
-        kinds = watch_list.kinds(page.url, before, after)
         cells = watch_list.cells(page.url, before, after)
+        unified = watch_list.diff(page.url, before, after, cells=cells)
+        kinds = watch_list.kinds(page.url, before, after)
         wanted = out().is_terminal if words is None else words
         places = watch_list.word_diff(page.url, before, after) if (wanted or as_json) and unified else []
     if as_json:
@@ -264,10 +264,6 @@ def _print_text(text: Text) -> None:
     out().print(text, soft_wrap=True)
 
 
-def _text(version: Version) -> str:
-    return version.text.decode("utf-8", "replace")
-
-
 def _piece_as_json(piece: Piece) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": piece.kind, "text": piece.text}
     if piece.move is not None:
@@ -333,4 +329,4 @@ def _version_as_json(version: Version, raw: bool) -> dict[str, Any]:
     }
     if raw:
         return {**found, "body_base64": base64.b64encode(version.body).decode("ascii")}
-    return {**found, "text": _text(version)}
+    return {**found, "text": version.words}

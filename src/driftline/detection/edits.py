@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from driftline.detection.fleeting import names_money
+from driftline.detection.kinds import listed
 from driftline.detection.matching import Line, key_of
 from driftline.memory import Memory
 from driftline.model import Matter, Region
@@ -93,7 +94,7 @@ class Experience:
 def only(edits: Sequence[Edit]) -> str:
     """Why these are noise, in a sentence."""
     named = [noise for noise, _ in Counter(edit.noise for edit in edits).most_common(3)]
-    return f"Only {_listed(named)} changed." if named else "Only the order of things changed."
+    return f"Only {listed(named)} changed." if named else "Only the order of things changed."
 
 
 def kind_of(edits: Sequence[Edit]) -> str:
@@ -123,7 +124,3 @@ def line_of(edit: Edit) -> Line:
 def words_of(edit: Edit) -> int:
     before, after = (set(line.text.split()) if line else set[str]() for line in (edit.old, edit.new))
     return len(before ^ after)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

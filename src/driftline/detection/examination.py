@@ -113,6 +113,7 @@ def _examine(job: Job) -> Finding:
     text_name = digest(text)
     if text_name == job.kept_text:
         return Finding(proof="text", body=body_name, reading=reading)
+    words = text.decode()
     proof, change, lesson = "", None, None
     blobs = {packed[0]: Blob(*packed) for packed in job.blobs}
     old_body, old_text = b"", None
@@ -124,11 +125,11 @@ def _examine(job: Job) -> Finding:
         old_text = _reread(old_body, letters, job) if body_name != job.known_body else None
     if seen.is_whole_page:
         before = None if old_text is None else _words(old_text, job)
-        broken = why_broken(title, _words(text.decode(), job), body, before, old_body)
+        broken = why_broken(title, _words(words, job), body, before, old_body)
         if broken:
             return Finding(failure_kind=FailureKind.BROKEN.value, failure=broken)
     if old_text is not None:
-        sides = Side(old_body, old_text, job.old_at), Side(body, text.decode(), job.at, blocks)
+        sides = Side(old_body, old_text, job.old_at), Side(body, words, job.at, blocks)
         change, lesson, by_itself = _change(*sides, title, job)
         if by_itself:
             # the version in force stays, so that a change that only one of several servers has is found once all have

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from driftline.detection.edits import BY_ITSELF, WHERE, Experience
@@ -24,7 +25,7 @@ from driftline.detection.wording import Wording
 from driftline.model import Region
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 _CONSENT = Wording({
     "cookie": r"\bcookies?\b.*\b(?:accept|consent|prefer|settings|agree|refus|manage)",
@@ -62,21 +63,24 @@ _TELLING = 0.05  # of the lines of a consent banner
 COPY = "another copy of what stands there anyway"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Context:
     """What must be known of the two documents to explain an edit."""
 
     old_at: float
     new_at: float
-    old_texts: Counter[str]
-    new_texts: Counter[str]
+    matching: Matching
     titles: set[str]
     jitter: set[int]
     small: bool
     widgets: dict[bytes, str]
-    prose: bool
     experience: Experience
     again: set[str] | None
+
+    @cached_property
+    def prose(self) -> bool:
+        """Whether the document is there to be read."""
+        return is_prose({*self.matching.new.split("\n")})
 
 
 def why_wherever(one: Line | None, other: Line | None, context: Context) -> str | None:
@@ -109,7 +113,7 @@ def _why_rewritten(one: Line, other: Line, context: Context) -> str | None:
         return fleeting
     if shift_of_dates(before, after) in context.jitter:
         return "dates that move with the time zone"
-    if context.prose and _is_promotion(before) and _is_promotion(after):
+    if _is_promotion(before, context) and _is_promotion(after, context):
         return _PROMOTED
     if one.masked != other.masked:
         return None
@@ -129,15 +133,15 @@ def _why_there_at_all(one: Line | None, other: Line | None, context: Context) ->
     line = other or one
     assert line is not None
     text = line.folded
-    if says_when(text) and dates_in(text):
+    if dates_in(text) and says_when(text):
         return ""
     if text in context.titles:
         return "the title"
-    if len(text) < SHORT and text in (context.old_texts if other else context.new_texts):
+    if len(text) < SHORT and text in (context.matching.old_lines if other else context.matching.new_lines):
         return COPY
     if line.place in context.widgets:
         return context.widgets[line.place]  # or what came and went together with it
-    if context.prose and _is_promotion(text):
+    if _is_promotion(text, context):
         return _PROMOTED
     text = text[:_HEAD]
     return "what is there for machines" if _SKIP.stands_in(text) or _PROBE.search(text) else None
@@ -147,7 +151,7 @@ def same_page(again: str | None, matching: Matching) -> set[str] | None:
     """The lines of a second fetch; None if it is not the same page at all, but a wall, say, or an error."""
     if again is None:
         return None
-    shared = matching.old.keys() & matching.new.keys()
+    shared = {*matching.old.split("\n")}.intersection(matching.new.split("\n"))
     there = len(shared.intersection(again.split("\n")))
     return set(folded(again).split("\n")) if there and there >= _SAME_PAGE * len(shared) else None
 
@@ -172,14 +176,14 @@ def _asks_consent(text: str) -> bool:
     return _CONSENT_BUTTON.fullmatch(text) is not None or _CONSENT.stands_in(text)
 
 
-def is_prose(texts: Counter[str]) -> bool:
+def is_prose(texts: Collection[str]) -> bool:
     """Whether a document is there to be read, as terms and articles are: most of it stands in long lines."""
     letters = sum(map(len, texts))
     return letters >= _MUCH and sum([len(text) for text in texts if len(text) >= _LONG_LINE]) >= letters / 2
 
 
-def _is_promotion(text: str) -> bool:
-    return len(text) <= _SLOGAN and bool(_PROMOTION.search(text))
+def _is_promotion(text: str, context: Context) -> bool:
+    return len(text) <= _SLOGAN and _PROMOTION.search(text) is not None and context.prose
 
 
 def jitter_of(pairs: Sequence[Pair]) -> set[int]:

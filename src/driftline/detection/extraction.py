@@ -134,7 +134,7 @@ def _runs(tree: LexborHTMLParser, inline: Iterable[LexborNode]) -> str:
         node.unwrap()
     tree.merge_text_nodes()
     body = tree.body
-    return "" if body is None else body.text(separator=BREAK, strip=True)
+    return "" if body is None else body.text(separator=BREAK, strip=True, skip_empty=True)
 
 
 def _parse(markup: str | bytes, also: frozenset[str] = frozenset()) -> LexborHTMLParser:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from driftline.detection.alignment import gaps
 from driftline.detection.edits import MADE_ANEW, WHERE, Edit, Experience, Judgement, Read, kind_of, only, words_of
-from driftline.detection.explaining import Context, is_prose, jitter_of, same_page, why_wherever, widgets_of
+from driftline.detection.explaining import Context, jitter_of, same_page, why_wherever, widgets_of
 from driftline.detection.matching import folded, match
 from driftline.detection.places import may_be_label, why_counted, why_there, with_labels
 from driftline.model import Matter, Region
@@ -47,10 +47,10 @@ def judge(old: Read, new: Read, experience: Experience | None = None) -> Judgeme
 def _edits(old: Read, new: Read, matching: Matching, experience: Experience) -> list[Edit]:
     """Every edit with what explains it; of a page that was made anew, only as many as show that it was."""
     context = Context(
-        old_at=old.at, new_at=new.at, old_texts=matching.old, new_texts=matching.new,
+        old_at=old.at, new_at=new.at, matching=matching,
         titles={folded(old.title), folded(new.title)}, jitter=jitter_of(matching.pairs),
         small=experience.selected or len(new.text) < _SMALL, experience=experience, widgets=widgets_of(matching.pairs),
-        prose=is_prose(matching.new), again=same_page(experience.again, matching),
+        again=same_page(experience.again, matching),
     )  # fmt: skip
     edits: list[Edit] = []
     real = 0

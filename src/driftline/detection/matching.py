@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from xxhash import xxh3_64_digest
 
 from driftline.detection.fleeting import masked
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Container, Sequence
 
 _ALIKE = (
     ("’", "'"), ("‘", "'"), ("“", '"'), ("”", '"'), ("–", "-"), ("—", "-"),
@@ -21,6 +22,7 @@ _ALIKE = (
 _LIKE = 0.3  # share of words that two lines have in common if one was made from the other
 _RARE = 20  # lines: a word that stands in more of them says nothing about which is which
 _CANDIDATES = 8
+_SOME = 20  # pairs
 _MOST = 400  # lines on one side: past that they are not matched, for it is another page
 
 
@@ -44,19 +46,33 @@ class Line:
 Pair = tuple[Line | None, Line | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Matching:
-    """The lines that were removed, added or rewritten, and all lines of both texts.
+    """The lines that were removed, added or rewritten, and both texts.
 
     Words that were only moved from one of these lines to another are neither added nor removed.
     """
 
     pairs: list[Pair]
-    old: Counter[str]
-    new: Counter[str]
+    old: str
+    new: str
     words_added: int
     words_removed: int
     places: int
+
+    @cached_property
+    def old_lines(self) -> Container[str]:
+        """What the old text says, to ask whether a line is among it."""
+        return self._lines(self.old)
+
+    @cached_property
+    def new_lines(self) -> Container[str]:
+        """What the new text says, to ask whether a line is among it."""
+        return self._lines(self.new)
+
+    def _lines(self, text: str) -> Container[str]:
+        # to take a text apart costs as much as to search it for some twenty lines
+        return _Searched(f"\n{text}\n") if len(self.pairs) < _SOME else frozenset(text.split("\n"))
 
     @property
     def sentence(self) -> str:
@@ -69,17 +85,68 @@ class Matching:
 
 def match(old: str, new: str) -> Matching:
     """Compare two texts by line."""
-    before, after = old.split("\n"), new.split("\n")
-    old_counts, new_counts = Counter(before), Counter(after)
-    removed = _lines(before, _left_over(before, old_counts, new_counts))
-    added = _lines(after, _left_over(after, new_counts, old_counts))
+    before, after = _middles(old, new)
+    old_counts, new_counts = Counter(before.lines), Counter(after.lines)
+    removed = _lines(before, _left_over(before.lines, old_counts, new_counts))
+    added = _lines(after, _left_over(after.lines, new_counts, old_counts))
     removed, added = _unlike(removed, added), _unlike(added, removed)
-    gone, come = (Counter(" ".join([line.text for line in lines]).split()) for lines in (removed, added))
-    stayed = sum([min(come[word], gone[word]) for word in come.keys() & gone.keys()])
+    gone, come = (" ".join([line.text for line in lines]).split() for lines in (removed, added))
+    there, here = Counter(gone if come else ()), Counter(come if gone else ())
+    stayed = sum([min(there[word], here[word]) for word in there.keys() & here.keys()])
     return Matching(
-        pairs=_paired(removed, added), old=old_counts, new=new_counts, words_added=come.total() - stayed,
-        words_removed=gone.total() - stayed, places=len({line.place for line in (*removed, *added)}),
+        pairs=_paired(removed, added), old=old, new=new, words_added=len(come) - stayed,
+        words_removed=len(gone) - stayed, places=len({line.place for line in (*removed, *added)}),
     )  # fmt: skip
+
+
+class _Searched:
+    """The lines of a text that is searched for each."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __contains__(self, line: object) -> bool:
+        return f"\n{line}\n" in self._text
+
+
+class _Middle(NamedTuple):
+    """The lines of a text between those that it begins and ends with as another one does, and the two around them."""
+
+    lines: list[str]
+    start: int
+    above: str
+    below: str
+
+
+def _middles(old: str, new: str) -> tuple[_Middle, _Middle]:
+    """Where the two texts differ, from the first such line to the last: most changes are near to each other."""
+    shared = min(len(old), len(new))
+    ends = len(old), len(new)
+
+    def same_tail(start: int, end: int) -> bool:
+        return old[ends[0] - end : ends[0] - start] == new[ends[1] - end : ends[1] - start]
+
+    head = old.rfind("\n", 0, _same(lambda start, end: old[start:end] == new[start:end], shared)) + 1
+    tail = _same(same_tail, shared - head)
+    last = old.find("\n", len(old) - tail) if tail else -1
+    tail = len(old) - last if last >= 0 else 0
+    above = old[old.rfind("\n", 0, head - 1) + 1 : head - 1] if head else ""
+    below = old[last + 1 :].partition("\n")[0] if tail else ""
+    start = old.count("\n", 0, head)
+    before, after = (_Middle(text[head : len(text) - tail].split("\n"), start, above, below) for text in (old, new))
+    return before, after
+
+
+def _same(are_same: Callable[[int, int], bool], most: int) -> int:
+    """How many letters are the same in both texts, at most so many: by asking for half of those that are left."""
+    least = 0
+    while least < most:
+        half = (least + most + 1) // 2
+        if are_same(least, half):
+            least = half
+        else:
+            most = half - 1
+    return least
 
 
 def folded(text: str) -> str:
@@ -114,8 +181,9 @@ def _left_over(texts: Sequence[str], counts: Counter[str], others: Counter[str])
     return found[::-1]
 
 
-def _lines(texts: Sequence[str], left_over: Sequence[int]) -> list[Line]:
+def _lines(middle: _Middle, left_over: Sequence[int]) -> list[Line]:
     """The lines at these numbers, each with its place; lines that follow on each other share one."""
+    texts = middle.lines
     found: list[Line] = []
     start = 0
     while start < len(left_over):
@@ -123,12 +191,12 @@ def _lines(texts: Sequence[str], left_over: Sequence[int]) -> list[Line]:
         while end < len(left_over) and left_over[end] == left_over[end - 1] + 1:
             end += 1
         first, last = left_over[start], left_over[end - 1]
-        above = texts[first - 1] if first else ""
-        below = texts[last + 1] if last + 1 < len(texts) else ""
+        above = texts[first - 1] if first else middle.above
+        below = texts[last + 1] if last + 1 < len(texts) else middle.below
         place = key_of("place", f"{above}\n{below}") if above or below else b""
         for at in left_over[start:end]:
             plain = folded(texts[at])
-            found.append(Line(at, texts[at], plain, masked(plain), place))
+            found.append(Line(middle.start + at, texts[at], plain, masked(plain), place))
         start = end
     return found
 
@@ -173,10 +241,13 @@ def _paired(removed: Sequence[Line], added: Sequence[Line]) -> list[Pair]:
 
 def _likely(removed: Sequence[Line], added: Sequence[Line]) -> list[Pair]:
     """Each removed line with the added one that has the most words in common with it, if those are many."""
-    vocabularies = [set(line.folded.split()) for line in added]
+    if not added:
+        return [(line, None) for line in removed]
+    vocabularies = [set(line.folded.split()) for line in added] if removed else []
+    asked = set(" ".join([line.folded for line in removed]).split())
     where: dict[str, list[int]] = defaultdict(list)
     for at, words in enumerate(vocabularies):
-        for word in words:
+        for word in words & asked:
             where[word].append(at)
     rare = {word: found for word, found in where.items() if len(found) <= _RARE}
     gone: set[int] = set()

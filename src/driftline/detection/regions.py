@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 
 from selectolax.lexbor import LexborHTMLParser
 
+from driftline.detection.claims import CLAIMANTS, claimed
 from driftline.model import Block, Region
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
     from selectolax.lexbor import LexborNode
 
@@ -32,43 +34,21 @@ INLINE = [
     "a", "abbr", "b", "code", "em", "font", "i", "label", "mark", "small", "span", "strong", "sub", "sup", "time", "u",
 ]  # fmt: skip
 _INLINE = set(INLINE)
-_BY_TAG: dict[str, Region] = {
-    "nav": Region.NAVIGATION, "menu": Region.NAVIGATION, "footer": Region.FOOTER, "header": Region.HEADER,
-    "aside": Region.ASIDE, "dialog": Region.DIALOG, "form": Region.FORM, "select": Region.FORM, "main": Region.MAIN,
-    "article": Region.MAIN,
-}  # fmt: skip
-_BY_CLASS = {"p", "table"}
-_BY_ID_TOO = {"div", "section", "ul"}
-_CLAIMANTS = {*_BY_TAG, *_BY_CLASS, *_BY_ID_TOO}
-# asking an element for the number of its tag costs a third of asking for the name
-_KNOWN_TAGS = {
-    node.tag_id: node.tag
-    for node in LexborHTMLParser("".join(f"<{tag}></{tag}>" for tag in (*INLINE, *_CLAIMANTS))).css("body *")
-}
-_BY_ROLE: dict[str, Region] = {
-    "navigation": Region.NAVIGATION, "menu": Region.NAVIGATION, "menubar": Region.NAVIGATION,
-    "tablist": Region.NAVIGATION, "contentinfo": Region.FOOTER, "banner": Region.HEADER,
-    "complementary": Region.ASIDE, "dialog": Region.DIALOG, "alertdialog": Region.DIALOG, "alert": Region.DIALOG,
-    "status": Region.DIALOG, "search": Region.FORM, "main": Region.MAIN, "article": Region.MAIN,
-}  # fmt: skip
-_BY_NAME = re.compile(
-    r"""(?P<CONSENT>cookie|consent|gdpr|onetrust|ccpa)
-    |(?P<FOOTER>(?<![a-z])foot(?:er)?(?![a-z])|copyright|colophon)
-    |(?P<NAVIGATION>(?<![a-z])(?:nav|navi|navbar|navigation|menu|breadcrumbs?|pagination|pager|sitemap|tabs|toc
-        |lang|languages?|locale|switcher)(?![a-z]))
-    |(?P<HEADER>(?<![a-z])(?:header|masthead|topbar|logo)(?![a-z]))
-    |(?P<DIALOG>modal|popup|overlay|lightbox|toast|snackbar|tooltip|drawer|offcanvas
-        |(?<![a-z])(?:live)?chat(?:bot|box)?(?![a-z])|help-button)
-    |(?P<ASIDE>sidebar|side-bar|related|recommend|(?<![a-z])recent|popular|trending|(?<![a-z])share|social|newsletter
-        |subscri|promo|advert|(?<![a-z])ads?(?![a-z])|sponsor|ticker|carousel|announce|survey|helpful)""",
-    re.VERBOSE,
-)
+
+
+def _by_number(tags: Iterable[str]) -> dict[int, str]:
+    """The tags by their numbers: asking an element for the number of its tag costs a third of asking for the name."""
+    markup = "".join(f"<{tag}></{tag}>" for tag in tags)
+    return {node.tag_id: node.tag or "" for node in LexborHTMLParser(markup).css("body *")}
+
+
+_INLINE_IDS, _CLAIMANT_IDS = _by_number(INLINE), _by_number(CLAIMANTS)
+(_LINK_ID,) = _by_number(["a"])
 # an article has a head, a foot and asides of its own, which belong to what it says; what churns there is learned
 _PARTS_OF_MAIN = {Region.HEADER, Region.FOOTER, Region.ASIDE}
 _SIGNS = {region: chr(0xFDD8 + number) for number, region in enumerate(Region)}  # no letter: they may stand in a text
 _REGIONS = {sign: region for region, sign in _SIGNS.items()}
 _SPACES = "\t\xa0\r\f"
-_HUMP = re.compile(r"([a-z])([A-Z])")
 _TOO_MUCH = 0.3  # of the letters outside links: what holds more of them is what the page is about
 _OUTSIDE = 0.2  # of the letters of a block: what holds fewer of them outside of links is a link
 
@@ -86,25 +66,23 @@ def set_marks(tree: LexborHTMLParser) -> list[LexborNode]:
     """
     inline: list[LexborNode] = []
     for node in tree.css("*"):
-        tag = _KNOWN_TAGS.get(node.tag_id)
-        if tag is None:
-            continue
-        if tag in _CLAIMANTS:
-            _mark(node, tag)
-            continue
-        inline.append(node)
-        if tag == "a":
-            node.insert_before(_LINK)
-            node.insert_after(_LINK_END)
+        number = node.tag_id
+        if number in _INLINE_IDS:
+            inline.append(node)
+            if number == _LINK_ID:
+                node.insert_before(_LINK)
+                node.insert_after(_LINK_END)
+        elif number in _CLAIMANT_IDS:
+            _mark(node, _CLAIMANT_IDS[number])
     for node in tree.css("[role]"):
         tag = node.tag or ""
-        if tag not in _INLINE and tag not in _CLAIMANTS:
+        if tag not in _INLINE and tag not in CLAIMANTS:
             _mark(node, tag)
     return inline
 
 
 def _mark(node: LexborNode, tag: str) -> None:
-    region = _claimed(tag, node.attributes)
+    region = claimed(tag, node.attributes)
     if region is not None:
         node.insert_before(_OPEN + _SIGNS[region])
         node.insert_after(_CLOSE)
@@ -126,11 +104,11 @@ class Blocks:
     """The blocks of a document in reading order: their lines at once, and where one stands when it is asked for."""
 
     def __init__(
-        self, lines: list[str], spans: list[_Span] | None = None, linked: list[bool] | None = None
+        self, lines: list[str], spans: list[_Span] | None = None, linked: AbstractSet[int] = frozenset()
     ) -> None:  # fmt: skip
         self.lines = lines
         self._spans = [_Span(None, None)] * len(lines) if spans is None else spans
-        self._linked = [False] * len(lines) if linked is None else linked
+        self._linked = linked
 
     @cached_property
     def has_main(self) -> bool:
@@ -138,7 +116,7 @@ class Blocks:
         return any(span.region is Region.MAIN for span in self._spans)
 
     def __getitem__(self, at: int) -> Block:
-        return Block(self.lines[at], self._spans[at].region, self._linked[at])
+        return Block(self.lines[at], self._spans[at].region, at in self._linked)
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -151,13 +129,14 @@ class Blocks:
         if not lines:
             return self
         first = Blocks(list(lines))
-        return Blocks(first.lines + self.lines, first._spans + self._spans, first._linked + self._linked)
+        return Blocks(first.lines + self.lines, first._spans + self._spans, {len(lines) + at for at in self._linked})
 
     def without(self, unwanted: Callable[[str], bool]) -> Blocks:
         """The blocks without those whose line is unwanted."""
         kept = [at for at, line in enumerate(self.lines) if not unwanted(line)]
         lines, spans, linked = self.lines, self._spans, self._linked
-        return Blocks([lines[at] for at in kept], [spans[at] for at in kept], [linked[at] for at in kept])
+        still_linked = {number for number, at in enumerate(kept) if at in linked}
+        return Blocks([lines[at] for at in kept], [spans[at] for at in kept], still_linked)
 
 
 def read_marks(text: str, *, noted: bool = False) -> Blocks:
@@ -167,7 +146,7 @@ def read_marks(text: str, *, noted: bool = False) -> Blocks:
         text = text.replace(space, "\n")
     lines: list[str] = []
     where: list[_Span] = []
-    linked: list[bool] = []
+    linked: set[int] = set()
     spans = [_Span(None, None)]
     span, in_link = spans[0], False
     # splitting by one character at a time: a pattern for all marks would look at every letter
@@ -182,41 +161,51 @@ def read_marks(text: str, *, noted: bool = False) -> Blocks:
                 span = span.parent or span
             if not part:
                 continue
-            if not in_link and _LINK not in part and not (noted and NOTE in part):
+            if in_link or _LINK in part or (noted and NOTE in part):
+                in_link, outside = _read_links(part, in_link, noted, lines, linked)
+                span.letters += outside
+            else:
                 # most of most documents: what can be done at once for many lines is not done one by one
-                found = [
+                lines += [
                     line
-                    for run in filter(None, part.split(BREAK))
+                    for run in part.split(BREAK)
                     if (line := " ".join(run.split()) if "\n" in run or "  " in run else run.strip())
                 ]
-                lines += found
-                span.letters += len(part)
-                where += [span] * len(found)
-                linked += [False] * len(found)
-                continue
-            for run in filter(None, part.split(BREAK)):
-                # folded, for an author may have written such marks too
-                notes = folded_lines(_NOTES.findall(run)) if noted else None
-                if noted:
-                    run = _NOTES.sub("", run)
-                outside = 0 if in_link else len(run)
-                if not run.isascii():
-                    if run[0] == _LINK and run.find(_LINK_END) == len(run) - 1 and run.rfind(_LINK) == 0:
-                        run, outside, in_link = run[1:-1], 0, False  # one link and nothing else, as most are
-                    elif _LINK in run or _LINK_END in run:
-                        run, outside, in_link = _without_links(run, in_link)
-                line = " ".join(run.split()) if "\n" in run or "  " in run else run.strip()
-                if line:
-                    span.letters += outside
-                    lines.append(line)
-                    where.append(span)
-                    linked.append(outside < _OUTSIDE * len(line))
-                if notes:
-                    lines += notes
-                    where += [span] * len(notes)
-                    linked += [in_link] * len(notes)
+                span.letters += len(part) - part.count(BREAK)
+            where += [span] * (len(lines) - len(where))
     _settle(spans)
     return Blocks(lines, where, linked)
+
+
+def _read_links(part: str, in_link: bool, noted: bool, lines: list[str], linked: set[int]) -> tuple[bool, int]:
+    """Add the lines of a part of a text that has links or notes, and note which of them are links.
+
+    Gives back whether it ends in a link, and how many letters stand outside of links.
+    """
+    letters = 0
+    for run in part.split(BREAK):
+        notes = None
+        if noted and NOTE in run:
+            # folded, for an author may have written such marks too
+            notes = folded_lines(_NOTES.findall(run))
+            run = _NOTES.sub("", run)
+        outside = len(run)
+        if in_link or not run.isascii():
+            if run[:1] == _LINK and run.find(_LINK_END) == outside - 1 and run.rfind(_LINK) == 0:
+                run, outside, in_link = run[1:-1], 0, False  # one link and nothing else, as most are
+            elif in_link or _LINK in run or _LINK_END in run:
+                run, outside, in_link = _without_links(run, in_link)
+        line = " ".join(run.split()) if "\n" in run or "  " in run else run.strip()
+        if line:
+            if outside < _OUTSIDE * len(line):
+                linked.add(len(lines))
+            letters += outside
+            lines.append(line)
+        if notes:
+            if in_link:
+                linked.update(range(len(lines), len(lines) + len(notes)))
+            lines += notes
+    return in_link, letters
 
 
 def _without_links(run: str, in_link: bool) -> tuple[str, int, bool]:
@@ -262,25 +251,3 @@ class _Span:
             self.region = around
         else:
             self.region = claim
-
-
-def _claimed(tag: str, attributes: Mapping[str, str | None]) -> Region | None:
-    """Which region an element says it is."""
-    role = attributes.get("role")
-    region = (_BY_ROLE.get(role) if role else None) or _BY_TAG.get(tag)
-    if region is not None:
-        return region
-    if not attributes or (tag in _BY_CLASS and "class" not in attributes and "role" not in attributes):
-        return None
-    name = f"{attributes.get('id') or ''} {attributes.get('class') or ''}"
-    if name not in _NAMED:
-        found = _BY_NAME.search(_HUMP.sub(r"\1-\2", name).lower())
-        if len(_NAMED) > _MOST_NAMES:
-            _NAMED.clear()
-        _NAMED[name] = Region[found.lastgroup] if found and found.lastgroup else None
-    return _NAMED[name]
-
-
-# the same few names come again and again, within a page and from check to check
-_NAMED: dict[str, Region | None] = {}
-_MOST_NAMES = 20_000

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from driftline.model import Change, Version
 
 _CONTEXT = 3  # lines that stayed, shown before and after a place
-_FEW_CELLS = 10
+_FEW_CELLS, _SHORT_CELLS = 10, 1_000  # letters of all: longer ones are read among the lines, where they stand too
 _FOLDED = 2  # lines: fewer take no more room than the line that would say so
 
 # what would steer how a text is shown, or is no character at all, is named instead
@@ -67,6 +67,7 @@ section { margin-bottom: 1rem; }
 section p { margin: 0; }
 ul { margin: .25rem 0; padding-inline-start: 1.25rem; }
 li li { color: var(--quiet); font-size: .875rem; }
+.cells > li { margin-bottom: .35rem; }
 .quiet, footer { color: var(--quiet); font-size: .875rem; }
 footer { border-top: 1px solid var(--rule); margin-top: 1.5rem; padding-top: .75rem; }
 ins, del, .moved {
@@ -122,7 +123,7 @@ def render(
     old: Version, new: Version, kinds: Sequence[Kind], change: Change | None = None, cells: Sequence[ChangedCell] = ()
 ) -> str:
     """One HTML document that shows what differs; `change` is what was recorded when the newer version was found."""
-    before, after = (version.text.decode("utf-8", "replace") for version in (old, new))
+    before, after = (version.words for version in (old, new))
     title = _shown(new.title or old.title or without_password(new.url))
     parts = [
         "<!doctype html>",
@@ -188,11 +189,11 @@ def _cells(cells: Sequence[ChangedCell]) -> Iterator[str]:
     if not cells:
         return
     told = "1 table cell" if len(cells) == 1 else f"{len(cells):,} table cells"
-    is_open = " open" if len(cells) <= _FEW_CELLS else ""
-    yield f"<section><details{is_open}><summary>{told} changed</summary><ul>"
+    is_short = len(cells) <= _FEW_CELLS and sum(len(cell.old) + len(cell.new) for cell in cells) <= _SHORT_CELLS
+    yield f'<section><details{" open" if is_short else ""}><summary>{told} changed</summary><ul class="cells">'
     for cell in cells:
         pieces = "".join(map(_piece, in_line(cell.old, cell.new)))
-        yield f'<li dir="auto">{_shown(cell.place)}: {pieces}</li>'
+        yield f'<li dir="auto"><b>{_shown(cell.place)}:</b> {pieces}</li>'
     yield "</ul></details></section>"
 
 

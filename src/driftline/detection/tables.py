@@ -53,7 +53,7 @@ def cells_between(old: Version, new: Version) -> list[ChangedCell]:
     """The cells that changed between two versions, as far as the filters of the page leave them."""
     if old.text == new.text or not (is_html(old) and is_html(new)):
         return []
-    before, after = (_runs(version.text.decode("utf-8", "replace").split("\n")) for version in (old, new))
+    before, after = (_runs(version.words.split("\n")) for version in (old, new))
     return [
         cell
         for cell in changed_cells(decoded(old), decoded(new))

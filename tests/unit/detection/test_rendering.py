@@ -76,7 +76,7 @@ def assert_safe(document: str) -> None:
     for tag in inspector.tags | {node.tag or "" for node in nodes}:
         assert tag in {
             "html", "head", "meta", "title", "style", "body", "header", "h1", "p", "span", "section", "ul", "li",
-            "main", "div", "details", "summary", "ins", "del", "a", "footer",
+            "main", "div", "details", "summary", "ins", "del", "a", "b", "footer",
         }, tag  # fmt: skip
     for tag, name, value in inspector.attributes | found:
         assert name in ATTRIBUTES, (tag, name)
@@ -202,3 +202,10 @@ def test_cells_are_shown_and_can_do_nothing(hostile: str) -> None:
     document = render(version("12", 1), version("14", 2), (), None, cells)
     assert words(document).count("1 table cell changed price / ") == 1
     assert_safe(document)
+
+
+@pytest.mark.parametrize(("letters", "is_open"), [(10, True), (2_000, False)])
+def test_cells_are_open_at_once_only_if_they_are_short(letters: int, is_open: bool) -> None:
+    cells = [ChangedCell("", "Model B", "price", "12", "x" * letters)]
+    document = render(version("12", 1), version("14", 2), (), None, cells)
+    assert ("<details open><summary>1 table cell changed" in document) == is_open

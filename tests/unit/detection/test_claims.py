@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import pytest
+
+from driftline.detection.claims import claimed
+from driftline.model import Region
+
+
+@pytest.mark.parametrize(
+    ("name", "region"),
+    [
+        ("site-footer", Region.FOOTER),
+        ("footnotes", None),
+        ("barefoot", None),
+        ("mainNav", Region.NAVIGATION),
+        ("navy", None),
+        ("MegaMenu open", Region.NAVIGATION),
+        ("recently-viewed", Region.ASIDE),
+        ("decent-text", None),
+        ("col-12 ads", Region.ASIDE),
+        ("roads heads", None),
+        ("cookiebar footer", Region.CONSENT),
+        ("footer cookiebar", Region.FOOTER),
+        ("livechat-box", Region.DIALOG),
+        ("chateau", None),
+        ("side-bar", Region.ASIDE),
+    ],
+)
+def test_a_name_tells_the_region_by_its_first_telling_word(name: str, region: Region | None) -> None:
+    assert claimed("div", {"class": name}) is region
