@@ -13,9 +13,10 @@ from driftline.cli.output import clean, count, say
 from driftline.errors import StoreBusy, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from driftline.library import Driftline
+    from driftline.model import Outcome
     from driftline.pipeline.feed import Feed
     from driftline.pipeline.stopping import Stop
     from driftline.scheduling.scheduler import Scheduler
@@ -59,7 +60,10 @@ def run(
         scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, once=once)
         if not once and (short := watch_list.shortage(budget)) is not None:
             say(clean(short), to_stderr=True)
-        with News(stop, hook, verbose=verbose) as news, watch_list.keep_checking(news.told, stop=stop) as keeping:
+        with (
+            News(stop, hook, verbose=verbose) as news,
+            watch_list.keep_checking(_both(scheduler.heard, news.told), stop=stop) as keeping,
+        ):
             planner = Planner(watch_list, scheduler, keeping.feed, stop)
             if once:
                 planner.offer()
@@ -68,6 +72,16 @@ def run(
         scheduler.follow(keeping.feed.settled())
         if keeping.left:
             say(f"Stopped: {count(keeping.left, 'page')} left to the next run.", to_stderr=True)
+
+
+def _both(*told: Callable[[Sequence[Outcome]], None]) -> Callable[[Sequence[Outcome]], None]:
+    """Tell each of these, one after the other."""
+
+    def tell(outcomes: Sequence[Outcome]) -> None:
+        for one in told:
+            one(outcomes)
+
+    return tell
 
 
 @contextlib.contextmanager
