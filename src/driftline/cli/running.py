@@ -60,13 +60,10 @@ def run(
         scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, once=once)
         if not once and (short := watch_list.shortage(budget)) is not None:
             say(clean(short), to_stderr=True)
-        news = News(stop, hook, verbose=verbose)
-
-        def told(outcomes: Sequence[Outcome]) -> None:
-            scheduler.heard(outcomes)
-            news.told(outcomes)
-
-        with news, watch_list.keep_checking(told, stop=stop) as keeping:
+        with (
+            News(stop, hook, verbose=verbose) as news,
+            watch_list.keep_checking(_both(scheduler.heard, news.told), stop=stop) as keeping,
+        ):
             planner = Planner(watch_list, scheduler, keeping.feed, stop)
             if once:
                 planner.offer()
@@ -75,6 +72,16 @@ def run(
         scheduler.follow(keeping.feed.settled())
         if keeping.left:
             say(f"Stopped: {count(keeping.left, 'page')} left to the next run.", to_stderr=True)
+
+
+def _both(*told: Callable[[Sequence[Outcome]], None]) -> Callable[[Sequence[Outcome]], None]:
+    """Tell each of these, one after the other."""
+
+    def tell(outcomes: Sequence[Outcome]) -> None:
+        for one in told:
+            one(outcomes)
+
+    return tell
 
 
 @contextlib.contextmanager

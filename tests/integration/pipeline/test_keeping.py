@@ -85,15 +85,16 @@ def test_a_page_that_never_answers_holds_up_no_other(world: World, listener: Lis
     world.held.add("/0")
     asked = threading.Event()
     world.asked = lambda path: asked.set() if path == "/0" else None
-    with world.pages.keep_checking(listener.told) as keeping:
+    stop = Stop()
+    with world.pages.keep_checking(listener.told, stop=stop) as keeping:
         keeping.feed.offer([hanging])
         assert asked.wait(60)
         for _ in range(3):
             keeping.feed.offer([hanging, other])
             assert settle(keeping, 1) == [other]
         assert [request.path for request in world.server.requests] == ["/0", "/1", "/1", "/1"]
-        world.server.released.set()
-    assert [one.document.link.page_id for one in listener.outcomes] == [other] * 3 + [hanging]
+        stop.request()
+    assert [one.document.link.page_id for one in listener.outcomes] == [other] * 3
 
 
 @pytest.mark.parametrize("plan", WIRINGS)
@@ -151,14 +152,18 @@ def test_what_was_recorded_meanwhile_is_what_the_next_check_goes_by(world: World
 
 def test_others_have_their_turn_while_there_is_nothing_to_do(world: World, listener: Listener) -> None:
     world.watch(1)
-    world.held.add("/0")
+    gate = threading.Event()
+
+    def hold(_path: str) -> None:
+        gate.wait(60)
+
+    world.asked = hold
     with world.pages.keep_checking(listener.told) as keeping:
         keeping.feed.offer(ids(world))
         assert world.server.asked.wait(60)
         with pytest.raises(StoreBusy):
             world.pages.check()
-        world.held.clear()
-        world.server.released.set()
+        gate.set()
         settle(keeping, 1)
         assert world.pages.check().pages == 1
 

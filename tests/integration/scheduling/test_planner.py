@@ -117,16 +117,20 @@ def test_pages_that_are_added_edited_or_removed_are_picked_up(world: Watched) ->
 def test_a_page_removed_in_flight_ends_nothing(world: Watched) -> None:
     world.words = {"/a": "text", "/b": "text"}
     a, b = map(world.server.url, world.words)
-    asked = threading.Event()
-    world.held.add("/a")
-    world.asked = lambda path: asked.set() if path == "/a" else None
+    asked, gate = threading.Event(), threading.Event()
+
+    def hold(path: str) -> None:
+        if path == "/a":
+            asked.set()
+            gate.wait(60)
+
+    world.asked = hold
     world.pages.add(a, b, every="1m")
     with world.running() as planner:
         planner.go()
         assert asked.wait(60)
         world.pages.remove(a)
-        world.held.clear()
-        world.server.released.set()
+        gate.set()
         world.quiet()
         world.ahead += 61
         planner.go()
