@@ -110,3 +110,16 @@ def test_adding_a_page_in_a_private_network_is_done_with_a_word_of_warning(
     monkeypatch.setenv("DRIFTLINE_ALLOW_NETWORKS", "10.0.0.0/8")
     assert run(["add", "http://10.0.0.8/", "https://example.org/"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_the_settings_show_no_password_of_a_proxy(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRIFTLINE_PROXY", "http://me:sesame@proxy.example:3128")
+    run(["settings"])
+    run(["settings", "--json"])
+    monkeypatch.setenv("DRIFTLINE_PROXY", "nttp://me:sesame@proxy.example:3128")
+    run(["settings"])
+    said = capsys.readouterr()
+    assert "sesame" not in said.out + said.err
+    assert "http://me:***@proxy.example:3128" in said.out
