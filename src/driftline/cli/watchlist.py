@@ -237,9 +237,12 @@ def _warn_of_networks(urls: Sequence[str], networks: Sequence[str]) -> None:
 
     judge = judge_for(networks)
     for url in urls:
+        name = name_of(url)
+        if not name[-1:].isdigit() and ":" not in name:  # what a name stands for is seen when it is fetched
+            continue
         try:
-            refusal = judge(name_of(url))
-        except ValueError:  # a name: what it stands for is seen when it is fetched
+            refusal = judge(name)
+        except ValueError:
             continue
         if refusal is not None:
             what = f"{refusal.address} is {refusal.kind} address"
