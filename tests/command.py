@@ -15,6 +15,7 @@ from support.forks import run_fork
 if TYPE_CHECKING:
     from pathlib import Path
 
+LOCAL = "127.0.0.0/8,::1"  # the networks that tests fetch from
 _KEPT = ("PATH", "LANG", "LC_ALL", "COVERAGE_PROCESS_START")
 
 
@@ -90,7 +91,7 @@ class Command:
         ours = {
             "HOME": str(self.folder),
             "DRIFTLINE_STORE": str(self.folder / "pages.db"),
-            "DRIFTLINE_ALLOW_NETWORKS": "127.0.0.0/8",
+            "DRIFTLINE_ALLOW_NETWORKS": LOCAL,
             "DRIFTLINE_HOST_DELAY": "0",
             "DRIFTLINE_ROBOTS": "ignore",
             "PYTHONUTF8": "1",

@@ -1,17 +1,21 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from command import Command
+from command import LOCAL, Command
 from servers import Site
 from support.postgres import postgres, postgres_server
 from support.schedules import schedule
 
 __all__ = ["driftline", "postgres", "postgres_server", "schedule", "site", "where"]
+
+# every server of a test is on this machine; a test of the guard gives its own networks, or none
+os.environ["DRIFTLINE_ALLOW_NETWORKS"] = LOCAL
 
 settings.register_profile(
     "steady", derandomize=True, deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow]

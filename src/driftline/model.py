@@ -59,6 +59,7 @@ class FailureKind(StrEnum):
     """Why a check failed."""
 
     DNS = "dns"
+    NOT_ALLOWED = "not-allowed"
     REFUSED = "refused"
     TIMED_OUT = "timed-out"
     TLS = "tls"

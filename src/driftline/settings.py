@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Annotated, Any
 
 import platformdirs
@@ -37,6 +38,7 @@ def settings_file() -> Path:
 RATE_UNITS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:/|per)\s*(s|m|h|d)(?:ec(?:ond)?|in(?:ute)?|our|ay)?")
 _PARAMETER = re.compile(r"-\*|-?[^\s,&=#*-][^\s,&=#*]*\*?")
+_PROXY = re.compile(r"(?:https?|socks(?:4a?|5h?))://[^\s/]+/?")
 _HIGHEST_RATE = 1_000_000.0  # checks a second: more than any machine makes, and a number that can be reckoned with
 
 
@@ -72,10 +74,32 @@ def _checked_parameter(text: str) -> str:
     return text
 
 
+def _checked_network(text: str) -> str:
+    text = text.strip()
+    try:
+        whole = ip_network(text, strict=False)
+    except ValueError:
+        sentence = f"'{text}' is not a network: write 192.168.0.0/16, 10.0.0.5 or fd00::/8"
+        raise PydanticCustomError("network", "{sentence}", {"sentence": sentence}) from None
+    if text.partition("/")[2] and whole.network_address != ip_address(text.partition("/")[0]):
+        sentence = f"'{text}' is an address within a network: write {whole} for all of it"
+        raise PydanticCustomError("network", "{sentence}", {"sentence": sentence})
+    return str(whole)
+
+
+def _checked_proxy(text: str) -> str:
+    if not _PROXY.fullmatch(text):
+        sentence = "a proxy is named as http://host:port, or with https, socks4, socks4a, socks5 or socks5h"
+        raise PydanticCustomError("proxy", "{sentence}", {"sentence": sentence})
+    return text
+
+
 Rate = Annotated[str, AfterValidator(_checked_rate)]
 Parameters = Annotated[
     tuple[Annotated[str, AfterValidator(_checked_parameter)], ...], NoDecode, BeforeValidator(_split)
 ]
+Networks = Annotated[tuple[Annotated[str, AfterValidator(_checked_network)], ...], NoDecode, BeforeValidator(_split)]
+Proxy = Annotated[str, AfterValidator(_checked_proxy)]
 Seconds = Annotated[float, Field(gt=0)]
 
 
@@ -91,6 +115,12 @@ class Settings(BaseSettings):
         pattern=r"^[\x20-\x7e]+$",
     )
     ca_file: str | None = Field(default=None, description="trusted certificates, instead of the system's")
+    allow_networks: Networks = Field(
+        default=(), description="networks that pages may be fetched from although they are not public"
+    )
+    proxy: Proxy | None = Field(
+        default=None, description="fetch through this proxy, which then has to guard private networks itself"
+    )
     connect_timeout: Seconds = 10.0
     total_timeout: Seconds = 60.0
     stall_timeout: Seconds = Field(

@@ -11,6 +11,12 @@ from command import Command
 from driftline.lab import nginx
 
 
+@pytest.fixture(autouse=True)
+def nothing_allowed(driftline: Command) -> None:
+    """The laboratory allows itself what it serves."""
+    driftline.environment["DRIFTLINE_ALLOW_NETWORKS"] = ""
+
+
 @pytest.mark.skipif(nginx.installed() is None, reason="nginx is not installed")
 def test_the_race_behind_nginx_has_a_row_for_every_pass(driftline: Command) -> None:
     ran = driftline("lab", "speed", "--pages", "40", "--repeats", "1", "--json")

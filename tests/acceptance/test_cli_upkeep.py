@@ -121,6 +121,14 @@ def test_the_doctor_finds_a_healthy_installation_well(driftline: Command, site: 
     assert "1 page, 1 version" in ended.out
 
 
+def test_the_doctor_tells_what_may_be_fetched_and_how(driftline: Command) -> None:
+    proxy = "http://me:sesame@proxy.example:3128"
+    plain = driftline("doctor", DRIFTLINE_ALLOW_NETWORKS="10.0.0.0/8", https_proxy=proxy).out
+    assert "pages may be at public addresses and 10.0.0.0/8. https_proxy is not used: set DRIFTLINE_PROXY" in plain
+    through = driftline("doctor", DRIFTLINE_PROXY=proxy).out
+    assert "pages are fetched through http://me:***@proxy.example:3128, which has to guard" in through
+
+
 def test_the_doctor_tells_what_is_broken_and_looks_at_the_rest(driftline: Command, tmp_path: Path) -> None:
     (tmp_path / "junk.db").write_bytes(b"this is no database" * 500)
 

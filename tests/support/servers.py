@@ -59,10 +59,14 @@ def redirect(to: str, *headers: str, status: str = "302 Found") -> Answer:
 class Server:
     """Answers each request as `script` says, each connection in a thread of its own, until the `with` block ends."""
 
-    def __init__(self, script: Script, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, script: Script, tls: ssl.SSLContext | None = None, address: str = "127.0.0.1", port: int = 0
+    ) -> None:
         self._script = script
         self._tls = tls
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self._host = f"[{address}]" if ":" in address else address
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        self._listener = socket.create_server((address, port), family=family, backlog=512)
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._threads: list[threading.Thread] = []
@@ -92,7 +96,7 @@ class Server:
 
     def url(self, path: str = "/") -> str:
         """The address of a path of this server."""
-        return f"http{'' if self._tls is None else 's'}://127.0.0.1:{self.port}{path}"
+        return f"http{'' if self._tls is None else 's'}://{self._host}:{self.port}{path}"
 
     def asked_for(self, path: str) -> list[Request]:
         """The requests for one path, in order."""

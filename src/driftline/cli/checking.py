@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from driftline.cli.options import JsonOption, StoreOption, TagOption, opened, pages_with
+from driftline.cli.options import JsonOption, NetworksOption, StoreOption, TagOption, opened, pages_with
 from driftline.cli.output import clean, count, fields, named, print_json, say, size
 from driftline.errors import DriftlineError, UsageError
 
@@ -49,6 +49,7 @@ def check(
         bool, typer.Option("--all", help="Name every page that changed or failed, not only the first ten.")
     ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of continuing a run cut short.")] = False,
+    allow_network: NetworksOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -63,7 +64,7 @@ def check(
     )  # fmt: skip
     if urls and tag is not None:
         raise UsageError("Say which pages to check: give their addresses or --tag, not both.")
-    with opened(store) as watch_list:
+    with opened(store, allow_network) as watch_list:
         if capacity is None:
             plan = replace(plan, capacity=watch_list.settings.capacity)
         report, progress = _checked(watch_list, _chosen(watch_list, urls, tag), plan, fresh)

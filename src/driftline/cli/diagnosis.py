@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import resource
 import shutil
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _OLDEST = (3, 11)
 _FILES_WANTED = 4_096
 _PROBLEMS_SHOWN = 5
+_PROXIES = ("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,7 @@ def _findings(store: str | None) -> Iterator[Finding]:
         yield Finding(what="Settings", well=False, detail=f"{error} Correct it; the rest could not be looked at.")
         return
     yield Finding(what="Settings", well=True, detail="every value is valid.")
+    yield _network(settings)
     yield _worker(settings)
     yield from _store(settings)
     yield _nginx()
@@ -86,6 +89,17 @@ def _open_files() -> Finding:
         # a low limit slows a run down and breaks nothing
         well = soft >= 256
     return Finding(what="Open files", well=well, detail=detail)
+
+
+def _network(settings: Settings) -> Finding:
+    if settings.proxy is not None:
+        detail = f"pages are fetched through {settings.proxy}, which has to guard private networks itself."
+        return Finding(what="Network", well=True, detail=detail)
+    besides = f" and {', '.join(settings.allow_networks)}" if settings.allow_networks else ""
+    ignored = next(
+        (f" {name} is not used: set DRIFTLINE_PROXY to use it." for name in _PROXIES if name in os.environ), ""
+    )
+    return Finding(what="Network", well=True, detail=f"pages may be at public addresses{besides}.{ignored}")
 
 
 def _worker(settings: Settings) -> Finding:

@@ -24,6 +24,13 @@ StoreOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 PageArgument = Annotated[str, typer.Argument(metavar="URL", help="The address of a watched page.", show_default=False)]
+NetworksOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-network", metavar="NETWORK", show_default=False,
+        help="Fetch from this network although it is private, such as 192.168.0.0/16; may be given several times.",
+    ),
+]  # fmt: skip
 EveryOption = Annotated[
     str | None,
     typer.Option("--every", metavar="TIME", help="How often to check: 30s, 15m, 2h, 1d or 1w.", show_default=False),
@@ -56,11 +63,12 @@ TagOption = Annotated[
 ]
 
 
-def opened(store: str | None) -> Driftline:
-    """The watch list that the option, the environment or the settings name."""
+def opened(store: str | None, allow_networks: list[str] | None = None) -> Driftline:
+    """The watch list that the option, the environment or the settings name, which may fetch from these networks."""
     from driftline.library import open as open_store
+    from driftline.settings import load_settings
 
-    return open_store(store)
+    return open_store(settings=load_settings(store=store, allow_networks=allow_networks))
 
 
 def pages_with(watch_list: Driftline, tag: str) -> list[Page]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from driftline.cli.options import BudgetOption, PolicyOption, StoreOption, UsualOption, opened
+from driftline.cli.options import BudgetOption, NetworksOption, PolicyOption, StoreOption, UsualOption, opened
 from driftline.cli.output import clean, count, say
 from driftline.errors import StoreBusy, StoreError
 
@@ -42,6 +42,7 @@ def run(
         bool, typer.Option("--once", help="Check all pages that are due by now or new, whatever the budget, then end.")
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every check on standard error.")] = False,
+    allow_network: NetworksOption = None,
     store: StoreOption = None,
 ) -> None:  # fmt: skip
     """Keep checking pages, those first whose check is worth most, and tell what changed."""
@@ -56,7 +57,7 @@ def run(
         with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
             say("Stopping: finishing what is in flight…", to_stderr=True)
 
-    with opened(store) as watch_list, first_signal(on_signal), _hook(command, watch_list) as hook:
+    with opened(store, allow_network) as watch_list, first_signal(on_signal), _hook(command, watch_list) as hook:
         scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, once=once)
         if not once and (short := watch_list.shortage(budget)) is not None:
             say(clean(short), to_stderr=True)

@@ -78,6 +78,7 @@ def add(
         print_json(_added_as_json(wanted, added))
         return
     _tell_added(wanted, added)
+    _warn_of_networks(wanted, watch_list.settings.allow_networks)
     if len(added) < len(wanted) and (every or tag or filters):
         say("Pages that were watched already keep their settings: 'driftline edit' changes them.", to_stderr=True)
 
@@ -115,6 +116,7 @@ def import_(
     remarks = [f"{count(len(wanted) - len(added), 'page')} watched already"] if len(added) < len(wanted) else []
     remarks += [f"{count(len(bad), 'line')} passed over"] if bad else []
     say(f"Watching {count(len(added), 'more page')}", f" ({', '.join(remarks)})." if remarks else ".")
+    _warn_of_networks(wanted, watch_list.settings.allow_networks)
 
 
 def list_(tag: TagOption = None, store: StoreOption = None, as_json: JsonOption = False) -> None:
@@ -227,6 +229,25 @@ def _tell_added(wanted: Sequence[str], added: set[str]) -> None:
         return
     for url in wanted:
         say(f"Watching {clean(url)}" if url in added else f"Already watched: {clean(url)}")
+
+
+def _warn_of_networks(urls: Sequence[str], networks: Sequence[str]) -> None:
+    """Say of the first page whose address shows it that checks will not fetch it as things are set."""
+    from driftline.fetching.addresses import judge_for, name_of
+
+    judge = judge_for(networks)
+    for url in urls:
+        name = name_of(url)
+        if not name[-1:].isdigit() and ":" not in name:  # what a name stands for is seen when it is fetched
+            continue
+        try:
+            refusal = judge(name)
+        except ValueError:
+            continue
+        if refusal is not None:
+            what = f"{refusal.address} is {refusal.kind} address"
+            say(clean(f"{url} is fetched only with --allow-network {refusal.network}: {what}."), to_stderr=True)
+            return
 
 
 def _added_as_json(wanted: Sequence[str], added: set[str]) -> dict[str, list[str]]:

@@ -17,12 +17,15 @@ import certifi
 import pycurl
 
 from driftline.errors import RunStopped
+from driftline.fetching.addresses import judge_for
 from driftline.fetching.failures import status_failure, transfer_failure
+from driftline.fetching.guard import Gate, refused_failure
 from driftline.model import Document, Link
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
+    from driftline.fetching.addresses import Judge
     from driftline.settings import Settings
 
 _SYSTEM_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
@@ -41,13 +44,15 @@ _SLOWEST = 10  # bytes a second
 class _Slot:
     """One reusable easy handle with the lists that its transfer fills."""
 
-    __slots__ = ("chunks", "conditional", "curl", "headers", "link")
+    __slots__ = ("chunks", "conditional", "curl", "gate", "headers", "hosts", "link")
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, judge: Judge, hosts: Sequence[str]) -> None:
         self.chunks: list[bytes] = []
         self.headers: list[bytes] = []
         self.conditional = False
         self.link: Link | None = None
+        self.gate = Gate(judge)
+        self.hosts = hosts
         self.curl = curl = pycurl.Curl()
         curl.setopt(pycurl.WRITEFUNCTION, self.chunks.append)
         curl.setopt(pycurl.HEADERFUNCTION, self.headers.append)
@@ -57,6 +62,11 @@ class _Slot:
         curl.setopt(pycurl.USERAGENT, settings.user_agent)
         curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
         curl.setopt(pycurl.REDIR_PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
+        # what the environment names counts for nothing: through a proxy, no address but the proxy's can be judged
+        curl.setopt(pycurl.PROXY, settings.proxy or "")
+        curl.setopt(pycurl.NOPROXY, "")
+        if settings.proxy is None:
+            curl.setopt(pycurl.OPENSOCKETFUNCTION, self.gate.open)
         curl.setopt(pycurl.FOLLOWLOCATION, 1)
         curl.setopt(pycurl.MAXREDIRS, settings.max_redirects)
         curl.setopt(pycurl.MAXFILESIZE_LARGE, settings.max_body)
@@ -72,8 +82,11 @@ class _Slot:
     def aim(self, link: Link) -> None:
         """Point the handle at a link, with the validators of its last good check."""
         self.link = link
+        self.gate.refused = None
         curl = self.curl
         curl.setopt(pycurl.URL, link.url)
+        if self.hosts:
+            curl.setopt(pycurl.RESOLVE, self.hosts)
         validators = _validators(link)
         if validators or self.conditional:
             curl.setopt(pycurl.HTTPHEADER, _ACCEPT + validators)
@@ -93,11 +106,18 @@ class _Slot:
 
 
 class Transfers:
-    """Starts transfers and gives their documents back as they finish. Used by one thread; `wake` by any."""
+    """Starts transfers and gives their documents back as they finish. Used by one thread; `wake` by any.
 
-    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+    `hosts` are addresses of names that nobody else is asked for, as libcurl writes them: 'name:port:address,address'.
+    """
+
+    def __init__(
+        self, settings: Settings, clock: Callable[[], float] = time.time, hosts: Sequence[str] = ()
+    ) -> None:  # fmt: skip
         self._settings = settings
         self._clock = clock
+        self._hosts = hosts
+        self._judge = judge_for(settings.allow_networks)
         self._free: list[_Slot] = []
         self._busy: dict[pycurl.Curl, _Slot] = {}
         self._watched: dict[int, int] = {}
@@ -120,7 +140,7 @@ class Transfers:
     def start(self, links: Iterable[Link]) -> None:
         """Put these links in flight; their documents come out of `wait`."""
         for link in links:
-            slot = self._free.pop() if self._free else _Slot(self._settings)
+            slot = self._free.pop() if self._free else _Slot(self._settings, self._judge, self._hosts)
             slot.aim(link)
             self._busy[slot.curl] = slot
             self._multi.add_handle(slot.curl)
@@ -201,10 +221,13 @@ class Transfers:
         final_url = curl.getinfo_raw(pycurl.EFFECTIVE_URL).decode("latin-1") if redirects else link.url
         seconds: float = curl.getinfo(pycurl.TOTAL_TIME)
         conditional = slot.conditional
+        refused = slot.gate.refused
         headers, body = slot.take()
         self._free.append(slot)
         failure = None
-        if error is not None:
+        if error is not None and error[0] == pycurl.E_COULDNT_CONNECT and refused is not None:
+            failure = refused_failure(refused, final_url, redirected=redirects > 0)
+        elif error is not None:
             failure = transfer_failure(*error, status)
         elif not ((200 <= status < 300 and status != _PARTIAL) or (status == _NOT_MODIFIED and conditional)):
             failure = status_failure(status)

@@ -26,12 +26,11 @@ from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.worker import read_frame, write_frame
 from driftline.lab.bare import BareClient, LabError, Request
-from driftline.library import Driftline
+from driftline.lab.local import open_local
 from driftline.model import Blob
 from driftline.pages.catalog import Catalog
 from driftline.pipeline.plan import Plan
 from driftline.pipeline.run import TURN
-from driftline.settings import load_settings
 from driftline.versions.codec import digest, fingerprint, pack, unpack
 from driftline.versions.ledger import Ledger
 from driftline.versions.repository import Repository
@@ -107,7 +106,7 @@ def run(heat: Heat) -> Time:
 
 
 def _check(heat: Heat) -> tuple[int, float, float]:
-    with Driftline(Store.open(heat.store), load_settings(store=heat.store)) as driftline:
+    with open_local(heat.store) as driftline:
         cpu_before = _cpu()
         slots, consumers = heat.in_flight or None, heat.consumers or None
         report = driftline.check(plan=Plan(producers=1, slots=slots, consumers=consumers), fresh=True)

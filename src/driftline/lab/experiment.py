@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 from driftline.lab.bare import LabError
 from driftline.lab.client import RunningWeb, serve
+from driftline.lab.local import open_local
 from driftline.lab.world import World
-from driftline.library import Driftline
-from driftline.library import open as open_store
 from driftline.pipeline.plan import PipelineName, Plan
-from driftline.settings import load_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+
+    from driftline.library import Driftline
 
 PAPER_PAGES = 6_540
 PAPER_LATENCY = 0.91105  # seconds: configuration 1 in Table I
@@ -169,7 +169,7 @@ def _prepared(study: Study, told: Callable[[str], None]) -> Iterator[tuple[Runni
     with (
         tempfile.TemporaryDirectory(prefix="driftline-experiment-") as folder,
         serve(study.world()) as web,
-        open_store(settings=load_settings(store=f"{folder}/pages.db", confirm=False)) as driftline,
+        open_local(f"{folder}/pages.db", confirm=False) as driftline,
     ):
         told("fetching the first version of every page")
         web.alter(latency_shape="none")

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from driftline.lab.client import serve
+from driftline.lab.local import open_local
 from driftline.lab.world import World
-from driftline.library import open as open_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +76,7 @@ def _watched(world: World) -> Iterator[tuple[RunningWeb, Driftline, dict[str, in
     with (
         serve(world) as web,
         tempfile.TemporaryDirectory(prefix="driftline-noise-") as folder,
-        open_store(f"{folder}/pages.db") as driftline,
+        open_local(f"{folder}/pages.db") as driftline,
     ):
         numbers = {url: number for number, url in enumerate(web.urls())}
         driftline.add(*numbers)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol, get_args
 from driftline.lab import nginx
 from driftline.lab.client import RunningWeb, serve
 from driftline.lab.contenders import Heat, Pass, Time, enter
+from driftline.lab.local import open_local
 from driftline.lab.world import World
-from driftline.library import open as open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -136,7 +136,7 @@ class _Simulated:
 
 def _prepare(path: Path, urls: list[str], *, checked: bool) -> None:
     """A store with these pages, checked once if the pass needs that; made only if it is not there yet."""
-    with open_store(str(path)) as driftline:
+    with open_local(str(path)) as driftline:
         if not driftline.pages():
             driftline.add(*urls)
         if checked and not driftline.pages()[0].checks:

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Literal
 
 from driftline.lab.bare import LabError
 from driftline.lab.client import serve
+from driftline.lab.local import open_local
 from driftline.lab.world import World
-from driftline.library import Driftline
-from driftline.library import open as open_store
 from driftline.pipeline.plan import Plan
 from driftline.pipeline.stopping import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from driftline.library import Driftline
     from driftline.model import Outcome
 
 _SETTLED = 10.0  # seconds
@@ -81,7 +81,7 @@ def search(setting: Setting, seconds: float, told: Callable[[str], None]) -> Ite
     with (
         tempfile.TemporaryDirectory(prefix="driftline-tuning-") as folder,
         serve(replace(setting.world, latency_shape="none", bandwidth=0)) as web,
-        open_store(str(Path(folder) / "pages.db")) as driftline,
+        open_local(str(Path(folder) / "pages.db")) as driftline,
     ):
         told(f"{setting.name}: fetching the first version of every page")
         driftline.add(*web.urls())

@@ -18,6 +18,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from driftline.errors import BadSetting
+from driftline.model import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +62,7 @@ class Hook:
     def _run(self) -> None:
         while (event := self._events.get()) is not None:
             try:
-                status, said = self._ran(json.dumps(event).encode())
+                status, said = self._ran(json.dumps(_shown(event)).encode())
             except subprocess.TimeoutExpired:
                 self._complain(f"'{self._words[0]}' took longer than {_SECONDS:.0f} s for an event and was stopped.")
             except OSError as error:
@@ -92,3 +93,12 @@ class Hook:
                 raise
             said.seek(max(0, said.seek(0, os.SEEK_END) - _SAID))
             return status, said.read()
+
+
+def _shown(item: Any) -> Any:
+    """An event as others may see it: without the passwords of addresses."""
+    if isinstance(item, dict):
+        return {name: _shown(value) for name, value in item.items()}
+    if isinstance(item, list | tuple):
+        return [_shown(value) for value in item]
+    return without_password(item) if isinstance(item, str) else item

@@ -1,6 +1,14 @@
 from __future__ import annotations
 
+import pytest
+
 from driftline.lab.noise import SiteWide, edit_footers, watch
+
+
+@pytest.fixture(autouse=True)
+def nothing_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The laboratory allows itself what it serves."""
+    monkeypatch.delenv("DRIFTLINE_ALLOW_NETWORKS")
 
 
 def test_a_footer_edit_on_300_noisy_pages_is_one_event() -> None:

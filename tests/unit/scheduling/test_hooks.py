@@ -79,3 +79,13 @@ def test_a_command_does_not_hear_what_the_terminal_says_to_the_run(tmp_path: Pat
     hook.tell({"event": "changed"})
     hook.close(60.0)
     assert int(heard.read_text()) != os.getsid(0)
+
+
+def test_the_command_is_told_no_password(tmp_path: Path) -> None:
+    heard = tmp_path / "heard"
+    hook = Hook(f"{sys.executable} -c \"import sys; open({str(heard)!r}, 'w').write(sys.stdin.read())\"", print)
+    hook.tell({"event": "changed", "at": 1.5, "urls": ["http://me:sesame@a/"], "reason": "http://u:sesame@b/ → c"})
+    hook.close(60.0)
+    assert json.loads(heard.read_text()) == {
+        "event": "changed", "at": 1.5, "urls": ["http://me:***@a/"], "reason": "http://u:***@b/ → c",
+    }  # fmt: skip

@@ -1,0 +1,16 @@
+"""The watch lists of the laboratory, which may fetch from this machine: all of its pages are served here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from driftline.library import Driftline
+from driftline.library import open as open_store
+from driftline.settings import load_settings
+
+_HERE = {"allow_networks": ("127.0.0.0/8", "::1/128"), "proxy": None}
+
+
+def open_local(store: str, **options: Any) -> Driftline:
+    """A watch list with these options that fetches from the loopback interface."""
+    return open_store(settings=load_settings(store=store, **options).model_copy(update=_HERE))

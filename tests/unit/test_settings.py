@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from driftline.errors import BadSetting
+from driftline.settings import load_settings
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Nobody's settings: a home of its own, and nothing in the environment."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.delenv("DRIFTLINE_ALLOW_NETWORKS")
+    return tmp_path
+
+
+def in_file(home: Path, text: str) -> None:
+    (home / "driftline").mkdir()
+    (home / "driftline" / "driftline.toml").write_text(text)
+
+
+def test_no_network_is_allowed_unless_set() -> None:
+    assert load_settings().allow_networks == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "networks"),
+    [
+        ("192.168.0.0/16", ("192.168.0.0/16",)),
+        (" 10.0.0.5 , fd00::/8,", ("10.0.0.5/32", "fd00::/8")),
+        ("10.0.0.0/255.0.0.0", ("10.0.0.0/8",)),
+        ("::1", ("::1/128",)),
+        ("FD00:0::/8", ("fd00::/8",)),
+        ("", ()),
+    ],
+)
+def test_networks_come_from_the_environment_with_commas_between(
+    text: str, networks: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRIFTLINE_ALLOW_NETWORKS", text)
+    assert load_settings().allow_networks == networks
+
+
+@pytest.mark.parametrize("text", ['allow_networks = ["10.0.0.0/8", "::1"]', 'allow_networks = "10.0.0.0/8, ::1"'])
+def test_networks_come_from_the_file(text: str, own_home: Path) -> None:
+    in_file(own_home, text)
+    assert load_settings().allow_networks == ("10.0.0.0/8", "::1/128")
+
+
+def test_what_is_given_stands_in_the_place_of_what_the_environment_and_the_file_say(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_file(own_home, 'allow_networks = ["10.0.0.0/8"]')
+    monkeypatch.setenv("DRIFTLINE_ALLOW_NETWORKS", "127.0.0.0/8")
+    assert load_settings().allow_networks == ("127.0.0.0/8",)
+    assert load_settings(allow_networks=["192.168.0.0/16"]).allow_networks == ("192.168.0.0/16",)
+
+
+@pytest.mark.parametrize(
+    "text", ["localhost", "10.0.0.0/33", "10.0.0.300", "10.0.0.0/-1", "10.0.0.0/8/8", "::/129", "*", "http://10.0.0.5/"]
+)
+def test_what_is_no_network_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(BadSetting) as error:
+        load_settings(allow_networks=["10.0.0.0/8", text])
+    assert "'allow_networks' is not valid" in str(error.value)
+    assert f"'{text}' is not a network: write 192.168.0.0/16, 10.0.0.5 or fd00::/8" in str(error.value)
+
+
+@pytest.mark.parametrize(("text", "meant"), [("10.0.0.5/8", "10.0.0.0/8"), ("fd00::1/8", "fd00::/8")])
+def test_an_address_with_the_length_of_a_network_is_asked_for_again(text: str, meant: str) -> None:
+    """Whoever writes so may mean the one address, and would open all of the network."""
+    with pytest.raises(BadSetting, match=f"'{text}' is an address within a network: write {meant} for all of it"):
+        load_settings(allow_networks=[text])
+
+
+@pytest.mark.parametrize("proxy", ["http://proxy.example:3128", "socks5h://me:pw@10.0.0.1:1080", "https://p.example/"])
+def test_a_proxy_is_taken_as_it_is(proxy: str) -> None:
+    assert load_settings(proxy=proxy).proxy == proxy
+
+
+@pytest.mark.parametrize("proxy", ["proxy.example:3128", "ftp://proxy.example", "", "http://", "http://a/path"])
+def test_what_is_no_proxy_is_refused_with_an_example(proxy: str) -> None:
+    with pytest.raises(BadSetting, match="'proxy' is not valid: a proxy is named as http://host:port"):
+        load_settings(proxy=proxy)
+
+
+def test_no_proxy_is_used_that_only_the_environment_of_other_programs_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
+    assert load_settings().proxy is None
