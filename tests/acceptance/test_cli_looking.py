@@ -176,7 +176,7 @@ def test_a_cell_of_a_table_is_told_by_its_row_and_column(driftline: Command, sit
     assert cell == {"table": "", "row": "Model B", "column": "price", "old": "12 €", "new": "14 €"}
     shown = driftline("diff", url, "--html", "-").out
     assert "<summary>1 table cell changed</summary>" in shown
-    assert "price / Model B: <del>12</del><ins>14</ins> €" in shown
+    assert "<b>price / Model B:</b> <del>12</del><ins>14</ins> €" in shown
 
 
 def test_a_block_that_moved_is_shown_as_moved(driftline: Command, site: Site) -> None:
