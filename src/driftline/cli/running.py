@@ -71,6 +71,8 @@ def run(
             while not once and keeping.at_work:
                 keeping.wait(planner.go())
         scheduler.follow(keeping.feed.settled())
+        if once and not stop.requested:
+            watch_list.catch_up(stop)  # there is no idle time in which it could be done
         if keeping.left:
             say(f"Stopped: {count(keeping.left, 'page')} left to the next run.", to_stderr=True)
 
