@@ -6,6 +6,7 @@ It takes jobs on standard input and answers on standard output, one frame each: 
 
 from __future__ import annotations
 
+import gc
 import marshal
 import os
 import resource
@@ -18,6 +19,7 @@ from driftline.detection.examination import Job, examine
 from driftline.detection.filters import watch_expressions
 
 LENGTH = 8
+_ALLOCATIONS = 20_000  # between two hunts for cycles: the objects of a page form none
 
 
 def write_frame(stream: IO[bytes], value: Any) -> None:
@@ -40,6 +42,7 @@ def serve(memory: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run decides when a page is given up, not the terminal
     watch_expressions()
+    gc.set_threshold(_ALLOCATIONS)
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     while (jobs := read_frame(source)) is not None:
         for job in jobs:
