@@ -53,7 +53,7 @@ def _online(store: Store, spans: Sequence[tuple[float, float]]) -> list[bool]:
 
 
 def _missing(page_ids: Sequence[int], now: float) -> Any:
-    """At how many checks, up to the last or now, failing pages were not there, since when, and if for want of a name."""
+    """At how many checks, up to the last or now, failing pages were missing, since when, and if for want of a name."""
     nameless = func.coalesce(checks.c.failure_kind, "") == FailureKind.DNS
     absent = or_(nameless, checks.c.status.in_((404, 410)))
     failing = (
