@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from driftline.versions.compaction import Compacted
     from driftline.versions.readings import Readings
 
+_EARLY = 0.1  # of an interval: who comes every hour finds the check of the last hour some seconds less than one old
+
 
 class Driftline:
     """A watch list with its history. Use it in a `with` block, or call `close` in the end."""
@@ -133,7 +135,7 @@ class Driftline:
 
     def gone(self, pages: Iterable[Page]) -> set[int]:
         """The ids of those of these pages that are gone for good: not there at any of their checks for days."""
-        return gone(self._store, [page.id for page in pages if page.failures >= GONE_AFTER])
+        return gone(self._store, [page.id for page in pages if page.failures >= GONE_AFTER], self._clock())
 
     def check(
         self, *urls: str, plan: Plan | None = None, fresh: bool = False, stop: Stop | None = None,
@@ -239,9 +241,9 @@ class Driftline:
     ) -> Scheduler:  # fmt: skip
         """What to check next, as the settings say unless told otherwise.
 
-        Who asks `once` now and then wants what is due by then, not what little a budget has grown to: the policy is
-        'fixed' unless one is given, and only then a budget counts that is given with it. That of hosts does not. A
-        store that can only be read will do for who only wants `to_look`.
+        Who asks `once` now and then wants all that is due by then, or nearly: what a policy would choose, and what
+        budgets would allow by the minute, counts for nothing there. A store that can only be read will do for who only
+        wants `to_look`.
         """
         from driftline.scheduling.scheduler import Scheduler
 
@@ -251,13 +253,14 @@ class Driftline:
         chosen = [one for one in POLICIES if one == (usual if policy is None else policy)]
         if not chosen:
             raise BadSetting(f"There is no policy '{policy}': use {', '.join(POLICIES)}.")
-        host_budget = None if once else self.settings.host_budget
-        given = self.settings.budget if budget is None and not once else budget
-        rate = None if given is None else parse_rate(given)
+        if once and chosen != ["fixed"]:
+            raise BadSetting(f"A run --once checks all that is due or new: there is nothing to choose by '{policy}'.")
+        given = self.settings.budget if budget is None else budget, self.settings.host_budget
+        rate, host_rate = (None if one is None else parse_rate(one) for one in given)
         return Scheduler(
-            self._store, policy=chosen[0], budget=None if once and policy is None else rate,
-            host_budget=None if host_budget is None else parse_rate(host_budget), every=parse_interval(every),
-            threshold=self.settings.rank_threshold, clock=self._clock,
+            self._store, policy=chosen[0], budget=None if once else rate, host_budget=None if once else host_rate,
+            every=parse_interval(every),
+            threshold=self.settings.rank_threshold, early=_EARLY if once else 0.0, clock=self._clock,
         )  # fmt: skip
 
     def history(self, url: str, limit: int | None = None, *, news_only: bool = False) -> list[Check]:

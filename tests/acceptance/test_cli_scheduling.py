@@ -204,16 +204,13 @@ def test_a_run_warns_of_intervals_that_take_its_whole_budget(driftline: Command,
     assert process.returncode == 0, err
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [((), 3), (("--budget", "1/m"), 3), (("--policy", "value"), 3), (("--policy", "value", "--budget", "1/m"), 1)],
-)
+@pytest.mark.parametrize("words", [(), ("--budget", "1/m"), ("--policy", "fixed")])
 def test_a_single_pass_checks_all_that_is_due_whatever_the_budget(
-    driftline: Command, site: Site, words: tuple[str, ...], told: int
+    driftline: Command, site: Site, words: tuple[str, ...]
 ) -> None:
     driftline("add", *(site.put(f"/{number}", "text") for number in range(3)))
     ended = driftline("run", "--once", *words, DRIFTLINE_BUDGET="1/m", DRIFTLINE_HOST_BUDGET="1/m")
-    assert f"{told} page{'s' if told > 1 else ''} seen for the first time" in ended.out
+    assert "3 pages seen for the first time" in ended.out
 
 
 @pytest.mark.parametrize(
@@ -225,6 +222,7 @@ def test_a_single_pass_checks_all_that_is_due_whatever_the_budget(
         (("schedule", "--budget", ""), "write 10/s"),
         (("run", "--policy", "best", "--once"), "use value, intelligent, fixed, uniform"),
         (("run", "--exec", "", "--once"), "is empty"),
+        (("run", "--policy", "value", "--once"), "nothing to choose by 'value'"),
         (("schedule", "--every", "never"), "never"),
     ],
 )

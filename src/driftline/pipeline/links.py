@@ -36,7 +36,6 @@ class LinkQueue:
         self._source = source
         self._lock = threading.Lock()
         self._exhausted = False
-        self._taken = 0
 
     def take(self, most: int) -> list[Link]:
         """Up to `most` links; fewer, or none, only when there are no more."""
@@ -45,7 +44,6 @@ class LinkQueue:
                 return []
             links = list(islice(self._source, most))
             self._exhausted = len(links) < most
-            self._taken += len(links)
             return links
 
     def close(self) -> None:
@@ -60,8 +58,3 @@ class LinkQueue:
 
     def listen(self, wake: Callable[[], None]) -> None:
         """Nothing comes later that somebody would have to be told of."""
-
-    @property
-    def taken(self) -> int:
-        """How many links were handed out."""
-        return self._taken

@@ -25,12 +25,15 @@ _WITNESSES = 20  # good pages that are asked whether the network was there while
 _HOUR = 3_600
 
 
-def gone(store: Store, page_ids: Sequence[int]) -> set[int]:
-    """Those of these failing pages that were not there at all checks for days."""
+def gone(store: Store, page_ids: Sequence[int], now: float) -> set[int]:
+    """Those of these failing pages that were not there at all checks for days.
+
+    Checks in the future count for nothing: a clock that was wrong once makes days of minutes.
+    """
     rows: list[Any] = []
     with store.read() as connection:
         for some in in_batches(page_ids):
-            rows += connection.execute(_missing(some)).all()
+            rows += connection.execute(_missing(some, now)).all()
     rows = [row for row in rows if row.times >= GONE_AFTER and row.last - row.first >= GONE_SECONDS]
     # it is the later half of the failures that counts: who went offline after the first of them has lost no page
     nameless = {row.page_id: ((row.first + row.last) / 2, row.last) for row in rows if row.nameless}
@@ -49,8 +52,8 @@ def _online(store: Store, spans: Sequence[tuple[float, float]]) -> list[bool]:
     return [bisect_left(hours, first / _HOUR) < bisect_left(hours, last / _HOUR) for first, last in spans]
 
 
-def _missing(page_ids: Sequence[int]) -> Any:
-    """At how many checks, up to the last, failing pages were not there, since when, and if for want of a name."""
+def _missing(page_ids: Sequence[int], now: float) -> Any:
+    """At how many checks, up to the last or now, failing pages were missing, since when, and if for want of a name."""
     nameless = func.coalesce(checks.c.failure_kind, "") == FailureKind.DNS
     absent = or_(nameless, checks.c.status.in_((404, 410)))
     failing = (
@@ -70,7 +73,7 @@ def _missing(page_ids: Sequence[int]) -> Any:
             func.max(checks.c.at).label("last"), func.max(cast(nameless, Integer)).label("nameless"),
         )
         .outerjoin(other, other.c.page_id == checks.c.page_id)
-        .where(checks.c.sequence > func.coalesce(other.c.sequence, 0))
+        .where(checks.c.sequence > func.coalesce(other.c.sequence, 0), checks.c.at <= now)
         .group_by(checks.c.page_id)
     )  # fmt: skip
 

@@ -31,3 +31,7 @@ class Ahead:
             self._seen[page] = (then, min(seen, now) if known == then else now)
             found[which] = self._seen[page][1]
         return found
+
+    def forget(self, now: float) -> None:
+        """Let go of times that are in the future no more."""
+        self._seen = {page: times for page, times in self._seen.items() if times[0] > now}

@@ -34,6 +34,7 @@ _SHRINK = 3.0  # pages: what is known of fewer says little about a host
 _NEVER = -np.inf
 _LONG = 3_650.0  # days: a page that was never checked has waited for as long as this
 _FIRST_WAIT, _LONGEST_WAIT = 15 * 60.0, DAY  # seconds
+_LONGEST_LEAD = 300.0  # seconds
 MOST_FAILURES = 1_000
 
 
@@ -123,15 +124,17 @@ class Index:
 
     def pick(
         self, now: float, count: int, *, policy: Policy = "value", default_every: float = np.inf,
-        cycle: float = DAY, room: NDArray[np.int64] | None = None, shared: bool = True, probes: int = 0,
-        without: Places | None = None,
+        early: float = 0.0, cycle: float = DAY, room: NDArray[np.int64] | None = None, shared: bool = True,
+        probes: int = 0, without: Places | None = None,
     ) -> Places:  # fmt: skip
         """At most so many pages to check now, the most urgent first, `without` those that are being checked.
 
         Of the pages of a host at most `room` are picked, by the number of the host. Where the policy is 'fixed', pages
         without an interval of their own have the default one; 'intelligent' begins anew with the first of its order
         after each `cycle`, and keeps so many `probes` of the count for pages that its filter drops, which otherwise get
-        what the order leaves. Unless the count is `shared`, deadlines and new pages come on top of it.
+        what the order leaves. A deadline counts as reached by this share of the interval `early`, for who comes at
+        regular times and finds the check of the last time some seconds short of it. Unless the count is `shared`,
+        deadlines and new pages come on top of it.
         """
         taken = _Taken(self.host, count if shared else len(self), room)
         shut = self.not_before > now
@@ -140,7 +143,8 @@ class Index:
         new = np.flatnonzero(np.isneginf(self.checked))
         timed = np.arange(len(self)) if policy == "fixed" else np.flatnonzero(np.isfinite(self.every))
         every = self.every[timed]
-        due = self.checked[timed] + np.where(np.isfinite(every), every, default_every)
+        every = np.where(np.isfinite(every), every, default_every)
+        due = self.checked[timed] + every - lead(early, every)
         ready = (due <= now) & np.isfinite(due) & ~shut[timed]
         taken.take(timed[ready][np.argsort(due[ready], kind="stable")])
         fresh = new[~shut[new]]
@@ -174,6 +178,12 @@ class Index:
     def turns(self, cycle: float) -> Floats:
         """The seconds from one check of each page to the next, by the paper's order."""
         return np.where(np.isinf(self.rank), PROBE, cycle)
+
+
+def lead(early: float, seconds: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+    """By how much waiting so long may be cut short: that share of it, some minutes at most."""
+    found: NDArray[np.floating[Any]] = np.minimum(early * np.minimum(seconds, DAY), _LONGEST_LEAD)
+    return found
 
 
 def back_off(failures: NDArray[np.int16]) -> Floats:

@@ -43,7 +43,7 @@ class Scheduler:
 
     def __init__(
         self, store: Store, *, policy: Policy = "value", budget: float | None = None, host_budget: float | None = None,
-        every: float = 3_600.0, threshold: float = 0.5, clock: Callable[[], float] = time.time,
+        every: float = 3_600.0, threshold: float = 0.5, early: float = 0.0, clock: Callable[[], float] = time.time,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._store = store
@@ -51,13 +51,14 @@ class Scheduler:
         self._budget = budget
         self._every = every
         self._threshold = threshold
+        self._early = early
         self._clock = clock
         self._ticks = ticks
         self._credit = Credit(ticks())
         self._rooms = None if host_budget is None else Rooms(host_budget, ticks())
         self._hosts = Hosts()
         self._known = Learned(store, self._hosts, 0)
-        self._patience = Patience(store, every if policy == "fixed" else np.inf)
+        self._patience = Patience(store, every if policy == "fixed" else np.inf, early)
         self._good = Ahead()
         self._heard: dict[int, float] = {}
         self._latest = -np.inf
@@ -73,12 +74,6 @@ class Scheduler:
     def budget(self) -> float:
         """Checks a second: those that were set, or as many as would check every page at the usual interval."""
         return self._budget if self._budget is not None else len(self) / self._every
-
-    @property
-    def failing(self) -> set[int]:
-        """The pages whose last check failed."""
-        index = self._known.index
-        return set(index.page[index.failures > 0].tolist())
 
     def describe(self) -> str:
         """What is done, in a sentence without its full stop."""
@@ -117,6 +112,7 @@ class Scheduler:
         self.follow(known.index.page[np.concatenate(behind)].tolist())
         weigh(self._store, known, self._threshold, ordered=self._policy == "intelligent")
         known.index.expect()
+        self._forget(now)
         self._stamp = stamp
 
     def follow(self, page_ids: Sequence[int]) -> None:
@@ -125,6 +121,14 @@ class Scheduler:
         for places, told in self._known.follow(page_ids, now, self._heard):
             self._settle(places)
             self._patience.stand_by(self._known, places, told, now)
+
+    def _forget(self, now: float) -> None:
+        """Keep nothing of pages that are no more, or stand otherwise today: a run may go on for months."""
+        self._good.forget(now)
+        self._patience.forget(self._known, now)
+        here = set(self._known.index.page[self._known.places([*self._heard])].tolist())
+        for page in [page for page in [*self._heard] if page not in here]:
+            self._heard.pop(page, None)
 
     def heard(self, outcomes: Sequence[Outcome]) -> None:
         """Note what servers said in these answers of how long their pages last, for `follow` to learn; in any thread.
@@ -150,8 +154,10 @@ class Scheduler:
         index = self._known.index
         shared = self._budget is not None
         allowed = self._credit.grow(self._ticks(), self.budget)
+        if most is not None:
+            allowed = min(allowed, most)
         places = index.pick(
-            now, allowed, policy=self._policy, default_every=self._every, cycle=self._cycle(),
+            now, allowed, policy=self._policy, default_every=self._every, early=self._early, cycle=self._cycle(),
             room=None if self._rooms is None else self._rooms.grow(self._ticks(), len(self._hosts)),
             shared=shared, probes=int(max(self._probes, _PROBED * allowed)), without=self._known.places([*without]),
         )[:most]  # fmt: skip

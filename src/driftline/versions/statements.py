@@ -6,7 +6,7 @@ from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Text, bindparam, case, cast, func, literal_column, or_, select, update
+from sqlalchemy import Text, bindparam, case, cast, func, literal_column, null, or_, select, update
 from sqlalchemy.sql.dml import Insert
 
 from driftline.versions.schema import (
@@ -172,6 +172,7 @@ def _touch(insert: Any) -> Insert:
             "failure_kind": new.failure_kind,
             "failure": new.failure,
             "failures": case((new.failure_kind.is_(None), _NONE), else_=states.c.failures + _ONE),
+            "retry_at": null(),  # what a server asked for counts until it is asked again
         },
     )
     return statement

@@ -117,7 +117,10 @@ class Store:
             raise StoreError(f"The store '{self.where}' cannot be written: {error.orig}.") from None
 
     def stamp(self) -> object:
-        """Something that is equal to what it was before exactly as long as nobody writes to the store."""
+        """Something that stays equal only as long as nobody writes to the store.
+
+        On PostgreSQL, writing to any other database of the same server changes it too.
+        """
         self._insist()
         if self.path is None:
             with self.read() as connection:
@@ -127,7 +130,7 @@ class Store:
                 # what SQLite tells of writing is told to a connection that stays the same, and does none
                 self._witness = self.engine.raw_connection()
             return self._witness.cursor().execute("PRAGMA data_version").fetchone()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, DatabaseError) as error:
             raise StoreError(f"The store '{self.where}' cannot be read: {error}.") from None
 
     @contextmanager

@@ -347,3 +347,42 @@ def test_what_is_being_checked_or_more_than_can_be_takes_nothing_of_the_budget(s
     assert len(rest) == 3
     assert not set(rest) & set(busy)
     assert scheduler.pick() == [], "one check to begin with, and four for four seconds"
+
+
+def test_who_comes_every_hour_finds_the_pages_due_that_were_checked_some_seconds_after_the_last_time(
+    schedule: Schedule,
+) -> None:
+    hourly, often, failing = schedule.add("hourly"), schedule.add("often", every=300), schedule.add("failing")
+    for _ in range(4):
+        assert set(hourly + often + failing) <= set(schedule.scheduler(policy="fixed", every=3_600, early=0.1).pick())
+        for page, verdict in ((hourly, "unchanged"), (often, "unchanged"), (failing, "failed")):
+            schedule.checked(page[0], verdict, at=schedule.clock.now + 20)
+        schedule.clock.now += 60
+        assert schedule.scheduler(policy="fixed", every=3_600, early=0.1).pick() == []
+        schedule.clock.now += 3_540
+
+
+def test_probes_have_their_share_of_what_can_be_taken(schedule: Schedule) -> None:
+    kept, dropped = schedule.add(*(f"k{number}" for number in range(60))), schedule.add("d1", "d2", "d3")
+    for page in kept + dropped:
+        schedule.checked(page, "new")
+    for number in range(60):
+        visited(schedule, f"k{number}", frequency=10, weightage=9, ttl=10)
+    for number in (1, 2, 3):
+        visited(schedule, f"d{number}", frequency=10, weightage=9, ttl=0)
+    schedule.clock.now += 30 * DAY
+    scheduler = schedule.scheduler(policy="intelligent", budget=2.0)
+    scheduler.pick(0)
+    schedule.clock.now += 60
+    picked = scheduler.pick(20)
+    assert len(picked) == 20
+    assert len(set(picked) & set(dropped)) == 2
+
+
+def test_a_clock_that_was_wrong_once_makes_no_page_gone(schedule: Schedule) -> None:
+    (page,) = schedule.add("page")
+    schedule.checked(page, "failed", status=404, at=BEGIN + 365 * DAY)
+    for _ in range(3):
+        schedule.clock.now += 900
+        schedule.checked(page, "failed", status=404)
+    assert terms(schedule.scheduler())["page"].lane == "waiting"

@@ -140,7 +140,7 @@ def test_pages_that_are_gone_are_found_without_a_scheduler(schedule: Schedule) -
         schedule.checked(gone_page, "failed", at, status=410)
         schedule.checked(failing, "failed", at, status=500)
         schedule.checked(good, "unchanged", at)
-    assert gone(schedule.store, [gone_page, failing, good]) == {gone_page}
+    assert gone(schedule.store, [gone_page, failing, good], BEGIN + 5 * DAY) == {gone_page}
 
 
 def test_a_store_that_can_only_be_read_is_learned_from_and_left_as_it_is(schedule: Schedule) -> None:

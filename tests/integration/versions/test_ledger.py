@@ -121,6 +121,10 @@ def test_when_a_server_that_is_busy_wants_to_be_asked_again_is_kept(
     world.ledger.record(run, [Outcome(one, Verdict.FAILED, failure=failure) for one in asked])
     with world.store.read() as connection:
         assert connection.scalar(text("SELECT retry_at FROM states")) == until
+    run, _ = world.ledger.begin(None, fresh=True)
+    world.ledger.record(run, [failed(link) for link in world.links(run)])
+    with world.store.read() as connection:
+        assert connection.scalar(text("SELECT retry_at FROM states")) is None, "it was asked again, and said nothing"
 
 
 def test_many_outcomes_at_once_are_recorded_as_one_by_one(world: World) -> None:

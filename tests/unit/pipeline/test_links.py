@@ -19,7 +19,6 @@ def test_links_come_in_order_until_there_are_no_more() -> None:
     assert [one.page_id for one in queue.take(3)] == [3, 4]
     assert queue.exhausted
     assert queue.take(3) == []
-    assert queue.taken == 5
 
 
 def test_links_are_drawn_only_as_they_are_wanted() -> None:
@@ -40,7 +39,6 @@ def test_a_closed_queue_hands_out_nothing_more() -> None:
     queue.close()
     assert queue.exhausted
     assert queue.take(1) == []
-    assert queue.taken == 1
 
 
 def test_each_link_goes_to_one_of_many_threads() -> None:
@@ -57,4 +55,3 @@ def test_each_link_goes_to_one_of_many_threads() -> None:
     with ThreadPoolExecutor(8) as threads:
         got = [number for part in threads.map(draw, range(1, 9)) for number in part]
     assert sorted(got) == list(range(5_000))
-    assert queue.taken == 5_000
