@@ -117,9 +117,13 @@ def steady(page_ids: Sequence[int], times: int) -> Any:
 
 
 def stored(page_ids: Sequence[int]) -> Any:
-    """Up to which check each of these pages was learned from, of those that are still there."""
+    """Up to which check each of these pages was learned from, of those that are still there; they stay until the end.
+
+    Whoever removes one waits for the transaction: what is stored of a page that is gone would refer to nothing.
+    """
     learned = rates.c.sequence.label("learned")
-    return select(pages.c.id, learned).outerjoin(rates, rates.c.page_id == pages.c.id).where(pages.c.id.in_(page_ids))
+    found = select(pages.c.id, learned).outerjoin(rates, rates.c.page_id == pages.c.id).where(pages.c.id.in_(page_ids))
+    return found.order_by(pages.c.id).with_for_update(read=True, key_share=True, of=pages)
 
 
 def distrusted_since(begin: float) -> Any:
