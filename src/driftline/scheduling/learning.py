@@ -120,14 +120,15 @@ class Learned:
         for some in np.split(by_turn, np.cumsum(np.bincount(turn))[:-1]):
             good = some[~failed[some]]
             where = place[good]
-            early = where[changed[good] & (at[good] - index.checked[where] < index.lifetime[where])]
+            age = at[good] - index.checked[where]  # less than nothing where the clock was set back
+            early = where[changed[good] & (age >= 0) & (age < index.lifetime[where])]
             caught += index.page[early].tolist()
             index.learn(where, at[good], changed[good])
+            for row, where_it_is in zip([found[which] for which in some], place[some].tolist(), strict=True):
+                self.upto[where_it_is] = row.sequence
+                if row.headers is not None:
+                    self._believe(where_it_is, lifetime(row.headers) or 0.0)
         np.add.at(self.failed, place[failed], 1)
-        for row, where_it_is in zip(found, place.tolist(), strict=True):
-            self.upto[where_it_is] = row.sequence
-            if row.headers is not None:
-                self._believe(where_it_is, lifetime(row.headers) or 0.0)
         if caught:
             self._distrust(caught, now)
 

@@ -68,6 +68,19 @@ def test_a_host_that_was_caught_is_not_believed_after_a_restart_either(schedule:
     assert terms(schedule.scheduler())["host/late"].lifetime == 36_000.0, "it has had its time"
 
 
+def test_a_clock_that_was_set_back_is_no_reason_to_distrust_a_host(schedule: Schedule) -> None:
+    silent, lasting = schedule.add("silent", "lasting")
+    schedule.checked(silent, "new")
+    schedule.checked(lasting, "new", headers=LASTS)
+    scheduler = schedule.scheduler()
+    schedule.clock.now -= 7_200
+    for page in (silent, lasting):
+        schedule.checked(page, "changed", headers=LASTS)
+    scheduler.follow([silent, lasting])
+    for one in (scheduler, schedule.scheduler()):
+        assert {name: found.lifetime for name, found in terms(one).items()} == {"silent": 36_000.0, "lasting": 36_000.0}
+
+
 def test_how_long_a_page_lasts_is_what_its_server_said_last(schedule: Schedule) -> None:
     names = ("same", "silent", "proved", "failing")
     pages = schedule.add(*names)
