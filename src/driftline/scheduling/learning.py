@@ -89,25 +89,34 @@ class Learned:
         these pages are, and how they stand.
         """
         for some in in_batches(self.index.page[self.places(page_ids)].tolist()):
+            stands: dict[int, Row[Any]] = {}
+            late: set[int] = set()
+            caught: list[int] = []
             with self._store.read() as connection:
-                rows = connection.execute(unlearned(some)).all()
-            each = {row.page_id: row for row in rows}
-            if not each:
+                # a part of the checks at a time: there may be years of them
+                for rows in connection.execute(unlearned(some)).partitions():
+                    met = {row.page_id: row for row in rows if row.page_id not in stands}
+                    self.remember(self.places(list(met)), _columns_of(LEARNED, met))
+                    stands |= met
+                    found = [row for row in rows if row.sequence is not None]
+                    late.update(row.page_id for row in found)
+                    caught += self._learn(found)
+            if not stands:
                 continue  # all of them were removed
-            places = self.places(list(each))
-            names = (*STANDING, *LEARNED)
-            stand = columns(names, zip(*[[getattr(row, name) for name in names] for row in each.values()], strict=True))
-            self.remember(places, stand)
-            found = [row for row in rows if row.sequence is not None]
-            self._learn(found, now)
-            for page, place in zip(each, places.tolist(), strict=True):
+            if caught:
+                self._distrust(caught, now)
+            places = self.places(list(stands))
+            for page, place in zip(stands, places.tolist(), strict=True):
                 if (lasts := heard.pop(page, None)) is not None:
                     self._believe(place, lasts)
-            self._keep(np.unique(self.places([row.page_id for row in found])))
-            yield places, stand
+            self._keep(self.places(sorted(late)))
+            yield places, _columns_of(STANDING, stands)
 
-    def _learn(self, found: Sequence[Row[Any]], now: float) -> None:
-        """Learn from these checks, in order of page and of time: of each page the first, then the second, and so on."""
+    def _learn(self, found: Sequence[Row[Any]]) -> list[int]:
+        """Learn from these checks, in order of page and of time: of each page the first, then the second, and so on.
+
+        The pages that changed before their time are returned.
+        """
         index = self.index
         place = self.places([row.page_id for row in found])
         at = np.array([row.at for row in found])
@@ -129,8 +138,7 @@ class Learned:
                 if row.headers is not None:
                     self._believe(where_it_is, lifetime(row.headers) or 0.0)
         np.add.at(self.failed, place[failed], 1)
-        if caught:
-            self._distrust(caught, now)
+        return caught
 
     def _believe(self, place: int, lasts: float) -> None:
         """The server of this page says that it lasts for so many seconds."""
@@ -175,3 +183,7 @@ def recall_distrust(store: Store, hosts: Hosts, now: float) -> None:
 def columns(names: Sequence[str], told: Any) -> dict[str, Floats]:
     """These columns as numbers, and what is missing as none."""
     return {name: np.array(column, np.float64) for name, column in zip(names, told, strict=True)}
+
+
+def _columns_of(names: Sequence[str], rows: dict[int, Row[Any]]) -> dict[str, Floats]:
+    return columns(names, [[getattr(row, name) for row in rows.values()] for name in names])

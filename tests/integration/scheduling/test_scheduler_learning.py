@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from sqlalchemy import func, select
+from collections.abc import Sequence
+from itertools import cycle
+from typing import Any
+
+import pytest
+from sqlalchemy import Row, func, select
 
 from driftline.model import POLICIES, Link, Outcome, Verdict
+from driftline.scheduling import queries
 from driftline.scheduling.absence import gone
 from driftline.scheduling.index import DAY
+from driftline.scheduling.learning import Learned
 from driftline.scheduling.scheduler import Scheduler
 from driftline.versions.schema import rates
 from driftline.versions.store import Store
@@ -167,3 +174,42 @@ def test_a_store_that_can_only_be_read_is_learned_from_and_left_as_it_is(schedul
     assert scheduler.terms()[0].lifetime == 36_000.0
     with made.read() as connection:
         assert connection.scalar(select(func.count()).select_from(rates)) == 0
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_long_history_is_learned_in_parts_that_may_end_in_the_middle_of_a_page(
+    schedule: Schedule, monkeypatch: pytest.MonkeyPatch, read_only: bool
+) -> None:
+    many, few, one = schedule.add("many", "few", "one")
+    for page in (many, few, one):
+        schedule.checked(page, "new", headers=LASTS)
+    schedule.scheduler()
+    for page, count in ((many, 12), (few, 3)):
+        for day, verdict in zip(range(1, count + 1), cycle(["changed", "failed", "unchanged"]), strict=False):
+            schedule.checked(page, verdict, BEGIN + day * DAY, headers=LASTS if verdict == "changed" else "")
+    schedule.clock.now += 12 * DAY
+    made = schedule.store
+    reader = Store(made.engine, made.where, made.path, read_only=True)
+
+    def learned(store: Store) -> dict[str, tuple[float, float | None, float]]:
+        scheduler = Scheduler(store, clock=schedule.clock)
+        scheduler.refresh()
+        return {name: (found.rate, found.days, found.lifetime) for name, found in terms(scheduler).items()}
+
+    at_once = learned(reader)
+    parts: list[int] = []
+    learn = Learned._learn
+
+    def noted(self: Learned, found: Sequence[Row[Any]]) -> list[int]:
+        parts.append(len(found))
+        return learn(self, found)
+
+    monkeypatch.setattr(Learned, "_learn", noted)
+    monkeypatch.setattr(queries, "_CHECKS", 4)
+    in_parts = learned(reader if read_only else made)
+    assert parts == [4, 4, 4, 3]
+    for name, expected in at_once.items():
+        assert in_parts[name] == pytest.approx(expected, rel=0.01)
+    with made.read() as connection:
+        kept = connection.execute(select(rates.c.sequence, rates.c.failed).order_by(rates.c.page_id)).all()
+    assert kept == ([(1, 0)] * 3 if read_only else [(13, 4), (4, 1), (1, 0)])
