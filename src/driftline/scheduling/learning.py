@@ -106,10 +106,12 @@ class Learned:
             if caught:
                 self._distrust(caught, now)
             places = self.places(list(stands))
+            told: set[int] = set()
             for page, place in zip(stands, places.tolist(), strict=True):
                 if (lasts := heard.pop(page, None)) is not None:
                     self._believe(place, lasts)
-            self._keep(self.places(sorted(late)))
+                    told.add(page)
+            self._keep(late, told)
             yield places, _columns_of(STANDING, stands)
 
     def _learn(self, found: Sequence[Row[Any]]) -> list[int]:
@@ -154,20 +156,24 @@ class Learned:
             with self._store.write() as connection:
                 self._store.statements.distrust.many(connection, [(name, now) for name in names])
 
-    def _keep(self, places: Places) -> None:
-        """Store what was learned of these pages, unless another program has learned more meanwhile."""
-        if not len(places) or self._store.read_only:
+    def _keep(self, late: set[int], told: set[int]) -> None:
+        """Store what was learned of these pages, unless another program has learned more meanwhile.
+
+        Of those that something was `told` of, also where as much was learned before: only who heard it knows of it.
+        """
+        if self._store.read_only or not late | told:
             return
         index = self.index
         rows = [
             (int(index.page[place]), float(index.a[place]), float(index.b[place]),
              None if np.isinf(index.checked[place]) else float(index.checked[place]), int(self.upto[place]),
              int(self.failed[place]), float(index.lifetime[place]))
-            for place in places
+            for place in self.places(sorted(late | told))
         ]  # fmt: skip
         with self._store.write() as connection:
-            others = {row.id: row.learned or 0 for row in connection.execute(stored(index.page[places].tolist()))}
-            fresh = [row for row in rows if row[0] in others and row[4] > others[row[0]]]
+            others = {row.id: row.learned or 0 for row in connection.execute(stored([row[0] for row in rows]))}
+            there = [row for row in rows if row[0] in others]
+            fresh = [row for row in there if row[4] - others[row[0]] >= (0 if row[0] in told else 1)]
             self._store.statements.rate.many(connection, fresh)
 
 

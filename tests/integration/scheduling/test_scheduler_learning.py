@@ -106,6 +106,20 @@ def test_how_long_a_page_lasts_is_what_its_server_said_last(schedule: Schedule) 
         assert {name: found.lifetime for name, found in terms(one).items()} == expected
 
 
+def test_what_a_server_said_is_kept_although_its_check_was_learned_from_before_it_was_heard(schedule: Schedule) -> None:
+    (page,) = schedule.add("page")
+    schedule.checked(page, "new", headers=LASTS)
+    scheduler = schedule.scheduler()
+    schedule.clock.now += 40_000
+    schedule.checked(page, "unchanged")
+    scheduler.refresh()
+    answer = document(Link(page, "http://x/", 2, None), headers="Cache-Control: max-age=60\r\n")
+    scheduler.heard([Outcome(answer, Verdict.UNCHANGED)])
+    scheduler.follow([page])
+    for one in (scheduler, schedule.scheduler()):
+        assert terms(one)["page"].lifetime == 60.0
+
+
 def test_a_page_that_visits_never_found_comes_back_when_its_last_checks_did(schedule: Schedule) -> None:
     page, other = schedule.add("page", "other")
     visited(schedule, "page", 100, 10.0, 0)
