@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 
 from sqlalchemy import event, text
 
@@ -14,13 +15,14 @@ _WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_databa
 
 
 @contextmanager
-def meanwhile(store: Store, statement: str, other: Callable[[], object]) -> Iterator[None]:
-    """Right before this store runs a statement that begins so, somebody else begins this.
+def meanwhile(store: Store, statement: str, other: Callable[[], object], *, time: int = 1) -> Iterator[None]:
+    """Right before this store runs a statement that begins so, for the first time or a later one, another begins this.
 
     The statement is run once that is done, or waits for what the transaction holds. At the end both are done; what the
     other raised is raised.
     """
     raised: list[Exception] = []
+    times = count(1)
 
     def do() -> None:
         try:
@@ -31,7 +33,7 @@ def meanwhile(store: Store, statement: str, other: Callable[[], object]) -> Iter
     thread = threading.Thread(target=do)
 
     def before(_connection: object, _cursor: object, sql: str, *_rest: object) -> None:
-        if not sql.startswith(statement) or thread.ident is not None:
+        if not sql.startswith(statement) or next(times) != time:
             return
         thread.start()
         while thread.is_alive() and not _somebody_waits(store):

@@ -89,25 +89,36 @@ class Learned:
         these pages are, and how they stand.
         """
         for some in in_batches(self.index.page[self.places(page_ids)].tolist()):
+            stands: dict[int, Row[Any]] = {}
+            late: set[int] = set()
+            caught: list[int] = []
             with self._store.read() as connection:
-                rows = connection.execute(unlearned(some)).all()
-            each = {row.page_id: row for row in rows}
-            if not each:
+                # a part of the checks at a time: there may be years of them
+                for rows in connection.execute(unlearned(some)).partitions():
+                    met = {row.page_id: row for row in rows if row.page_id not in stands}
+                    self.remember(self.places(list(met)), _columns_of(LEARNED, met))
+                    stands |= met
+                    found = [row for row in rows if row.sequence is not None]
+                    late.update(row.page_id for row in found)
+                    caught += self._learn(found)
+            if not stands:
                 continue  # all of them were removed
-            places = self.places(list(each))
-            names = (*STANDING, *LEARNED)
-            stand = columns(names, zip(*[[getattr(row, name) for name in names] for row in each.values()], strict=True))
-            self.remember(places, stand)
-            found = [row for row in rows if row.sequence is not None]
-            self._learn(found, now)
-            for page, place in zip(each, places.tolist(), strict=True):
+            if caught:
+                self._distrust(caught, now)
+            places = self.places(list(stands))
+            told: set[int] = set()
+            for page, place in zip(stands, places.tolist(), strict=True):
                 if (lasts := heard.pop(page, None)) is not None:
                     self._believe(place, lasts)
-            self._keep(np.unique(self.places([row.page_id for row in found])))
-            yield places, stand
+                    told.add(page)
+            self._keep(late, told)
+            yield places, _columns_of(STANDING, stands)
 
-    def _learn(self, found: Sequence[Row[Any]], now: float) -> None:
-        """Learn from these checks, in order of page and of time: of each page the first, then the second, and so on."""
+    def _learn(self, found: Sequence[Row[Any]]) -> list[int]:
+        """Learn from these checks, in order of page and of time: of each page the first, then the second, and so on.
+
+        The pages that changed before their time are returned.
+        """
         index = self.index
         place = self.places([row.page_id for row in found])
         at = np.array([row.at for row in found])
@@ -120,16 +131,16 @@ class Learned:
         for some in np.split(by_turn, np.cumsum(np.bincount(turn))[:-1]):
             good = some[~failed[some]]
             where = place[good]
-            early = where[changed[good] & (at[good] - index.checked[where] < index.lifetime[where])]
+            age = at[good] - index.checked[where]  # less than nothing where the clock was set back
+            early = where[changed[good] & (age >= 0) & (age < index.lifetime[where])]
             caught += index.page[early].tolist()
             index.learn(where, at[good], changed[good])
+            for row, where_it_is in zip([found[which] for which in some], place[some].tolist(), strict=True):
+                self.upto[where_it_is] = row.sequence
+                if row.headers is not None:
+                    self._believe(where_it_is, lifetime(row.headers) or 0.0)
         np.add.at(self.failed, place[failed], 1)
-        for row, where_it_is in zip(found, place.tolist(), strict=True):
-            self.upto[where_it_is] = row.sequence
-            if row.headers is not None:
-                self._believe(where_it_is, lifetime(row.headers) or 0.0)
-        if caught:
-            self._distrust(caught, now)
+        return caught
 
     def _believe(self, place: int, lasts: float) -> None:
         """The server of this page says that it lasts for so many seconds."""
@@ -145,20 +156,24 @@ class Learned:
             with self._store.write() as connection:
                 self._store.statements.distrust.many(connection, [(name, now) for name in names])
 
-    def _keep(self, places: Places) -> None:
-        """Store what was learned of these pages, unless another program has learned more meanwhile."""
-        if not len(places) or self._store.read_only:
+    def _keep(self, late: set[int], told: set[int]) -> None:
+        """Store what was learned of these pages, unless another program has learned more meanwhile.
+
+        Of those that something was `told` of, also where as much was learned before: only who heard it knows of it.
+        """
+        if self._store.read_only or not late | told:
             return
         index = self.index
         rows = [
             (int(index.page[place]), float(index.a[place]), float(index.b[place]),
              None if np.isinf(index.checked[place]) else float(index.checked[place]), int(self.upto[place]),
              int(self.failed[place]), float(index.lifetime[place]))
-            for place in places
+            for place in self.places(sorted(late | told))
         ]  # fmt: skip
         with self._store.write() as connection:
-            others = {row.id: row.learned or 0 for row in connection.execute(stored(index.page[places].tolist()))}
-            fresh = [row for row in rows if row[0] in others and row[4] > others[row[0]]]
+            others = {row.id: row.learned or 0 for row in connection.execute(stored([row[0] for row in rows]))}
+            there = [row for row in rows if row[0] in others]
+            fresh = [row for row in there if row[4] - others[row[0]] >= (0 if row[0] in told else 1)]
             self._store.statements.rate.many(connection, fresh)
 
 
@@ -174,3 +189,7 @@ def recall_distrust(store: Store, hosts: Hosts, now: float) -> None:
 def columns(names: Sequence[str], told: Any) -> dict[str, Floats]:
     """These columns as numbers, and what is missing as none."""
     return {name: np.array(column, np.float64) for name, column in zip(names, told, strict=True)}
+
+
+def _columns_of(names: Sequence[str], rows: dict[int, Row[Any]]) -> dict[str, Floats]:
+    return columns(names, [[getattr(row, name) for row in rows.values()] for name in names])

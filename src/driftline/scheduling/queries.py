@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 500  # pages that are named in a statement
 _PORTION = 20_000  # rows
+_CHECKS = 20_000  # rows too: with fewer, less is worked out at a time, and learning takes longer
 
 #: where a page stands that fails, and what is stored of what was learned of a page
 STANDING = ("failures", "checked_at", "retry_at")
@@ -89,7 +90,8 @@ def in_batches(page_ids: Sequence[int]) -> Iterator[Sequence[int]]:
 def unlearned(page_ids: Sequence[int]) -> Any:
     """Where these pages stand, with what was learned of them and each check that nothing was learned from yet.
 
-    A check that made a version has its headers; a page without such checks has one row.
+    A check that made a version has its headers; a page without such checks has one row. The rows come as they are asked
+    for, a portion at a time, all of them as they were at the beginning.
     """
     later = (checks.c.page_id == states.c.page_id) & (checks.c.sequence > func.coalesce(rates.c.sequence, 0))
     made = (versions.c.page_id == checks.c.page_id) & (versions.c.sequence == checks.c.sequence)
@@ -103,6 +105,7 @@ def unlearned(page_ids: Sequence[int]) -> Any:
         .outerjoin(versions, made)
         .where(states.c.page_id.in_(page_ids))
         .order_by(states.c.page_id, checks.c.sequence)
+        .execution_options(yield_per=_CHECKS)
     )  # fmt: skip
 
 
@@ -117,9 +120,13 @@ def steady(page_ids: Sequence[int], times: int) -> Any:
 
 
 def stored(page_ids: Sequence[int]) -> Any:
-    """Up to which check each of these pages was learned from, of those that are still there."""
+    """Up to which check each of these pages was learned from, of those that are still there; they stay until the end.
+
+    Whoever removes one waits for the transaction: what is stored of a page that is gone would refer to nothing.
+    """
     learned = rates.c.sequence.label("learned")
-    return select(pages.c.id, learned).outerjoin(rates, rates.c.page_id == pages.c.id).where(pages.c.id.in_(page_ids))
+    found = select(pages.c.id, learned).outerjoin(rates, rates.c.page_id == pages.c.id).where(pages.c.id.in_(page_ids))
+    return found.order_by(pages.c.id).with_for_update(read=True, key_share=True, of=pages)
 
 
 def distrusted_since(begin: float) -> Any:

@@ -122,7 +122,10 @@ class Ledger:
             pass  # a page was removed while it was being checked: what follows leaves it out
         with self._store.write() as connection:
             keys = [outcome.document.link.page_id for outcome in outcomes]
-            query = select(states.c.page_id, states.c.sequence).where(states.c.page_id.in_(keys))
+            query = select(pages.c.id, states.c.sequence).join(states, states.c.page_id == pages.c.id)
+            query = query.where(pages.c.id.in_(keys)).order_by(pages.c.id)
+            # whoever removes one of them from here on waits
+            query = query.with_for_update(read=True, key_share=True, of=pages)
             at = {row[0]: row[1] for row in connection.execute(query)}
             left = [
                 outcome for outcome in outcomes

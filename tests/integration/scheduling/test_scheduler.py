@@ -45,15 +45,29 @@ def test_what_changes_often_is_checked_more_often_and_that_is_remembered(schedul
     assert terms(again)["slow"].rate > found["slow"].rate
 
 
-def test_learning_in_pieces_is_learning_at_once(schedule: Schedule) -> None:
+@pytest.mark.parametrize("learned", [0, 1, 4])
+def test_learning_in_pieces_is_learning_at_once(schedule: Schedule, learned: int) -> None:
     (page,) = schedule.add("page")
     scheduler = schedule.scheduler()
-    for number, verdict in enumerate(["new", "changed", "unchanged", "failed", "unchanged", "changed"]):
-        schedule.checked(page, verdict, BEGIN + number * DAY / 2, status=500 if verdict == "failed" else 200)
+    lasts, soon = "Cache-Control: max-age=40000", "Cache-Control: no-cache"
+    history = [
+        (0, "new", lasts), (48, "changed", soon), (50, "changed", soon), (60, "failed", ""), (72, "unchanged", ""),
+        (84, "changed", lasts),
+    ]  # fmt: skip
+    stored = []
+    for hours, verdict, headers in history:
+        with schedule.store.read() as connection:
+            stored.append(connection.execute(select(rates)).mappings().all())
+        at = BEGIN + hours * 3_600
+        schedule.checked(page, verdict, at, status=500 if verdict == "failed" else 200, headers=headers)
         scheduler.follow([page])
     with schedule.store.write() as connection:
         connection.execute(delete(rates))
-    assert terms(schedule.scheduler())["page"].rate == pytest.approx(terms(scheduler)["page"].rate, rel=1e-3)
+        for row in stored[learned]:
+            connection.execute(insert(rates).values(**row))
+    found, expected = terms(schedule.scheduler())["page"], terms(scheduler)["page"]
+    assert found.rate == pytest.approx(expected.rate, rel=1e-3)
+    assert found.lifetime == expected.lifetime == 40_000.0, "no change came before its time"
 
 
 def test_a_budget_is_shared_by_all_and_kept_to(schedule: Schedule) -> None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from sqlalchemy import func, select
+from collections.abc import Sequence
+from itertools import cycle
+from typing import Any
+
+import pytest
+from sqlalchemy import Row, func, select
 
 from driftline.model import POLICIES, Link, Outcome, Verdict
+from driftline.scheduling import queries
 from driftline.scheduling.absence import gone
 from driftline.scheduling.index import DAY
+from driftline.scheduling.learning import Learned
 from driftline.scheduling.scheduler import Scheduler
 from driftline.versions.schema import rates
 from driftline.versions.store import Store
@@ -68,6 +75,19 @@ def test_a_host_that_was_caught_is_not_believed_after_a_restart_either(schedule:
     assert terms(schedule.scheduler())["host/late"].lifetime == 36_000.0, "it has had its time"
 
 
+def test_a_clock_that_was_set_back_is_no_reason_to_distrust_a_host(schedule: Schedule) -> None:
+    silent, lasting = schedule.add("silent", "lasting")
+    schedule.checked(silent, "new")
+    schedule.checked(lasting, "new", headers=LASTS)
+    scheduler = schedule.scheduler()
+    schedule.clock.now -= 7_200
+    for page in (silent, lasting):
+        schedule.checked(page, "changed", headers=LASTS)
+    scheduler.follow([silent, lasting])
+    for one in (scheduler, schedule.scheduler()):
+        assert {name: found.lifetime for name, found in terms(one).items()} == {"silent": 36_000.0, "lasting": 36_000.0}
+
+
 def test_how_long_a_page_lasts_is_what_its_server_said_last(schedule: Schedule) -> None:
     names = ("same", "silent", "proved", "failing")
     pages = schedule.add(*names)
@@ -84,6 +104,20 @@ def test_how_long_a_page_lasts_is_what_its_server_said_last(schedule: Schedule) 
     expected = {"same": 60.0, "silent": 0.0, "proved": 36_000.0, "failing": 36_000.0}
     for one in (scheduler, schedule.scheduler()):
         assert {name: found.lifetime for name, found in terms(one).items()} == expected
+
+
+def test_what_a_server_said_is_kept_although_its_check_was_learned_from_before_it_was_heard(schedule: Schedule) -> None:
+    (page,) = schedule.add("page")
+    schedule.checked(page, "new", headers=LASTS)
+    scheduler = schedule.scheduler()
+    schedule.clock.now += 40_000
+    schedule.checked(page, "unchanged")
+    scheduler.refresh()
+    answer = document(Link(page, "http://x/", 2, None), headers="Cache-Control: max-age=60\r\n")
+    scheduler.heard([Outcome(answer, Verdict.UNCHANGED)])
+    scheduler.follow([page])
+    for one in (scheduler, schedule.scheduler()):
+        assert terms(one)["page"].lifetime == 60.0
 
 
 def test_a_page_that_visits_never_found_comes_back_when_its_last_checks_did(schedule: Schedule) -> None:
@@ -154,3 +188,42 @@ def test_a_store_that_can_only_be_read_is_learned_from_and_left_as_it_is(schedul
     assert scheduler.terms()[0].lifetime == 36_000.0
     with made.read() as connection:
         assert connection.scalar(select(func.count()).select_from(rates)) == 0
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_long_history_is_learned_in_parts_that_may_end_in_the_middle_of_a_page(
+    schedule: Schedule, monkeypatch: pytest.MonkeyPatch, read_only: bool
+) -> None:
+    many, few, one = schedule.add("many", "few", "one")
+    for page in (many, few, one):
+        schedule.checked(page, "new", headers=LASTS)
+    schedule.scheduler()
+    for page, count in ((many, 12), (few, 3)):
+        for day, verdict in zip(range(1, count + 1), cycle(["changed", "failed", "unchanged"]), strict=False):
+            schedule.checked(page, verdict, BEGIN + day * DAY, headers=LASTS if verdict == "changed" else "")
+    schedule.clock.now += 12 * DAY
+    made = schedule.store
+    reader = Store(made.engine, made.where, made.path, read_only=True)
+
+    def learned(store: Store) -> dict[str, tuple[float, float | None, float]]:
+        scheduler = Scheduler(store, clock=schedule.clock)
+        scheduler.refresh()
+        return {name: (found.rate, found.days, found.lifetime) for name, found in terms(scheduler).items()}
+
+    at_once = learned(reader)
+    parts: list[int] = []
+    learn = Learned._learn
+
+    def noted(self: Learned, found: Sequence[Row[Any]]) -> list[int]:
+        parts.append(len(found))
+        return learn(self, found)
+
+    monkeypatch.setattr(Learned, "_learn", noted)
+    monkeypatch.setattr(queries, "_CHECKS", 4)
+    in_parts = learned(reader if read_only else made)
+    assert parts == [4, 4, 4, 3]
+    for name, expected in at_once.items():
+        assert in_parts[name] == pytest.approx(expected, rel=0.01)
+    with made.read() as connection:
+        kept = connection.execute(select(rates.c.sequence, rates.c.failed).order_by(rates.c.page_id)).all()
+    assert kept == ([(1, 0)] * 3 if read_only else [(13, 4), (4, 1), (1, 0)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pytest
+from sqlalchemy import select
 
 from driftline.detection.comparison import compare, recall
 from driftline.detection.examination import Finding, Job, examine
@@ -15,10 +16,12 @@ from driftline.model import Filter, Lesson, Matter, Outcome
 from driftline.pages.catalog import Catalog
 from driftline.pipeline.rereading import reread
 from driftline.pipeline.stopping import Stop
+from driftline.scheduling.scheduler import Scheduler
 from driftline.versions.feedback import find_change, remember
 from driftline.versions.ledger import Ledger
 from driftline.versions.readings import Readings
 from driftline.versions.repository import Repository
+from driftline.versions.schema import rates
 from driftline.versions.store import Store
 from support.making import document
 from support.meanwhile import meanwhile
@@ -120,3 +123,24 @@ def test_a_check_and_a_reading_that_come_upon_the_same_text_do_not_wait_for_each
         assert reread(Readings(other.store, how_read), InThisProcess(), Stop(), lambda: False).changed == 1
     page = other.catalog.find(ONE)
     assert [other.repository.version(page, number).text for number in (1, 2)] == [b"5 euros", b"5 euros"]
+
+
+def test_a_page_that_is_removed_while_the_rest_of_a_batch_is_recorded_goes_after_it(
+    checker: Process, other: Process
+) -> None:
+    checker.catalog.add([ONE, TWO])
+    found = [checker.found(url, "<p>What both say</p>") for url in (ONE, TWO)]
+    other.catalog.remove([ONE])
+    with meanwhile(checker.store, "INSERT INTO checks", lambda: other.catalog.remove([TWO]), time=2):
+        assert checker.ledger.record(checker.run, found) == found[1:]
+    assert list(other.catalog.all()) == []
+
+
+def test_a_page_that_is_removed_while_it_is_learned_from_goes_after_it(checker: Process, other: Process) -> None:
+    checker.catalog.add([ONE, TWO])
+    checker.check(ONE, "<p>The first words</p>")
+    checker.check(TWO, "<p>Other words</p>")
+    with meanwhile(checker.store, "INSERT INTO rates", lambda: other.catalog.remove([ONE])):
+        Scheduler(checker.store).refresh()
+    with other.store.read() as connection:
+        assert list(connection.scalars(select(rates.c.page_id))) == [other.catalog.find(TWO).id]
