@@ -10,7 +10,7 @@ import typer
 
 from driftline.cli.options import BudgetOption, NetworksOption, PolicyOption, StoreOption, UsualOption, opened
 from driftline.cli.output import clean, count, say
-from driftline.errors import StoreBusy, StoreError
+from driftline.errors import StoreBusy, StoreError, StoreLocked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -49,6 +49,7 @@ def run(
     from driftline.cli.news import News
     from driftline.cli.signals import first_signal
     from driftline.pipeline.stopping import Stop
+    from driftline.versions.locks import patiently
 
     stop = Stop()
 
@@ -67,7 +68,7 @@ def run(
         ):
             planner = Planner(watch_list, scheduler, keeping.feed, stop)
             if once:
-                planner.offer()
+                patiently(planner.offer, lambda: stop.requested)
             while not once and keeping.at_work:
                 keeping.wait(planner.go())
         scheduler.follow(keeping.feed.settled())
@@ -116,6 +117,7 @@ class Planner:
         self._stop = stop
         self._remark = ""
         self._picked: list[int] = []
+        self._unlearned: list[int] = []
         self._look_at = self._ticks()
         self._settled: int | None = None
         self._catch_up_at = self._ticks()
@@ -124,7 +126,7 @@ class Planner:
         """Have the pages checked whose turn it is now; the seconds to wait before the next look."""
         try:
             busy = self.offer(self._feed.wanted())
-        except StoreBusy as error:
+        except (StoreBusy, StoreLocked) as error:
             self._say(f"Waiting: {error}")
             return _LOOK
         return _PAUSE if busy or self._caught_up(_PAUSE) else 0.0
@@ -134,7 +136,7 @@ class Planner:
 
         StoreBusy if another process checks pages at the moment: those that were picked are offered the next time.
         """
-        self._scheduler.follow(self._feed.settled())
+        self._learn()
         self._refresh()
         if not len(self._scheduler):
             self._say("No pages are watched yet: in another terminal, driftline add URL")
@@ -149,6 +151,12 @@ class Planner:
         self._feed.offer(self._picked)
         self._picked = []
         return True
+
+    def _learn(self) -> None:
+        """Learn from what was recorded since the last time; from all of it the next time, if the store is locked."""
+        self._unlearned += self._feed.settled()
+        self._scheduler.follow(self._unlearned)
+        self._unlearned = []
 
     def _refresh(self) -> None:
         """See which pages were added, edited or removed, unless that was seen just now."""
