@@ -116,7 +116,7 @@ class Planner:
         self._feed = feed
         self._stop = stop
         self._remark = ""
-        self._picked: list[int] = []
+        self._others = False  # whether others were checking when it was last tried
         self._unlearned: list[int] = []
         self._look_at = self._ticks()
         self._settled: int | None = None
@@ -127,6 +127,7 @@ class Planner:
         try:
             busy = self.offer(self._feed.wanted())
         except (StoreBusy, StoreLocked) as error:
+            self._others = self._others or isinstance(error, StoreBusy)
             self._say(f"Waiting: {error}")
             return _LOOK
         return _PAUSE if busy or self._caught_up(_PAUSE) else 0.0
@@ -134,23 +135,32 @@ class Planner:
     def offer(self, most: int | None = None) -> bool:
         """Offer the pages whose turn it is, `most` of them; whether there is enough to do for now.
 
-        StoreBusy if another process checks pages at the moment: those that were picked are offered the next time.
+        StoreBusy, and none picked, if another process checks pages at the moment. What is due is found out again once
+        it is done, and nobody else can begin: it may have checked the same pages. Otherwise the right to check is asked
+        for only when there is something to check, so that others are not refused it for nothing.
         """
-        self._learn()
-        self._refresh()
-        if not len(self._scheduler):
-            self._say("No pages are watched yet: in another terminal, driftline add URL")
-            return False
-        if not self._picked:
+        with contextlib.ExitStack() as rights:
+
+            def claim() -> None:
+                rights.enter_context(self._feed.claimed())
+
+            if self._others:
+                claim()
+                self._look_at = self._ticks()
+            self._learn()
+            self._refresh()
+            self._others = False
+            if not len(self._scheduler):
+                self._say("No pages are watched yet: in another terminal, driftline add URL")
+                return False
             if most == 0:
                 return True
-            self._picked = self._scheduler.pick(most, self._feed.held())
-        if not self._picked:
-            self._say(f"Watching {self._scheduler.describe()}.")
-            return False
-        self._feed.offer(self._picked)
-        self._picked = []
-        return True
+            picked = self._scheduler.pick(most, self._feed.held(), claim)
+            if not picked:
+                self._say(f"Watching {self._scheduler.describe()}.")
+                return False
+            self._feed.offer(picked)
+            return True
 
     def _learn(self) -> None:
         """Learn from what was recorded since the last time; from all of it the next time, if the store is locked."""

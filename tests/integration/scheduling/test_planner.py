@@ -142,7 +142,7 @@ def test_a_page_removed_in_flight_ends_nothing(world: Watched) -> None:
     assert [page.url for page in world.pages.pages()] == [b]
 
 
-def test_what_was_picked_waits_while_another_process_checks(world: Watched, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_due_waits_while_another_process_checks(world: Watched, capsys: pytest.CaptureFixture[str]) -> None:
     world.words = {"/a": "text"}
     world.pages.add(world.server.url("/a"))
     other = Store.open(world.settings.store)
@@ -156,6 +156,42 @@ def test_what_was_picked_waits_while_another_process_checks(world: Watched, caps
     assert min(pauses) > 0
     assert capsys.readouterr().err.count("Waiting: Another run") == 1
     assert [one.verdict for one in world.outcomes] == [Verdict.NEW]
+
+
+def test_what_another_process_checked_meanwhile_is_not_checked_again(world: Watched) -> None:
+    world.words = {"/a": "text", "/b": "text"}
+    a, _ = map(world.server.url, world.words)
+    world.pages.add(*map(world.server.url, world.words), every="1h")
+    other = Driftline(Store.open(world.settings.store), world.settings, world._clock)
+    gate = threading.Event()
+
+    def hold(_path: str) -> None:
+        gate.wait(60)
+
+    world.asked = hold
+    with world.running() as planner:
+        by_hand = threading.Thread(target=other.check, args=(a,))
+        by_hand.start()
+        assert world.server.asked.wait(60)
+        planner.go()
+        gate.set()
+        by_hand.join()
+        planner.go()  # although the watch list was looked at just now
+        world.quiet()
+    other.close()
+    assert world.paths() == ["/a", "/b"]
+
+
+def test_the_right_to_check_is_not_asked_for_while_nothing_is_due(world: Watched) -> None:
+    world.words = {"/a": "text"}
+    world.pages.add(world.server.url("/a"), every="1h")
+    other = Store.open(world.settings.store)
+    with world.running() as planner:
+        planner.go()
+        world.quiet()
+        with other.exclusive_run():
+            assert not planner.offer()
+    other.close()
 
 
 def test_a_store_that_another_program_keeps_locked_ends_nothing(
