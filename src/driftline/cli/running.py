@@ -58,7 +58,7 @@ def run(
         with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
             say("Stopping: finishing what is in flight…", to_stderr=True)
 
-    with opened(store, allow_network) as watch_list, first_signal(on_signal), _hook(command, watch_list) as hook:
+    with opened(store, allow_network) as watch_list, first_signal(on_signal), _hook(command, watch_list, stop) as hook:
         scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, once=once)
         if not once and (short := watch_list.shortage(budget)) is not None:
             say(clean(short), to_stderr=True)
@@ -89,8 +89,8 @@ def _both(*told: Callable[[Sequence[Outcome]], None]) -> Callable[[Sequence[Outc
 
 
 @contextlib.contextmanager
-def _hook(command: str | None, watch_list: Driftline) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """What is told of every event, and runs the user's command for it if there is one."""
+def _hook(command: str | None, watch_list: Driftline, stop: Stop) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """What is told of every event, and runs the user's command for it if there is one; status 1 if any was not told."""
     if command is None:
         yield lambda _: None
         return
@@ -100,7 +100,9 @@ def _hook(command: str | None, watch_list: Driftline) -> Iterator[Callable[[dict
     try:
         yield hook.tell
     finally:
-        hook.close(watch_list.settings.stop_grace)
+        all_told = hook.close(watch_list.settings.stop_grace, lambda: stop.requested)
+    if not all_told:
+        raise typer.Exit(1)
 
 
 class Planner:

@@ -1,0 +1,34 @@
+"""`run --once`, in this process: how it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from driftline.cli.main import run
+from driftline.scheduling.hooks import Hook
+from servers import Site
+
+
+@pytest.fixture(autouse=True)
+def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("DRIFTLINE_STORE", str(tmp_path / "pages.db"))
+
+
+def test_every_event_is_told_to_the_command_before_it_ends(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRIFTLINE_STOP_GRACE", "0.001")
+    heard = tmp_path / "heard"
+    run(["add", *[f"{site.put('/', 'here')}{number}" for number in range(9)]])
+    assert run(["run", "--once", "--exec", f"sh -c 'cat >> {heard}; echo >> {heard}'"]) == 0
+    assert [json.loads(line)["event"] for line in heard.read_text().splitlines()] == ["failing"] * 9
+
+
+def test_its_status_tells_that_events_were_not_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(["add", site.put("/", "here")])
+    monkeypatch.setattr(Hook, "close", lambda *_: False)
+    assert run(["run", "--once", "--exec", "true"]) == 1
