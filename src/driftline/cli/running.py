@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -71,11 +72,9 @@ def run(
                 patiently(planner.offer, lambda: stop.requested)
             while not once and keeping.at_work:
                 keeping.wait(planner.go())
-        scheduler.follow(keeping.feed.settled())
-        if once and not stop.requested:
-            watch_list.catch_up(stop)  # there is no idle time in which it could be done
         if keeping.left:
             say(f"Stopped: {count(keeping.left, 'page')} left to the next run.", to_stderr=True)
+        planner.end(once=once)
 
 
 def _both(*told: Callable[[Sequence[Outcome]], None]) -> Callable[[Sequence[Outcome]], None]:
@@ -133,6 +132,13 @@ class Planner:
             self._say(f"Waiting: {error}")
             return _LOOK
         return _PAUSE if busy or self._caught_up(_PAUSE) else 0.0
+
+    def end(self, *, once: bool) -> None:
+        """Learn from the last checks and, if `once` leaves no idle time for it, catch up; the next run can do both."""
+        with contextlib.suppress(StoreLocked):
+            self._learn()
+        if once and not self._stop.requested:
+            self._caught_up(math.inf)
 
     def offer(self, most: int | None = None) -> bool:
         """Offer the pages whose turn it is, `most` of them; whether there is enough to do for now.

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from driftline import Driftline
 from driftline.cli.main import run
+from driftline.errors import StoreError, StoreLocked
 from driftline.scheduling.hooks import Hook
+from driftline.scheduling.scheduler import Scheduler
 from servers import Site
 
 
@@ -32,3 +36,28 @@ def test_its_status_tells_that_events_were_not_told(site: Site, monkeypatch: pyt
     run(["add", site.put("/", "here")])
     monkeypatch.setattr(Hook, "close", lambda *_: False)
     assert run(["run", "--once", "--exec", "true"]) == 1
+
+
+def test_catching_up_that_fails_is_told_and_is_no_failure(
+    site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def torn(*_: object) -> None:
+        raise StoreError("The index is torn.")
+
+    run(["add", site.put("/", "here")])
+    monkeypatch.setattr(Driftline, "catch_up", torn)
+    assert run(["run", "--once"]) == 0
+    assert "Catching up failed, and will be tried again: The index is torn." in capsys.readouterr().err
+
+
+def test_what_cannot_be_learned_in_the_end_is_no_failure(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    follow = Scheduler.follow
+
+    def locked(scheduler: Scheduler, page_ids: Sequence[int]) -> None:
+        if page_ids:
+            raise StoreLocked("The store is locked.")
+        follow(scheduler, page_ids)
+
+    run(["add", site.put("/", "here")])
+    monkeypatch.setattr(Scheduler, "follow", locked)
+    assert run(["run", "--once"]) == 0
