@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from command import LOCAL, Command
+from driftline.versions import locks, store
 from servers import Site
 from support.postgres import postgres, postgres_server
 from support.schedules import schedule
@@ -37,6 +38,14 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return str(tmp_path / "pages.db")
     url: str = request.getfixturevalue("postgres")
     return url
+
+
+@pytest.fixture
+def impatient_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores that are opened from now on wait for no other program that has them locked."""
+    pragmas = [one for one in store._PRAGMAS if "busy_timeout" not in one]
+    monkeypatch.setattr(store, "_PRAGMAS", (*pragmas, "PRAGMA busy_timeout=0"))
+    monkeypatch.setattr(locks, "_PAUSE", 0.0)
 
 
 @pytest.fixture

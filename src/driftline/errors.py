@@ -9,6 +9,7 @@ DriftlineError            something the user can read and act on; its text is on
 ├── UnknownVersion        a version was named that the page does not have
 ├── StoreError            the store cannot be opened, read or written
 │   ├── StoreBusy         another run is using the store
+│   ├── StoreLocked       another program is writing to the store for longer than one waits for it
 │   ├── BrokenVersion     a stored version does not match its own digest
 │   └── NoTextSearch      the database was built without what searching needs
 ├── WorkerDied            a worker process crashed, hung or ran out of memory on a page
@@ -62,6 +63,10 @@ class StoreError(DriftlineError):
 
 class StoreBusy(StoreError):
     """Another run is using the store."""
+
+
+class StoreLocked(StoreError):
+    """Another program is writing to the store for longer than one waits for it: the same may succeed later."""
 
 
 class BrokenVersion(StoreError):

@@ -158,10 +158,10 @@ class Driftline:
         from driftline.pipeline.run import Run
         from driftline.versions.ledger import Ledger
 
-        plan = plan or Plan(capacity=self.settings.capacity)
-        ledger = Ledger(self._store, self._clock)
+        plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
+        ledger = Ledger(self._store, self._clock, lambda: stop.requested)
         with self._store.exclusive_run():
-            run = Run(ledger, self.repository, self.settings, plan, stop or Stop(), self._clock)
+            run = Run(ledger, self.repository, self.settings, plan, stop, self._clock)
             return run.check(page_ids, fresh=fresh, told=told, begun=begun)
 
     def keep_checking(
@@ -177,7 +177,7 @@ class Driftline:
         from driftline.versions.ledger import Ledger
 
         plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
-        ledger = Ledger(self._store, self._clock)
+        ledger = Ledger(self._store, self._clock, lambda: stop.requested)
         run = Run(ledger, self.repository, self.settings, plan, stop, self._clock)
         return Keeping(run, Feed(ledger.links, self._store.exclusive_run), stop, told)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,7 @@ import typer
 
 from driftline.cli.options import BudgetOption, NetworksOption, PolicyOption, StoreOption, UsualOption, opened
 from driftline.cli.output import clean, count, say
-from driftline.errors import StoreBusy, StoreError
+from driftline.errors import StoreBusy, StoreError, StoreLocked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -49,6 +50,7 @@ def run(
     from driftline.cli.news import News
     from driftline.cli.signals import first_signal
     from driftline.pipeline.stopping import Stop
+    from driftline.versions.locks import patiently
 
     stop = Stop()
 
@@ -57,7 +59,7 @@ def run(
         with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
             say("Stopping: finishing what is in flight…", to_stderr=True)
 
-    with opened(store, allow_network) as watch_list, first_signal(on_signal), _hook(command, watch_list) as hook:
+    with opened(store, allow_network) as watch_list, first_signal(on_signal), _hook(command, watch_list, stop) as hook:
         scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, once=once)
         if not once and (short := watch_list.shortage(budget)) is not None:
             say(clean(short), to_stderr=True)
@@ -67,14 +69,12 @@ def run(
         ):
             planner = Planner(watch_list, scheduler, keeping.feed, stop)
             if once:
-                planner.offer()
+                patiently(planner.offer, lambda: stop.requested)
             while not once and keeping.at_work:
                 keeping.wait(planner.go())
-        scheduler.follow(keeping.feed.settled())
-        if once and not stop.requested:
-            watch_list.catch_up(stop)  # there is no idle time in which it could be done
         if keeping.left:
             say(f"Stopped: {count(keeping.left, 'page')} left to the next run.", to_stderr=True)
+        planner.end(once=once)
 
 
 def _both(*told: Callable[[Sequence[Outcome]], None]) -> Callable[[Sequence[Outcome]], None]:
@@ -88,8 +88,8 @@ def _both(*told: Callable[[Sequence[Outcome]], None]) -> Callable[[Sequence[Outc
 
 
 @contextlib.contextmanager
-def _hook(command: str | None, watch_list: Driftline) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """What is told of every event, and runs the user's command for it if there is one."""
+def _hook(command: str | None, watch_list: Driftline, stop: Stop) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """What is told of every event, and runs the user's command for it if there is one; status 1 if any was not told."""
     if command is None:
         yield lambda _: None
         return
@@ -99,7 +99,9 @@ def _hook(command: str | None, watch_list: Driftline) -> Iterator[Callable[[dict
     try:
         yield hook.tell
     finally:
-        hook.close(watch_list.settings.stop_grace)
+        all_told = hook.close(watch_list.settings.stop_grace, lambda: stop.requested)
+    if not all_told:
+        raise typer.Exit(1)
 
 
 class Planner:
@@ -115,7 +117,8 @@ class Planner:
         self._feed = feed
         self._stop = stop
         self._remark = ""
-        self._picked: list[int] = []
+        self._others = False  # whether others were checking when it was last tried
+        self._unlearned: list[int] = []
         self._look_at = self._ticks()
         self._settled: int | None = None
         self._catch_up_at = self._ticks()
@@ -124,31 +127,54 @@ class Planner:
         """Have the pages checked whose turn it is now; the seconds to wait before the next look."""
         try:
             busy = self.offer(self._feed.wanted())
-        except StoreBusy as error:
+        except (StoreBusy, StoreLocked) as error:
+            self._others = self._others or isinstance(error, StoreBusy)
             self._say(f"Waiting: {error}")
             return _LOOK
         return _PAUSE if busy or self._caught_up(_PAUSE) else 0.0
 
+    def end(self, *, once: bool) -> None:
+        """Learn from the last checks and, if `once` leaves no idle time for it, catch up; the next run can do both."""
+        with contextlib.suppress(StoreLocked):
+            self._learn()
+        if once and not self._stop.requested:
+            self._caught_up(math.inf)
+
     def offer(self, most: int | None = None) -> bool:
         """Offer the pages whose turn it is, `most` of them; whether there is enough to do for now.
 
-        StoreBusy if another process checks pages at the moment: those that were picked are offered the next time.
+        StoreBusy, and none picked, if another process checks pages at the moment. What is due is found out again once
+        it is done, and nobody else can begin: it may have checked the same pages. Otherwise the right to check is asked
+        for only when there is something to check, so that others are not refused it for nothing.
         """
-        self._scheduler.follow(self._feed.settled())
-        self._refresh()
-        if not len(self._scheduler):
-            self._say("No pages are watched yet: in another terminal, driftline add URL")
-            return False
-        if not self._picked:
+        with contextlib.ExitStack() as rights:
+
+            def claim() -> None:
+                rights.enter_context(self._feed.claimed())
+
+            if self._others:
+                claim()
+                self._look_at = self._ticks()
+            self._learn()
+            self._refresh()
+            self._others = False
+            if not len(self._scheduler):
+                self._say("No pages are watched yet: in another terminal, driftline add URL")
+                return False
             if most == 0:
                 return True
-            self._picked = self._scheduler.pick(most, self._feed.held())
-        if not self._picked:
-            self._say(f"Watching {self._scheduler.describe()}.")
-            return False
-        self._feed.offer(self._picked)
-        self._picked = []
-        return True
+            picked = self._scheduler.pick(most, self._feed.held(), claim)
+            if not picked:
+                self._say(f"Watching {self._scheduler.describe()}.")
+                return False
+            self._feed.offer(picked)
+            return True
+
+    def _learn(self) -> None:
+        """Learn from what was recorded since the last time; from all of it the next time, if the store is locked."""
+        self._unlearned += self._feed.settled()
+        self._scheduler.follow(self._unlearned)
+        self._unlearned = []
 
     def _refresh(self) -> None:
         """See which pages were added, edited or removed, unless that was seen just now."""

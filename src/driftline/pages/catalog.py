@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sqlalchemy import delete, insert, select, union_all, update
 
-from driftline.errors import BadSetting, UnknownPage, UsageError
+from driftline.errors import BadSetting, StoreError, UnknownPage, UsageError
 from driftline.model import HIDDEN, Failure, FailureKind, Filter, Page, Verdict, without_password
 from driftline.pages.tracking import Tracking
 from driftline.pages.urls import acceptable, canonical, problem_with, reduced, written
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from driftline.versions.store import Store
 
 _AT_ONCE = 500
+_COMMITTED = 2_000  # pages that are added in one transaction: a moment, for those who wait to write
 _Value = TypeVar("_Value")
 
 
@@ -43,25 +44,38 @@ class Catalog:
         self, urls: Iterable[str], *, every: float | None = None, tags: Sequence[str] = (),
         filters: Sequence[Filter] = (),
     ) -> list[str]:  # fmt: skip
-        """Watch these addresses; those that were not watched before, in canonical form. BadURL if any is bad."""
+        """Watch these addresses; those that were not watched before, in canonical form. BadURL if any is bad.
+
+        It is done some thousand at a time, so that others can write meanwhile: an error of the store leaves those
+        watched that were done before it, and says so.
+        """
         forms = self._forms(urls)
         labels = check_tags(tags)
         settings = _with_filters({}, filters)
         added: list[str] = []
         now = self._clock()
-        with self._store.write() as connection:
-            for some in _batches(dict.fromkeys(_names(connection, forms).values())):
-                fresh = _unwatched(connection, some)
-                if not fresh:
-                    continue
-                rows: list[dict[str, Any]] = [
-                    {"url": url, "every": every, "tags": labels, "settings": settings, "added_at": now} for url in fresh
-                ]
-                connection.execute(insert(pages), rows)
-                ids = connection.scalars(select(pages.c.id).where(pages.c.url.in_(fresh)))
-                blank = [{"page_id": key, "sequence": 0, "version": 0, "failures": 0} for key in ids]
-                connection.execute(insert(states), blank)
+        with self._store.read() as connection:
+            wanted = dict.fromkeys(_names(connection, forms).values())
+        try:
+            for portion in _batches(wanted, _COMMITTED):
+                with self._store.write() as connection:
+                    fresh = [url for some in _batches(portion) for url in _unwatched(connection, some)]
+                    for some in _batches(fresh):
+                        rows: list[dict[str, Any]] = [
+                            {"url": url, "every": every, "tags": labels, "settings": settings, "added_at": now}
+                            for url in some
+                        ]
+                        connection.execute(insert(pages), rows)
+                        ids = connection.scalars(select(pages.c.id).where(pages.c.url.in_(some)))
+                        blank = [{"page_id": key, "sequence": 0, "version": 0, "failures": 0} for key in ids]
+                        connection.execute(insert(states), blank)
                 added += fresh
+        except StoreError as error:
+            if not added:
+                raise
+            raise type(error)(
+                f"{error} {len(added):,} pages were added before: add the same again for the rest."
+            ) from None
         return added
 
     def names(self, urls: Iterable[str]) -> dict[str, str]:
@@ -194,10 +208,10 @@ def _names(connection: Connection, forms: dict[str, _Forms]) -> dict[str, str]:
     return {url: pair.written if pair.written in watched else acceptable(pair.canonical) for url, pair in forms.items()}
 
 
-def _batches(values: Collection[_Value]) -> Iterator[list[_Value]]:
-    """As many at once as a database takes."""
+def _batches(values: Collection[_Value], most: int = _AT_ONCE) -> Iterator[list[_Value]]:
+    """So many at once, or as many as a database takes."""
     left = iter(values)
-    while some := list(islice(left, _AT_ONCE)):
+    while some := list(islice(left, most)):
         yield some
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from driftline.model import Link
@@ -34,6 +34,7 @@ class Feed:
         self._waiting: deque[int] = deque()
         self._held: set[int] = set()
         self._settled: list[int] = []
+        self._claims = 0
         self._taken = self._taken_before = 0
         self._ended = self._closed = False
         self._wake: Callable[[], None] = lambda: None
@@ -62,15 +63,26 @@ class Feed:
 
         StoreBusy, and none of them taken over, if another process has the right to check pages.
         """
-        with self._lock:
-            if not len(self):
-                self._rights.enter_context(self._right())
+        with self.claimed(), self._lock:
             for page_id in page_ids:
                 if page_id not in self._held:
                     self._held.add(page_id)
                     self._waiting.append(page_id)
-            self._hold_or_let_go()
         self._wake()
+
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Hold the right to check pages for a block in which it is decided what to offer; StoreBusy as for an offer."""
+        with self._lock:
+            if not len(self) and not self._claims:
+                self._rights.enter_context(self._right())
+            self._claims += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._claims -= 1
+                self._hold_or_let_go()
 
     def settle(self, page_ids: Iterable[int]) -> None:
         """These pages were checked and recorded, or are no more."""
@@ -124,5 +136,5 @@ class Feed:
         self._wake = wake
 
     def _hold_or_let_go(self) -> None:
-        if not len(self):
+        if not len(self) and not self._claims:
             self._rights.close()

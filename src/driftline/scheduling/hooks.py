@@ -1,7 +1,7 @@
 """The user's own command for each event, which it gets as JSON on its standard input.
 
 One thread runs them one after the other, so that a slow command delays no check. Nothing is told before it is recorded;
-what is still waiting when the run ends is run to the end, within a time.
+what is still waiting when the run ends is run to the end; within a time, if somebody asked the run to stop.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _SECONDS = 60.0  # that one command may take
+_LOOK = 0.2  # seconds between looks at whether somebody is in a hurry
 _SAID = 4_096  # bytes of what a command said last, of which a line is told
 _WAITING = 10_000  # events: past that, something is wrong with the command
 
@@ -39,6 +40,7 @@ class Hook:
         if not self._words:
             raise BadSetting("The command to run on each event is empty.")
         self._complain = complain
+        self._complete = True
         self._events: queue.Queue[dict[str, Any] | None] = queue.Queue(most)
         self._thread = threading.Thread(target=self._run, name="hook", daemon=True)
         self._thread.start()
@@ -48,16 +50,30 @@ class Hook:
         try:
             self._events.put_nowait(event)
         except queue.Full:
+            self._complete = False
             self._complain(f"{self._events.maxsize:,} events wait for '{self._words[0]}': one more is not told.")
 
-    def close(self, seconds: float) -> None:
-        """Let the commands that wait run, for so long at most, whether or not there is room for the word to end."""
-        end = time.monotonic() + seconds
-        with contextlib.suppress(queue.Full):
-            self._events.put(None, timeout=seconds)
-        self._thread.join(max(0.0, end - time.monotonic()))
-        if self._thread.is_alive():
-            self._complain(f"About {self._events.qsize():,} events were not told to '{self._words[0]}' in time.")
+    def close(self, seconds: float, hurried: Callable[[], bool] = lambda: True) -> bool:
+        """Let the commands that wait run, for `seconds` at most from when somebody is in a hurry; whether all were run.
+
+        Each has its own time, so that without any hurry it ends too.
+        """
+        end: float | None = None
+        asked = False
+        while self._thread.is_alive():
+            if end is None and hurried():
+                end = time.monotonic() + seconds
+            left = _LOOK if end is None else min(_LOOK, end - time.monotonic())
+            if left <= 0:
+                self._complain(f"About {self._events.qsize():,} events were not told to '{self._words[0]}' in time.")
+                return False
+            if asked:
+                self._thread.join(left)
+            else:
+                with contextlib.suppress(queue.Full):  # there may be no room for the word to end yet
+                    self._events.put(None, timeout=left)
+                    asked = True
+        return self._complete
 
     def _run(self) -> None:
         while (event := self._events.get()) is not None:

@@ -144,8 +144,13 @@ class Scheduler:
                 if lasts is not None or document.status != HTTPStatus.NOT_MODIFIED:
                     self._heard[document.link.page_id] = lasts or 0.0
 
-    def pick(self, most: int | None = None, without: Collection[int] = ()) -> list[int]:
-        """The pages to check now, the most urgent first; `most` of them, `without` those that are being checked."""
+    def pick(
+        self, most: int | None = None, without: Collection[int] = (), claim: Callable[[], object] = lambda: None
+    ) -> list[int]:
+        """The pages to check now, the most urgent first; `most` of them, `without` those that are being checked.
+
+        If there are any, `claim` is called before they are charged to the budget: what it raises costs nothing.
+        """
         now = self._clock()
         if now < self._latest - _STEP:
             self._stamp = None
@@ -161,6 +166,8 @@ class Scheduler:
             room=None if self._rooms is None else self._rooms.grow(self._ticks(), len(self._hosts)),
             shared=shared, probes=int(max(self._probes, _PROBED * allowed)), without=self._known.places([*without]),
         )[:most]  # fmt: skip
+        if len(places):
+            claim()
         charged = places if shared else places[np.isfinite(index.checked[places]) & np.isinf(index.every[places])]
         if self._policy != "fixed" or shared:
             self._credit.spend(len(charged))

@@ -14,7 +14,7 @@ from driftline.headers import retry_after, validators
 from driftline.memory import Memory
 from driftline.model import Known, Lesson, Link, Outcome, Proof, Verdict
 from driftline.versions.codec import digest
-from driftline.versions.locks import lock_memories
+from driftline.versions.locks import lock_memories, patiently
 from driftline.versions.schema import pages, runs, states
 from driftline.versions.statements import LINK_COLUMNS, host_memories_of, memories_of
 
@@ -32,11 +32,18 @@ _RESUME_WITHIN = 3_600.0  # seconds: a run that stopped longer ago is history, a
 
 
 class Ledger:
-    """Gives out what a run must check, and records what came of it."""
+    """Gives out what a run must check, and records what came of it.
 
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+    While another program keeps the store locked it waits, until the run is `stopped`: work that is at hand is not to be
+    thrown away for that.
+    """
+
+    def __init__(
+        self, store: Store, clock: Callable[[], float] = time.time, stopped: Callable[[], bool] = lambda: True
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._stopped = stopped
 
     def begin(self, page_ids: Sequence[int] | None, *, fresh: bool = False) -> tuple[int, bool]:
         """The run to work on, and whether it is one that was cut short and goes on now.
@@ -44,7 +51,9 @@ class Ledger:
         A run over the same pages that began within the last hour and never got to all of them is continued, unless
         `fresh`.
         """
-        scope = _scope(page_ids)
+        return patiently(lambda: self._begin(_scope(page_ids), page_ids, fresh=fresh), self._stopped)
+
+    def _begin(self, scope: str, page_ids: Sequence[int] | None, *, fresh: bool) -> tuple[int, bool]:
         newest = select(runs.c.id, runs.c.started_at, runs.c.finished_at).where(runs.c.scope == scope)
         with self._store.write() as connection:
             last = connection.execute(newest.order_by(runs.c.id.desc()).limit(1)).first()
@@ -57,11 +66,17 @@ class Ledger:
 
     def begin_without_end(self) -> int:
         """A run that checks pages as they come, any of them many times: there is nothing to continue it by."""
+        return patiently(self._begin_without_end, self._stopped)
+
+    def _begin_without_end(self) -> int:
         with self._store.write() as connection:
             return _insert_run(connection, _WITHOUT_END, self._clock())
 
     def finish(self, run_id: int) -> None:
         """Mark the run as complete, so that the next one starts afresh."""
+        patiently(lambda: self._finish(run_id), self._stopped)
+
+    def _finish(self, run_id: int) -> None:
         with self._store.write() as connection:
             connection.execute(update(runs).where(runs.c.id == run_id).values(finished_at=self._clock()))
 
@@ -103,8 +118,12 @@ class Ledger:
 
     def _rows(self, query: Select[Any]) -> Sequence[Any]:
         """What a query finds, as the driver's own rows: wrapping them would cost as much as reading them."""
-        with self._store.read() as connection:
-            return connection.execute(query).cursor.fetchall()
+
+        def read() -> Sequence[Any]:
+            with self._store.read() as connection:
+                return connection.execute(query).cursor.fetchall()
+
+        return patiently(read, self._stopped)
 
     def record(self, run_id: int, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
         """Commit these outcomes in one transaction; those of them that were not recorded before.
@@ -112,6 +131,9 @@ class Ledger:
         An outcome whose (page, sequence) is recorded already changes nothing, nor does one of a page that was removed
         in the meantime.
         """
+        return patiently(lambda: self._record(run_id, outcomes), self._stopped)
+
+    def _record(self, run_id: int, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
         try:
             with self._store.write() as connection:
                 if _insert_checks(self._store, connection, run_id, outcomes):

@@ -2,16 +2,27 @@
 
 SQLite has one writer at a time; on PostgreSQL several write at once. Whoever takes several locks takes them in this
 order: the rows of pages, those of states, the blobs, the memories.
+
+Another program may keep all of them waiting for longer than a database does by itself: `patiently` tries again.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import text
 
+from driftline.errors import StoreLocked
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sqlalchemy import Connection
+
+_Result = TypeVar("_Result")
+
+_PAUSE = 0.1  # seconds before another try, for locks that are refused at once
 
 _MEMORIES = 0x44_52_49_48  # an arbitrary number that names our lock in PostgreSQL
 
@@ -26,3 +37,14 @@ def lock_memories(connection: Connection) -> None:
     """Let nobody else rewrite what was learned or said: to be called before a memory is read to be written again."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MEMORIES})
+
+
+def patiently(do: Callable[[], _Result], stopped: Callable[[], bool]) -> _Result:
+    """What `do` returns, tried again for as long as another program keeps the store locked and nobody stopped it."""
+    while True:
+        try:
+            return do()
+        except StoreLocked:
+            if stopped():
+                raise
+        time.sleep(_PAUSE)

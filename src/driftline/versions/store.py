@@ -14,7 +14,7 @@ from urllib.parse import quote
 from sqlalchemy import URL, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError
 
-from driftline.errors import MissingExtra, StoreBusy, StoreError
+from driftline.errors import MissingExtra, StoreBusy, StoreError, StoreLocked
 from driftline.versions.statements import Statements
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ _PRAGMAS = (
     "PRAGMA cache_size=-16000",
     "PRAGMA wal_autocheckpoint=4000",
 )
+_LOCKED_STATES = ("40001", "40P01", "55P03")  # of PostgreSQL: a conflict, a deadlock, a lock that is not to be had
 _READING = ("PRAGMA query_only=ON", "PRAGMA cache_size=-16000")
 
 
@@ -101,7 +102,7 @@ class Store:
         except IntegrityError:
             raise
         except DatabaseError as error:
-            raise StoreError(f"The store '{self.where}' cannot be read: {error.orig}.") from None
+            raise self._trouble("read", error.orig) from None
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
@@ -114,7 +115,7 @@ class Store:
         except IntegrityError:
             raise
         except DatabaseError as error:
-            raise StoreError(f"The store '{self.where}' cannot be written: {error.orig}.") from None
+            raise self._trouble("written", error.orig) from None
 
     def stamp(self) -> object:
         """Something that stays equal only as long as nobody writes to the store.
@@ -131,7 +132,7 @@ class Store:
                 self._witness = self.engine.raw_connection()
             return self._witness.cursor().execute("PRAGMA data_version").fetchone()
         except (sqlite3.Error, DatabaseError) as error:
-            raise StoreError(f"The store '{self.where}' cannot be read: {error}.") from None
+            raise self._trouble("read", getattr(error, "orig", error)) from None
 
     @contextmanager
     def exclusive_run(self) -> Iterator[None]:
@@ -211,6 +212,10 @@ class Store:
                 "and diff, or copy it to a place where you may write."
             )
 
+    def _trouble(self, done: str, cause: BaseException | None) -> StoreError:
+        kind = StoreLocked if _means_locked(cause) else StoreError
+        return kind(f"The store '{self.where}' cannot be {done}: {cause}.")
+
     def _advisory_lock(self) -> Iterator[None]:
         # one connection for the whole run, taken out of the pool: the lock belongs to it and ends with it
         with self.engine.connect() as connection:
@@ -256,6 +261,14 @@ def _identity(path: Path | None) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def _means_locked(cause: BaseException | None) -> bool:
+    """Whether what a database driver raised means that somebody else is in the way, and not that anything is wrong."""
+    if isinstance(cause, sqlite3.Error):
+        # of the extended codes, the last byte says what they are kinds of; errors of the driver itself have none
+        return getattr(cause, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    return getattr(cause, "sqlstate", None) in _LOCKED_STATES
 
 
 def _locate(where: str) -> tuple[URL, Path | None]:

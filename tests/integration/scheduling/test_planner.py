@@ -5,6 +5,7 @@ The clock is the test's own: it goes on only when the test says so.
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from sqlalchemy import ExceptionContext, event
 
 from driftline import Driftline, Stop
 from driftline.cli.running import Planner
@@ -140,7 +142,7 @@ def test_a_page_removed_in_flight_ends_nothing(world: Watched) -> None:
     assert [page.url for page in world.pages.pages()] == [b]
 
 
-def test_what_was_picked_waits_while_another_process_checks(world: Watched, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_due_waits_while_another_process_checks(world: Watched, capsys: pytest.CaptureFixture[str]) -> None:
     world.words = {"/a": "text"}
     world.pages.add(world.server.url("/a"))
     other = Store.open(world.settings.store)
@@ -154,6 +156,91 @@ def test_what_was_picked_waits_while_another_process_checks(world: Watched, caps
     assert min(pauses) > 0
     assert capsys.readouterr().err.count("Waiting: Another run") == 1
     assert [one.verdict for one in world.outcomes] == [Verdict.NEW]
+
+
+def test_what_another_process_checked_meanwhile_is_not_checked_again(world: Watched) -> None:
+    world.words = {"/a": "text", "/b": "text"}
+    a, _ = map(world.server.url, world.words)
+    world.pages.add(*map(world.server.url, world.words), every="1h")
+    other = Driftline(Store.open(world.settings.store), world.settings, world._clock)
+    gate = threading.Event()
+
+    def hold(_path: str) -> None:
+        gate.wait(60)
+
+    world.asked = hold
+    with world.running() as planner:
+        by_hand = threading.Thread(target=other.check, args=(a,))
+        by_hand.start()
+        assert world.server.asked.wait(60)
+        planner.go()
+        gate.set()
+        by_hand.join()
+        planner.go()  # although the watch list was looked at just now
+        world.quiet()
+    other.close()
+    assert world.paths() == ["/a", "/b"]
+
+
+def test_the_right_to_check_is_not_asked_for_while_nothing_is_due(world: Watched) -> None:
+    world.words = {"/a": "text"}
+    world.pages.add(world.server.url("/a"), every="1h")
+    other = Store.open(world.settings.store)
+    with world.running() as planner:
+        planner.go()
+        world.quiet()
+        with other.exclusive_run():
+            assert not planner.offer()
+    other.close()
+
+
+def test_a_store_that_another_program_keeps_locked_ends_nothing(
+    impatient_store: None, world: Watched, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.words = {"/a": "text"}
+    world.pages.add(world.server.url("/a"), every="1m")
+    with world.running() as planner:
+        planner.go()
+        world.quiet()
+        other = sqlite3.connect(world.settings.store, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        pauses = [planner.go() for _ in range(3)]  # what came of the check cannot be learned
+        other.close()
+        for _ in range(2):
+            planner.go()
+            world.quiet()
+            world.ahead += 61
+    assert min(pauses) > 0
+    assert capsys.readouterr().err.count("is locked") == 1
+    assert [one.verdict for one in world.outcomes] == [Verdict.NEW, Verdict.UNCHANGED]
+
+
+def test_what_cannot_be_recorded_for_a_while_is_recorded_after_it(impatient_store: None, world: Watched) -> None:
+    world.words = {"/a": "text"}
+    world.pages.add(world.server.url("/a"), every="1m")
+    with world.running() as planner:
+        planner.go()
+        world.quiet()
+        planner.go()
+        other = sqlite3.connect(world.settings.store, isolation_level=None, check_same_thread=False)
+        refused: list[str] = []
+
+        def let_go_in_the_end(context: ExceptionContext) -> None:
+            refused.append(str(context.original_exception))
+            if len(refused) == 3:
+                other.close()
+
+        def lock(_path: str) -> None:
+            other.execute("BEGIN IMMEDIATE")
+
+        event.listen(world.pages._store.engine, "handle_error", let_go_in_the_end)
+        world.asked = lock
+        world.ahead += 61
+        planner.go()
+        while len(world.keeping.feed) and world.keeping.at_work:
+            world.keeping.wait(0.01)
+    assert refused == ["database is locked"] * 3
+    assert [one.verdict for one in world.outcomes] == [Verdict.NEW, Verdict.UNCHANGED]
 
 
 def test_what_came_of_a_check_is_learned_with_the_next_pick(world: Watched) -> None:

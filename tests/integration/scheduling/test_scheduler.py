@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import delete, insert, select
 
+from driftline.errors import StoreBusy
 from driftline.scheduling.index import DAY
 from driftline.versions.schema import rates, visits
 from support.schedules import BEGIN, Schedule, terms, visited
@@ -346,6 +347,21 @@ def test_the_papers_order_is_gone_through_and_what_it_drops_is_probed(schedule: 
         later += scheduler.pick()
         schedule.clock.now += DAY / 3
     assert later.count(pages["dead"]) == 1, "a tenth of the checks"
+
+
+def test_a_pick_that_cannot_be_claimed_takes_nothing_of_the_budget(schedule: Schedule) -> None:
+    pages = schedule.add("a", "b", "c")
+    scheduler = schedule.scheduler(budget=1.0, host_budget=1.0)
+    schedule.clock.now += 2
+
+    def refuse() -> None:
+        raise StoreBusy("Another run is checking.")
+
+    for _ in range(5):
+        with pytest.raises(StoreBusy):
+            scheduler.pick(claim=refuse)
+    assert sorted(scheduler.pick()) == pages
+    assert scheduler.pick(without=pages, claim=lambda: pytest.fail("there is nothing to claim")) == []
 
 
 def test_what_is_being_checked_or_more_than_can_be_takes_nothing_of_the_budget(schedule: Schedule) -> None:

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from sqlalchemy import event, text
 import driftline
 from driftline.detection.comparison import compare, recall
 from driftline.detection.examination import Finding, Job, examine
-from driftline.errors import BrokenVersion, UnknownVersion
+from driftline.errors import BrokenVersion, StoreError, StoreLocked, UnknownVersion
 from driftline.model import Failure, FailureKind, Link, Outcome, Proof, Verdict
 from driftline.pages.catalog import Catalog
 from driftline.versions.codec import DEEPEST
@@ -385,3 +386,71 @@ def test_a_removed_page_leaves_no_contents_behind_but_those_that_others_share(tm
         assert len(list(watched.repository.every_blob())) == 2
         watched.remove(server.url("/two"))
         assert list(watched.repository.every_blob()) == []
+
+
+class Program:
+    """Another program that keeps a store locked until somebody asked so many times whether to give up."""
+
+    def __init__(self, path: Path, asked: int) -> None:
+        self.asked = 0
+        self._most = asked
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def stopped(self) -> bool:
+        self.asked += 1
+        if self.asked == self._most:
+            self.close()
+        return False
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@pytest.fixture
+def hasty(impatient_store: None, tmp_path: Path) -> Iterator[World]:
+    """A world with one page, whose store waits for nobody."""
+    made = World(tmp_path / "pages.db")
+    made.catalog.add([URL])
+    yield made
+    made.store.close()
+
+
+STEPS: list[Callable[[Ledger, int, Outcome], object]] = [
+    lambda ledger, run, found: ledger.record(run, [found]),
+    lambda ledger, _run, _found: ledger.begin(None),
+    lambda ledger, _run, _found: ledger.begin_without_end(),
+    lambda ledger, run, _found: ledger.finish(run),
+]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_run_waits_while_another_program_keeps_the_store_locked(
+    hasty: World, tmp_path: Path, step: Callable[[Ledger, int, Outcome], object]
+) -> None:
+    run, _ = hasty.ledger.begin(None)
+    found = hasty.outcome(hasty.links(run)[0], "<p>one</p>")
+    program = Program(tmp_path / "pages.db", asked=3)
+    step(Ledger(hasty.store, stopped=program.stopped), run, found)
+    assert program.asked == 3
+
+
+def test_what_was_recorded_late_is_recorded_once(hasty: World, tmp_path: Path) -> None:
+    run, _ = hasty.ledger.begin(None)
+    found = hasty.outcome(hasty.links(run)[0], "<p>one</p>")
+    program = Program(tmp_path / "pages.db", asked=2)
+    assert list(Ledger(hasty.store, stopped=program.stopped).record(run, [found])) == [found]
+    assert hasty.catalog.find(URL).checks == 1
+
+
+def test_a_run_that_was_stopped_does_not_wait_for_another_program(hasty: World, tmp_path: Path) -> None:
+    program = Program(tmp_path / "pages.db", asked=2)
+    with pytest.raises(StoreLocked, match="is locked"):
+        hasty.ledger.begin(None)
+    program.close()
+
+
+def test_a_store_that_fails_otherwise_is_not_tried_again(hasty: World) -> None:
+    hasty.store.close()
+    with pytest.raises(StoreError, match="closed"):
+        Ledger(hasty.store, stopped=lambda: pytest.fail("it was tried again")).begin(None)

@@ -118,6 +118,26 @@ def test_nothing_is_taken_over_while_another_process_checks() -> None:
     assert taken(feed) == [1]
 
 
+def test_the_right_is_held_while_it_is_decided_what_to_offer() -> None:
+    pages = Pages()
+    feed = pages.feed()
+    with feed.claimed():
+        with feed.claimed():
+            assert pages.rights == 1
+        assert pages.rights == 1
+    assert pages.rights == 0, "nothing was offered"
+    feed.offer([1])
+    with feed.claimed():
+        feed.take(1)
+        feed.settle([1])
+        assert pages.rights == 1, "what was under way is done, but more may come"
+        feed.offer([2])
+    assert pages.rights == 1
+    feed.take(1)
+    feed.settle([2])
+    assert pages.rights == 0
+
+
 def test_what_waits_is_handed_out_after_the_end_but_not_after_it_was_closed() -> None:
     feed = Pages().feed()
     feed.offer([1, 2])

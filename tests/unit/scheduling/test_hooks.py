@@ -11,6 +11,13 @@ from driftline.errors import BadSetting
 from driftline.scheduling.hooks import Hook
 
 
+def release(fifo: Path) -> None:
+    """Let the command end that waits for somebody to write, and those that come after it."""
+    writing = os.open(fifo, os.O_WRONLY)
+    fifo.unlink()
+    os.close(writing)
+
+
 def test_each_event_runs_the_command_with_the_event_on_its_standard_input(tmp_path: Path) -> None:
     heard = tmp_path / "heard"
     program = f"import sys; open({str(heard)!r}, 'a').write(sys.stdin.read() + chr(10))"
@@ -53,12 +60,43 @@ def test_a_full_queue_does_not_keep_a_run_from_ending(tmp_path: Path) -> None:
     hook = Hook(f"cat {fifo}", complaints.append, most=2)  # waits until somebody writes
     for number in range(4):
         hook.tell({"event": "changed", "number": number})
-    hook.close(0.05)
+    assert not hook.close(0.05)
     assert complaints[0].startswith("2 events wait for 'cat'")
     assert complaints[-1].startswith("About 2 events were not told")
-    writing = os.open(fifo, os.O_WRONLY)
-    fifo.unlink()
-    os.close(writing)
+    release(fifo)
+
+
+def test_every_command_has_its_time_as_long_as_nobody_is_in_a_hurry(tmp_path: Path) -> None:
+    heard = tmp_path / "heard"
+    hook = Hook(f"sh -c 'cat >> {heard}; echo >> {heard}'", pytest.fail, most=9)
+    for number in range(9):
+        hook.tell({"number": number})
+    assert hook.close(0.0, lambda: False)
+    assert [json.loads(line)["number"] for line in heard.read_text().splitlines()] == [*range(9)]
+
+
+def test_a_hurry_that_comes_later_is_heard(tmp_path: Path) -> None:
+    fifo = tmp_path / "gate"
+    os.mkfifo(fifo)
+    complaints: list[str] = []
+    hook = Hook(f"cat {fifo}", complaints.append)
+    hook.tell({"event": "changed"})
+    looks = iter([False, False, True])
+    assert not hook.close(0.0, lambda: next(looks))
+    assert "were not told to 'cat' in time" in complaints[0]
+    release(fifo)
+
+
+def test_an_event_for_which_there_was_no_room_is_not_forgotten_in_the_end(tmp_path: Path) -> None:
+    fifo = tmp_path / "gate"
+    os.mkfifo(fifo)
+    complaints: list[str] = []
+    hook = Hook(f"cat {fifo}", complaints.append, most=1)
+    for _ in range(3):
+        hook.tell({"event": "changed"})
+    release(fifo)
+    assert not hook.close(60.0, lambda: False)
+    assert complaints[0].startswith("1 events wait for 'cat'")
 
 
 def test_what_a_command_leaves_running_holds_up_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,63 @@
+"""`run --once`, in this process: how it ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from driftline import Driftline
+from driftline.cli.main import run
+from driftline.errors import StoreError, StoreLocked
+from driftline.scheduling.hooks import Hook
+from driftline.scheduling.scheduler import Scheduler
+from servers import Site
+
+
+@pytest.fixture(autouse=True)
+def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("DRIFTLINE_STORE", str(tmp_path / "pages.db"))
+
+
+def test_every_event_is_told_to_the_command_before_it_ends(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRIFTLINE_STOP_GRACE", "0.001")
+    heard = tmp_path / "heard"
+    run(["add", *[f"{site.put('/', 'here')}{number}" for number in range(9)]])
+    assert run(["run", "--once", "--exec", f"sh -c 'cat >> {heard}; echo >> {heard}'"]) == 0
+    assert [json.loads(line)["event"] for line in heard.read_text().splitlines()] == ["failing"] * 9
+
+
+def test_its_status_tells_that_events_were_not_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(["add", site.put("/", "here")])
+    monkeypatch.setattr(Hook, "close", lambda *_: False)
+    assert run(["run", "--once", "--exec", "true"]) == 1
+
+
+def test_catching_up_that_fails_is_told_and_is_no_failure(
+    site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def torn(*_: object) -> None:
+        raise StoreError("The index is torn.")
+
+    run(["add", site.put("/", "here")])
+    monkeypatch.setattr(Driftline, "catch_up", torn)
+    assert run(["run", "--once"]) == 0
+    assert "Catching up failed, and will be tried again: The index is torn." in capsys.readouterr().err
+
+
+def test_what_cannot_be_learned_in_the_end_is_no_failure(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    follow = Scheduler.follow
+
+    def locked(scheduler: Scheduler, page_ids: Sequence[int]) -> None:
+        if page_ids:
+            raise StoreLocked("The store is locked.")
+        follow(scheduler, page_ids)
+
+    run(["add", site.put("/", "here")])
+    monkeypatch.setattr(Scheduler, "follow", locked)
+    assert run(["run", "--once"]) == 0
