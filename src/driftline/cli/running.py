@@ -35,8 +35,9 @@ def run(
     command: Annotated[
         str | None,
         typer.Option(
-            "--exec", metavar="COMMAND", help="Run this on each event, which it gets as JSON on its standard input.",
-            show_default=False,
+            "--exec", metavar="COMMAND", show_default=False,
+            help="Run this, without a shell (for pipes: sh -c '…'), on each event that this run finds; it gets the event "
+            "as JSON on its standard input. What 'driftline check' finds meanwhile is told by that command alone.",
         ),
     ] = None,
     once: Annotated[

@@ -61,3 +61,12 @@ def test_what_cannot_be_learned_in_the_end_is_no_failure(site: Site, monkeypatch
     run(["add", site.put("/", "here")])
     monkeypatch.setattr(Scheduler, "follow", locked)
     assert run(["run", "--once"]) == 0
+
+
+def test_a_command_that_is_not_there_is_refused_before_anything_is_checked(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(["add", site.put("/", "here")])
+    assert run(["run", "--once", "--exec", "no-such-program --json"]) == 2
+    assert "'no-such-program' is not found" in capsys.readouterr().err
+    assert not site.asked.is_set()
