@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driftline.cli.options import BudgetOption, JsonOption, PolicyOption, StoreOption, UsualOption, opened
-from driftline.cli.output import count, local_time, print_json, say
+from driftline.cli.output import NOTHING_YET, count, local_time, print_json, say
 from driftline.cli.tables import Column, print_table
 from driftline.pages.intervals import format_interval
 
@@ -54,7 +54,7 @@ def schedule(
         print_json([asdict(one) for one in terms])
         return
     if not terms:
-        say("No pages are watched yet: driftline add URL", to_stderr=True)
+        say(NOTHING_YET, to_stderr=True)
         return
     print_table(_COLUMNS, [_row(one) for one in terms])
     left = len(scheduler) - len(terms)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,7 +30,7 @@ from driftline.cli.options import (
     opened,
     pages_with,
 )
-from driftline.cli.output import VERDICT_STYLES, ago, clean, count, fields, iso, print_json, say
+from driftline.cli.output import NOTHING_YET, VERDICT_STYLES, ago, clean, count, fields, iso, print_json, say
 from driftline.cli.tables import Cell, Column, print_table
 from driftline.errors import DriftlineError, UsageError
 from driftline.pages.intervals import format_interval, parse_interval
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from driftline.model import Page
 
 _NAMED = 10  # pages told by name; more than that only by their number
-_NOTHING_YET = "No pages are watched yet: 'driftline add URL' adds one."
 _COLUMNS = (
     Column(name="url", least=40, keep=4, middle=True),
     Column(name="title", least=10, optional=True),
@@ -132,7 +132,7 @@ def list_(tag: TagOption = None, store: StoreOption = None, as_json: JsonOption 
         columns = _COLUMNS if any(page.filters for page in pages) else _COLUMNS[:-1]
         print_table(columns, [_row(page, gone, now)[: len(columns)] for page in pages])
     else:
-        say(_NOTHING_YET if tag is None else clean(f"No page has the tag '{tag}'."), to_stderr=True)
+        say(NOTHING_YET if tag is None else clean(f"No page has the tag '{tag}'."), to_stderr=True)
 
 
 def edit(
@@ -164,6 +164,9 @@ def edit(
     as_json: JsonOption = False,
 ) -> None:
     """Change how a page is watched; its history stays."""
+    from driftline.cli.turns import in_turn
+    from driftline.pipeline.stopping import Stop
+
     filters = given_filters(context, select=select, drop=drop, ignore=ignore, trigger=trigger, also=also)
     if every is None and not (tag or untag or filters or no_filters) and move_to is None:
         raise UsageError("Say what to change: --every, --tag, --untag, --url or a filter, as --select or --no-filters.")
@@ -172,10 +175,11 @@ def edit(
     with opened(store) as watch_list:
         if seconds is not None:
             watch_list.insist_on_room(seconds, [watch_list.catalog.find(url).url])
-        page = watch_list.catalog.edit(
-            url, every=seconds, clear_every=clear, tag=tag or (), untag=untag or (), move_to=move_to, filters=filters,
-            clear_filters=no_filters,
+        change = partial(
+            watch_list.catalog.edit, url, every=seconds, clear_every=clear, tag=tag or (), untag=untag or (),
+            move_to=move_to, filters=filters, clear_filters=no_filters,
         )  # fmt: skip
+        page = in_turn(change, Stop())
         gone = watch_list.gone([page])
     if as_json:
         print_json(_as_json(page, gone))

@@ -45,8 +45,8 @@ class Hook:
             raise BadSetting("The command to run on each event is empty.")
         if shutil.which(self._words[0]) is None:
             raise BadSetting(
-                f"The command '{self._words[0]}' is not found, or is no program: name one that is on the PATH, or by its "
-                "path. What a shell has to read is written as sh -c '…'."
+                f"The command '{self._words[0]}' is not found, or is no program: name one that is on the PATH, or by "
+                "its path. What a shell has to read is written as sh -c '…'."
             )
         self._complain = complain
         self._complete = True

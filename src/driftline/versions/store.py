@@ -147,10 +147,7 @@ class Store:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 holder = os.read(lock, 32).decode("ascii", "replace").strip()
-                raise StoreBusy(
-                    f"Another run (process {holder or 'unknown'}) is checking the pages of {self.where}: "
-                    "wait for it or stop it."
-                ) from None
+                raise self._busy(f"Another run (process {holder or 'unknown'})") from None
             os.ftruncate(lock, 0)
             os.write(lock, str(os.getpid()).encode())
             yield
@@ -216,11 +213,15 @@ class Store:
         kind = StoreLocked if _means_locked(cause) else StoreError
         return kind(f"The store '{self.where}' cannot be {done}: {cause}.")
 
+    def _busy(self, who: str) -> StoreBusy:
+        turn = "its turn ends when nothing is left to check for now, or when it is stopped"
+        return StoreBusy(f"{who} is checking the pages of {self.where}; {turn}.")
+
     def _advisory_lock(self) -> Iterator[None]:
         # one connection for the whole run, taken out of the pool: the lock belongs to it and ends with it
         with self.engine.connect() as connection:
             if not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": _RUN_LOCK}):
-                raise StoreBusy(f"Another run is checking the pages of {self.where}: wait for it or stop it.")
+                raise self._busy("Another run")
             connection.commit()
             try:
                 yield
