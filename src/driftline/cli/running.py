@@ -71,7 +71,7 @@ def run(
 
     with opened(store, allow_network) as watch_list, first_signal(on_signal), _hook(command, watch_list, stop) as hook:
         scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, once=once)
-        if not once and (short := watch_list.shortage(budget)) is not None:
+        for short in watch_list.shortages(budget) if not once else ():
             say(clean(short), to_stderr=True)
         with (
             News(stop, hook, verbose=verbose) as news,
