@@ -107,3 +107,16 @@ def test_a_single_pass_checks_nothing_that_another_process_checked_while_it_wait
         assert run(["run", "--once"]) == 0
         assert other.pages()[0].checks == 1
     assert "Nothing is due." in capsys.readouterr().err
+
+
+def test_the_schedule_says_of_a_page_that_only_ever_failed_when_it_is_tried_again(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(["add", site.url("/missing"), "--every", "1h"])
+    run(["run", "--once"])
+    capsys.readouterr()
+    assert run(["schedule"]) == 0
+    out = capsys.readouterr().out
+    assert "failed 1 time, last just now, next try 20" in out or "failed 1 time, last 1 second ago, next try 20" in out
+    assert "only failed" in out
+    assert "never" not in out
