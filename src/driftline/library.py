@@ -16,6 +16,7 @@ from driftline.errors import BadSetting, NoTextSearch, StoreError, UnknownChange
 from driftline.model import POLICIES, Visited, host_of, without_password
 from driftline.pages.catalog import Catalog
 from driftline.pages.intervals import parse_interval
+from driftline.pages.tracking import Tracking
 from driftline.pipeline.plan import Plan
 from driftline.pipeline.stopping import Stop
 from driftline.scheduling.absence import GONE_AFTER, gone
@@ -191,12 +192,13 @@ class Driftline:
 
     def import_visits(
         self, path: str | Path, *, format: str | None = None, site: str | None = None, add: bool = False,  # noqa: A002 as the option is called
-        told: Callable[[int, int], None] | None = None,
+        called: str | None = None, told: Callable[[int, int], None] | None = None,
     ) -> Imported:  # fmt: skip
         """Count the visits of a browser's history, a server log or a table that were never counted; what came of it.
 
         The format (`chrome`, `firefox`, `log` or `csv`) is found by itself; a log needs its `site`. `add` watches pages
-        that were available at least once. `told` is told how many of how many visits are done.
+        that were available at least once. In errors the file is `called` so. `told` is told how many of how many visits
+        are done.
         """
         from driftline.scheduling.visits.importing import Format, import_visits
 
@@ -205,8 +207,9 @@ class Driftline:
         except ValueError:
             raise BadSetting(f"'{format}' is not a format of visits: use {', '.join(Format)}.") from None
         return import_visits(
-            self._visits, Path(path), now=self._clock(), format=wanted, site=site,
-            names=self.catalog.names, watch=self.catalog.add if add else None, told=told,
+            self._visits, Path(path), now=self._clock(), format=wanted, site=site, called=called,
+            tracking=Tracking(self.settings.tracking), names=self.catalog.names,
+            watch=self.catalog.add if add else None, told=told,
         )  # fmt: skip
 
     def visited(self) -> list[Visited]:
