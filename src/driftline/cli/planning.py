@@ -46,7 +46,7 @@ def schedule(
     as_json: JsonOption = False,
 ) -> None:
     """Show which pages 'driftline run' will check next, and why."""
-    with opened(store) as watch_list:
+    with opened(store, make=False) as watch_list:
         scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, to_look=True)
         scheduler.refresh()
         terms = scheduler.terms(limit)

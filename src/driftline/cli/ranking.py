@@ -105,7 +105,7 @@ def _ranked(store: str | None, order: By, *, example: bool) -> tuple[Sequence[Vi
             raise BadSetting("The paper's pages were never checked, so a check of them has no value.")
         threshold = load_settings(store=store).rank_threshold
         return ranked(EXAMPLE, order, threshold), len(EXAMPLE), threshold
-    with opened(store) as watch_list:
+    with opened(store, make=False) as watch_list:
         return watch_list.rank(order), len(watch_list.visited()), watch_list.settings.rank_threshold
 
 

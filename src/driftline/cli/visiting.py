@@ -6,7 +6,6 @@ import shutil
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -91,6 +90,8 @@ def _as_file(file: str) -> Iterator[tuple[Path, str]]:
     if file != "-":
         yield Path(file), file
         return
+    from tempfile import NamedTemporaryFile
+
     with NamedTemporaryFile(prefix="driftline-") as copy:
         shutil.copyfileobj(sys.stdin.buffer, copy)
         copy.flush()

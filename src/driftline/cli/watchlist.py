@@ -121,7 +121,7 @@ def import_(
 
 def list_(tag: TagOption = None, store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Show the pages that are watched."""
-    with opened(store) as watch_list:
+    with opened(store, make=False) as watch_list:
         pages = watch_list.pages(tag)
         gone = watch_list.gone(pages)
     if as_json:
@@ -172,7 +172,7 @@ def edit(
         raise UsageError("Say what to change: --every, --tag, --untag, --url or a filter, as --select or --no-filters.")
     clear = every == "default"
     seconds = None if every is None or clear else parse_interval(every)
-    with opened(store) as watch_list:
+    with opened(store, make=False) as watch_list:
         if seconds is not None:
             watch_list.insist_on_room(seconds, [watch_list.catalog.find(url).url])
         change = partial(
@@ -203,7 +203,7 @@ def remove(
     """Stop watching pages and forget their history."""
     if bool(urls) == (tag is not None):
         raise UsageError("Say which pages to remove: give their addresses, or --tag.")
-    with opened(store) as watch_list:
+    with opened(store, make=False) as watch_list:
         doomed = watch_list.catalog.find_all(urls) if urls else pages_with(watch_list, tag or "")
         if not yes and not _confirmed(doomed):
             say("Nothing was removed.", to_stderr=True)

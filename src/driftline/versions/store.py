@@ -272,8 +272,24 @@ def _means_locked(cause: BaseException | None) -> bool:
     return getattr(cause, "sqlstate", None) in _LOCKED_STATES
 
 
+def is_there(where: str) -> bool:
+    """Whether there is a file at the path of a store; of one on a server that is seen when it is opened."""
+    try:
+        return _is_url(where) or _path_of(where).exists()
+    except OSError:
+        return True  # who opens it is told what is in the way
+
+
+def _is_url(where: str) -> bool:
+    return "://" in where and not where.startswith("sqlite://")
+
+
+def _path_of(where: str) -> Path:
+    return Path(where.removeprefix("sqlite:///")).expanduser().absolute()
+
+
 def _locate(where: str) -> tuple[URL, Path | None]:
-    if "://" in where and not where.startswith("sqlite://"):
+    if _is_url(where):
         try:
             url = make_url(where)
         except (ArgumentError, ValueError):
@@ -284,7 +300,7 @@ def _locate(where: str) -> tuple[URL, Path | None]:
             shown = url.render_as_string(hide_password=True)
             raise StoreError(f"The store '{shown}' is not a path or a postgresql:// URL.")
         return url, None
-    path = Path(where.removeprefix("sqlite:///")).expanduser().absolute()
+    path = _path_of(where)
     if path.is_dir():
         raise StoreError(f"The store '{where}' is a folder: give the path of a file in it.")
     try:
