@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -65,7 +66,7 @@ def history(
         if gone:
             say("The page is gone: 'driftline run' tries it once a week.", to_stderr=True)
     else:
-        say(clean(f"{url} was never checked: 'driftline check {url}' does it."), to_stderr=True)
+        say(clean(f'{url} was never checked: "driftline check {quote(url)}" does it.'), to_stderr=True)
 
 
 def show(

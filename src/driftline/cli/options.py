@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driftline.errors import UsageError
+from driftline.errors import BadSetting, UsageError
 from driftline.model import POLICIES
 
 if TYPE_CHECKING:
@@ -77,9 +77,14 @@ def opened(
     option that names it is mistyped, and said to be; without the option nothing was added yet, and it is an empty one.
     """
     from driftline.library import open as open_store
-    from driftline.settings import load_settings
+    from driftline.settings import load_settings, parse_network
     from driftline.versions.store import is_there
 
+    for network in allow_networks or ():
+        try:
+            parse_network(network)
+        except BadSetting as error:
+            raise BadSetting(f"--allow-network: {error}") from None
     settings = load_settings(store=store, allow_networks=allow_networks)
     with ExitStack() as stack:
         if not make and not is_there(settings.store):
@@ -94,7 +99,8 @@ def opened(
 
 def no_store(where: str) -> str:
     """That there is none, and how to make it."""
-    return f"There is no store '{where}': correct its name, or make it with 'driftline add URL --store {quote(where)}'."
+    command = f"driftline add URL --store {quote(where)}"
+    return f"There is no store '{where}': correct its name, or make it with \"{command}\"."
 
 
 def pages_with(watch_list: Driftline, tag: str) -> list[Page]:

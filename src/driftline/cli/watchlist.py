@@ -38,6 +38,7 @@ from driftline.pages.intervals import format_interval, parse_interval
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from driftline.fetching.addresses import Refusal
     from driftline.model import Page
 
 _NAMED = 10  # pages told by name; more than that only by their number
@@ -236,10 +237,11 @@ def _tell_added(wanted: Sequence[str], added: set[str]) -> None:
 
 
 def _warn_of_networks(urls: Sequence[str], networks: Sequence[str]) -> None:
-    """Say of the first page whose address shows it that checks will not fetch it as things are set."""
+    """Say of the pages whose addresses show it that checks will not fetch them as things are set."""
     from driftline.fetching.addresses import judge_for, name_of
 
     judge = judge_for(networks)
+    refused: dict[str, list[tuple[str, Refusal]]] = {}
     for url in urls:
         name = name_of(url)
         if not name[-1:].isdigit() and ":" not in name:  # what a name stands for is seen when it is fetched
@@ -249,9 +251,14 @@ def _warn_of_networks(urls: Sequence[str], networks: Sequence[str]) -> None:
         except ValueError:
             continue
         if refusal is not None:
-            what = f"{refusal.address} is {refusal.kind} address"
-            say(clean(f"{url} is fetched only with --allow-network {refusal.network}: {what}."), to_stderr=True)
-            return
+            refused.setdefault(refusal.network, []).append((url, refusal))
+    for network, pages in [*refused.items()][:_NAMED]:
+        url, refusal = pages[0]
+        which = f"{url} is" if len(pages) == 1 else f"{count(len(pages), 'page')}, {url} the first, are"
+        what = f"{refusal.address} is {refusal.kind} address"
+        say(clean(f"{which} fetched only with --allow-network {network}: {what}."), to_stderr=True)
+    if len(refused) > _NAMED:
+        say(f"So are pages in {count(len(refused) - _NAMED, 'more network')}.", to_stderr=True)
 
 
 def _added_as_json(wanted: Sequence[str], added: set[str]) -> dict[str, list[str]]:
