@@ -20,6 +20,7 @@ from driftline.cli.filtering import (
     given_filters,
     told,
 )
+from driftline.cli.networks import warn_of_networks
 from driftline.cli.options import (
     EveryOption,
     JsonOption,
@@ -38,7 +39,6 @@ from driftline.pages.intervals import format_interval, parse_interval
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from driftline.fetching.addresses import Refusal
     from driftline.model import Page
 
 _NAMED = 10  # pages told by name; more than that only by their number
@@ -79,7 +79,7 @@ def add(
         print_json(_added_as_json(wanted, added))
         return
     _tell_added(wanted, added)
-    _warn_of_networks(wanted, watch_list.settings.allow_networks)
+    warn_of_networks(wanted, watch_list.settings.allow_networks)
     if len(added) < len(wanted) and (every or tag or filters):
         say("Pages that were watched already keep their settings: 'driftline edit' changes them.", to_stderr=True)
 
@@ -117,7 +117,7 @@ def import_(
     remarks = [f"{count(len(wanted) - len(added), 'page')} watched already"] if len(added) < len(wanted) else []
     remarks += [f"{count(len(bad), 'line')} passed over"] if bad else []
     say(f"Watching {count(len(added), 'more page')}", f" ({', '.join(remarks)})." if remarks else ".")
-    _warn_of_networks(wanted, watch_list.settings.allow_networks)
+    warn_of_networks(wanted, watch_list.settings.allow_networks)
 
 
 def list_(tag: TagOption = None, store: StoreOption = None, as_json: JsonOption = False) -> None:
@@ -234,31 +234,6 @@ def _tell_added(wanted: Sequence[str], added: set[str]) -> None:
         return
     for url in wanted:
         say(f"Watching {clean(url)}" if url in added else f"Already watched: {clean(url)}")
-
-
-def _warn_of_networks(urls: Sequence[str], networks: Sequence[str]) -> None:
-    """Say of the pages whose addresses show it that checks will not fetch them as things are set."""
-    from driftline.fetching.addresses import judge_for, name_of
-
-    judge = judge_for(networks)
-    refused: dict[str, list[tuple[str, Refusal]]] = {}
-    for url in urls:
-        name = name_of(url)
-        if not name[-1:].isdigit() and ":" not in name:  # what a name stands for is seen when it is fetched
-            continue
-        try:
-            refusal = judge(name)
-        except ValueError:
-            continue
-        if refusal is not None:
-            refused.setdefault(refusal.network, []).append((url, refusal))
-    for network, pages in [*refused.items()][:_NAMED]:
-        url, refusal = pages[0]
-        which = f"{url} is" if len(pages) == 1 else f"{count(len(pages), 'page')}, {url} the first, are"
-        what = f"{refusal.address} is {refusal.kind} address"
-        say(clean(f"{which} fetched only with --allow-network {network}: {what}."), to_stderr=True)
-    if len(refused) > _NAMED:
-        say(f"So are pages in {count(len(refused) - _NAMED, 'more network')}.", to_stderr=True)
 
 
 def _added_as_json(wanted: Sequence[str], added: set[str]) -> dict[str, list[str]]:

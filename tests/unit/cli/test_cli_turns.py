@@ -7,6 +7,7 @@ from itertools import count
 
 import pytest
 
+from driftline.cli import turns
 from driftline.cli.turns import in_turn
 from driftline.errors import StoreBusy
 from driftline.pipeline.stopping import Stop
@@ -23,6 +24,11 @@ class Other:
         if self.tries >= 0:
             raise StoreBusy("Another run is checking.")
         return "done"
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "_PAUSE", 0.0)
 
 
 def seconds(step: float) -> Iterator[float]:
