@@ -21,6 +21,8 @@ A page that cannot be fetched or read raises nothing: it is a `Failure` in an ou
 
 from __future__ import annotations
 
+from shlex import quote
+
 
 class DriftlineError(Exception):
     """Something went wrong that the user can read and act on."""
@@ -46,7 +48,7 @@ class UnknownPage(DriftlineError):
     """A page was named that is not watched."""
 
     def __init__(self, url: str) -> None:
-        super().__init__(f"{url} is not watched: add it with 'driftline add {url}'.")
+        super().__init__(f'{url} is not watched: add it with "driftline add {quote(url)}".')
 
 
 class UnknownVersion(DriftlineError):

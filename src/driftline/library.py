@@ -16,6 +16,7 @@ from driftline.errors import BadSetting, NoTextSearch, StoreError, UnknownChange
 from driftline.model import POLICIES, Visited, host_of, without_password
 from driftline.pages.catalog import Catalog
 from driftline.pages.intervals import parse_interval
+from driftline.pages.tracking import Tracking
 from driftline.pipeline.plan import Plan
 from driftline.pipeline.stopping import Stop
 from driftline.scheduling.absence import GONE_AFTER, gone
@@ -99,31 +100,25 @@ class Driftline:
 
         The interval is instead of the one that a page has. A page that asks for no more than before is not refused.
         """
-        from driftline.scheduling.budget import shortage
+        from driftline.scheduling.budget import shortages
 
         budget, host_budget = self.settings.budget, self.settings.host_budget
         if budget is None and host_budget is None:
             return
         asked = self.catalog.asked()
         more = {url: 1 / every for url in urls if 1 / every > asked.get(url, 0.0)}
-        asked |= more
-        found = shortage(sum(asked.values()), parse_rate(budget)) if more and budget is not None else None
-        if host_budget is not None:
-            of_hosts = dict.fromkeys(map(host_of, more), 0.0)
-            for url, rate in asked.items():
-                if (host := host_of(url)) in of_hosts:
-                    of_hosts[host] += rate
-            problems = (shortage(rate, parse_rate(host_budget), host) for host, rate in of_hosts.items())
-            found = found or next(filter(None, problems), None)
-        if found is not None:
-            raise BadSetting(found)
+        if not more:
+            return
+        hosts = set(map(host_of, more))
+        if found := shortages(asked | more, _rate(budget), _rate(host_budget), hosts):
+            raise BadSetting(found[0])
 
-    def shortage(self, budget: str | None = None) -> str | None:
-        """What is wrong if the intervals of all pages take too much of this budget, or of the one that was set."""
-        from driftline.scheduling.budget import shortage
+    def shortages(self, budget: str | None = None) -> list[str]:
+        """What is wrong if the intervals of all pages take too much of this budget, or of those that were set."""
+        from driftline.scheduling.budget import shortages
 
-        budget = self.settings.budget if budget is None else budget
-        return None if budget is None else shortage(sum(self.catalog.asked().values()), parse_rate(budget))
+        of_all = _rate(self.settings.budget if budget is None else budget)
+        return shortages(self.catalog.asked(), of_all, _rate(self.settings.host_budget))
 
     def remove(self, *urls: str) -> list[str]:
         """Stop watching pages and forget their history."""
@@ -197,12 +192,13 @@ class Driftline:
 
     def import_visits(
         self, path: str | Path, *, format: str | None = None, site: str | None = None, add: bool = False,  # noqa: A002 as the option is called
-        told: Callable[[int, int], None] | None = None,
+        called: str | None = None, told: Callable[[int, int], None] | None = None,
     ) -> Imported:  # fmt: skip
         """Count the visits of a browser's history, a server log or a table that were never counted; what came of it.
 
         The format (`chrome`, `firefox`, `log` or `csv`) is found by itself; a log needs its `site`. `add` watches pages
-        that were available at least once. `told` is told how many of how many visits are done.
+        that were available at least once. In errors the file is `called` so. `told` is told how many of how many visits
+        are done.
         """
         from driftline.scheduling.visits.importing import Format, import_visits
 
@@ -211,8 +207,9 @@ class Driftline:
         except ValueError:
             raise BadSetting(f"'{format}' is not a format of visits: use {', '.join(Format)}.") from None
         return import_visits(
-            self._visits, Path(path), now=self._clock(), format=wanted, site=site,
-            names=self.catalog.names, watch=self.catalog.add if add else None, told=told,
+            self._visits, Path(path), now=self._clock(), format=wanted, site=site, called=called,
+            tracking=Tracking(self.settings.tracking), names=self.catalog.names,
+            watch=self.catalog.add if add else None, told=told,
         )  # fmt: skip
 
     def visited(self) -> list[Visited]:
@@ -255,8 +252,8 @@ class Driftline:
             raise BadSetting(f"There is no policy '{policy}': use {', '.join(POLICIES)}.")
         if once and chosen != ["fixed"]:
             raise BadSetting(f"A run --once checks all that is due or new: there is nothing to choose by '{policy}'.")
-        given = self.settings.budget if budget is None else budget, self.settings.host_budget
-        rate, host_rate = (None if one is None else parse_rate(one) for one in given)
+        rate = _rate(self.settings.budget if budget is None else budget)
+        host_rate = _rate(self.settings.host_budget)
         return Scheduler(
             self._store, policy=chosen[0], budget=None if once else rate, host_budget=None if once else host_rate,
             every=parse_interval(every),
@@ -425,6 +422,10 @@ class Driftline:
         after = self.repository.version(page, new)
         before = self.repository.version(page, after.number - 1 if old is None else old)
         return before, after
+
+
+def _rate(text: str | None) -> float | None:
+    return None if text is None else parse_rate(text)
 
 
 def open(store: str | None = None, settings: Settings | None = None) -> Driftline:  # noqa: A001 read as driftline.open

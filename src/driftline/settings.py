@@ -74,17 +74,23 @@ def _checked_parameter(text: str) -> str:
     return text
 
 
-def _checked_network(text: str) -> str:
+def parse_network(text: str) -> str:
+    """The network that a text such as '192.168.0.0/16' or '10.0.0.5' stands for, as it is usually written."""
     text = text.strip()
     try:
         whole = ip_network(text, strict=False)
     except ValueError:
-        sentence = f"'{text}' is not a network: write 192.168.0.0/16, 10.0.0.5 or fd00::/8"
-        raise PydanticCustomError("network", "{sentence}", {"sentence": sentence}) from None
+        raise BadSetting(f"'{text}' is not a network: write 192.168.0.0/16, 10.0.0.5 or fd00::/8.") from None
     if text.partition("/")[2] and whole.network_address != ip_address(text.partition("/")[0]):
-        sentence = f"'{text}' is an address within a network: write {whole} for all of it"
-        raise PydanticCustomError("network", "{sentence}", {"sentence": sentence})
+        raise BadSetting(f"'{text}' is an address within a network: write {whole} for all of it.")
     return str(whole)
+
+
+def _checked_network(text: str) -> str:
+    try:
+        return parse_network(text)
+    except BadSetting as error:
+        raise PydanticCustomError("network", "{sentence}", {"sentence": str(error).rstrip(".")}) from None
 
 
 def _checked_proxy(text: str) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
+import driftline as package
 from command import Command
 from servers import Site
 
@@ -153,6 +157,19 @@ def test_a_single_round_checks_only_what_is_due(driftline: Command, site: Site) 
     assert "1 page seen for the first time" in driftline("run", "--once").out
     driftline("add", site.put("/b", "text"))
     assert driftline("run", "--once").status == 0
-    assert "each at its interval" in driftline("run", "--once").err
+    assert driftline("run", "--once").err.startswith("Nothing is due. The next page is due at ")
 
     assert [page["checks"] for page in driftline.json("list")] == [1, 1]
+
+
+def test_a_check_waits_for_its_turn_beside_another(driftline: Command, site: Site, tmp_path: Path) -> None:
+    driftline("add", site.put("/a", "text"))
+    with package.open(str(tmp_path / "pages.db")) as other, ExitStack() as turn:
+        turn.enter_context(other._store.exclusive_run())
+        with driftline.start("check") as process:
+            assert process.stderr is not None
+            assert f"(process {os.getpid()}) is checking the pages of" in process.stderr.readline()
+            turn.close()
+            out, _ = process.communicate()
+    assert process.returncode == 0
+    assert out.startswith("1 page in ")

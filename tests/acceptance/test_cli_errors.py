@@ -111,7 +111,7 @@ def test_a_store_that_cannot_be_used(driftline: Command, tmp_path: Path) -> None
 
     assert_one_sentence(driftline("list", "--store", str(tmp_path)), 1, "folder")
     assert_one_sentence(driftline("list", "--store", str(tmp_path / "junk.db")), 1, "junk.db")
-    assert_one_sentence(driftline("list", "--store", str(tmp_path / "file" / "x.db")), 1, "x.db")
+    assert_one_sentence(driftline("add", "a.example", "--store", str(tmp_path / "file" / "x.db")), 1, "x.db")
     assert_one_sentence(driftline("list", "--store", "mysql://localhost/x"), 1, "mysql")
 
 

@@ -26,9 +26,9 @@ def test_the_schedule_says_what_comes_next_and_why(driftline: Command, site: Sit
     assert (terms[usual]["lane"], terms[usual]["days"]) == ("new", None)
     told = driftline("schedule", "--limit", "1", "--budget", "10/m")
     assert "never checked" in told.out, "what may be checked now comes before what is due later"
-    assert told.err == "2 pages, 10/m by what a check is worth; 1 more page not shown.\n"
+    assert told.err == "2 pages, 10/m by what a check is worth, 12/h of it at intervals; 1 more page not shown.\n"
     assert "every 5m" in driftline("schedule").out
-    assert driftline("schedule", "--policy", "uniform").err == "2 pages, 2/h by age.\n"
+    assert driftline("schedule", "--policy", "uniform").err == "2 pages, 12/h at intervals and 1/h by age.\n"
     driftline("check")
     assert "its age" in driftline("schedule", "--policy", "uniform").out
     assert "its turn, " in driftline("schedule", "--policy", "intelligent").out
@@ -196,9 +196,10 @@ def test_intervals_that_would_take_all_that_a_host_is_asked_are_refused(driftlin
 
 def test_a_run_warns_of_intervals_that_take_its_whole_budget(driftline: Command, site: Site) -> None:
     driftline("add", site.put("/a", "text"), "--every", "1s")
-    with driftline.start("run", "--budget", "30/m") as process:
+    with driftline.start("run", "--budget", "30/m", DRIFTLINE_HOST_BUDGET="20/m") as process:
         assert process.stderr is not None
         assert "take 1/s, more than 80% of the budget of 30/m" in process.stderr.readline()
+        assert "take 1/s, more than 80% of the host budget of 20/m" in process.stderr.readline()
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate()
     assert process.returncode == 0, err

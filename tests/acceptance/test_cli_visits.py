@@ -148,6 +148,23 @@ def test_mistakes_are_told_in_a_sentence(
     assert ended.err.count("\n") == 1
 
 
+def test_visits_come_on_standard_input_too(driftline: Command) -> None:
+    table = "url,time\nhttps://a.example/,1772366400\nhttps://a.example/,soon\n"
+    ended = driftline("visits", "import", "-", given=table)
+    assert (ended.status, ended.out) == (0, "Counted 1 visit to 1 page (1 bad).\n")
+    assert ended.err.startswith("Standard input, line 3: 'soon' is not a time")
+    ended = driftline("visits", "import", "-", given="dear diary\n")
+    assert ended.err.startswith("driftline: Standard input is not the history of a browser")
+
+
+def test_a_rank_by_value_of_pages_that_are_not_watched_says_why_it_is_empty(driftline: Command) -> None:
+    assert driftline("rank", "--by", "value").err == "No pages are watched yet: 'driftline add URL' adds one.\n"
+    driftline("visit", "a.example")
+    ended = driftline("rank", "--by", "value")
+    assert (ended.status, ended.out) == (0, "")
+    assert "1 visited page is not watched: 'driftline add URL' watches one" in ended.err
+
+
 def test_without_visits_there_is_nothing_to_rank(driftline: Command) -> None:
     assert driftline.json("rank") == []
     assert "No visits are counted yet" in driftline("rank").err

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from driftline.cli.options import JsonOption, NetworksOption, StoreOption, TagOption, opened, pages_with
-from driftline.cli.output import clean, count, fields, named, print_json, say, size
+from driftline.cli.output import NOTHING_YET, clean, count, fields, named, print_json, say, size
 from driftline.errors import DriftlineError, UsageError
 
 if TYPE_CHECKING:
@@ -53,7 +54,11 @@ def check(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check pages once and show what changed."""
+    """Check pages once and show what changed.
+
+    Where 'driftline run' or another check is at work on the same store, it waits for a minute at most until that has
+    nothing left to check.
+    """
     from driftline.pipeline.plan import PipelineName, Plan, parse_count
 
     name: PipelineName = pipeline  # type: ignore[assignment]  # Plan says what the choices are
@@ -89,6 +94,7 @@ def _checked(
 ) -> tuple[Report, Progress]:  # fmt: skip
     from driftline.cli.progress import Progress
     from driftline.cli.signals import first_signal
+    from driftline.cli.turns import in_turn
     from driftline.pipeline.stopping import Stop
 
     stop = Stop()
@@ -99,11 +105,13 @@ def _checked(
             say("Stopping: finishing what is in flight…", to_stderr=True)
 
     with first_signal(on_signal), Progress() as progress:
-        report = watch_list.check_pages(
-            page_ids, plan=plan, fresh=fresh, stop=stop, told=progress.told, begun=progress.begun
-        )
+        check = partial(
+            watch_list.check_pages, page_ids, plan=plan, fresh=fresh, stop=stop, told=progress.told,
+            begun=progress.begun,
+        )  # fmt: skip
+        report = in_turn(check, stop)
     if not progress.total and not stop.requested:
-        raise DriftlineError("No pages are watched yet: 'driftline add URL' adds one.")
+        raise DriftlineError(NOTHING_YET)
     return report, progress
 
 

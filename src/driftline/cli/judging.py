@@ -42,7 +42,7 @@ def feedback(
     """Say that a change is noise, or that it matters: it is remembered for the page and its host."""
     if noise + matters + forget + listed != 1 or (change is None) != listed:
         raise UsageError("Say one thing: CHANGE with --noise, --matters or --forget; or --list alone.")
-    with opened(store) as watch_list:
+    with opened(store, make=False) as watch_list:
         if change is None:
             _list(watch_list.said(), as_json=as_json)
         elif forget:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -50,7 +51,7 @@ def history(
     as_json: JsonOption = False,
 ) -> None:
     """Show what the checks of a page found, the latest first."""
-    with opened(store) as watch_list:
+    with opened(store, make=False) as watch_list:
         page = watch_list.catalog.find(url)
         checks = watch_list.history(url, limit, news_only=not every_check)
         quiet, noisy = (0, 0) if every_check else watch_list.repository.quiet_checks(page)
@@ -65,7 +66,7 @@ def history(
         if gone:
             say("The page is gone: 'driftline run' tries it once a week.", to_stderr=True)
     else:
-        say(clean(f"{url} was never checked: 'driftline check {url}' does it."), to_stderr=True)
+        say(clean(f'{url} was never checked: "driftline check {quote(url)}" does it.'), to_stderr=True)
 
 
 def show(
@@ -79,7 +80,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show a version of a page."""
-    with opened(store) as watch_list:
+    with opened(store, make=False) as watch_list:
         found = watch_list.version(url, version)
     if as_json:
         print_json(_version_as_json(found, raw))
@@ -132,7 +133,7 @@ def diff(
     """Show what differs between two versions of a page."""
     if html is not None and (as_json or words is not None):
         raise UsageError("--html is a form of its own: leave out --words, --unified and --json.")
-    with opened(store) as watch_list:
+    with opened(store, make=False) as watch_list:
         page = watch_list.catalog.find(url)
         newest = watch_list.repository.newest_change(page)
         after = (newest[1] if old is None else page.versions) if new is None else new

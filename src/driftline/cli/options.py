@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, contextmanager
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driftline.errors import UsageError
+from driftline.errors import BadSetting, UsageError
 from driftline.model import POLICIES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from driftline.library import Driftline
     from driftline.model import Page
 
@@ -63,12 +67,40 @@ TagOption = Annotated[
 ]
 
 
-def opened(store: str | None, allow_networks: list[str] | None = None) -> Driftline:
-    """The watch list that the option, the environment or the settings name, which may fetch from these networks."""
-    from driftline.library import open as open_store
-    from driftline.settings import load_settings
+@contextmanager
+def opened(
+    store: str | None, allow_networks: list[str] | None = None, *, make: bool = True
+) -> Iterator[Driftline]:  # fmt: skip
+    """The watch list that the option, the environment or the settings name, which may fetch from these networks.
 
-    return open_store(settings=load_settings(store=store, allow_networks=allow_networks))
+    A store that is not there is made, unless `make` is false, for who only looks or needs what is in it: then the
+    option that names it is mistyped, and said to be; without the option nothing was added yet, and it is an empty one.
+    """
+    from driftline.library import open as open_store
+    from driftline.settings import load_settings, parse_network
+    from driftline.versions.store import is_there
+
+    for network in allow_networks or ():
+        try:
+            parse_network(network)
+        except BadSetting as error:
+            raise BadSetting(f"--allow-network: {error}") from None
+    settings = load_settings(store=store, allow_networks=allow_networks)
+    with ExitStack() as stack:
+        if not make and not is_there(settings.store):
+            if store is not None:
+                raise UsageError(no_store(store))
+            from tempfile import TemporaryDirectory
+
+            folder = stack.enter_context(TemporaryDirectory(prefix="driftline-"))
+            settings = settings.model_copy(update={"store": f"{folder}/empty.db"})
+        yield stack.enter_context(open_store(settings=settings))
+
+
+def no_store(where: str) -> str:
+    """That there is none, and how to make it."""
+    command = f"driftline add URL --store {quote(where)}"
+    return f"There is no store '{where}': correct its name, or make it with \"{command}\"."
 
 
 def pages_with(watch_list: Driftline, tag: str) -> list[Page]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from driftline.pipeline.events import Event
 
+NOTHING_YET = "No pages are watched yet: 'driftline add URL' adds one."
 VERDICT_STYLES = {
     Verdict.NEW: "cyan",
     Verdict.CHANGED: "yellow",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driftline.cli.options import BudgetOption, JsonOption, PolicyOption, StoreOption, UsualOption, opened
-from driftline.cli.output import count, local_time, print_json, say
+from driftline.cli.output import NOTHING_YET, ago, count, local_time, print_json, say
 from driftline.cli.tables import Column, print_table
 from driftline.pages.intervals import format_interval
 
@@ -32,7 +32,7 @@ _WHY: dict[Lane, str] = {
     "age": "its age",
     "rank": "its turn, {when}",
     "probe": "a probe, {when}",
-    "waiting": "failed, next try {when}",
+    "waiting": "failed {times}, last {last}, next try {when}",
     "gone": "is gone, next try {when}",
 }
 
@@ -46,7 +46,7 @@ def schedule(
     as_json: JsonOption = False,
 ) -> None:
     """Show which pages 'driftline run' will check next, and why."""
-    with opened(store) as watch_list:
+    with opened(store, make=False) as watch_list:
         scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, to_look=True)
         scheduler.refresh()
         terms = scheduler.terms(limit)
@@ -54,7 +54,7 @@ def schedule(
         print_json([asdict(one) for one in terms])
         return
     if not terms:
-        say("No pages are watched yet: driftline add URL", to_stderr=True)
+        say(NOTHING_YET, to_stderr=True)
         return
     print_table(_COLUMNS, [_row(one) for one in terms])
     left = len(scheduler) - len(terms)
@@ -63,7 +63,8 @@ def schedule(
 
 
 def _row(one: Terms) -> list[str]:
-    checked = "never" if one.days is None else f"{format_interval(round(one.days * 86_400))} ago"
+    never = "only failed" if one.failures else "never"
+    checked = never if one.days is None else f"{format_interval(round(one.days * 86_400))} ago"
     return [
         one.url, _why(one), checked, f"{one.rate:.3g}", f"{one.chance:.0%}", f"{one.weight:.2f}", f"{one.value:.3g}",
     ]  # fmt: skip
@@ -72,7 +73,8 @@ def _row(one: Terms) -> list[str]:
 def _why(one: Terms) -> str:
     if one.lane == "deadline" and one.every is not None:
         return f"every {format_interval(one.every)}, {_when(one.due_at)}"
-    return _WHY[one.lane].format(when=_when(one.due_at))
+    times, last = count(one.failures, "time"), ago(one.tried_at, time.time())
+    return _WHY[one.lane].format(when=_when(one.due_at), times=times, last=last)
 
 
 def _when(at: float | None) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from driftline.cli.options import JsonOption, StoreOption, opened
-from driftline.cli.output import count, print_json, say
+from driftline.cli.output import NOTHING_YET, count, print_json, say
 from driftline.cli.tables import Cell, Column, print_table
 from driftline.cli.visiting import seconds_of
 from driftline.errors import BadSetting, UsageError
@@ -36,7 +36,10 @@ _COLUMNS = (
 
 def rank(
     by: Annotated[
-        str, typer.Option("--by", metavar="|".join(By), help="What comes first; intelligent also filters.")
+        str,
+        typer.Option(
+            "--by", metavar="|".join(By), help="What comes first; intelligent also filters, value is of watched pages."
+        ),
     ] = By.INTELLIGENT,
     limit: Annotated[
         int | None, typer.Option("--limit", min=1, metavar="N", help="Only the first so many.", show_default=False)
@@ -66,7 +69,9 @@ def rank(
         _print_csv(rows, threshold, valued=valued)
     elif rows:
         _print_table(rows, threshold, example=example, valued=valued)
-    if not visits and not valued:
+    if valued and not everything:
+        say(_nothing_of_value(visits), to_stderr=True)
+    elif not visits and not valued:
         say("No visits are counted yet: see 'driftline visit' and 'driftline visits import'.", to_stderr=True)
     if len(everything) < visits and order is By.INTELLIGENT:
         dropped = count(visits - len(everything), "page")
@@ -79,6 +84,17 @@ def rank(
         say(f"The figure is {plot}.", to_stderr=True)
 
 
+def _nothing_of_value(visits: int) -> str:
+    """Why there is nothing to rank by value, and what to do about it."""
+    if not visits:
+        return NOTHING_YET
+    unwatched = f"{count(visits, 'visited page')} {'is' if visits == 1 else 'are'} not watched"
+    return (
+        f"Only a check of a watched page has a value, and {unwatched}: 'driftline add URL' watches one, 'driftline "
+        "visits import FILE --add' all those of a file."
+    )
+
+
 def _ranked(store: str | None, order: By, *, example: bool) -> tuple[Sequence[Visited], int, float]:
     """The pages in order, how many were visited, and the threshold of the filter."""
     if example:
@@ -89,7 +105,7 @@ def _ranked(store: str | None, order: By, *, example: bool) -> tuple[Sequence[Vi
             raise BadSetting("The paper's pages were never checked, so a check of them has no value.")
         threshold = load_settings(store=store).rank_threshold
         return ranked(EXAMPLE, order, threshold), len(EXAMPLE), threshold
-    with opened(store) as watch_list:
+    with opened(store, make=False) as watch_list:
         return watch_list.rank(order), len(watch_list.visited()), watch_list.settings.rank_threshold
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from driftline.cli.options import BudgetOption, NetworksOption, PolicyOption, StoreOption, UsualOption, opened
-from driftline.cli.output import clean, count, say
+from driftline.cli.output import NOTHING_YET, clean, count, local_time, say
 from driftline.errors import StoreBusy, StoreError, StoreLocked
+from driftline.model import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,12 +38,17 @@ def run(
     command: Annotated[
         str | None,
         typer.Option(
-            "--exec", metavar="COMMAND", help="Run this on each event, which it gets as JSON on its standard input.",
-            show_default=False,
+            "--exec", metavar="COMMAND", show_default=False,
+            help="Run this, without a shell (for pipes: sh -c '…'), on each event that this run finds; it gets the "
+            "event as JSON on its standard input. What 'driftline check' finds meanwhile is told by it alone.",
         ),
     ] = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Check all pages that are due by now or new, whatever the budget, then end.")
+        bool,
+        typer.Option(
+            "--once",
+            help="Check all pages that are due by now or new, whatever the budget; end, and say when the next is due.",
+        ),
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every check on standard error.")] = False,
     allow_network: NetworksOption = None,
@@ -49,10 +57,12 @@ def run(
     """Keep checking pages, those first whose check is worth most, and tell what changed."""
     from driftline.cli.news import News
     from driftline.cli.signals import first_signal
+    from driftline.cli.turns import in_turn
     from driftline.pipeline.stopping import Stop
     from driftline.versions.locks import patiently
 
     stop = Stop()
+    found: Counter[Verdict] = Counter()
 
     def on_signal() -> None:
         stop.request()
@@ -61,23 +71,41 @@ def run(
 
     with opened(store, allow_network) as watch_list, first_signal(on_signal), _hook(command, watch_list, stop) as hook:
         scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, once=once)
-        if not once and (short := watch_list.shortage(budget)) is not None:
+        for short in watch_list.shortages(budget) if not once else ():
             say(clean(short), to_stderr=True)
         with (
             News(stop, hook, verbose=verbose) as news,
-            watch_list.keep_checking(_both(scheduler.heard, news.told), stop=stop) as keeping,
+            watch_list.keep_checking(_each(scheduler.heard, news.told, partial(_count, found)), stop=stop) as keeping,
         ):
             planner = Planner(watch_list, scheduler, keeping.feed, stop)
             if once:
-                patiently(planner.offer, lambda: stop.requested)
+                in_turn(lambda: patiently(planner.offer, lambda: stop.requested), stop)
             while not once and keeping.at_work:
                 keeping.wait(planner.go())
         if keeping.left:
             say(f"Stopped: {count(keeping.left, 'page')} left to the next run.", to_stderr=True)
         planner.end(once=once)
+        if once and not stop.requested:
+            say(clean(_told_once(scheduler, found)), to_stderr=True)
 
 
-def _both(*told: Callable[[Sequence[Outcome]], None]) -> Callable[[Sequence[Outcome]], None]:
+def _told_once(scheduler: Scheduler, found: Counter[Verdict]) -> str:
+    """What a single pass found, and when there is something to do for the next."""
+    if not len(scheduler):
+        return NOTHING_YET
+    verdicts = ", ".join(f"{found[one]:,} {one}" for one in Verdict if found[one])
+    done = f"Checked {count(found.total(), 'page')}: {verdicts}." if found else "Nothing is due."
+    following = scheduler.terms(1)
+    due_at = following[0].due_at if following else None
+    when = "now" if due_at is None or due_at <= time.time() else f"at {local_time(due_at)}"
+    return f"{done} The next page is due {when}."
+
+
+def _count(found: Counter[Verdict], outcomes: Sequence[Outcome]) -> None:
+    found.update(outcome.verdict for outcome in outcomes)
+
+
+def _each(*told: Callable[[Sequence[Outcome]], None]) -> Callable[[Sequence[Outcome]], None]:
     """Tell each of these, one after the other."""
 
     def tell(outcomes: Sequence[Outcome]) -> None:
@@ -128,9 +156,11 @@ class Planner:
         try:
             busy = self.offer(self._feed.wanted())
         except (StoreBusy, StoreLocked) as error:
-            self._others = self._others or isinstance(error, StoreBusy)
             self._say(f"Waiting: {error}")
             return _LOOK
+        if not busy:
+            empty = "No pages are watched yet: in another terminal, driftline add URL"
+            self._say(f"Watching {self._scheduler.describe()}." if len(self._scheduler) else empty)
         return _PAUSE if busy or self._caught_up(_PAUSE) else 0.0
 
     def end(self, *, once: bool) -> None:
@@ -150,7 +180,11 @@ class Planner:
         with contextlib.ExitStack() as rights:
 
             def claim() -> None:
-                rights.enter_context(self._feed.claimed())
+                try:
+                    rights.enter_context(self._feed.claimed())
+                except StoreBusy:
+                    self._others = True
+                    raise
 
             if self._others:
                 claim()
@@ -159,13 +193,11 @@ class Planner:
             self._refresh()
             self._others = False
             if not len(self._scheduler):
-                self._say("No pages are watched yet: in another terminal, driftline add URL")
                 return False
             if most == 0:
                 return True
             picked = self._scheduler.pick(most, self._feed.held(), claim)
             if not picked:
-                self._say(f"Watching {self._scheduler.describe()}.")
                 return False
             self._feed.offer(picked)
             return True

@@ -53,7 +53,7 @@ def search(
     query = " ".join(_as_written(argument) for argument in words)
     at = time.time()
     start, end = (None if when is None else parse_moment(when, at) for when in (since, until))
-    with opened(store) as watch_list:
+    with opened(store, make=False) as watch_list:
         if tag is not None:
             pages_with(watch_list, tag)
         with _Indexing() as indexing:

@@ -25,7 +25,7 @@ def compact(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """
     from driftline.cli.progress import counted
 
-    with opened(store) as watch_list, counted() as told:
+    with opened(store, make=False) as watch_list, counted() as told:
         read = watch_list.catch_up(told=told)
         done = watch_list.compact(told)
     if as_json:

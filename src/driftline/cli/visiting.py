@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003 typer reads the annotations when it runs
+import shutil
+import sys
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +15,8 @@ from driftline.cli.output import clean, count, iso, print_json, say
 from driftline.errors import DriftlineError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from driftline.model import Visited
     from driftline.scheduling.visits.importing import Imported
 
@@ -41,8 +46,11 @@ def visit(
 @visits_app.command("import")
 def import_(
     file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="A browser's history, a server log or a table, packed by gzip or not."),
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="A browser's history, a server log or a table, packed by gzip or not; - for standard input.",
+        ),
     ],
     file_format: Annotated[
         str | None,
@@ -60,20 +68,34 @@ def import_(
     """Count the visits of a browser's history, a server log or a table; what was counted before counts nothing."""
     from driftline.cli.progress import counted
 
-    with opened(store) as watch_list, counted() as told:
-        done = watch_list.import_visits(file, format=file_format, site=site, add=add, told=told)
+    with opened(store) as watch_list, counted() as told, _as_file(file) as (path, name):
+        done = watch_list.import_visits(path, format=file_format, site=site, add=add, called=name, told=told)
     row = "visit" if done.format in ("chrome", "firefox") else "line"
     for problem in done.problems:
-        say(clean(f"{file}, {row} {problem.line}: {problem.sentence}"), to_stderr=True)
+        say(clean(f"{name}, {row} {problem.line}: {problem.sentence}"), to_stderr=True)
     if done.bad > len(done.problems):
         more = count(done.bad - len(done.problems), f"more {row}")
         say(f"{more} could not be read.", to_stderr=True)
     if as_json:
         print_json(_as_json(done))
     elif done.bad and not done.visits + done.known + done.skipped:
-        raise DriftlineError(f"{file} holds no visit that can be read.")
+        raise DriftlineError(f"{name} holds no visit that can be read.")
     else:
         say(_told(done, add=add))
+
+
+@contextmanager
+def _as_file(file: str) -> Iterator[tuple[Path, str]]:
+    """Where the visits are, and what that is called; standard input is put into a file first, to be read twice."""
+    if file != "-":
+        yield Path(file), file
+        return
+    from tempfile import NamedTemporaryFile
+
+    with NamedTemporaryFile(prefix="driftline-") as copy:
+        shutil.copyfileobj(sys.stdin.buffer, copy)
+        copy.flush()
+        yield Path(copy.name), "Standard input"
 
 
 def seconds_of(visited: Visited) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +20,7 @@ from driftline.cli.filtering import (
     given_filters,
     told,
 )
+from driftline.cli.networks import warn_of_networks
 from driftline.cli.options import (
     EveryOption,
     JsonOption,
@@ -29,7 +31,7 @@ from driftline.cli.options import (
     opened,
     pages_with,
 )
-from driftline.cli.output import VERDICT_STYLES, ago, clean, count, fields, iso, print_json, say
+from driftline.cli.output import NOTHING_YET, VERDICT_STYLES, ago, clean, count, fields, iso, print_json, say
 from driftline.cli.tables import Cell, Column, print_table
 from driftline.errors import DriftlineError, UsageError
 from driftline.pages.intervals import format_interval, parse_interval
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
     from driftline.model import Page
 
 _NAMED = 10  # pages told by name; more than that only by their number
-_NOTHING_YET = "No pages are watched yet: 'driftline add URL' adds one."
 _COLUMNS = (
     Column(name="url", least=40, keep=4, middle=True),
     Column(name="title", least=10, optional=True),
@@ -78,7 +79,7 @@ def add(
         print_json(_added_as_json(wanted, added))
         return
     _tell_added(wanted, added)
-    _warn_of_networks(wanted, watch_list.settings.allow_networks)
+    warn_of_networks(wanted, watch_list.settings.allow_networks)
     if len(added) < len(wanted) and (every or tag or filters):
         say("Pages that were watched already keep their settings: 'driftline edit' changes them.", to_stderr=True)
 
@@ -116,12 +117,12 @@ def import_(
     remarks = [f"{count(len(wanted) - len(added), 'page')} watched already"] if len(added) < len(wanted) else []
     remarks += [f"{count(len(bad), 'line')} passed over"] if bad else []
     say(f"Watching {count(len(added), 'more page')}", f" ({', '.join(remarks)})." if remarks else ".")
-    _warn_of_networks(wanted, watch_list.settings.allow_networks)
+    warn_of_networks(wanted, watch_list.settings.allow_networks)
 
 
 def list_(tag: TagOption = None, store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Show the pages that are watched."""
-    with opened(store) as watch_list:
+    with opened(store, make=False) as watch_list:
         pages = watch_list.pages(tag)
         gone = watch_list.gone(pages)
     if as_json:
@@ -132,7 +133,7 @@ def list_(tag: TagOption = None, store: StoreOption = None, as_json: JsonOption 
         columns = _COLUMNS if any(page.filters for page in pages) else _COLUMNS[:-1]
         print_table(columns, [_row(page, gone, now)[: len(columns)] for page in pages])
     else:
-        say(_NOTHING_YET if tag is None else clean(f"No page has the tag '{tag}'."), to_stderr=True)
+        say(NOTHING_YET if tag is None else clean(f"No page has the tag '{tag}'."), to_stderr=True)
 
 
 def edit(
@@ -164,18 +165,22 @@ def edit(
     as_json: JsonOption = False,
 ) -> None:
     """Change how a page is watched; its history stays."""
+    from driftline.cli.turns import in_turn
+    from driftline.pipeline.stopping import Stop
+
     filters = given_filters(context, select=select, drop=drop, ignore=ignore, trigger=trigger, also=also)
     if every is None and not (tag or untag or filters or no_filters) and move_to is None:
         raise UsageError("Say what to change: --every, --tag, --untag, --url or a filter, as --select or --no-filters.")
     clear = every == "default"
     seconds = None if every is None or clear else parse_interval(every)
-    with opened(store) as watch_list:
+    with opened(store, make=False) as watch_list:
         if seconds is not None:
             watch_list.insist_on_room(seconds, [watch_list.catalog.find(url).url])
-        page = watch_list.catalog.edit(
-            url, every=seconds, clear_every=clear, tag=tag or (), untag=untag or (), move_to=move_to, filters=filters,
-            clear_filters=no_filters,
+        change = partial(
+            watch_list.catalog.edit, url, every=seconds, clear_every=clear, tag=tag or (), untag=untag or (),
+            move_to=move_to, filters=filters, clear_filters=no_filters,
         )  # fmt: skip
+        page = in_turn(change, Stop())
         gone = watch_list.gone([page])
     if as_json:
         print_json(_as_json(page, gone))
@@ -199,7 +204,7 @@ def remove(
     """Stop watching pages and forget their history."""
     if bool(urls) == (tag is not None):
         raise UsageError("Say which pages to remove: give their addresses, or --tag.")
-    with opened(store) as watch_list:
+    with opened(store, make=False) as watch_list:
         doomed = watch_list.catalog.find_all(urls) if urls else pages_with(watch_list, tag or "")
         if not yes and not _confirmed(doomed):
             say("Nothing was removed.", to_stderr=True)
@@ -229,25 +234,6 @@ def _tell_added(wanted: Sequence[str], added: set[str]) -> None:
         return
     for url in wanted:
         say(f"Watching {clean(url)}" if url in added else f"Already watched: {clean(url)}")
-
-
-def _warn_of_networks(urls: Sequence[str], networks: Sequence[str]) -> None:
-    """Say of the first page whose address shows it that checks will not fetch it as things are set."""
-    from driftline.fetching.addresses import judge_for, name_of
-
-    judge = judge_for(networks)
-    for url in urls:
-        name = name_of(url)
-        if not name[-1:].isdigit() and ":" not in name:  # what a name stands for is seen when it is fetched
-            continue
-        try:
-            refusal = judge(name)
-        except ValueError:
-            continue
-        if refusal is not None:
-            what = f"{refusal.address} is {refusal.kind} address"
-            say(clean(f"{url} is fetched only with --allow-network {refusal.network}: {what}."), to_stderr=True)
-            return
 
 
 def _added_as_json(wanted: Sequence[str], added: set[str]) -> dict[str, list[str]]:

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from ada_url import normalize_url
 
 from driftline.errors import BadURL
+from driftline.model import host_of
 from driftline.pages.tracking import KNOWN
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _LONGEST_TEXT = 8_192
 #: the most characters that an address has: PostgreSQL cannot index more than some 2,690
 LONGEST = 2_500
+_LONGEST_NAME, _LONGEST_LABEL = 253, 63  # of a host and each of its parts, as RFC 1035 has it
 # what comes along when an address is copied from a document or a chat, and has no width
 _UNSEEN = "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -90,17 +92,37 @@ def problem_with(address: str) -> str | None:
         return f"The address {address[:60]}… is {len(address):,} characters long; the most is {LONGEST:,}."
     if _TWO_SCHEMES.match(address):
         return f"The address '{address}' begins with two schemes: leave one of them out."
+    return _problem_with_host(host_of(address))
+
+
+def _problem_with_host(host: str) -> str | None:
+    if host.endswith(":0"):
+        return f"The host {host[:60]} has port 0, at which there is no server: leave it out, or give another."
+    if host.startswith("["):
+        return None
+    name = host.partition(":")[0].removesuffix(".")
+    labels = name.split(".")
+    longest = max(labels, key=len)
+    if len(name) > _LONGEST_NAME:
+        return f"The host {name[:60]}… is {len(name):,} characters long; the most that names have is {_LONGEST_NAME}."
+    if "" in labels:
+        return f"The host '{host}' has a dot too many: something is missing before or after it."
+    if len(longest) > _LONGEST_LABEL:
+        most = f"the most between two dots is {_LONGEST_LABEL}"
+        return f"The part {longest[:20]}… of the host {name[:60]}… is {len(longest)} characters long; {most}."
     return None
 
 
 def _with_scheme(text: str) -> str:
-    if text.startswith(("https://", "http://")):
+    if text.startswith(("https://", "http://")) and text.partition("://")[2][:1] not in ("/", "\\"):
         return text
     scheme, colon, rest = text.partition(":")
     if not (colon and _SCHEME.fullmatch(scheme)):
         scheme = ""
     if scheme.lower() in ("http", "https"):
-        return text if rest[:1] in ("/", "\\") or _names_host(rest) else _refuse(text)
+        # the standard takes what follows any number of slashes for the host: 'http:///x' is more likely without one
+        after = rest.lstrip("/\\")
+        return text if len(rest) - len(after) == 2 or _names_host(after) else _refuse(text)
     # 'localhost:8080' and 'example.com:/x' have a host and a port, 'mailto:me@example.com' a scheme
     if scheme and (rest.startswith("//") or not (rest[:1].isdigit() or "." in scheme)):
         raise BadURL(f"'{text}' is not on the web: only http and https addresses can be watched.")

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from driftline.model import host_of
 from driftline.settings import RATE_UNITS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
 
 _SAVED = 60.0  # seconds of a budget that can be saved up: who slept all night need not catch up at once
 _MOST = 0.8  # of a budget, that intervals which were asked for may take
@@ -35,15 +41,33 @@ class Credit:
         self.saved -= checks
 
 
-def shortage(asked: float, budget: float, host: str | None = None) -> str | None:
-    """What is wrong if intervals that were asked for take too much of the budget, of all or of a host; None if not.
+def shortages(
+    asked: Mapping[str, float], budget: float | None, host_budget: float | None, hosts: Collection[str] | None = None
+) -> list[str]:
+    """What is wrong if intervals that were asked for take too much of a budget: of that for all pages, or for a host.
 
-    Both are in checks a second.
+    Rates are in checks a second, and those asked for by address; None is no limit. Only these `hosts` are looked at, if
+    they are given, and the one that is named is asked most of.
     """
-    if asked <= _MOST * budget:
-        return None
-    where = "" if host is None else f" on {host}"
+    found = []
+    total = sum(asked.values())
+    if budget is not None and total > _MOST * budget:
+        found.append(f"The intervals asked for take {_too_much(total, 'budget', budget)}")
+    if host_budget is not None:
+        by_host: defaultdict[str, float] = defaultdict(float)
+        for url, rate in asked.items():
+            by_host[host_of(url)] += rate
+        full = [host for host, rate in by_host.items() if rate > _MOST * host_budget and host in (hosts or by_host)]
+        if full:
+            worst = max(full, key=by_host.__getitem__)
+            others = f" The same holds for {len(full) - 1:,} more host{'s'[len(full) == 2 :]}." if len(full) > 1 else ""
+            too_much = _too_much(by_host[worst], "host budget", host_budget)
+            found.append(f"The intervals asked for on {worst} take {too_much}{others}")
+    return found
+
+
+def _too_much(asked: float, name: str, budget: float) -> str:
     return (
-        f"The intervals asked for{where} take {format_rate(asked)}, more than {_MOST:.0%} of the "
-        f"{'' if host is None else 'host '}budget of {format_rate(budget)}: ask for longer ones, or raise the budget."
+        f"{format_rate(asked)}, more than {_MOST:.0%} of the {name} of {format_rate(budget)}: ask for longer ones, or "
+        "raise the budget."
     )

@@ -11,6 +11,7 @@ import json
 import os
 import queue
 import shlex
+import shutil
 import subprocess
 import tempfile
 import threading
@@ -30,7 +31,10 @@ _WAITING = 10_000  # events: past that, something is wrong with the command
 
 
 class Hook:
-    """Runs a command for each event it is given. `complain` is told a sentence when one fails; `most` may wait."""
+    """Runs a command for each event it is given. `complain` is told a sentence when one fails; `most` may wait.
+
+    BadSetting if there is no such command: it would fail at each event, the first of which may be days away.
+    """
 
     def __init__(self, command: str, complain: Callable[[str], None], *, most: int = _WAITING) -> None:
         try:
@@ -39,6 +43,11 @@ class Hook:
             raise BadSetting(f"The command '{command}' cannot be read: {error}.") from None
         if not self._words:
             raise BadSetting("The command to run on each event is empty.")
+        if shutil.which(self._words[0]) is None:
+            raise BadSetting(
+                f"The command '{self._words[0]}' is not found, or is no program: name one that is on the PATH, or by "
+                "its path. What a shell has to read is written as sh -c '…'."
+            )
         self._complain = complain
         self._complete = True
         self._events: queue.Queue[dict[str, Any] | None] = queue.Queue(most)

@@ -82,6 +82,20 @@ def addresses(store: Store, page_ids: Sequence[int]) -> dict[int, str]:
     return found
 
 
+def last_checks(store: Store, page_ids: Sequence[int]) -> dict[int, float]:
+    """When each of these pages was last checked, whatever came of it; of those that were."""
+    found: dict[int, float] = {}
+    with store.read() as connection:
+        for some in in_batches(page_ids):
+            rows = connection.execute(
+                select(states.c.page_id, states.c.checked_at).where(
+                    states.c.page_id.in_(some), states.c.checked_at.is_not(None)
+                )
+            )
+            found |= {row.page_id: row.checked_at for row in rows}
+    return found
+
+
 def in_batches(page_ids: Sequence[int]) -> Iterator[Sequence[int]]:
     """The pages, as many at a time as are named in a statement."""
     return (page_ids[start : start + AT_ONCE] for start in range(0, len(page_ids), AT_ONCE))

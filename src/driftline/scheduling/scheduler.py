@@ -16,7 +16,7 @@ from driftline.scheduling.hosts import Hosts, Rooms
 from driftline.scheduling.index import DAY
 from driftline.scheduling.learning import Learned, columns, recall_distrust
 from driftline.scheduling.patience import Patience
-from driftline.scheduling.queries import HOW_MANY, STANDING, addresses, watched
+from driftline.scheduling.queries import HOW_MANY, STANDING, addresses, last_checks, watched
 from driftline.scheduling.terms import Terms
 from driftline.scheduling.value import believed
 from driftline.scheduling.weighing import weigh
@@ -72,15 +72,27 @@ class Scheduler:
 
     @property
     def budget(self) -> float:
-        """Checks a second: those that were set, or as many as would check every page at the usual interval."""
-        return self._budget if self._budget is not None else len(self) / self._every
+        """Checks a second: those that were set, for all pages, or what the usual interval makes for pages without one.
+
+        Where none was set, pages with an interval of their own come on top.
+        """
+        if self._budget is not None:
+            return self._budget
+        return float(np.isinf(self._known.index.every).sum()) / self._every
 
     def describe(self) -> str:
         """What is done, in a sentence without its full stop."""
         pages = f"{len(self):,} page{'' if len(self) == 1 else 's'}"
+        every = self._known.index.every.astype(np.float64)
+        asked = float((1 / every[np.isfinite(every)]).sum())
         if self._policy == "fixed" and self._budget is None:
-            return f"{pages}, each at its interval"
-        return f"{pages}, {format_rate(self.budget)} by {_BY[self._policy]}"
+            return f"{pages}, each at its interval: {format_rate(asked + self.budget)}"
+        by = f"{format_rate(self.budget)} by {_BY[self._policy]}"
+        if not asked or self._policy == "fixed":
+            return f"{pages}, {by}"
+        if self._budget is not None:
+            return f"{pages}, {by}, {format_rate(min(asked, self._budget))} of it at intervals"
+        return f"{pages}, {format_rate(asked)} at intervals" + (f" and {by}" if self.budget else "")
 
     def refresh(self) -> None:
         """Read the whole watch list, with what was learned and what is still to be learned.
@@ -193,9 +205,11 @@ class Scheduler:
         days = np.clip((now - index.checked[shown]) / DAY, 0.0, 3_650.0).astype(np.float32)
         chances = believed(index.a[shown], index.b[shown], days)
         urls = addresses(self._store, index.page[shown].tolist())
+        tried = last_checks(self._store, index.page[shown].tolist())
         return [
             Terms(
                 page_id=int(index.page[place]), url=urls[int(index.page[place])], lane=self._lane(place, now),
+                failures=int(index.failures[place]), tried_at=tried.get(int(index.page[place])),
                 value=float(worth[which]), weight=float(index.weight[place]),
                 rate=float(index.a[place] / index.b[place]),
                 days=None if np.isinf(index.checked[place]) else float(days[which]),
@@ -219,7 +233,7 @@ class Scheduler:
         if index.not_before[place] > now:
             return "waiting"
         if np.isinf(index.checked[place]):
-            return "new"
+            return "waiting" if index.failures[place] else "new"
         if np.isfinite(index.every[place]):
             return "deadline"
         if self._policy == "intelligent" and np.isinf(index.rank[place]):
@@ -248,4 +262,8 @@ class Scheduler:
         """Seconds after which the paper's order begins anew: a day, or less if the budget allows for more."""
         if self._policy != "intelligent":
             return DAY  # nobody asks
-        return float(min(DAY, np.isfinite(self._known.index.rank).sum() / max(self.budget, 1e-9)))
+        index = self._known.index
+        ordered = np.isfinite(index.rank)
+        if self._budget is None:
+            ordered &= np.isinf(index.every)  # the others are checked on top
+        return float(min(DAY, ordered.sum() / max(self.budget, 1e-9)))

@@ -14,7 +14,9 @@ class Terms:
 
     `lane` is 'deadline' for a page with an interval, 'new', 'waiting' for one that failed, or 'gone'. The others are
     checked for their 'value', their 'age' since the last check, or their 'rank' in the paper's order, and those that
-    its filter drops as a 'probe'. `rate` is in changes a day, and `chance` that of a change since the last check.
+    its filter drops as a 'probe'. `rate` is in changes a day, and `chance` that of a change since the last good check,
+    which was so many `days` ago; `tried_at` is when the last check was, good or not, and `failures` how many failed
+    since the last good one.
     """
 
     page_id: int
@@ -24,6 +26,8 @@ class Terms:
     weight: float
     rate: float
     days: float | None
+    tried_at: float | None
+    failures: int
     chance: float
     lifetime: float
     every: float | None

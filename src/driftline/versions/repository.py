@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, case, func, not_, or_, select
@@ -184,7 +185,7 @@ def _no_version(page: Page, number: int | None) -> str:
     if page.failure is not None and not page.versions:
         return f"{page.url} has no version yet: its last check failed. {page.failure.sentence}"
     if not page.versions:
-        return f"{page.url} has no version yet: check it with 'driftline check {page.url}'."
+        return f'{page.url} has no version yet: check it with "driftline check {quote(page.url)}".'
     return f"{page.url} has no version {number}: it has versions 1 to {page.versions}."
 
 

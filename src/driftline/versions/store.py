@@ -147,10 +147,7 @@ class Store:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 holder = os.read(lock, 32).decode("ascii", "replace").strip()
-                raise StoreBusy(
-                    f"Another run (process {holder or 'unknown'}) is checking the pages of {self.where}: "
-                    "wait for it or stop it."
-                ) from None
+                raise self._busy(f"Another run (process {holder or 'unknown'})") from None
             os.ftruncate(lock, 0)
             os.write(lock, str(os.getpid()).encode())
             yield
@@ -216,11 +213,15 @@ class Store:
         kind = StoreLocked if _means_locked(cause) else StoreError
         return kind(f"The store '{self.where}' cannot be {done}: {cause}.")
 
+    def _busy(self, who: str) -> StoreBusy:
+        turn = "its turn ends when nothing is left to check for now, or when it is stopped"
+        return StoreBusy(f"{who} is checking the pages of {self.where}; {turn}.")
+
     def _advisory_lock(self) -> Iterator[None]:
         # one connection for the whole run, taken out of the pool: the lock belongs to it and ends with it
         with self.engine.connect() as connection:
             if not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": _RUN_LOCK}):
-                raise StoreBusy(f"Another run is checking the pages of {self.where}: wait for it or stop it.")
+                raise self._busy("Another run")
             connection.commit()
             try:
                 yield
@@ -271,8 +272,24 @@ def _means_locked(cause: BaseException | None) -> bool:
     return getattr(cause, "sqlstate", None) in _LOCKED_STATES
 
 
+def is_there(where: str) -> bool:
+    """Whether there is a file at the path of a store; of one on a server that is seen when it is opened."""
+    try:
+        return _is_url(where) or _path_of(where).exists()
+    except OSError:
+        return True  # who opens it is told what is in the way
+
+
+def _is_url(where: str) -> bool:
+    return "://" in where and not where.startswith("sqlite://")
+
+
+def _path_of(where: str) -> Path:
+    return Path(where.removeprefix("sqlite:///")).expanduser().absolute()
+
+
 def _locate(where: str) -> tuple[URL, Path | None]:
-    if "://" in where and not where.startswith("sqlite://"):
+    if _is_url(where):
         try:
             url = make_url(where)
         except (ArgumentError, ValueError):
@@ -283,7 +300,7 @@ def _locate(where: str) -> tuple[URL, Path | None]:
             shown = url.render_as_string(hide_password=True)
             raise StoreError(f"The store '{shown}' is not a path or a postgresql:// URL.")
         return url, None
-    path = Path(where.removeprefix("sqlite:///")).expanduser().absolute()
+    path = _path_of(where)
     if path.is_dir():
         raise StoreError(f"The store '{where}' is a folder: give the path of a file in it.")
     try:

@@ -93,7 +93,7 @@ def test_a_page_that_leads_inside_one_day_keeps_its_version(site: Site, told: Ca
 def test_what_is_no_network_is_refused_in_a_sentence(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*words, "--allow-network", "intranet"]) == 2
     said = capsys.readouterr().err
-    assert "'intranet' is not a network: write 192.168.0.0/16" in said
+    assert said.startswith("driftline: --allow-network: 'intranet' is not a network: write 192.168.0.0/16")
     assert len(said.splitlines()) == 1
 
 
@@ -103,10 +103,16 @@ def test_adding_a_page_in_a_private_network_is_done_with_a_word_of_warning(
     listed = tmp_path / "list.txt"
     listed.write_text("http://example.com/\nhttp://[fd00::1]:8080/\nhttp://10.0.0.7/\n")
     warned = "http://me:***@10.0.0.5/ is fetched only with --allow-network 10.0.0.0/8: 10.0.0.5 is a private address.\n"
-    assert run(["add", "http://me:pw@0xa000005/", "http://10.0.0.6/"]) == 0
+    assert run(["add", "http://me:pw@0xa000005/"]) == 0
     assert capsys.readouterr().err == warned
     assert run(["import", str(listed)]) == 0
-    assert "http://[fd00::1]:8080/ is fetched only with --allow-network fc00::/7" in capsys.readouterr().err
+    assert capsys.readouterr().err.splitlines() == [
+        "http://[fd00::1]:8080/ is fetched only with --allow-network fc00::/7: fd00::1 is a private address.",
+        "http://10.0.0.7/ is fetched only with --allow-network 10.0.0.0/8: 10.0.0.7 is a private address.",
+    ]
+    assert run(["add", "http://10.0.0.7/", "http://10.0.0.6/", "http://a.example/"]) == 0
+    several = "2 pages, http://10.0.0.7/ the first, are fetched only with --allow-network 10.0.0.0/8"
+    assert capsys.readouterr().err == f"{several}: 10.0.0.7 is a private address.\n"
     monkeypatch.setenv("DRIFTLINE_ALLOW_NETWORKS", "10.0.0.0/8")
     assert run(["add", "http://10.0.0.8/", "https://example.org/"]) == 0
     assert capsys.readouterr().err == ""

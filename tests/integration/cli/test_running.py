@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+import driftline
 from driftline import Driftline
+from driftline.cli import turns
 from driftline.cli.main import run
 from driftline.errors import StoreError, StoreLocked
 from driftline.scheduling.hooks import Hook
@@ -61,3 +64,59 @@ def test_what_cannot_be_learned_in_the_end_is_no_failure(site: Site, monkeypatch
     run(["add", site.put("/", "here")])
     monkeypatch.setattr(Scheduler, "follow", locked)
     assert run(["run", "--once"]) == 0
+
+
+def test_a_command_that_is_not_there_is_refused_before_anything_is_checked(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(["add", site.put("/", "here")])
+    assert run(["run", "--once", "--exec", "no-such-program --json"]) == 2
+    assert "'no-such-program' is not found" in capsys.readouterr().err
+    assert not site.asked.is_set()
+
+
+def test_a_single_pass_says_what_it_found_and_when_the_next_is_due(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(["add", site.put("/", "here"), site.url("/gone"), "--every", "1h"])
+    assert run(["run", "--once"]) == 0
+    err = capsys.readouterr().err
+    assert err.startswith("Checked 2 pages: 1 new, 1 failed. The next page is due at 20")
+    assert run(["run", "--once"]) == 0
+    assert capsys.readouterr().err == err.replace("Checked 2 pages: 1 new, 1 failed.", "Nothing is due.")
+
+
+def test_a_single_pass_over_no_pages_says_how_to_add_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", "--once"]) == 0
+    assert capsys.readouterr().err == "No pages are watched yet: 'driftline add URL' adds one.\n"
+
+
+def test_a_single_pass_checks_nothing_that_another_process_checked_while_it_waited(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The other process begins before it, and is done once it was asked to wait."""
+    run(["add", site.put("/", "here"), "--every", "1h"])
+    with driftline.open(str(tmp_path / "pages.db")) as other, ExitStack() as turn:
+        turn.enter_context(other._store.exclusive_run())
+
+        def be_done(*_: object, **__: object) -> None:
+            turn.close()
+            other.check()
+
+        monkeypatch.setattr(turns, "say", be_done)
+        assert run(["run", "--once"]) == 0
+        assert other.pages()[0].checks == 1
+    assert "Nothing is due." in capsys.readouterr().err
+
+
+def test_the_schedule_says_of_a_page_that_only_ever_failed_when_it_is_tried_again(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(["add", site.url("/missing"), "--every", "1h"])
+    run(["run", "--once"])
+    capsys.readouterr()
+    assert run(["schedule"]) == 0
+    out = capsys.readouterr().out
+    assert "failed 1 time, last just now, next try 20" in out or "failed 1 time, last 1 second ago, next try 20" in out
+    assert "only failed" in out
+    assert "never" not in out

@@ -261,5 +261,44 @@ def test_a_history_that_is_damaged_is_refused_with_a_sentence(pages: Driftline, 
     with damaged.open("r+b") as file:
         file.seek(4_096)
         file.write(b"\xff" * (history.stat().st_size - 4_096))
-    with pytest.raises(DriftlineError, match="cannot be read"):
+    with pytest.raises(DriftlineError, match=r"Damaged is damaged .*: import another copy"):
         pages.import_visits(damaged)
+
+
+def test_a_browser_is_to_be_closed_only_if_it_wrote_meanwhile(
+    pages: Driftline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = make_chrome(tmp_path / "History", [Seen(A, AT)])
+    with history.open("r+b") as file:
+        file.seek(4_096)
+        file.write(b"\xff" * (history.stat().st_size - 4_096))
+    copy = shutil.copyfile
+
+    def while_it_is_written(source: str, target: Path) -> None:
+        copy(source, target)
+        with history.open("ab") as file:
+            file.write(b"x")
+
+    monkeypatch.setattr(shutil, "copyfile", while_it_is_written)
+    with pytest.raises(DriftlineError, match=r"was written to while it was copied .*: close the browser"):
+        pages.import_visits(history)
+
+
+def test_a_history_of_another_make_is_said_to_be_so(pages: Driftline, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "History")) as browser:
+        browser.execute("CREATE TABLE urls (address)")
+        browser.execute("CREATE TABLE visits (moment)")
+    with pytest.raises(DriftlineError, match=r"has not the columns .*no such column"):
+        pages.import_visits(tmp_path / "History")
+
+
+def test_a_long_address_counts_if_only_tracking_makes_it_long(tmp_path: Path) -> None:
+    tracked, long = f"{A}?utm_source={'x' * 3_000}", f"{A}?y={'x' * 3_000}"
+    history = make_chrome(tmp_path / "History", [Seen(tracked, AT), Seen(long, AT + 1)])
+    where = str(tmp_path / "pages.db")
+    with driftline.open(settings=settings(store=where)) as pages:
+        done = pages.import_visits(history)
+        assert (done.visits, done.bad) == (1, 1)
+        assert sums(pages) == {A: (1, 0.0, 1)}
+    with driftline.open(settings=settings(store=str(tmp_path / "kept.db"), tracking="-utm_*")) as pages:
+        assert pages.import_visits(history).bad == 2, "for whom it is no tracking, it is too long"

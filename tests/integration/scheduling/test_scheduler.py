@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from sqlalchemy import delete, insert, select
 
@@ -416,3 +418,52 @@ def test_a_clock_that_was_wrong_once_makes_no_page_gone(schedule: Schedule) -> N
         schedule.clock.now += 900
         schedule.checked(page, "failed", status=404)
     assert terms(schedule.scheduler())["page"].lane == "waiting"
+
+
+def test_pages_that_only_ever_failed_are_not_said_to_be_new(schedule: Schedule) -> None:
+    page, other = schedule.add("page", "other")
+    schedule.checked(page, "failed", status=500)
+    schedule.clock.now += 3_600
+    found = terms(schedule.scheduler())
+    assert (found["page"].lane, found["page"].failures, found["page"].days) == ("waiting", 1, None)
+    assert found["page"].tried_at == schedule.clock.now - 3_600
+    assert found["page"].due_at is not None
+    assert found["page"].due_at < schedule.clock.now, "it is tried again now"
+    assert (found["other"].lane, found["other"].failures, found["other"].tried_at) == ("new", 0, None)
+    assert sorted(schedule.scheduler().pick()) == [page, other]
+
+
+@pytest.mark.parametrize(
+    ("options", "rates"),
+    [
+        ({}, "12/h at intervals and 2/h by what a check is worth"),
+        ({"policy": "uniform", "every": 7_200.0}, "12/h at intervals and 1/h by age"),
+        ({"policy": "fixed"}, "each at its interval: 14/h"),
+        ({"budget": 1.0}, "1/s by what a check is worth, 12/h of it at intervals"),
+        ({"budget": 1 / 3_600}, "1/h by what a check is worth, 1/h of it at intervals"),
+        ({"budget": 1.0, "policy": "fixed"}, "1/s by interval"),
+    ],
+)
+def test_the_rate_that_is_named_counts_the_intervals(schedule: Schedule, options: dict[str, Any], rates: str) -> None:
+    schedule.add("often", every=300.0)
+    schedule.add("usual", "other")
+    assert schedule.scheduler(**options).describe() == f"3 pages, {rates}"
+
+
+def test_where_all_pages_have_intervals_there_is_no_other_rate(schedule: Schedule) -> None:
+    schedule.add("often", every=300.0)
+    assert schedule.scheduler().describe() == "1 page, 12/h at intervals"
+
+
+def test_pages_with_intervals_earn_no_checks_for_the_others(schedule: Schedule) -> None:
+    (usual,) = schedule.add("usual")
+    asked = schedule.add(*(f"asked{number}" for number in range(9)), every=10 * DAY)
+    for page in (usual, *asked):
+        schedule.checked(page, "new")
+    scheduler = schedule.scheduler()
+    picked: list[int] = []
+    for _ in range(24 * 6):
+        schedule.clock.now += 600
+        picked += scheduler.pick()
+    assert 20 <= len(picked) <= 25, "about one an hour, as the usual interval says"
+    assert set(picked) == {usual}

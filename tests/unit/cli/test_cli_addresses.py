@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import pytest
@@ -56,7 +57,17 @@ def test_both_spellings_at_once_are_one_page(told: Told) -> None:
 @pytest.mark.parametrize("command", ["history", "show", "diff", "check"])
 def test_what_looks_for_a_page_knows_every_spelling(told: Told, command: str) -> None:
     told("add", "https://other.example/")
-    assert told(command, SHARED, status=1) == f"driftline: {NAME} is not watched: add it with 'driftline add {NAME}'.\n"
+    said = f'driftline: {NAME} is not watched: add it with "driftline add {quote(NAME)}".\n'
+    assert told(command, SHARED, status=1) == said
+
+
+def test_what_is_suggested_can_be_pasted_into_a_shell(told: Told) -> None:
+    page = "https://example.com/?a=1&b='2'~"
+    added = told("add", page).removeprefix("Watching ").strip()
+    assert f'"driftline check {quote(added)}" does it' in told("history", added)
+    assert f'check it with "driftline check {quote(added)}".' in told("show", added, status=1)
+    told("remove", added, "--yes")
+    assert f'add it with "driftline add {quote(added)}".' in told("show", added, status=1)
 
 
 def test_a_page_is_shown_edited_and_removed_in_any_spelling(told: Told) -> None:

@@ -60,7 +60,6 @@ PORTS = [
     ("https://example.com:00443/", SITE),
     ("https://example.com:08080/", "https://example.com:8080/"),
     ("https://example.com:65535/", "https://example.com:65535/"),
-    ("https://example.com:0/", "https://example.com:0/"),
 ]
 
 HOSTS = [
@@ -229,7 +228,12 @@ REFUSED = [
     "https://\u00ad/", "https://a\u200eb.example/",
     # bad ports
     "https://example.com:99999/", "https://example.com:65536/", "https://example.com:port/", "https://example.com:-1/",
-    "https://example.com:80:80/",
+    "https://example.com:80:80/", "http://example.com:0/", "https://example.com:00/", "http://[::1]:0/",
+    # hosts that no name server can have
+    f"http://{'a' * 64}.example/", f"http://{'.'.join(['a' * 60] * 5)}/", "http://a..example/", "http://.example/",
+    "http://a.example../", "http://./", f"http://{'a' * 64}/", f"http://a.{'ü' * 60}.example/",
+    # no host, and a path that would be taken for one
+    "http:///x", "https:////x/y", "http:/x", "http:///", "HTTP:///x", "http:\\\\\\x",
     # bad numbers
     "http://256.1.1.1/", "http://1.2.3.4.5/", "http://1.2.3.09/", "http://4294967296/", "http://a.1/",
     "http://[::1/", "http://::1/", "http://[1::2::3]/", "http://[12345::]/", "http://[fe80::1%25eth0]/", "http://[]/",
@@ -268,6 +272,11 @@ def test_a_text_that_is_no_web_address_is_refused_with_a_sentence(text: str) -> 
         ("ftp://example.com/", "only http and https"),
         ("https://a.example/ https://b.example/", "give one address at a time"),
         ("https://https://example.com/", "begins with two schemes"),
+        ("http://example.com:0/", "example.com:0 has port 0"),
+        (f"http://{'a' * 64}.example/", "is 64 characters long; the most between two dots is 63"),
+        (f"http://{'.'.join(['a' * 60] * 5)}/", "is 304 characters long; the most that names have is 253"),
+        ("http://a..example/", "has a dot too many"),
+        ("http:///x", "is not the address of a web page"),
         ("https://example.com/" + "a" * 3_000, "is 3,020 characters long; the most is 2,500"),
         ("https://example.com/\x1b[2J", "control characters"),
     ],
@@ -276,6 +285,22 @@ def test_a_refusal_says_what_is_wrong(text: str, words: str) -> None:
     with pytest.raises(BadURL, match=words.replace("?", r"\?")) as refused:
         canonical(text)
     assert "\x1b" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("http:///example.com/x", "http://example.com/x"),
+        ("https:/example.com", "https://example.com/"),
+        ("http://////localhost:8080/", "http://localhost:8080/"),
+        ("http://x/", "http://x/"),
+        (f"http://{'a' * 63}.example./", f"http://{'a' * 63}.example./"),
+        (f"http://{'a.' * 126}b:8000/", f"http://{'a.' * 126}b:8000/"),
+        ("http://a.example:10/", "http://a.example:10/"),
+    ],
+)
+def test_what_names_a_host_is_taken_however_many_slashes_it_has(text: str, address: str) -> None:
+    assert canonical(text) == address
 
 
 def test_an_address_may_be_too_long_only_by_its_tracking() -> None:

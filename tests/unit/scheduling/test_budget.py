@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from driftline.errors import BadSetting
-from driftline.scheduling.budget import Credit, format_rate, shortage
+from driftline.scheduling.budget import Credit, format_rate, shortages
 from driftline.settings import load_settings, parse_rate
 
 
@@ -60,6 +60,21 @@ def test_a_slow_budget_still_saves_up_for_one_check() -> None:
 
 
 def test_intervals_may_take_four_fifths_of_a_budget() -> None:
-    assert shortage(0.79, 1.0) is None
-    assert "more than 80% of the budget of 1/s" in str(shortage(0.81, 1.0))
-    assert "on a.example take 1/s, more than 80% of the host budget" in str(shortage(1.0, 1.0, "a.example"))
+    assert shortages({"http://a/": 0.79}, 1.0, None) == []
+    assert shortages({"http://a/": 0.79}, None, 1.0) == []
+    assert shortages({"http://a/": 9.0}, None, None) == []
+    (said,) = shortages({"http://a/": 0.4, "http://b/": 0.41}, 1.0, 1.0)
+    assert said.startswith("The intervals asked for take 48.6/m, more than 80% of the budget of 1/s: ask for longer")
+
+
+def test_the_host_is_named_whose_intervals_take_most_of_its_budget() -> None:
+    asked = {"http://a/1": 0.5, "http://a/2": 0.5, "http://b/": 2.0, "http://c/": 0.9, "http://d/": 0.1}
+    (said,) = shortages(asked, None, 1.0)
+    assert said.startswith("The intervals asked for on b take 2/s, more than 80% of the host budget of 1/s")
+    assert said.endswith(" The same holds for 2 more hosts.")
+    (said,) = shortages(asked, None, 1.0, {"a", "d"})
+    assert "on a take 1/s" in said
+    assert said.endswith("or raise the budget.")
+    assert shortages(asked, None, 1.0, {"d"}) == []
+    assert shortages(asked | {"http://a/1": 0.1}, None, 1.0)[0].endswith(" The same holds for 1 more host.")
+    assert len(shortages(asked, 1.0, 1.0)) == 2

@@ -12,7 +12,7 @@ from driftline.scheduling.visits.sheets import read_sheet
 from driftline.scheduling.visits.tally import Tally
 from support.properties import searched
 
-NOW = 1_000_000.0
+NOW = 1_800_000_000.0
 
 
 def read(text: str) -> tuple[list[Visit], Tally]:
@@ -48,13 +48,23 @@ def test_columns_may_come_in_any_order_and_be_parted_as_spreadsheets_do(heading:
 @pytest.mark.parametrize(
     "row", ["https://a.example/,-1,1,", "https://a.example/,nan,1,", "https://a.example/,86401,1,",
             "https://a.example/,1e308,1,", "https://a.example/,1,perhaps,",
-            "https://a.example/,1,1,yesterday", ",5,1,", "not an address,1,1,"],
+            "https://a.example/,1,1,yesterday", "https://a.example/,1,1,1800100000", ",5,1,", "not an address,1,1,"],
 )  # fmt: skip
 def test_a_bad_row_is_reported_by_its_line_and_the_others_count(row: str) -> None:
     visits, tally = read(f"url,seconds,available,at\nhttps://a.example/,1,1,\n\n{row}\nhttps://b.example/,1,1,\n")
     assert [visit.url for visit in visits] == ["https://a.example/", "https://b.example/"]
     assert [problem.line for problem in tally.problems] == [4]
     assert tally.problems[0].sentence.endswith(".")
+
+
+def test_a_column_of_times_may_be_called_so() -> None:
+    visits, tally = read("url,time\na.example,1772366400\na.example,soon\na.example,\n")
+    assert [visit.at for visit in visits] == [1_772_366_400.0, NOW]
+    assert [(problem.line, problem.sentence.partition(":")[0]) for problem in tally.problems] == [
+        (3, "'soon' is not a time")
+    ]
+    visits, tally = read("url,time,at\na.example,of day,1772366400\n")
+    assert ([visit.at for visit in visits], tally.bad) == ([1_772_366_400.0], 0), "what is called 'at' is meant"
 
 
 def test_addresses_off_the_web_are_skipped() -> None:

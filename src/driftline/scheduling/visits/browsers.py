@@ -68,8 +68,11 @@ ORDER BY v.visit_date, v.id
 
 
 @contextmanager
-def copied(path: Path) -> Iterator[sqlite3.Connection]:
-    """A copy of a database that somebody may be writing to, with what its log holds; gone in the end."""
+def copied(path: Path, name: str) -> Iterator[sqlite3.Connection]:
+    """A copy of a database that somebody may be writing to, with what its log holds; gone in the end.
+
+    `name` is what it is called when it cannot be read.
+    """
     with tempfile.TemporaryDirectory(prefix="driftline-") as folder:
         for _ in range(_TRIES):
             before = _state(path)
@@ -81,14 +84,27 @@ def copied(path: Path) -> Iterator[sqlite3.Connection]:
                 except FileNotFoundError:
                     if not suffix:
                         raise
-            if _state(path) == before:
+            whole = _state(path) == before
+            if whole:
                 break
         with closing(sqlite3.connect(Path(folder) / "history")) as connection:
             connection.text_factory = lambda data: data.decode("utf-8", "replace")
             try:
                 yield connection
             except sqlite3.Error as error:
-                raise DriftlineError(f"{path} cannot be read ({error}): close the browser and try again.") from None
+                raise DriftlineError(_trouble(name, error, whole=whole)) from None
+
+
+def _trouble(name: str, error: sqlite3.Error, *, whole: bool) -> str:
+    """What is wrong with a copy that SQLite cannot read, and what helps."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest says which kind of it
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        if not whole:
+            return f"{name} was written to while it was copied ({error}): close the browser and try again."
+        return f"{name} is damaged ({error}): import another copy of it, from a backup or another profile."
+    if code == sqlite3.SQLITE_ERROR:
+        return f"{name} has not the columns of a history that is known ({error}): export it as CSV and import that."
+    return f"The copy of {name} that is read cannot be used ({error}): see that there is room in the folder TMPDIR."
 
 
 def tables(connection: sqlite3.Connection) -> set[str]:
@@ -123,7 +139,7 @@ def _visits(kind: str, rows: Iterator[tuple[object, ...]], epoch: int, tally: Ta
             tally.reject(number, "it has no time.")
             continue
         try:
-            url = web_address(address)
+            url = web_address(address, tally.tracking)
         except BadURL as error:
             tally.reject(number, str(error))
             continue

@@ -13,6 +13,7 @@ from stat import S_ISREG
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from driftline.errors import DriftlineError, UsageError
+from driftline.pages.tracking import KNOWN
 from driftline.scheduling.visits import browsers, logs, sheets
 from driftline.scheduling.visits.tally import Tally
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from driftline.model import Visit
+    from driftline.pages.tracking import Tracking
     from driftline.scheduling.visits.tally import Problem
     from driftline.versions.visits import Visits
 
@@ -56,21 +58,23 @@ class Imported:
 
 def import_visits(
     visits: Visits, path: Path, *, now: float, names: Callable[[Iterable[str]], dict[str, str]],
+    tracking: Tracking = KNOWN, called: str | None = None,
     format: Format | None = None, site: str | None = None,  # noqa: A002 as the option is called
     watch: Callable[[Iterable[str]], list[str]] | None = None, told: Callable[[int, int], None] | None = None,
 ) -> Imported:  # fmt: skip
     """Count the visits of a file that were never counted; what came of it.
 
     It is done some thousand visits at a time: an import that is cut short goes on where it was when it is repeated.
-    `names` says which page each address is of, as `Catalog.names` does.
+    `names` says which page each address is of, as `Catalog.names` does with this `tracking`. In errors the file is
+    `called` so, if not by its path.
     `watch` is given the pages that were available at least once; `told` how many of how many visits are done.
     """
-    tally = Tally()
+    tally = Tally(tracking=tracking)
     counted = done = 0
     seen: set[str] = set()
     offered: set[str] = set()
     added = 0
-    with _opened(path, format, site, now, tally) as (found, rows):
+    with _opened(path, called or str(path), format, site, now, tally) as (found, rows):
         while batch := _named(islice(rows, _AT_ONCE), names):
             counted += visits.record_once(batch)
             done += len(batch)
@@ -95,48 +99,48 @@ def _named(visits: Iterable[Visit], names: Callable[[Iterable[str]], dict[str, s
 
 @contextmanager
 def _opened(
-    path: Path, wanted: Format | None, site: str | None, now: float, tally: Tally
+    path: Path, name: str, wanted: Format | None, site: str | None, now: float, tally: Tally
 ) -> Iterator[tuple[Format, Iterator[Visit]]]:
     """The format of a file and its visits."""
     try:
         if not S_ISREG(path.stat().st_mode):
-            raise UsageError(f"{path} is not a file: save what it holds as one, for it is read more than once.")
+            raise UsageError(f"{name} is not a file: save what it holds as one, for it is read more than once.")
         with path.open("rb") as stream:
             start = stream.read(len(_SQLITE))
         if start == _SQLITE:
-            with browsers.copied(path) as connection:
-                browser = _browser(browsers.tables(connection), path, wanted)
+            with browsers.copied(path, name) as connection:
+                browser = _browser(browsers.tables(connection), name, wanted)
                 read = browsers.read_chrome if browser is Format.CHROME else browsers.read_firefox
                 yield browser, read(connection, tally)
             return
-        found = wanted or _text_format(path)
+        found = wanted or _text_format(path, name)
         if found is Format.LOG:
             yield found, logs.read_log(lambda: enumerate(_lines(path), start=1), site, tally)
         elif found is Format.CSV:
             yield found, sheets.read_sheet(_lines(path), now, tally)
         else:
-            raise UsageError(f"{path} is not the history database of a browser.")
+            raise UsageError(f"{name} is not the history database of a browser.")
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise DriftlineError(f"{path} is damaged ({error}): import it again when it is whole.") from None
+        raise DriftlineError(f"{name} is damaged ({error}): import it again when it is whole.") from None
     except OSError as error:
-        raise DriftlineError(f"{path} cannot be read: {error.strerror or error}.") from None
+        raise DriftlineError(f"{name} cannot be read: {error.strerror or error}.") from None
 
 
-def _browser(tables: set[str], path: Path, wanted: Format | None) -> Format:
+def _browser(tables: set[str], name: str, wanted: Format | None) -> Format:
     for found, needed in ((Format.CHROME, browsers.CHROME_TABLES), (Format.FIREFOX, browsers.FIREFOX_TABLES)):
         if needed <= tables and wanted in (None, found):
             return found
-    raise UsageError(f"{path} is a database, but not the history of {wanted or 'Chrome, Edge or Firefox'}.")
+    raise UsageError(f"{name} is a database, but not the history of {wanted or 'Chrome, Edge or Firefox'}.")
 
 
-def _text_format(path: Path) -> Format:
+def _text_format(path: Path, name: str) -> Format:
     first = list(islice((line for line in _lines(path) if line.strip()), _LOOKED_AT))
     if any(logs.LINE.match(line) for line in first):
         return Format.LOG
     if first and sheets.is_heading(first[0]):
         return Format.CSV
     raise UsageError(
-        f"{path} is not the history of a browser, a server log or a table with a column 'url': say which with --format."
+        f"{name} is not the history of a browser, a server log or a table with a column 'url': say which with --format."
     )
 
 

@@ -74,7 +74,7 @@ def _visits(requests: Iterable[_Request], stays: array[float], origin: str | Non
                 raise UsageError("A server log does not say which site it is of: add --site https://example.org.")
             address = origin + address
         try:
-            url = web_address(address)
+            url = web_address(address, tally.tracking)
         except BadURL as error:
             tally.reject(request.number, str(error))
             continue

@@ -1,4 +1,4 @@
-"""Visits in a table of comma-separated values: url, and if known seconds, available and at."""
+"""Visits in a table of comma-separated values: url, and if known seconds, available and at (or time)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from driftline.scheduling.visits.tally import Tally
 
 _COLUMNS = ("url", "seconds", "available", "at")
+_ALSO_AT = ("time", "timestamp")  # what others call it; if they were passed over, all visits would be of today
+_AHEAD = 86_400.0  # seconds by which a clock elsewhere, or its time zone, may differ
 _YES = frozenset({"", "1", "true", "yes", "y", "t"})
 _NO = frozenset({"0", "false", "no", "n", "f"})
 
@@ -52,11 +54,11 @@ def _visits(rows: Iterator[list[str]], names: list[str], now: float, tally: Tall
             continue
         row = {name: cell.strip() for name, cell in zip(names, cells, strict=False) if name in _COLUMNS}
         try:
-            url = web_address(row.get("url", ""))
+            url = web_address(row.get("url", ""), tally.tracking)
             if url is None:
                 tally.skipped += 1
                 continue
-            seconds, available, at = _seconds(row), _available(row), _at(row)
+            seconds, available, at = _seconds(row), _available(row), _at(row, now)
         except (BadURL, _BadCell) as error:
             tally.reject(line, str(error))
             continue
@@ -86,7 +88,7 @@ def _available(row: dict[str, str]) -> bool:
     return text in _YES
 
 
-def _at(row: dict[str, str]) -> float | None:
+def _at(row: dict[str, str], now: float) -> float | None:
     text = row.get("at", "")
     if not text:
         return None
@@ -96,6 +98,8 @@ def _at(row: dict[str, str]) -> float | None:
         moment = _from_iso(text)
     if not 0 <= moment < 1e11:
         raise _BadCell(f"'{text}' is not a time: write one such as 2026-01-31T18:00:00Z, or seconds since 1970.")
+    if moment > now + _AHEAD:
+        raise _BadCell(f"'{text}' is in the future: nobody was there yet.")
     return moment
 
 
@@ -108,7 +112,8 @@ def _from_iso(text: str) -> float:
 
 
 def _names(cells: list[str]) -> list[str]:
-    return [cell.strip().strip("\ufeff").lower() for cell in cells]
+    names = [cell.strip().strip("\ufeff").lower() for cell in cells]
+    return names if "at" in names else ["at" if name in _ALSO_AT else name for name in names]
 
 
 def _delimiter(heading: str) -> str:

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import xxhash
 
-from driftline.pages.urls import acceptable, written
+from driftline.pages.tracking import KNOWN, Tracking
+from driftline.pages.urls import acceptable, reduced, written
 
 #: half an hour: who does not move on for longer has left, or left a tab open
 LONGEST_STAY = 1_800.0
@@ -34,8 +35,12 @@ class Problem(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """What a reader passed over so far: `skipped` are no visits to web pages, `bad` cannot be read."""
+    """What a reader passed over so far: `skipped` are no visits to web pages, `bad` cannot be read.
 
+    `tracking` is what is dropped from addresses.
+    """
+
+    tracking: Tracking = KNOWN
     total: int | None = None
     skipped: int = 0
     bad: int = 0
@@ -73,9 +78,14 @@ class Keys:
 
 
 @lru_cache(65_536)
-def web_address(text: str) -> str | None:
-    """An address as it is written, None if it is not on the web (`about:`, `file:`); BadURL if it is none."""
+def web_address(text: str, tracking: Tracking = KNOWN) -> str | None:
+    """An address as it is written, None if it is not on the web (`about:`, `file:`); BadURL if no page can have it.
+
+    That is judged without what is dropped as tracking, which makes the longest addresses.
+    """
     text = text.strip()
     if _OTHER_SCHEME.match(text) and not _WEB.match(text):
         return None
-    return acceptable(written(text))
+    address = written(text)
+    acceptable(reduced(address, tracking))
+    return address

@@ -1,0 +1,70 @@
+"""A store that is not there: who only looks does not make it, and is told so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from driftline.cli.main import run
+from driftline.settings import default_store
+
+PAGE = "https://a.example/"
+LOOKING = [
+    ("list",), ("history", PAGE), ("show", PAGE), ("diff", PAGE), ("search", "words"), ("rank",), ("schedule",),
+    ("rank", "--by", "value"), ("feedback", "--list"), ("feedback", "1-2", "--noise"), ("compact",),
+    ("edit", PAGE, "--every", "1h"), ("remove", PAGE, "--yes"),
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def nothing_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home in which nothing was ever set or added."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("DRIFTLINE_STORE", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize("words", LOOKING, ids=" ".join)
+def test_one_that_the_option_names_is_not_made(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*words, "--store", str(tmp_path / "my pages.db")]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert f"There is no store '{tmp_path}/my pages.db': correct its name" in said.err
+    assert f"driftline add URL --store '{tmp_path}/my pages.db'" in said.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", LOOKING, ids=" ".join)
+def test_in_a_new_home_it_is_empty_and_stays_so(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = "1-2" in words or (PAGE in words)
+    assert run(words) == (1 if named else 0)
+    assert not named or "is not watched" in capsys.readouterr().err or "1-2" in words
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_new_user_is_told_how_to_add_a_page(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["list"]) == 0
+    assert capsys.readouterr() == ("", "No pages are watched yet: 'driftline add URL' adds one.\n")
+    assert run(["list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+def test_the_doctor_makes_none_either(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["doctor"]) == 0
+    assert f"Store: none yet: 'driftline add URL' makes {default_store()}." in capsys.readouterr().out
+    assert run(["doctor", "--store", str(tmp_path / "pages.db")]) == 1
+    assert f"There is no store '{tmp_path / 'pages.db'}'" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [("add", PAGE), ("visit", PAGE), ("run", "--once")], ids=" ".join)
+def test_who_puts_something_into_it_makes_it(words: tuple[str, ...], tmp_path: Path) -> None:
+    assert run([*words, "--store", str(tmp_path / "pages.db")]) == 0
+    assert (tmp_path / "pages.db").exists()
+    assert run(["list", "--store", str(tmp_path / "pages.db")]) == 0

@@ -1,0 +1,60 @@
+"""Waiting for a turn while another process checks pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from driftline.cli import turns
+from driftline.cli.turns import in_turn
+from driftline.errors import StoreBusy
+from driftline.pipeline.stopping import Stop
+
+
+class Other:
+    """Another process that checks pages at the first so many tries."""
+
+    def __init__(self, tries: int) -> None:
+        self.tries = tries
+
+    def __call__(self) -> str:
+        self.tries -= 1
+        if self.tries >= 0:
+            raise StoreBusy("Another run is checking.")
+        return "done"
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "_PAUSE", 0.0)
+
+
+def seconds(step: float) -> Iterator[float]:
+    return (number * step for number in count())
+
+
+def test_a_turn_is_waited_for_and_that_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert in_turn(Other(3), Stop(), ticks=seconds(0.1).__next__) == "done"
+    assert capsys.readouterr().err == "Waiting for a minute at most: Another run is checking.\n"
+
+
+def test_who_has_no_pause_for_a_minute_is_not_waited_for_any_longer() -> None:
+    other = Other(1_000)
+    with pytest.raises(StoreBusy):
+        in_turn(other, Stop(), ticks=seconds(20.0).__next__)
+    assert other.tries == 996, "four tries, twenty seconds apart"
+
+
+def test_a_stop_ends_the_waiting() -> None:
+    other, stop = Other(1_000), Stop()
+    stop.request()
+    with pytest.raises(StoreBusy):
+        in_turn(other, stop, ticks=lambda: 0.0)
+    assert other.tries == 998
+
+
+def test_nothing_is_said_where_nobody_is_in_the_way(capsys: pytest.CaptureFixture[str]) -> None:
+    assert in_turn(Other(0), Stop()) == "done"
+    assert capsys.readouterr().err == ""
