@@ -151,7 +151,7 @@ class Run:
             queues=wired.queues,
         )  # fmt: skip
 
-    def keep(self, feed: Feed, told: Callable[[Sequence[Outcome]], None]) -> None:
+    def check_offered(self, feed: Feed, told: Callable[[Sequence[Outcome]], None]) -> None:
         """Check what the feed is offered, until it ends or the run is stopped; `told` as in `Recorder`."""
 
         def settle(outcomes: Sequence[Outcome]) -> None:

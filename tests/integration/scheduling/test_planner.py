@@ -16,9 +16,9 @@ import pytest
 from sqlalchemy import ExceptionContext, event
 
 from driftline import Driftline, Stop
-from driftline.cli.running import Planner
 from driftline.model import Outcome, Verdict
-from driftline.pipeline.keeping import Keeping
+from driftline.pipeline.endless import EndlessRun
+from driftline.planner import Planner
 from driftline.scheduling.scheduler import Scheduler
 from driftline.versions.store import Store
 from support.worlds import World
@@ -34,15 +34,16 @@ class Watched(World):
         self.pages.close()
         self.pages = Driftline(Store.open(self.settings.store), self.settings, self._clock)
         self.outcomes: list[Outcome] = []
-        self.keeping: Keeping
+        self.remarks: list[str] = []
+        self.run: EndlessRun
         self.scheduler: Scheduler
 
     @contextmanager
     def running(self) -> Iterator[Planner]:
         self.scheduler = self.pages.scheduler(every="1h")
         stop = Stop()
-        with self.pages.keep_checking(self._told, stop=stop) as self.keeping:
-            yield Planner(self.pages, self.scheduler, self.keeping.feed, stop, ticks=lambda: self.looks)
+        with self.pages.keep_checking(self._told, stop=stop) as self.run:
+            yield self.pages.planner(self.scheduler, self.run.feed, stop, self.remarks.append, lambda: self.looks)
             stop.request()
 
     def _clock(self) -> float:
@@ -53,8 +54,8 @@ class Watched(World):
 
     def quiet(self, but: int = 0) -> None:
         """Wait until nothing is being checked, but for so many pages."""
-        while len(self.keeping.feed) > but:
-            self.keeping.wait(0.01)
+        while len(self.run.feed) > but:
+            self.run.wait(0.01)
 
     def paths(self) -> list[str]:
         """What the server was asked for, in order."""
@@ -142,7 +143,7 @@ def test_a_page_removed_in_flight_ends_nothing(world: Watched) -> None:
     assert [page.url for page in world.pages.pages()] == [b]
 
 
-def test_what_is_due_waits_while_another_process_checks(world: Watched, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_due_waits_while_another_process_checks(world: Watched) -> None:
     world.words = {"/a": "text"}
     world.pages.add(world.server.url("/a"))
     other = Store.open(world.settings.store)
@@ -154,7 +155,7 @@ def test_what_is_due_waits_while_another_process_checks(world: Watched, capsys: 
         world.quiet()
     other.close()
     assert min(pauses) > 0
-    assert capsys.readouterr().err.count("Waiting: Another run") == 1
+    assert [remark.startswith("Waiting: Another run") for remark in world.remarks].count(True) == 1
     assert [one.verdict for one in world.outcomes] == [Verdict.NEW]
 
 
@@ -194,9 +195,7 @@ def test_the_right_to_check_is_not_asked_for_while_nothing_is_due(world: Watched
     other.close()
 
 
-def test_a_store_that_another_program_keeps_locked_ends_nothing(
-    impatient_store: None, world: Watched, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_store_that_another_program_keeps_locked_ends_nothing(impatient_store: None, world: Watched) -> None:
     world.words = {"/a": "text"}
     world.pages.add(world.server.url("/a"), every="1m")
     with world.running() as planner:
@@ -211,7 +210,7 @@ def test_a_store_that_another_program_keeps_locked_ends_nothing(
             world.quiet()
             world.ahead += 61
     assert min(pauses) > 0
-    assert capsys.readouterr().err.count("is locked") == 1
+    assert ["is locked" in remark for remark in world.remarks].count(True) == 1
     assert [one.verdict for one in world.outcomes] == [Verdict.NEW, Verdict.UNCHANGED]
 
 
@@ -237,8 +236,8 @@ def test_what_cannot_be_recorded_for_a_while_is_recorded_after_it(impatient_stor
         world.asked = lock
         world.ahead += 61
         planner.go()
-        while len(world.keeping.feed) and world.keeping.at_work:
-            world.keeping.wait(0.01)
+        while len(world.run.feed) and world.run.at_work:
+            world.run.wait(0.01)
     assert refused == ["database is locked"] * 3
     assert [one.verdict for one in world.outcomes] == [Verdict.NEW, Verdict.UNCHANGED]
 

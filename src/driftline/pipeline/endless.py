@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from driftline.pipeline.stopping import Stop
 
 
-class Keeping:
+class EndlessRun:
     """Checks what its feed is offered, for the time of a `with` block.
 
     At the end of the block what was offered is checked to the end, unless a stop was requested or the block raised:
@@ -59,7 +59,7 @@ class Keeping:
 
     def _work(self) -> None:
         try:
-            self._run.keep(self.feed, self._told)
+            self._run.check_offered(self.feed, self._told)
         except Exception as error:  # noqa: BLE001 raised at the end of the block: nobody else can hear it
             self._error = error
         finally:
