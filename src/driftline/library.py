@@ -157,7 +157,7 @@ class Driftline:
 
         plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
         ledger = Ledger(self._store, self._clock, lambda: stop.requested)
-        with self._store.exclusive_run():
+        with self._store.right_to_check():
             run = Run(ledger, self.repository, self.settings, plan, stop, self._clock)
             return run.check(page_ids, fresh=fresh, told=told, begun=begun)
 
@@ -166,7 +166,8 @@ class Driftline:
     ) -> EndlessRun:
         """A run without an end, for a `with` block: it checks the pages that its feed is offered, as they come.
 
-        `told` is told every batch of outcomes right after it is committed.
+        `told` is told every batch of outcomes right after it is committed. Entering the block is refused with StoreBusy
+        while another process keeps checking the same store; `check` may be used meanwhile.
         """
         from driftline.pipeline.endless import EndlessRun
         from driftline.pipeline.feed import Feed
@@ -176,7 +177,8 @@ class Driftline:
         plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
         ledger = Ledger(self._store, self._clock, lambda: stop.requested)
         run = Run(ledger, self.repository, self.settings, plan, stop, self._clock)
-        return EndlessRun(run, Feed(ledger.links, self._store.exclusive_run), stop, told)
+        feed = Feed(ledger.links, self._store.right_to_check)
+        return EndlessRun(run, feed, stop, told, self._store.right_to_keep_checking)
 
     def planner(
         self, scheduler: Scheduler, feed: Feed, stop: Stop, tell: Callable[[str], None],

@@ -62,12 +62,12 @@ def run(
 
     with opened(store, allow_network) as watch_list, first_signal(on_signal), _hook(command, watch_list, stop) as hook:
         scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, once=once)
-        for short in watch_list.shortages(budget) if not once else ():
-            say(clean(short), to_stderr=True)
         with (
             News(stop, hook, verbose=verbose) as news,
             watch_list.keep_checking(_each(scheduler.heard, news.told, partial(_count, found)), stop=stop) as running,
         ):
+            for short in watch_list.shortages(budget) if not once else ():
+                say(clean(short), to_stderr=True)
             planner = watch_list.planner(
                 scheduler, running.feed, stop, lambda remark: say(clean(remark), to_stderr=True)
             )

@@ -145,7 +145,7 @@ class Catalog:
         moves = values.get("url", page.url) != page.url
         wanted = tuple(dict.fromkeys((*(() if clear_filters else page.filters), *filters)))
         # a run that is under way would record what the old address sent under the new one
-        with self._store.exclusive_run() if moves else nullcontext(), self._store.write() as connection:
+        with self._store.right_to_check() if moves else nullcontext(), self._store.write() as connection:
             if moves and connection.scalar(select(pages.c.id).where(pages.c.url == values["url"])):
                 raise UsageError(f"{values['url']} is watched already.")
             if wanted != page.filters:

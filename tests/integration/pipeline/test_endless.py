@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import driftline
 from driftline import Plan, Stop
 from driftline.errors import StoreBusy, StoreError
 from driftline.model import Outcome, Proof, Verdict
@@ -58,6 +59,20 @@ def settle(run: EndlessRun, count: int) -> list[int]:
         found += run.feed.settled()
         run.wait(0.01)
     return found
+
+
+def test_a_second_one_on_the_same_store_is_refused_before_it_does_anything(world: World, listener: Listener) -> None:
+    world.watch(1)
+    with driftline.open(settings=world.settings) as other:
+        with world.pages.keep_checking(listener.told) as run:
+            with pytest.raises(StoreBusy, match=f"Another 'driftline run' \\(process {os.getpid()}"):
+                other.keep_checking(listener.told).__enter__()
+            assert other.check().new == 1, "who checks by hand has a turn while nothing is being checked"
+            run.feed.offer(ids(world))
+            settle(run, 1)
+        with other.keep_checking(listener.told) as run:
+            run.feed.offer(ids(world))
+    assert [one.verdict for one in listener.outcomes] == [Verdict.UNCHANGED, Verdict.UNCHANGED]
 
 
 @pytest.mark.parametrize("plan", WIRINGS)

@@ -148,7 +148,7 @@ def test_what_is_due_waits_while_another_process_checks(world: Watched) -> None:
     world.pages.add(world.server.url("/a"))
     other = Store.open(world.settings.store)
     with world.running() as planner:
-        with other.exclusive_run():
+        with other.right_to_check():
             pauses = [planner.go() for _ in range(3)]
             assert world.paths() == []
         planner.go()
@@ -190,7 +190,7 @@ def test_the_right_to_check_is_not_asked_for_while_nothing_is_due(world: Watched
     with world.running() as planner:
         planner.go()
         world.quiet()
-        with other.exclusive_run():
+        with other.right_to_check():
             assert not planner.offer()
     other.close()
 
