@@ -58,7 +58,7 @@ class Scheduler:
         self._rooms = None if host_budget is None else Rooms(host_budget, ticks())
         self._hosts = Hosts()
         self._known = Learned(store, self._hosts, 0)
-        self._patience = Patience(store, every if policy == "fixed" else np.inf, early)
+        self._patience = Patience(store, self._hosts, every if policy == "fixed" else np.inf, early)
         self._good = Ahead()
         self._heard: dict[int, float] = {}
         self._latest = -np.inf
@@ -118,6 +118,7 @@ class Scheduler:
             failing.append((places[bad], columns(STANDING, [[rows[name][row] for row in bad] for name in STANDING])))
         known.cut(size)  # pages were removed meanwhile
         self._known, self.edition = known, edition
+        self._patience.begin_anew()
         for places, told in failing:
             self._patience.stand_by(known, places, told, now)
         self._settle(np.flatnonzero(known.index.checked > now))
@@ -176,7 +177,8 @@ class Scheduler:
         places = index.pick(
             now, allowed, policy=self._policy, default_every=self._every, early=self._early, cycle=self._cycle(),
             room=None if self._rooms is None else self._rooms.grow(self._ticks(), len(self._hosts)),
-            shared=shared, probes=int(max(self._probes, _PROBED * allowed)), without=self._known.places([*without]),
+            shared=shared, probes=int(max(self._probes, _PROBED * allowed)),
+            without=np.r_[self._known.places([*without]), self._left_alone(now)],
         )[:most]  # fmt: skip
         if len(places):
             claim()
@@ -196,6 +198,7 @@ class Scheduler:
         index, now = self._known.index, self._clock()
         ready = index.pick(
             now, len(index), policy=self._policy, default_every=self._every, cycle=self._cycle(),
+            without=self._left_alone(now),
         )  # fmt: skip
         due = self._due()
         rest = np.setdiff1d(np.arange(len(index)), ready)
@@ -230,7 +233,7 @@ class Scheduler:
         index = self._known.index
         if index.gone[place]:
             return "gone"
-        if index.not_before[place] > now:
+        if max(index.not_before[place], self._hosts.until[index.host[place]]) > now:
             return "waiting"
         if np.isinf(index.checked[place]):
             return "waiting" if index.failures[place] else "new"
@@ -250,8 +253,14 @@ class Scheduler:
             every = np.where(np.isinf(every), index.turns(self._cycle()), every)
         timed = np.isfinite(every) & np.isfinite(index.checked)
         due = np.add(index.checked, every, where=timed, out=np.full(len(index), -np.inf))
-        latest: Floats = np.maximum(due, index.not_before)
+        latest: Floats = np.maximum(due, np.maximum(index.not_before, self._hosts.until[index.host]))
         return latest
+
+    def _left_alone(self, now: float) -> Places:
+        """Where the pages are whose hosts asked not to be asked for anything now."""
+        if not (self._hosts.until > now).any():
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(self._hosts.until[self._known.index.host] > now)
 
     def _settle(self, places: Places) -> None:
         """Let no last good check be in the future, from before the clock was set back."""
