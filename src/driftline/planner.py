@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from driftline.scheduling.scheduler import Scheduler
 
 _LOOK = 2.0  # seconds after which pages that were added, edited or removed are picked up
-_SHARE = 20  # looking may take one part in so many of the time
+_READ = 0.05  # seconds before each pick for reading the watch list: where it is long, a part of it at a time
 _PAUSE = 1.0  # seconds between two picks
 _RETRY = 60.0  # seconds before catching up is tried again after it failed
 
@@ -87,7 +87,7 @@ class Planner:
 
             if self._others:
                 claim()
-                self._look_at = self._ticks()
+                self._scheduler.refresh()
             self._learn()
             self._refresh()
             self._others = False
@@ -112,12 +112,10 @@ class Planner:
         self._unlearned = []
 
     def _refresh(self) -> None:
-        """See which pages were added, edited or removed, unless that was seen just now."""
+        """See which pages were added, edited or removed, unless that was seen just now; some of them, of many."""
         started = self._ticks()
-        if started >= self._look_at:
-            self._scheduler.refresh()
-            ended = self._ticks()
-            self._look_at = ended + max(_LOOK, _SHARE * (ended - started))
+        if started >= self._look_at and self._scheduler.read_on(lambda: self._ticks() >= started + _READ):
+            self._look_at = self._ticks() + _LOOK
 
     def _caught_up(self, seconds: float) -> bool:
         """Read versions anew and index them for at most so long; whether there is nothing left of that to do now.

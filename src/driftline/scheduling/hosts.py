@@ -20,15 +20,13 @@ class Hosts:
     """A number for each host, which it keeps while the program runs.
 
     Only a hash of its name is kept, in arrays: as many names as there may be pages would take more memory than all that
-    is known of the pages. `distrusted` says by number whose word is not believed on how long its pages last, `until` up
-    to when each asked not to be asked for anything, minus infinity if it did not.
+    is known of the pages. `distrusted` says by number whose word is not believed on how long its pages last.
     """
 
     def __init__(self) -> None:
         self._keys = np.zeros(0, np.int64)
         self._numbers = np.zeros(0, np.int32)
         self.distrusted = np.zeros(0, np.bool_)
-        self.until = np.zeros(0)
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -49,7 +47,6 @@ class Hosts:
             numbers = np.arange(len(self), len(self) + len(new), dtype=np.int32)
             self._keys, self._numbers = np.insert(self._keys, where, new), np.insert(self._numbers, where, numbers)
             self.distrusted = np.pad(self.distrusted, (0, len(new)))
-            self.until = np.pad(self.until, (0, len(new)), constant_values=-np.inf)
             found = np.searchsorted(self._keys, keys)
         return self._numbers[found]
 

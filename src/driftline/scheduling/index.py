@@ -74,6 +74,12 @@ class Index:
             if isinstance(facts, np.ndarray):
                 setattr(self, name, facts[:size])
 
+    def grow(self, more: int) -> None:
+        """Make room for so many pages more."""
+        for name, facts in vars(Index(more)).items():
+            if isinstance(facts, np.ndarray):
+                setattr(self, name, np.concatenate([getattr(self, name), facts]))
+
     def remember(self, places: Places, a: Floats, b: Floats, checked: Floats, learned: NDArray[np.bool_]) -> None:
         """Take over what is stored of these pages, up to the last good check.
 

@@ -13,7 +13,6 @@ from driftline.scheduling.index import DAY, MOST_FAILURES, PROBE, back_off, lead
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from driftline.scheduling.hosts import Hosts
     from driftline.scheduling.index import Floats, Places
     from driftline.scheduling.learning import Learned
     from driftline.versions.store import Store
@@ -28,14 +27,12 @@ class Patience:
     `Index.pick`. A server that says when to ask again means all pages of its host.
     """
 
-    def __init__(self, store: Store, hosts: Hosts, every: float, early: float = 0.0) -> None:
+    def __init__(self, store: Store, every: float, early: float = 0.0) -> None:
         self._store = store
-        self._hosts = hosts
         self._every = every
         self._early = early
         self._tried = Ahead()
         self._judged: dict[int, tuple[int, bool]] = {}
-        self._asked: dict[int, dict[int, float]] = {}  # by host and page, until when it is to be left alone
 
     def stand_by(self, known: Learned, places: Places, told: dict[str, Floats], now: float) -> None:
         """Leave those of these pages alone for a while that fail, and for long if they are gone; the others not."""
@@ -45,7 +42,7 @@ class Patience:
         index.not_before[places] = -np.inf
         index.gone[places] = False
         bad = failures > 0
-        self._take_back(index.host[places], index.page[places])
+        known.asked.take_back(index.host[places], index.page[places])
         places, last, retry = places[bad], told["checked_at"][bad], told["retry_at"][bad]
         last = self._tried.settled(index.page[places], np.where(np.isnan(last), now, last), now)
         index.gone[places] = self._are_gone(known, places, now)
@@ -56,27 +53,7 @@ class Patience:
         asked = np.where(np.isnan(retry), last, np.minimum(retry, last + _LONGEST_RETRY))
         index.not_before[places] = np.maximum(last + np.where(index.gone[places], PROBE, wait), asked)
         told_when = ~np.isnan(retry)
-        self._leave_alone(index.host[places[told_when]], index.page[places[told_when]], asked[told_when])
-
-    def begin_anew(self) -> None:
-        """Leave no host alone, until it is heard again which of their pages are to be."""
-        self._asked.clear()
-        self._hosts.until[:] = -np.inf
-
-    def _leave_alone(self, hosts: NDArray[np.int32], pages: NDArray[np.int64], until: Floats) -> None:
-        """Leave these hosts alone, for one of their pages has to be until then."""
-        for host, page, then in zip(hosts.tolist(), pages.tolist(), until.tolist(), strict=True):
-            self._asked.setdefault(host, {})[page] = then
-            self._hosts.until[host] = max(self._hosts.until[host], then)
-
-    def _take_back(self, hosts: NDArray[np.int32], pages: NDArray[np.int64]) -> None:
-        """Leave these hosts alone no longer because of these pages, which were asked for since."""
-        if not self._asked:
-            return
-        for host, page in zip(hosts.tolist(), pages.tolist(), strict=True):
-            others = self._asked.get(host, {})
-            if others.pop(page, None) is not None:
-                self._hosts.until[host] = max(others.values(), default=-np.inf)
+        known.asked.note(index.host[places[told_when]], index.page[places[told_when]], asked[told_when])
 
     def forget(self, known: Learned, now: float) -> None:
         """Let go of pages that fail no more, or are no more."""

@@ -19,6 +19,7 @@ from driftline import Driftline, Stop
 from driftline.model import Outcome, Verdict
 from driftline.pipeline.endless import EndlessRun
 from driftline.planner import Planner
+from driftline.scheduling import queries
 from driftline.scheduling.scheduler import Scheduler
 from driftline.versions.store import Store
 from support.worlds import World
@@ -31,6 +32,7 @@ class Watched(World):
         super().__init__(folder, stop_grace=0.2)
         self.ahead = 0.0
         self.looks = 0.0  # the seconds by which the watch list is looked at again
+        self.slowness = 0.0  # by which each look at the clock is later than the last
         self.pages.close()
         self.pages = Driftline(Store.open(self.settings.store), self.settings, self._clock)
         self.outcomes: list[Outcome] = []
@@ -43,8 +45,12 @@ class Watched(World):
         self.scheduler = self.pages.scheduler(every="1h")
         stop = Stop()
         with self.pages.keep_checking(self._told, stop=stop) as self.run:
-            yield self.pages.planner(self.scheduler, self.run.feed, stop, self.remarks.append, lambda: self.looks)
+            yield self.pages.planner(self.scheduler, self.run.feed, stop, self.remarks.append, self._ticks)
             stop.request()
+
+    def _ticks(self) -> float:
+        self.looks += self.slowness
+        return self.looks
 
     def _clock(self) -> float:
         return time.time() + self.ahead
@@ -115,6 +121,27 @@ def test_pages_that_are_added_edited_or_removed_are_picked_up(world: Watched) ->
         world.quiet()
     assert world.paths()[:2] == ["/a", "/b"]
     assert sorted(world.paths()[2:]) == ["/a", "/c"]
+
+
+def test_no_page_waits_for_a_long_list_to_be_read(world: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.words = {"/often": "text"}
+    world.pages.add(world.server.url("/often"), every="1m")
+    with world.running() as planner:
+        planner.go()
+        world.quiet()
+        world.pages.add(*[world.server.url(f"/{number}") for number in range(30)], every="1h")
+        monkeypatch.setattr(queries, "_PORTION", 1)
+        world.slowness = 0.02
+        world.looks += 3
+        for _ in range(3):
+            world.ahead += 61
+            planner.go()
+            world.quiet()
+        assert world.paths() == ["/often"] * 4, "none of the others is known yet"
+        while len(world.paths()) < 34:
+            planner.go()
+            world.quiet()
+    assert {*world.paths()} == {"/often", *[f"/{number}" for number in range(30)]}
 
 
 def test_a_page_removed_in_flight_ends_nothing(world: Watched) -> None:
