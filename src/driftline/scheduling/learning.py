@@ -14,7 +14,8 @@ from driftline.headers import lifetime
 from driftline.model import Verdict, host_of
 from driftline.scheduling.asked import Asked
 from driftline.scheduling.index import DAY, MOST_FAILURES, Index
-from driftline.scheduling.queries import LEARNED, STANDING, addresses, distrusted_since, in_batches, stored, unlearned
+from driftline.scheduling.queries import LEARNED, STANDING, addresses, distrusted_since, stored, unlearned
+from driftline.versions.batches import in_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

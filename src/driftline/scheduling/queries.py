@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Text, and_, cast, func, select
 
 from driftline.model import Verdict
+from driftline.versions.batches import in_batches
 from driftline.versions.schema import checks, distrusted, pages, rates, states, versions, visits
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from driftline.versions.store import Store
 
-AT_ONCE = 500  # pages that are named in a statement
 _PORTION = 4_000  # rows: some hundredths of a second
 _CHECKS = 20_000  # rows too: with fewer, less is worked out at a time, and learning takes longer
 
@@ -92,11 +92,6 @@ def last_checks(store: Store, page_ids: Sequence[int]) -> dict[int, float]:
             )
             found |= {row.page_id: row.checked_at for row in rows}
     return found
-
-
-def in_batches(page_ids: Sequence[int]) -> Iterator[Sequence[int]]:
-    """The pages, as many at a time as are named in a statement."""
-    return (page_ids[start : start + AT_ONCE] for start in range(0, len(page_ids), AT_ONCE))
 
 
 def unlearned(page_ids: Sequence[int]) -> Any:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from driftline.scheduling.queries import in_batches, steady, visited
+from driftline.scheduling.queries import steady, visited
+from driftline.versions.batches import in_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

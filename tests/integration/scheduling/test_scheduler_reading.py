@@ -16,7 +16,6 @@ from support.schedules import BEGIN, Schedule, terms, visited
 @pytest.fixture(autouse=True)
 def one_page_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queries, "_PORTION", 1)
-    monkeypatch.setattr(queries, "AT_ONCE", 1)
 
 
 def read_to_the_end(scheduler: Scheduler, meanwhile: Callable[[int], None] = lambda _: None) -> int:

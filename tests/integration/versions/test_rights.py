@@ -27,13 +27,6 @@ RIGHTS = [pytest.param("right_to_check", TO_CHECK), pytest.param("right_to_keep_
 
 
 @pytest.fixture
-def store(where: str) -> Iterator[Store]:
-    made = Store.open(where)
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def other(where: str, store: Store) -> Iterator[Store]:
     made = Store.open(where)
     yield made
