@@ -167,9 +167,10 @@ class Catalog:
         with self._store.write() as connection:
             names: set[bytes] = set()
             said: dict[str, set[bytes]] = {}
-            for some in in_batches(ids):
+            for some in in_batches(sorted(ids)):
                 # from here on nobody says anything of them
-                connection.execute(select(pages.c.id).where(pages.c.id.in_(some)).with_for_update())
+                locked = select(pages.c.id).where(pages.c.id.in_(some)).order_by(pages.c.id).with_for_update()
+                connection.execute(locked)
                 for host, keys in keys_on_hosts(connection, some).items():
                     said[host] = said.get(host, set()) | keys
                 kept = select(versions.c.body, versions.c.text).where(versions.c.page_id.in_(some))

@@ -131,14 +131,15 @@ class Ledger:
     def _record(self, run_id: int, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
         try:
             with self._store.write() as connection:
-                if _insert_checks(self._store, connection, run_id, outcomes):
-                    _insert_rest(self._store, connection, outcomes)
+                in_order = sorted(outcomes, key=_page_id)  # as `locks` asks for: each check locks its page
+                if _insert_checks(self._store, connection, run_id, in_order):
+                    _insert_rest(self._store, connection, in_order)
                     return outcomes
                 connection.rollback()
         except IntegrityError:
             pass  # a page was removed while it was being checked: what follows leaves it out
         with self._store.write() as connection:
-            keys = [outcome.document.link.page_id for outcome in outcomes]
+            keys = [*map(_page_id, outcomes)]
             query = select(pages.c.id, states.c.sequence).join(states, states.c.page_id == pages.c.id)
             query = query.where(pages.c.id.in_(keys)).order_by(pages.c.id)
             # whoever removes one of them from here on waits
@@ -151,6 +152,10 @@ class Ledger:
             _insert_checks(self._store, connection, run_id, left)
             _insert_rest(self._store, connection, left)
             return left
+
+
+def _page_id(outcome: Outcome) -> int:
+    return outcome.document.link.page_id
 
 
 _LINKS = select(*LINK_COLUMNS).join(states, states.c.page_id == pages.c.id)

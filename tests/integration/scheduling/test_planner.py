@@ -16,6 +16,7 @@ import pytest
 from sqlalchemy import ExceptionContext, event
 
 from driftline import Driftline, Stop
+from driftline.errors import StoreBusy
 from driftline.model import Outcome, Verdict
 from driftline.pipeline.endless import EndlessRun
 from driftline.planner import Planner
@@ -28,8 +29,8 @@ from support.worlds import World
 class Watched(World):
     """A small web, and a run over it whose time passes in steps."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder, stop_grace=0.2)
+    def __init__(self, folder: Path, store: str | None = None) -> None:
+        super().__init__(folder, store, stop_grace=0.2)
         self.ahead = 0.0
         self.looks = 0.0  # the seconds by which the watch list is looked at again
         self.slowness = 0.0  # by which each look at the clock is later than the last
@@ -282,3 +283,33 @@ def test_what_came_of_a_check_is_learned_with_the_next_pick(world: Watched) -> N
             world.ahead += 43_201
     assert [one.verdict for one in world.outcomes] == [Verdict.NEW] + [Verdict.CHANGED] * 3
     assert rates[0] == rates[1] < rates[2] < rates[3]
+
+
+def test_all_of_it_works_on_either_database(tmp_path: Path, where: str) -> None:
+    with Watched(tmp_path, where) as world, Driftline(Store.open(where), world.settings) as other:
+        world.words = {"/a": "page one as it is", "/b": "page two as it is"}
+        a, b = map(world.server.url, world.words)
+        world.pages.add(a, b, every="1m")
+        with world.running() as planner:
+            planner.go()
+            world.quiet()
+            with pytest.raises(StoreBusy, match="Another 'driftline run'"):
+                other.keep_checking(lambda _: None).__enter__()
+            assert other.check(b).unchanged == 1
+            other.remove(b)
+            world.words |= {"/a": "page one as it was never before", "/c": "page three"}
+            other.add(world.server.url("/c"), every="1m")
+            world.ahead += 61
+            world.looks += 3
+            planner.go()
+            world.quiet()
+            planner.go()
+        found = [(one.document.link.url, one.verdict) for one in world.outcomes]
+        assert sorted(found[:2]) == [(a, Verdict.NEW), (b, Verdict.NEW)]
+        assert sorted(found[2:]) == [(a, Verdict.CHANGED), (world.server.url("/c"), Verdict.NEW)]
+        assert [one.change.reason for one in other.history(a) if one.change] == [
+            "3 words added and 1 word removed in one place."
+        ]
+        assert (world.run.left, world.run.at_work) == (0, False)
+        with other.keep_checking(lambda _: None):
+            pass  # nothing holds it back any more
