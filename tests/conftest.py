@@ -8,7 +8,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from command import LOCAL, Command
-from driftline.versions import locks, store
+from driftline.versions import locks
+from driftline.versions import store as store_module
+from driftline.versions.store import Store
 from servers import Site
 from support.postgres import postgres, postgres_server
 from support.schedules import schedule
@@ -41,10 +43,18 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
+def store(where: str) -> Iterator[Store]:
+    """An empty store, of either kind."""
+    made = Store.open(where)
+    yield made
+    made.close()
+
+
+@pytest.fixture
 def impatient_store(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stores that are opened from now on wait for no other program that has them locked."""
-    pragmas = [one for one in store._PRAGMAS if "busy_timeout" not in one]
-    monkeypatch.setattr(store, "_PRAGMAS", (*pragmas, "PRAGMA busy_timeout=0"))
+    pragmas = [one for one in store_module._PRAGMAS if "busy_timeout" not in one]
+    monkeypatch.setattr(store_module, "_PRAGMAS", (*pragmas, "PRAGMA busy_timeout=0"))
     monkeypatch.setattr(locks, "_PAUSE", 0.0)
 
 

@@ -35,9 +35,11 @@ if TYPE_CHECKING:
     from driftline.detection.kinds import Kind
     from driftline.detection.tables import ChangedCell
     from driftline.model import Check, Matter, Mention, Outcome, Page, Said, Version
-    from driftline.pipeline.keeping import Keeping
+    from driftline.pipeline.endless import EndlessRun
+    from driftline.pipeline.feed import Feed
     from driftline.pipeline.rereading import Reread
     from driftline.pipeline.run import Report
+    from driftline.planner import Planner
     from driftline.scheduling.scheduler import Scheduler
     from driftline.scheduling.visits.importing import Imported
     from driftline.versions.compaction import Compacted
@@ -155,26 +157,40 @@ class Driftline:
 
         plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
         ledger = Ledger(self._store, self._clock, lambda: stop.requested)
-        with self._store.exclusive_run():
+        with self._store.right_to_check():
             run = Run(ledger, self.repository, self.settings, plan, stop, self._clock)
             return run.check(page_ids, fresh=fresh, told=told, begun=begun)
 
     def keep_checking(
         self, told: Callable[[Sequence[Outcome]], None], *, plan: Plan | None = None, stop: Stop | None = None
-    ) -> Keeping:
+    ) -> EndlessRun:
         """A run without an end, for a `with` block: it checks the pages that its feed is offered, as they come.
 
-        `told` is told every batch of outcomes right after it is committed.
+        `told` is told every batch of outcomes right after it is committed. Entering the block is refused with StoreBusy
+        while another process keeps checking the same store; `check` may be used meanwhile.
         """
+        from driftline.pipeline.endless import EndlessRun
         from driftline.pipeline.feed import Feed
-        from driftline.pipeline.keeping import Keeping
         from driftline.pipeline.run import Run
         from driftline.versions.ledger import Ledger
 
         plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
         ledger = Ledger(self._store, self._clock, lambda: stop.requested)
         run = Run(ledger, self.repository, self.settings, plan, stop, self._clock)
-        return Keeping(run, Feed(ledger.links, self._store.exclusive_run), stop, told)
+        feed = Feed(ledger.links, self._store.right_to_check)
+        return EndlessRun(run, feed, stop, told, self._store.right_to_keep_checking)
+
+    def planner(
+        self, scheduler: Scheduler, feed: Feed, stop: Stop, tell: Callable[[str], None],
+        ticks: Callable[[], float] = time.monotonic,
+    ) -> Planner:  # fmt: skip
+        """What feeds a run without an end by what the scheduler says, and catches up while nothing is due.
+
+        `tell` hears how things stand, in a sentence, whenever that is otherwise than before.
+        """
+        from driftline.planner import Planner
+
+        return Planner(scheduler, feed, stop, lambda enough: self.catch_up(stop, enough), tell, ticks)
 
     def visit(self, url: str, *, seconds: float = 0.0, available: bool = True, add: bool = False) -> Visited:
         """Count a visit to a page, watched or not, at this moment; what the visits to it add up to now.

@@ -414,7 +414,8 @@ class Check:
         if self.change is not None:
             return self.change.reason
         # it made no version, so there is no change to tell of
-        return "What differed was gone with the next fetch." if self.proof is Proof.NOISE else ""
+        differed = "What differed was different again when the page was fetched once more."
+        return differed if self.proof is Proof.NOISE else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

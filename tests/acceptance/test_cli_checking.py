@@ -165,7 +165,7 @@ def test_a_single_round_checks_only_what_is_due(driftline: Command, site: Site) 
 def test_a_check_waits_for_its_turn_beside_another(driftline: Command, site: Site, tmp_path: Path) -> None:
     driftline("add", site.put("/a", "text"))
     with package.open(str(tmp_path / "pages.db")) as other, ExitStack() as turn:
-        turn.enter_context(other._store.exclusive_run())
+        turn.enter_context(other._store.right_to_check())
         with driftline.start("check") as process:
             assert process.stderr is not None
             assert f"(process {os.getpid()}) is checking the pages of" in process.stderr.readline()

@@ -96,7 +96,7 @@ def check_through_kills(store: Path, web: RunningWeb, moments: random.Random, mo
 def is_running(process: subprocess.Popen[bytes]) -> bool:
     """Whether it is still running some moments later, which are left to it."""
     try:
-        process.wait(0.002)
+        process.wait(0.005)
     except subprocess.TimeoutExpired:
         return True
     return False
@@ -130,8 +130,9 @@ def test_a_run_without_an_end_loses_nothing_when_it_is_killed_and_goes_on(tmp_pa
         for _ in range(4):
             recorded = checks_recorded(store)
             process = start(store, "run")
-            while checks_recorded(store) < recorded + 90 and process.poll() is None:
-                pass
+            while is_running(process):
+                if checks_recorded(store) >= recorded + 90:
+                    break
             process.kill()
             process.communicate()
             assert process.returncode == -signal.SIGKILL

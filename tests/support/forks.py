@@ -3,6 +3,10 @@
 Each run is a process of its own, with its own arguments, environment and streams, and ends as any other does. Only the
 start of Python and the imports, half a second, are done once for all of them. `python -m support.forks SOCKET` is the
 process that forks; it ends when nobody has the other end of its socket any more.
+
+The environment of a run is its own from the moment of the fork. What Python and the libraries read of it before, at
+their start or import, is that of the process that forks: PYTHON*, the locale, COVERAGE_PROCESS_START. A test of those
+starts the command itself, with `Command.start`.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -103,6 +108,7 @@ def _serve(requests: socket.socket) -> None:
     arguments, environment, folder = json.loads(request)
     os.environ.clear()
     os.environ.update(environment)
+    time.tzset()
     os.chdir(folder)
     sys.argv[1:] = arguments
 

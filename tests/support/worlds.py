@@ -33,12 +33,12 @@ WIRINGS = [
 class World:
     """A web site whose pages a test rewrites, and a watch list over them."""
 
-    def __init__(self, folder: Path, **given: Any) -> None:
+    def __init__(self, folder: Path, store: str | None = None, **given: Any) -> None:
         self.words: dict[str, str] = {}
         self.held: set[str] = set()
         self.asked: Callable[[str], None] = lambda _: None
         self.server = Server(self._answer)
-        self.settings = settings(store=str(folder / "pages.db"), **given)
+        self.settings = settings(store=store or str(folder / "pages.db"), **given)
         self.pages = driftline.open(settings=self.settings)
 
     def __enter__(self) -> Self:

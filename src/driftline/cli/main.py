@@ -21,12 +21,12 @@ from driftline.cli.filtering import OrderedCommand
 from driftline.cli.lab import lab_app
 from driftline.cli.output import complain
 from driftline.errors import DriftlineError, UsageError
+from driftline.interpreter import hunt_less_for_cycles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _INTERRUPTED = 130
-_ALLOCATIONS = 20_000  # between two hunts for cycles: with the usual 700, those during imports are a tenth of a start
 
 app = typer.Typer(
     help="Watch web pages and see what changed.",
@@ -78,7 +78,7 @@ def _driftline(
 
 def main() -> None:
     """Run the command with the arguments of the process, and end the process."""
-    gc.set_threshold(_ALLOCATIONS)
+    hunt_less_for_cycles()
     status = run(sys.argv[1:])
     gc.freeze()  # all that was loaded goes with the process: to look for cycles in it would take a fifth of a short run
     sys.exit(status)

@@ -38,7 +38,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What the edits of a page amount to."""
+    """What the edits of a page amount to. `shuffled` says that it has another order of things at every fetch."""
 
     verdict: Matter
     score: float
@@ -47,6 +47,7 @@ class Judgement:
     edits: Sequence[Edit]
     words_added: int = 0
     words_removed: int = 0
+    shuffled: bool = False
 
     @property
     def cause(self) -> bytes:
@@ -60,7 +61,8 @@ class Judgement:
     @property
     def by_itself(self) -> bool:
         """Whether it is noise for no other reason than that a second fetch differs."""
-        return self.verdict is Matter.NOISE and any(edit.noise == BY_ITSELF for edit in self.edits)
+        differs = self.shuffled or any(edit.noise == BY_ITSELF for edit in self.edits)
+        return self.verdict is Matter.NOISE and differs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

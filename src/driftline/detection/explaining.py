@@ -1,4 +1,4 @@
-"""What explains an edit wherever it stands: what it says, what came and went with it, and what a second fetch says."""
+"""What explains an edit wherever it stands: what it says, and what came and went with it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ from driftline.detection.fleeting import (
     why_fleeting,
 )
 from driftline.detection.lessons import said_before, why_again
-from driftline.detection.matching import Line, Matching, Pair, folded
 from driftline.detection.wording import Wording
 from driftline.model import Region
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+
+    from driftline.detection.confirming import Again
+    from driftline.detection.matching import Line, Matching, Pair
 
 _CONSENT = Wording({
     "cookie": r"\bcookies?\b.*\b(?:accept|consent|prefer|settings|agree|refus|manage)",
@@ -58,7 +60,6 @@ _MUCH, _LONG_LINE, _SLOGAN = 3_000, 80, 100  # letters
 _PROMOTED = "a promotion"
 _DAYS = {str(day) for day in range(1, 29)}
 _HEAD = 1_000  # letters of a line that are looked at
-_SAME_PAGE = 0.7  # of the lines that two versions share must stand in a second fetch too
 _TELLING = 0.05  # of the lines of a consent banner
 COPY = "another copy of what stands there anyway"
 
@@ -75,7 +76,7 @@ class Context:
     small: bool
     widgets: dict[bytes, str]
     experience: Experience
-    again: set[str] | None
+    again: Again | None
 
     @cached_property
     def prose(self) -> bool:
@@ -88,20 +89,13 @@ def why_wherever(one: Line | None, other: Line | None, context: Context) -> str 
     said = said_before(one, other, context.experience)
     if said is not None:
         return said
-    if context.again is not None and differs_again(one, other, context.again):
+    if context.again is not None and context.again.differs(one, other):
         return BY_ITSELF
     found = _why_rewritten(one, other, context) if one and other else _why_there_at_all(one, other, context)
     if found is None and not context.small:
         # where there is little else, what changes all the time may be what the page is watched for
         found = why_again(one, other, context.experience)
     return found
-
-
-def differs_again(one: Line | None, other: Line | None, again: set[str]) -> bool:
-    """Whether a second fetch undid the edit, or made another of it."""
-    if other:
-        return other.folded not in again
-    return one is not None and one.folded in again
 
 
 def _why_rewritten(one: Line, other: Line, context: Context) -> str | None:
@@ -145,15 +139,6 @@ def _why_there_at_all(one: Line | None, other: Line | None, context: Context) ->
         return _PROMOTED
     text = text[:_HEAD]
     return "what is there for machines" if _SKIP.stands_in(text) or _PROBE.search(text) else None
-
-
-def same_page(again: str | None, matching: Matching) -> set[str] | None:
-    """The lines of a second fetch; None if it is not the same page at all, but a wall, say, or an error."""
-    if again is None:
-        return None
-    shared = {*matching.old.split("\n")}.intersection(matching.new.split("\n"))
-    there = len(shared.intersection(again.split("\n")))
-    return set(folded(again).split("\n")) if there and there >= _SAME_PAGE * len(shared) else None
 
 
 def widgets_of(pairs: Sequence[Pair]) -> dict[bytes, str]:

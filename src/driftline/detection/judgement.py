@@ -12,13 +12,15 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from driftline.detection.alignment import gaps
+from driftline.detection.confirming import fetched_again
 from driftline.detection.edits import MADE_ANEW, WHERE, Edit, Experience, Judgement, Read, kind_of, only, words_of
-from driftline.detection.explaining import Context, jitter_of, same_page, why_wherever, widgets_of
+from driftline.detection.explaining import Context, jitter_of, why_wherever, widgets_of
 from driftline.detection.matching import folded, match
 from driftline.detection.places import may_be_label, why_counted, why_there, with_labels
 from driftline.model import Matter, Region
 
 if TYPE_CHECKING:
+    from driftline.detection.confirming import Again
     from driftline.detection.matching import Matching
 
 _SMALL = 400  # letters
@@ -27,30 +29,37 @@ _SHOWN_ANEW = 40  # edits that matter, of so many
 
 def judge(old: Read, new: Read, experience: Experience | None = None) -> Judgement:
     """Whether what differs between the two readings matters, and why."""
+    experience = experience or Experience()
     matching = match(old.text, new.text)
-    edits = _edits(old, new, matching, experience or Experience())
+    again = fetched_again(experience.again, matching, matching.pairs)
+    edits = _edits(old, new, matching, experience, again)
     real = [edit for edit in edits if not edit.noise]
+    moved = not real and _moved(old.text, new)
+    shuffled = moved and again is not None and _moved(again.text, new)
     if real:
         words = sum(words_of(edit) for edit in real)
         verdict, score = Matter.MEANINGFUL, 0.5 + 0.5 * (1 - math.exp(-words / 20))
         reason = matching.sentence
-    elif _moved(old, new):
+    elif moved and not shuffled:
         verdict, score, reason = Matter.MEANINGFUL, 0.5, "The same words stand in another order."
     else:
         verdict, score, reason = Matter.NOISE, min(0.4, 0.02 * len(edits)), only(edits)
     return Judgement(
         verdict=verdict, score=round(score, 3), reason=reason, kind=kind_of(edits), edits=edits,
         words_added=matching.words_added, words_removed=matching.words_removed,
+        shuffled=shuffled,
     )  # fmt: skip
 
 
-def _edits(old: Read, new: Read, matching: Matching, experience: Experience) -> list[Edit]:
+def _edits(
+    old: Read, new: Read, matching: Matching, experience: Experience, again: Again | None
+) -> list[Edit]:  # fmt: skip
     """Every edit with what explains it; of a page that was made anew, only as many as show that it was."""
     context = Context(
         old_at=old.at, new_at=new.at, matching=matching,
         titles={folded(old.title), folded(new.title)}, jitter=jitter_of(matching.pairs),
         small=experience.selected or len(new.text) < _SMALL, experience=experience, widgets=widgets_of(matching.pairs),
-        again=same_page(experience.again, matching),
+        again=again,
     )  # fmt: skip
     edits: list[Edit] = []
     real = 0
@@ -68,9 +77,9 @@ def _edits(old: Read, new: Read, matching: Matching, experience: Experience) -> 
     return with_labels(edits)
 
 
-def _moved(old: Read, new: Read) -> bool:
+def _moved(other: str, new: Read) -> bool:
     """Whether lines that both have once stand in another order, other than links in a menu: a table, or a ranking."""
-    before, after = (read.text.split("\n") for read in (old, new))
+    before, after = other.split("\n"), new.text.split("\n")
     once = {text for text, count in Counter(before).items() if count == 1}
     once &= {text for text, count in Counter(after).items() if count == 1}
     before, after = ([text for text in texts if text in once] for texts in (before, after))

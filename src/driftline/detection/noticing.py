@@ -12,8 +12,8 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from driftline.detection.confirming import fetched_again
 from driftline.detection.edits import BY_ITSELF, WHERE, Edit, Judgement, Read, only
-from driftline.detection.explaining import differs_again, same_page
 from driftline.detection.fleeting import masked, why_fleeting
 from driftline.detection.judgement import judge
 from driftline.detection.kinds import counted, listed, turned
@@ -63,11 +63,11 @@ def _edits(old: Read, new: Read, experience: Experience) -> list[Edit]:
     if not pairs:
         return []
     stands = _standing_in(without_notes(old.text), without_notes(new.text))
-    again = same_page(experience.again, matching)
+    again = fetched_again(experience.again, matching, pairs)
     edits: list[Edit] = []
     for one, other in pairs:
         noise = said_before(one, other, experience)
-        if noise is None and again is not None and differs_again(one, other, again):
+        if noise is None and again is not None and again.differs(one, other):
             noise = BY_ITSELF
         if noise is None:
             noise = _why(one, other, stands, (old.at, new.at)) or why_again(one, other, experience)

@@ -6,7 +6,6 @@ It takes jobs on standard input and answers on standard output, one frame each: 
 
 from __future__ import annotations
 
-import gc
 import marshal
 import os
 import resource
@@ -17,9 +16,9 @@ from typing import IO, Any
 
 from driftline.detection.examination import Job, examine
 from driftline.detection.filters import watch_expressions
+from driftline.interpreter import hunt_less_for_cycles
 
 LENGTH = 8
-_ALLOCATIONS = 20_000  # between two hunts for cycles: the objects of a page form none
 
 
 def write_frame(stream: IO[bytes], value: Any) -> None:
@@ -42,7 +41,7 @@ def serve(memory: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run decides when a page is given up, not the terminal
     watch_expressions()
-    gc.set_threshold(_ALLOCATIONS)
+    hunt_less_for_cycles()
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     while (jobs := read_frame(source)) is not None:
         for job in jobs:

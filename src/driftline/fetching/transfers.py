@@ -20,6 +20,7 @@ from driftline.errors import RunStopped
 from driftline.fetching.addresses import judge_for
 from driftline.fetching.failures import status_failure, transfer_failure
 from driftline.fetching.guard import Gate, refused_failure
+from driftline.fetching.retries import NO_ANSWER, Retries
 from driftline.model import Document, Link
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ _SLOWEST = 10  # bytes a second
 class _Slot:
     """One reusable easy handle with the lists that its transfer fills."""
 
-    __slots__ = ("chunks", "conditional", "curl", "gate", "headers", "hosts", "link")
+    __slots__ = ("chunks", "conditional", "curl", "gate", "headers", "hosts", "link", "retries")
 
     def __init__(self, settings: Settings, judge: Judge, hosts: Sequence[str]) -> None:
         self.chunks: list[bytes] = []
@@ -52,10 +53,12 @@ class _Slot:
         self.conditional = False
         self.link: Link | None = None
         self.gate = Gate(judge)
+        self.retries = Retries(self.headers)
         self.hosts = hosts
         self.curl = curl = pycurl.Curl()
         curl.setopt(pycurl.WRITEFUNCTION, self.chunks.append)
         curl.setopt(pycurl.HEADERFUNCTION, self.headers.append)
+        curl.setopt(pycurl.PREREQFUNCTION, self.retries.allow)
         curl.setopt(pycurl.HTTPHEADER, _ACCEPT)
         curl.setopt(pycurl.HTTP_CONTENT_DECODING, 0)
         curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS)
@@ -83,6 +86,7 @@ class _Slot:
         """Point the handle at a link, with the validators of its last good check."""
         self.link = link
         self.gate.refused = None
+        self.retries.begin()
         curl = self.curl
         curl.setopt(pycurl.URL, link.url)
         if self.hosts:
@@ -228,7 +232,7 @@ class Transfers:
         if error is not None and error[0] == pycurl.E_COULDNT_CONNECT and refused is not None:
             failure = refused_failure(refused, final_url, redirected=redirects > 0)
         elif error is not None:
-            failure = transfer_failure(*error, status)
+            failure = transfer_failure(*(NO_ANSWER if slot.retries.spent else error), status)
         elif not ((200 <= status < 300 and status != _PARTIAL) or (status == _NOT_MODIFIED and conditional)):
             failure = status_failure(status)
         return Document(link, status, headers, body, len(body), final_url, redirects, now, seconds, failure)

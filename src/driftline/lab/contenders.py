@@ -25,12 +25,12 @@ from isal import isal_zlib
 from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.worker import read_frame, write_frame
+from driftline.interpreter import TURN
 from driftline.lab.bare import BareClient, LabError, Request
 from driftline.lab.local import open_local
 from driftline.model import Blob
 from driftline.pages.catalog import Catalog
 from driftline.pipeline.plan import Plan
-from driftline.pipeline.run import TURN
 from driftline.versions.codec import digest, fingerprint, pack, unpack
 from driftline.versions.ledger import Ledger
 from driftline.versions.repository import Repository

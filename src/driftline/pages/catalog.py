@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sqlalchemy import delete, insert, select, union_all, update
@@ -13,18 +12,18 @@ from driftline.errors import BadSetting, StoreError, UnknownPage, UsageError
 from driftline.model import HIDDEN, Failure, FailureKind, Filter, Page, Verdict, without_password
 from driftline.pages.tracking import Tracking
 from driftline.pages.urls import acceptable, canonical, problem_with, reduced, written
+from driftline.versions.batches import AT_ONCE, in_batches
 from driftline.versions.feedback import forget_on_hosts, keys_on_hosts
 from driftline.versions.locks import lock_blobs
 from driftline.versions.schema import blobs, pages, states, versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from sqlalchemy import Connection, Row
 
     from driftline.versions.store import Store
 
-_AT_ONCE = 500
 _COMMITTED = 2_000  # pages that are added in one transaction: a moment, for those who wait to write
 _Value = TypeVar("_Value")
 
@@ -57,10 +56,10 @@ class Catalog:
         with self._store.read() as connection:
             wanted = dict.fromkeys(_names(connection, forms).values())
         try:
-            for portion in _batches(wanted, _COMMITTED):
+            for portion in in_batches(wanted, _COMMITTED):
                 with self._store.write() as connection:
-                    fresh = [url for some in _batches(portion) for url in _unwatched(connection, some)]
-                    for some in _batches(fresh):
+                    fresh = [url for some in in_batches(portion) for url in _unwatched(connection, some)]
+                    for some in in_batches(fresh):
                         rows: list[dict[str, Any]] = [
                             {"url": url, "every": every, "tags": labels, "settings": settings, "added_at": now}
                             for url in some
@@ -95,7 +94,7 @@ class Catalog:
         forms = self._forms(urls)
         with self._store.read() as connection:
             wanted = dict.fromkeys(_names(connection, forms).values())
-            return [url for some in _batches(wanted) for url in _unwatched(connection, some)]
+            return [url for some in in_batches(wanted) for url in _unwatched(connection, some)]
 
     def asked(self) -> dict[str, float]:
         """The checks a second that each page asks for which has an interval of its own, by address."""
@@ -116,7 +115,7 @@ class Catalog:
         found: dict[str, Page] = {}
         with self._store.read() as connection:
             wanted = dict.fromkeys(_names(connection, forms).values())
-            for some in _batches(wanted):
+            for some in in_batches(wanted):
                 found |= {row.url: _page(row) for row in connection.execute(_PAGES.where(pages.c.url.in_(some)))}
         for url in wanted:
             if url not in found:
@@ -145,7 +144,7 @@ class Catalog:
         moves = values.get("url", page.url) != page.url
         wanted = tuple(dict.fromkeys((*(() if clear_filters else page.filters), *filters)))
         # a run that is under way would record what the old address sent under the new one
-        with self._store.exclusive_run() if moves else nullcontext(), self._store.write() as connection:
+        with self._store.right_to_check() if moves else nullcontext(), self._store.write() as connection:
             if moves and connection.scalar(select(pages.c.id).where(pages.c.url == values["url"])):
                 raise UsageError(f"{values['url']} is watched already.")
             if wanted != page.filters:
@@ -168,9 +167,10 @@ class Catalog:
         with self._store.write() as connection:
             names: set[bytes] = set()
             said: dict[str, set[bytes]] = {}
-            for some in _batches(ids):
+            for some in in_batches(sorted(ids)):
                 # from here on nobody says anything of them
-                connection.execute(select(pages.c.id).where(pages.c.id.in_(some)).with_for_update())
+                locked = select(pages.c.id).where(pages.c.id.in_(some)).order_by(pages.c.id).with_for_update()
+                connection.execute(locked)
                 for host, keys in keys_on_hosts(connection, some).items():
                     said[host] = said.get(host, set()) | keys
                 kept = select(versions.c.body, versions.c.text).where(versions.c.page_id.in_(some))
@@ -203,16 +203,9 @@ def _names(connection: Connection, forms: dict[str, _Forms]) -> dict[str, str]:
     forms = forms | whole
     unsure = dict.fromkeys(one for one, now in forms.values() if one != now or problem_with(now))
     watched: set[str] = set()
-    for some in _batches(unsure):
+    for some in in_batches(unsure):
         watched.update(connection.scalars(select(pages.c.url).where(pages.c.url.in_(some))))
     return {url: pair.written if pair.written in watched else acceptable(pair.canonical) for url, pair in forms.items()}
-
-
-def _batches(values: Collection[_Value], most: int = _AT_ONCE) -> Iterator[list[_Value]]:
-    """So many at once, or as many as a database takes."""
-    left = iter(values)
-    while some := list(islice(left, most)):
-        yield some
 
 
 def _unwatched(connection: Connection, some: Sequence[str]) -> list[str]:
@@ -227,7 +220,7 @@ def _forget(connection: Connection, names: set[bytes]) -> None:
         select(versions.c.body), select(versions.c.text), select(blobs.c.base).where(blobs.c.base.is_not(None))
     )
     while names:
-        listed = sorted(names)[:_AT_ONCE]
+        listed = sorted(names)[:AT_ONCE]
         gone = delete(blobs).where(blobs.c.digest.in_(listed), blobs.c.digest.not_in(needed)).returning(blobs.c.digest)
         deleted = set(connection.scalars(gone))
         # deleting one may free another of the same chain, so those that are left are tried again as long as any goes

@@ -48,7 +48,7 @@ class Feed:
         with self._lock:
             return [*self._held]
 
-    def wanted(self) -> int:
+    def next_portion(self) -> int:
         """How many more pages to offer now, for somebody who asks about once a second.
 
         No more wait than twice as many as were taken since it was last asked: who decides what comes first wants that
@@ -82,13 +82,13 @@ class Feed:
         finally:
             with self._lock:
                 self._claims -= 1
-                self._hold_or_let_go()
+                self._release_if_idle()
 
     def settle(self, page_ids: Iterable[int]) -> None:
         """These pages were checked and recorded, or are no more."""
         with self._lock:
             self._settled += page_ids
-            self._hold_or_let_go()
+            self._release_if_idle()
 
     def settled(self) -> list[int]:
         """The pages that were settled since this was last asked; from now on they may be offered again."""
@@ -135,6 +135,6 @@ class Feed:
         """Call this whenever there may be more to take."""
         self._wake = wake
 
-    def _hold_or_let_go(self) -> None:
+    def _release_if_idle(self) -> None:
         if not len(self) and not self._claims:
             self._rights.close()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-import sys
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from driftline.detection.workers import WorkerPool
+from driftline.interpreter import at_full_speed
 from driftline.model import Change, Verdict
 from driftline.pipeline import recorder as recording
 from driftline.pipeline.confirmer import Confirmer
@@ -32,10 +31,6 @@ if TYPE_CHECKING:
     from driftline.pipeline.queues import QueueStatistics
     from driftline.pipeline.stopping import Stop
     from driftline.settings import Settings
-
-
-TURN = 0.0002  # seconds: measured, 0.05 and 1 ms are both slower
-_ALLOCATIONS = 50_000  # objects more than at the last hunt for cycles: a few thousand pages
 
 
 class Ledger(recording.Ledger, Protocol):
@@ -83,24 +78,6 @@ class Report:
     changes: list[Change] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     queues: list[QueueStatistics] = field(default_factory=list)
-
-
-@contextmanager
-def _at_full_speed() -> Iterator[None]:
-    """Set the interpreter up for a run, until the end of the block: shorter turns, and fewer hunts for cycles.
-
-    A producer needs the interpreter for a moment at every header line and chunk that libcurl hands over. While another
-    thread has it, each of these moments may wait for a whole turn, and with turns of 5 ms the network stands still.
-    The objects of a page form no cycles; looking for some every few dozen pages finds nothing.
-    """
-    turn, thresholds = sys.getswitchinterval(), gc.get_threshold()
-    sys.setswitchinterval(TURN)
-    gc.set_threshold(_ALLOCATIONS, *thresholds[1:])
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(turn)
-        gc.set_threshold(*thresholds)
 
 
 class Run:
@@ -151,7 +128,7 @@ class Run:
             queues=wired.queues,
         )  # fmt: skip
 
-    def keep(self, feed: Feed, told: Callable[[Sequence[Outcome]], None]) -> None:
+    def check_offered(self, feed: Feed, told: Callable[[Sequence[Outcome]], None]) -> None:
         """Check what the feed is offered, until it ends or the run is stopped; `told` as in `Recorder`."""
 
         def settle(outcomes: Sequence[Outcome]) -> None:
@@ -190,7 +167,7 @@ class Run:
                 stop=self._stop,
                 clock=self._clock,
             )
-            with _at_full_speed():
+            with at_full_speed():
                 return wire(self._plan, parts)
         finally:
             recorder.close()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import BigInteger, Integer, cast, func, not_, or_, select
 
 from driftline.model import FailureKind, Verdict
-from driftline.scheduling.queries import in_batches
+from driftline.versions.batches import in_batches
 from driftline.versions.schema import checks, states
 
 if TYPE_CHECKING:

@@ -34,6 +34,7 @@ _SHRINK = 3.0  # pages: what is known of fewer says little about a host
 _NEVER = -np.inf
 _LONG = 3_650.0  # days: a page that was never checked has waited for as long as this
 _FIRST_WAIT, _LONGEST_WAIT = 15 * 60.0, DAY  # seconds
+_PATIENT, _INTERVALS = 3_600.0, 8  # a page with an interval waits for so many seconds at most, or so many intervals
 _LONGEST_LEAD = 300.0  # seconds
 MOST_FAILURES = 1_000
 
@@ -73,6 +74,12 @@ class Index:
             if isinstance(facts, np.ndarray):
                 setattr(self, name, facts[:size])
 
+    def grow(self, more: int) -> None:
+        """Make room for so many pages more."""
+        for name, facts in vars(Index(more)).items():
+            if isinstance(facts, np.ndarray):
+                setattr(self, name, np.concatenate([getattr(self, name), facts]))
+
     def remember(self, places: Places, a: Floats, b: Floats, checked: Floats, learned: NDArray[np.bool_]) -> None:
         """Take over what is stored of these pages, up to the last good check.
 
@@ -110,7 +117,7 @@ class Index:
     def fail(self, places: Places, now: Floats | float) -> None:
         """Checks of these pages failed. That says nothing about change: they are tried again later and later."""
         self.failures[places] = np.minimum(self.failures[places] + 1, MOST_FAILURES)
-        self.not_before[places] = now + back_off(self.failures[places])
+        self.not_before[places] = now + back_off(self.failures[places], self.every[places])
 
     def values(self, now: float, places: Places | None = None) -> NDArray[np.float32]:
         """What a check of each page is worth now, whether or not it may be checked."""
@@ -186,9 +193,15 @@ def lead(early: float, seconds: NDArray[np.floating[Any]]) -> NDArray[np.floatin
     return found
 
 
-def back_off(failures: NDArray[np.int16]) -> Floats:
-    """The seconds for which a page is left alone after so many failures in a row."""
-    return np.minimum(_FIRST_WAIT * 2.0 ** (failures.astype(np.float64) - 1), _LONGEST_WAIT)
+def back_off(failures: NDArray[np.int16], every: NDArray[np.floating[Any]]) -> Floats:
+    """The seconds for which a page is left alone after so many failures in a row, twice as long after each.
+
+    Who asked for an interval, infinite if nobody did, wants to know of a recovery soon: such a page is tried again
+    within its interval at first, and never waits for as long as others do. As long as it has failed, it may wait.
+    """
+    longest = np.clip(_INTERVALS * every.astype(np.float64), _PATIENT, _LONGEST_WAIT)
+    doubled: Floats = np.minimum(_FIRST_WAIT, every) * 2.0 ** (failures.astype(np.float64) - 1)
+    return np.minimum(doubled, longest)
 
 
 class _Likes:

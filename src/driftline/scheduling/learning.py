@@ -12,8 +12,10 @@ import numpy as np
 
 from driftline.headers import lifetime
 from driftline.model import Verdict, host_of
+from driftline.scheduling.asked import Asked
 from driftline.scheduling.index import DAY, MOST_FAILURES, Index
-from driftline.scheduling.queries import LEARNED, STANDING, addresses, distrusted_since, in_batches, stored, unlearned
+from driftline.scheduling.queries import LEARNED, STANDING, addresses, distrusted_since, stored, unlearned
+from driftline.versions.batches import in_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sqlalchemy import Row
 
+    from driftline.scheduling.ahead import Ahead
     from driftline.scheduling.hosts import Hosts
     from driftline.scheduling.index import Floats, Places
     from driftline.versions.store import Store
@@ -32,7 +35,8 @@ _DISTRUST = 180 * DAY  # seconds for which a host is not believed that was caugh
 class Learned:
     """So many pages of the watch list, as an index, with what was learned of them.
 
-    `upto` is the check of each page up to which it was learned from, and `failed` how many of those had failed.
+    `upto` is the check of each page up to which it was learned from, and `failed` how many of those had failed. `asked`
+    are the hosts that want to be left alone.
     """
 
     def __init__(self, store: Store, hosts: Hosts, size: int) -> None:
@@ -41,11 +45,44 @@ class Learned:
         self.index = Index(size)
         self.upto = np.zeros(size, np.int32)
         self.failed = np.zeros(size, np.int32)
+        self.asked = Asked()
 
     def cut(self, size: int) -> None:
-        """Keep the first so many pages: there were fewer to be read than had been counted."""
+        """Keep the first so many pages: there were fewer to be read than had been expected."""
         self.index.cut(size)
         self.upto, self.failed = self.upto[:size], self.failed[:size]
+
+    def make_room(self, size: int) -> None:
+        """Let there be places for so many pages at least: there are more than had been expected."""
+        if size > len(self.index):
+            more = max(size - len(self.index), len(self.index) // 4)
+            self.index.grow(more)
+            self.upto, self.failed = (np.pad(facts, (0, more)) for facts in (self.upto, self.failed))
+
+    def settle(self, places: Places, good: Ahead, now: float) -> None:
+        """Let no last good check of these pages be in the future, from before the clock was set back."""
+        index = self.index
+        index.checked[places] = good.settled(index.page[places], index.checked[places], now)
+
+    def take_over(self, other: Learned, page_ids: Sequence[int]) -> None:
+        """Of these pages, what the other one has learned counts, which followed their checks while this one was read.
+
+        A host that was caught meanwhile is not believed here either.
+        """
+        index, told = self.index, other.index
+        pages = np.intersect1d(index.page[self.places(page_ids)], told.page[other.places(page_ids)]).tolist()
+        here, there = self.places(pages), other.places(pages)
+        later = other.upto[there] >= self.upto[here]
+        here, there = here[later], there[later]
+        a, b = told.a[there].astype(np.float64), told.b[there].astype(np.float64)
+        index.remember(here, a, b, told.checked[there], told.learned[there])
+        for facts, newer in (
+            (index.lifetime, told.lifetime), (index.not_before, told.not_before), (index.failures, told.failures),
+            (index.gone, told.gone), (self.upto, other.upto), (self.failed, other.failed),
+        ):  # fmt: skip
+            facts[here] = newer[there]
+        self.asked.take_over(other.asked, index.host[here], index.page[here])
+        index.lifetime[self._hosts.distrusted[index.host]] = 0.0
 
     def places(self, page_ids: Sequence[int]) -> Places:
         """Where these pages are, of those that are here."""

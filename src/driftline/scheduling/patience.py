@@ -1,4 +1,4 @@
-"""How long pages that fail are left alone, and those for longer that are gone."""
+"""How long pages that fail are left alone, those for longer that are gone, and hosts that asked for it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _LONGEST_RETRY = DAY  # seconds: servers ask for years
 class Patience:
     """Says of pages whether they may be checked at all, after what their last checks were.
 
-    Who asked for an interval wants to know of a recovery within it; `every` is that of all pages which have none of
-    their own, infinite if they have none at all. `early` as in `Index.pick`.
+    `every` is the interval of all pages which have none of their own, infinite if they have none at all. `early` as in
+    `Index.pick`. A server that says when to ask again means all pages of its host.
     """
 
     def __init__(self, store: Store, every: float, early: float = 0.0) -> None:
@@ -42,15 +42,18 @@ class Patience:
         index.not_before[places] = -np.inf
         index.gone[places] = False
         bad = failures > 0
+        known.asked.take_back(index.host[places], index.page[places])
         places, last, retry = places[bad], told["checked_at"][bad], told["retry_at"][bad]
         last = self._tried.settled(index.page[places], np.where(np.isnan(last), now, last), now)
         index.gone[places] = self._are_gone(known, places, now)
         every = index.every[places]
-        wait = np.minimum(back_off(index.failures[places]), np.where(np.isinf(every), self._every, every))
+        wait = back_off(index.failures[places], np.where(np.isinf(every), self._every, every))
         wait -= lead(self._early, wait)
         # what a server asks for goes before what the user asked for
         asked = np.where(np.isnan(retry), last, np.minimum(retry, last + _LONGEST_RETRY))
         index.not_before[places] = np.maximum(last + np.where(index.gone[places], PROBE, wait), asked)
+        told_when = ~np.isnan(retry)
+        known.asked.note(index.host[places[told_when]], index.page[places[told_when]], asked[told_when])
 
     def forget(self, known: Learned, now: float) -> None:
         """Let go of pages that fail no more, or are no more."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Text, and_, cast, func, select
 
 from driftline.model import Verdict
+from driftline.versions.batches import in_batches
 from driftline.versions.schema import checks, distrusted, pages, rates, states, versions, visits
 
 if TYPE_CHECKING:
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 
     from driftline.versions.store import Store
 
-AT_ONCE = 500  # pages that are named in a statement
-_PORTION = 20_000  # rows
+_PORTION = 4_000  # rows: some hundredths of a second
 _CHECKS = 20_000  # rows too: with fewer, less is worked out at a time, and learning takes longer
 
 #: where a page stands that fails, and what is stored of what was learned of a page
@@ -39,13 +39,11 @@ _PAGES = (
     .join(states, states.c.page_id == pages.c.id)
     .outerjoin(rates, rates.c.page_id == pages.c.id)
     .order_by(pages.c.id)
-    .limit(_PORTION)
 )  # fmt: skip
 _VISITS = (
     select(visits.c.id, pages.c.id, visits.c.frequency, visits.c.weightage, visits.c.ttl)
     .join(pages, pages.c.url == visits.c.url)
     .order_by(visits.c.id)
-    .limit(_PORTION)
 )
 
 
@@ -64,7 +62,7 @@ def _portions(store: Store, query: Any, key: Column[int], names: Sequence[str]) 
     while True:
         with store.read() as connection:
             # the driver's own rows: wrapping them would cost as much as reading them
-            rows = connection.execute(query.where(key > after)).cursor.fetchall()
+            rows = connection.execute(query.where(key > after).limit(_PORTION)).cursor.fetchall()
         if rows:
             yield dict(zip(names, zip(*rows, strict=True), strict=True))
         if len(rows) < _PORTION:
@@ -94,11 +92,6 @@ def last_checks(store: Store, page_ids: Sequence[int]) -> dict[int, float]:
             )
             found |= {row.page_id: row.checked_at for row in rows}
     return found
-
-
-def in_batches(page_ids: Sequence[int]) -> Iterator[Sequence[int]]:
-    """The pages, as many at a time as are named in a statement."""
-    return (page_ids[start : start + AT_ONCE] for start in range(0, len(page_ids), AT_ONCE))
 
 
 def unlearned(page_ids: Sequence[int]) -> Any:

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from driftline.errors import StoreError
 from driftline.headers import lifetime
 from driftline.model import Verdict
 from driftline.scheduling.ahead import Ahead
 from driftline.scheduling.budget import Credit, format_rate
 from driftline.scheduling.hosts import Hosts, Rooms
 from driftline.scheduling.index import DAY
-from driftline.scheduling.learning import Learned, columns, recall_distrust
+from driftline.scheduling.learning import Learned
 from driftline.scheduling.patience import Patience
-from driftline.scheduling.queries import HOW_MANY, STANDING, addresses, last_checks, watched
+from driftline.scheduling.queries import HOW_MANY, addresses, last_checks
+from driftline.scheduling.reading import Reading
 from driftline.scheduling.terms import Terms
 from driftline.scheduling.value import believed
-from driftline.scheduling.weighing import weigh
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -64,6 +65,8 @@ class Scheduler:
         self._latest = -np.inf
         self._probes = 0.0
         self._stamp: object = None
+        self._reading: Reading | None = None
+        self._followed: list[int] = []  # pages that were learned from since the reading began
 
         self.edition = 0  # another number whenever a page came or went, has another version or other settings
 
@@ -99,39 +102,51 @@ class Scheduler:
 
         Nothing is read if nobody has written to the store since the last time.
         """
-        stamp = self._store.stamp()
-        if stamp == self._stamp:
-            return
-        now = self._clock()
-        recall_distrust(self._store, self._hosts, now)
-        with self._store.read() as connection:
-            known = Learned(self._store, self._hosts, connection.scalar(HOW_MANY) or 0)
-        size, edition = 0, 0
-        behind, failing = [np.zeros(0, np.int64)], []
-        for portion in watched(self._store):
-            rows = {name: column[: len(known.index) - size] for name, column in portion.items()}
-            places = np.arange(size, size := size + len(rows["id"]))
-            edition = hash((edition, rows["id"], rows["version"], rows["settings"]))
-            late = known.take(places, rows)
-            behind.append(places[late])
-            bad = np.flatnonzero((known.index.failures[places] > 0) & ~late)
-            failing.append((places[bad], columns(STANDING, [[rows[name][row] for row in bad] for name in STANDING])))
-        known.cut(size)  # pages were removed meanwhile
-        self._known, self.edition = known, edition
-        for places, told in failing:
-            self._patience.stand_by(known, places, told, now)
-        self._settle(np.flatnonzero(known.index.checked > now))
-        self.follow(known.index.page[np.concatenate(behind)].tolist())
-        weigh(self._store, known, self._threshold, ordered=self._policy == "intelligent")
-        known.index.expect()
-        self._forget(now)
-        self._stamp = stamp
+        self._reading = None
+        self.read_on(lambda: False)
+
+    def read_on(self, enough: Callable[[], bool]) -> bool:
+        """The same, but only until it is `enough` for now; whether nothing is left to read.
+
+        Meanwhile picks go by what was read before. There is nothing to go by at first, so then all of it is read.
+        """
+        if self._reading is None:
+            stamp = self._store.stamp()
+            if stamp == self._stamp:
+                return True
+            self._followed = []
+            self._reading = self._begin(stamp)
+        reading = self._reading
+        try:
+            done = reading.go_on(enough if self._stamp is not None else lambda: False)
+        except StoreError:
+            self._reading = None
+            raise
+        if done:
+            self._reading = None
+            reading.known.take_over(self._known, self._followed)
+            self._known, self.edition, self._stamp = reading.known, reading.edition, reading.stamp
+            self._forget(self._clock())
+        return done
+
+    def _begin(self, stamp: object) -> Reading:
+        if len(self):
+            expected = len(self)
+        else:
+            with self._store.read() as connection:
+                expected = connection.scalar(HOW_MANY) or 0
+        return Reading(
+            self._store, self._hosts, self._patience, self._good, self._heard, stamp=stamp, clock=self._clock,
+            expected=expected, threshold=self._threshold, ordered=self._policy == "intelligent",
+        )  # fmt: skip
 
     def follow(self, page_ids: Sequence[int]) -> None:
         """Learn from what was recorded of these pages since the last time, by this program or another."""
         now = self._clock()
+        if self._reading is not None:
+            self._followed += page_ids
         for places, told in self._known.follow(page_ids, now, self._heard):
-            self._settle(places)
+            self._known.settle(places, self._good, now)
             self._patience.stand_by(self._known, places, told, now)
 
     def _forget(self, now: float) -> None:
@@ -176,7 +191,8 @@ class Scheduler:
         places = index.pick(
             now, allowed, policy=self._policy, default_every=self._every, early=self._early, cycle=self._cycle(),
             room=None if self._rooms is None else self._rooms.grow(self._ticks(), len(self._hosts)),
-            shared=shared, probes=int(max(self._probes, _PROBED * allowed)), without=self._known.places([*without]),
+            shared=shared, probes=int(max(self._probes, _PROBED * allowed)),
+            without=np.r_[self._known.places([*without]), self._left_alone(now)],
         )[:most]  # fmt: skip
         if len(places):
             claim()
@@ -196,6 +212,7 @@ class Scheduler:
         index, now = self._known.index, self._clock()
         ready = index.pick(
             now, len(index), policy=self._policy, default_every=self._every, cycle=self._cycle(),
+            without=self._left_alone(now),
         )  # fmt: skip
         due = self._due()
         rest = np.setdiff1d(np.arange(len(index)), ready)
@@ -230,7 +247,7 @@ class Scheduler:
         index = self._known.index
         if index.gone[place]:
             return "gone"
-        if index.not_before[place] > now:
+        if index.not_before[place] > now or index.host[place] in self._known.asked.alone(now):
             return "waiting"
         if np.isinf(index.checked[place]):
             return "waiting" if index.failures[place] else "new"
@@ -250,13 +267,15 @@ class Scheduler:
             every = np.where(np.isinf(every), index.turns(self._cycle()), every)
         timed = np.isfinite(every) & np.isfinite(index.checked)
         due = np.add(index.checked, every, where=timed, out=np.full(len(index), -np.inf))
-        latest: Floats = np.maximum(due, index.not_before)
+        asked = self._known.asked.until(len(self._hosts))[index.host]
+        latest: Floats = np.maximum(due, np.maximum(index.not_before, asked))
         return latest
 
-    def _settle(self, places: Places) -> None:
-        """Let no last good check be in the future, from before the clock was set back."""
-        index = self._known.index
-        index.checked[places] = self._good.settled(index.page[places], index.checked[places], self._clock())
+    def _left_alone(self, now: float) -> Places:
+        """Where the pages are whose hosts asked not to be asked for anything now."""
+        alone = np.zeros(len(self._hosts), np.bool_)
+        alone[self._known.asked.alone(now)] = True
+        return np.flatnonzero(alone[self._known.index.host]) if alone.any() else np.zeros(0, np.int64)
 
     def _cycle(self) -> float:
         """Seconds after which the paper's order begins anew: a day, or less if the budget allows for more."""

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from driftline.scheduling.queries import in_batches, steady, visited
+from driftline.scheduling.queries import steady, visited
+from driftline.versions.batches import in_batches
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from driftline.scheduling.index import Places
@@ -44,10 +47,11 @@ def availability(ttl: Numbers, frequency: Numbers) -> Numbers:
     return found
 
 
-def weigh(store: Store, known: Learned, threshold: float, *, ordered: bool) -> None:
+def weigh(store: Store, known: Learned, threshold: float, *, ordered: bool) -> Iterator[None]:
     """Weigh all pages by their visits and by how often each was there, checks included; give them ranks if `ordered`.
 
-    A page that visits say is not there is dropped from the order, until its last checks found it.
+    A page that visits say is not there is dropped from the order, until its last checks found it. It is done in steps,
+    at the end of which one may do something else.
     """
     index = known.index
     frequency, weightage, ttl = (np.zeros(len(index), np.float32) for _ in range(3))
@@ -57,8 +61,14 @@ def weigh(store: Store, known: Learned, threshold: float, *, ordered: bool) -> N
         told = {name: np.array(column, np.float64)[here] for name, column in portion.items()}
         frequency[places], weightage[places], ttl[places] = told["frequency"], told["weightage"], told["ttl"]
         drops.append(places[told["ttl"] <= told["frequency"] * threshold])
+        yield
     dropped = np.concatenate(drops)
-    back = _restored(store, known, dropped)
+    found: list[int] = []
+    for some in in_batches(_may_be_back(known, dropped)):
+        with store.read() as connection:
+            found += connection.scalars(steady(some, _RESTORED))
+        yield
+    back = known.places(sorted(found))
     tries = known.upto.astype(np.float32)
     there, asked = ttl + tries - known.failed.astype(np.float32), frequency + tries
     there[back] = asked[back] = _RESTORED
@@ -69,12 +79,9 @@ def weigh(store: Store, known: Learned, threshold: float, *, ordered: bool) -> N
         index.rank[np.setdiff1d(dropped, back)] = np.inf
 
 
-def _restored(store: Store, known: Learned, dropped: Places) -> Places:
-    """Those of these places whose pages were there at their last checks."""
+def _may_be_back(known: Learned, dropped: Places) -> list[int]:
+    """The pages at these places that may have been there at their last checks."""
     index = known.index
     good = dropped[(index.failures[dropped] == 0) & (known.upto[dropped] >= _RESTORED)]
-    found: list[int] = []
-    with store.read() as connection:
-        for some in in_batches(index.page[good].tolist()):
-            found += connection.scalars(steady(some, _RESTORED))
-    return known.places(sorted(found))
+    pages: list[int] = index.page[good].tolist()
+    return pages

@@ -7,12 +7,13 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, func, insert, or_, select, update
+from sqlalchemy import func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from driftline.headers import retry_after, validators
 from driftline.memory import Memory
 from driftline.model import Known, Lesson, Link, Outcome, Proof, Verdict
+from driftline.versions.batches import in_batches
 from driftline.versions.codec import digest
 from driftline.versions.locks import lock_memories, patiently
 from driftline.versions.schema import pages, runs, states
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from driftline.versions.store import Store
 
-_CHUNK = 1_000
+_LINKS_AT_ONCE = 1_000
 _BUSY = (429, 503)  # answers that may say when to ask again
 _WITHOUT_END = "run"  # the scope of runs that choose their pages as they go
 _RESUME_WITHIN = 3_600.0  # seconds: a run that stopped longer ago is history, and its pages are due again
@@ -88,32 +89,26 @@ class Ledger:
         with self._store.read() as connection:
             if page_ids is None:
                 return connection.scalar(query) or 0
-            chunks = [page_ids[start : start + _CHUNK] for start in range(0, len(page_ids), _CHUNK)]
-            return sum(connection.scalar(query.where(states.c.page_id.in_(ids))) or 0 for ids in chunks)
+            found = (connection.scalar(query.where(states.c.page_id.in_(some))) for some in in_batches(page_ids))
+            return sum(count or 0 for count in found)
 
     def remaining(self, run_id: int, page_ids: Sequence[int] | None) -> Iterator[Link]:
         """The links of the pages that the run has not recorded yet, read a thousand at a time in order of page."""
-        wanted = None if page_ids is None else sorted(page_ids)
-        start = after = 0
-        while True:
-            if wanted is None:
-                some = and_(pages.c.id > after, _open_pages(run_id))
-            else:
-                some = and_(pages.c.id.in_(wanted[start : start + _CHUNK]), _open_pages(run_id))
-                start += _CHUNK
-            rows = self._rows(_LINKS.where(some).order_by(pages.c.id).limit(_CHUNK))
+        left = _LINKS.where(_open_pages(run_id)).order_by(pages.c.id)
+        if page_ids is not None:
+            for some in in_batches(sorted(page_ids), _LINKS_AT_ONCE):
+                yield from map(_link, self._rows(left.where(pages.c.id.in_(some))))
+            return
+        after = 0
+        while rows := self._rows(left.where(pages.c.id > after).limit(_LINKS_AT_ONCE)):
             yield from map(_link, rows)
-            if wanted is None and rows:
-                after = rows[-1][0]
-            elif wanted is None or start >= len(wanted):
-                return
+            after = rows[-1][0]
 
     def links(self, page_ids: Sequence[int]) -> list[Link]:
         """The links of these pages as they are now, in this order, without those that are watched no more."""
         found: dict[int, Link] = {}
-        for start in range(0, len(page_ids), _CHUNK):
-            rows = self._rows(_LINKS.where(pages.c.id.in_(page_ids[start : start + _CHUNK])))
-            found.update((row[0], _link(row)) for row in rows)
+        for some in in_batches(page_ids, _LINKS_AT_ONCE):
+            found.update((row[0], _link(row)) for row in self._rows(_LINKS.where(pages.c.id.in_(some))))
         return [found[page_id] for page_id in page_ids if page_id in found]
 
     def _rows(self, query: Select[Any]) -> Sequence[Any]:
@@ -136,14 +131,15 @@ class Ledger:
     def _record(self, run_id: int, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
         try:
             with self._store.write() as connection:
-                if _insert_checks(self._store, connection, run_id, outcomes):
-                    _insert_rest(self._store, connection, outcomes)
+                in_order = sorted(outcomes, key=_page_id)  # as `locks` asks for: each check locks its page
+                if _insert_checks(self._store, connection, run_id, in_order):
+                    _insert_rest(self._store, connection, in_order)
                     return outcomes
                 connection.rollback()
         except IntegrityError:
             pass  # a page was removed while it was being checked: what follows leaves it out
         with self._store.write() as connection:
-            keys = [outcome.document.link.page_id for outcome in outcomes]
+            keys = [*map(_page_id, outcomes)]
             query = select(pages.c.id, states.c.sequence).join(states, states.c.page_id == pages.c.id)
             query = query.where(pages.c.id.in_(keys)).order_by(pages.c.id)
             # whoever removes one of them from here on waits
@@ -156,6 +152,10 @@ class Ledger:
             _insert_checks(self._store, connection, run_id, left)
             _insert_rest(self._store, connection, left)
             return left
+
+
+def _page_id(outcome: Outcome) -> int:
+    return outcome.document.link.page_id
 
 
 _LINKS = select(*LINK_COLUMNS).join(states, states.c.page_id == pages.c.id)

@@ -1,7 +1,7 @@
 """What writers of one store wait for each other by, until the end of a transaction.
 
 SQLite has one writer at a time; on PostgreSQL several write at once. Whoever takes several locks takes them in this
-order: the rows of pages, those of states, the blobs, the memories.
+order: the rows of pages, those of states, the blobs, the memories; of several pages, by their ids.
 
 Another program may keep all of them waiting for longer than a database does by itself: `patiently` tries again.
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 import threading
@@ -14,16 +13,19 @@ from urllib.parse import quote
 from sqlalchemy import URL, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError
 
-from driftline.errors import MissingExtra, StoreBusy, StoreError, StoreLocked
+from driftline.errors import MissingExtra, StoreError, StoreLocked
+from driftline.versions.rights import TO_CHECK, TO_KEEP_CHECKING, held_by_file, held_by_session
 from driftline.versions.statements import Statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from sqlalchemy import Connection, Engine, PoolProxiedConnection
 
+    from driftline.versions.rights import Right
+
 NEWEST = "0011"
-_RUN_LOCK = 0x44_52_49_46  # an arbitrary number that names our lock in PostgreSQL
 _SHRINKS_IN_STEPS = "PRAGMA auto_vacuum=INCREMENTAL"
 _PAGES_AT_ONCE = 256
 _PRAGMAS = (
@@ -134,25 +136,19 @@ class Store:
         except (sqlite3.Error, DatabaseError) as error:
             raise self._trouble("read", getattr(error, "orig", error)) from None
 
-    @contextmanager
-    def exclusive_run(self) -> Iterator[None]:
-        """Hold the right to check pages; StoreBusy if another process has it. It ends with the process."""
-        if self.path is None:
-            yield from self._advisory_lock()
-            return
+    def right_to_check(self) -> AbstractContextManager[None]:
+        """Have the right to check pages for a block; StoreBusy if another process has it. It ends with the process."""
+        return self._have(TO_CHECK)
+
+    def right_to_keep_checking(self) -> AbstractContextManager[None]:
+        """Be the one run that goes on, for a block; StoreBusy as above. Others may check pages meanwhile, in turn."""
+        return self._have(TO_KEEP_CHECKING)
+
+    def _have(self, right: Right) -> AbstractContextManager[None]:
         self.insist_on_writing()
-        lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                holder = os.read(lock, 32).decode("ascii", "replace").strip()
-                raise self._busy(f"Another run (process {holder or 'unknown'})") from None
-            os.ftruncate(lock, 0)
-            os.write(lock, str(os.getpid()).encode())
-            yield
-        finally:
-            os.close(lock)
+        if self.path is None:
+            return held_by_session(right, self.engine, self.where)
+        return held_by_file(right, self.path, self.where)
 
     def problems(self) -> list[str]:
         """What the database itself finds wrong with its own files and references; empty when all is well."""
@@ -183,7 +179,7 @@ class Store:
             cursor = raw.cursor()
             if cursor.execute("PRAGMA auto_vacuum").fetchone() == (0,):
                 # a file made before it could be done in steps is written anew, once
-                with self.exclusive_run():
+                with self.right_to_check():
                     cursor.execute(_SHRINKS_IN_STEPS)
                     cursor.execute("VACUUM")
             while cursor.execute("PRAGMA freelist_count").fetchone() != (0,):
@@ -212,26 +208,6 @@ class Store:
     def _trouble(self, done: str, cause: BaseException | None) -> StoreError:
         kind = StoreLocked if _means_locked(cause) else StoreError
         return kind(f"The store '{self.where}' cannot be {done}: {cause}.")
-
-    def _busy(self, who: str) -> StoreBusy:
-        turn = "its turn ends when nothing is left to check for now, or when it is stopped"
-        return StoreBusy(f"{who} is checking the pages of {self.where}; {turn}.")
-
-    def _advisory_lock(self) -> Iterator[None]:
-        # one connection for the whole run, taken out of the pool: the lock belongs to it and ends with it
-        with self.engine.connect() as connection:
-            if not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": _RUN_LOCK}):
-                raise self._busy("Another run")
-            connection.commit()
-            try:
-                yield
-            finally:
-                # a connection that is only closed keeps its lock until the server notices, and the next run is refused
-                try:
-                    connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _RUN_LOCK})
-                    connection.commit()
-                except DatabaseError:
-                    connection.invalidate()
 
     def _upgrade(self) -> None:
         with self.engine.connect() as connection:

@@ -1,8 +1,9 @@
-"""`run --once`, in this process: how it ends."""
+"""`run`, in this process: how it ends."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,6 +17,7 @@ from driftline.cli.main import run
 from driftline.errors import StoreError, StoreLocked
 from driftline.scheduling.hooks import Hook
 from driftline.scheduling.scheduler import Scheduler
+from driftline.versions.store import Store
 from servers import Site
 
 
@@ -33,6 +35,26 @@ def test_every_event_is_told_to_the_command_before_it_ends(
     run(["add", *[f"{site.put('/', 'here')}{number}" for number in range(9)]])
     assert run(["run", "--once", "--exec", f"sh -c 'cat >> {heard}; echo >> {heard}'"]) == 0
     assert [json.loads(line)["event"] for line in heard.read_text().splitlines()] == ["failing"] * 9
+
+
+@pytest.mark.parametrize("how", [(), ("--once",)])
+def test_it_is_refused_while_another_goes_on(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str], how: tuple[str, ...]
+) -> None:
+    run(["add", site.put("/", "here")])
+    other = Store.open(str(tmp_path / "pages.db"))
+    with other.right_to_keep_checking():
+        capsys.readouterr()
+        assert run(["run", *how, "--exec", "true"]) == 1
+        said = capsys.readouterr()
+        assert run(["check"]) == 0
+    other.close()
+    assert said.out == ""
+    assert said.err.startswith(
+        f"driftline: Another 'driftline run' (process {os.getpid()}) keeps checking the pages of "
+    )
+    assert said.err.count("\n") == 1
+    assert run(["run", "--once"]) == 0
 
 
 def test_its_status_tells_that_events_were_not_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +119,7 @@ def test_a_single_pass_checks_nothing_that_another_process_checked_while_it_wait
     """The other process begins before it, and is done once it was asked to wait."""
     run(["add", site.put("/", "here"), "--every", "1h"])
     with driftline.open(str(tmp_path / "pages.db")) as other, ExitStack() as turn:
-        turn.enter_context(other._store.exclusive_run())
+        turn.enter_context(other._store.right_to_check())
 
         def be_done(*_: object, **__: object) -> None:
             turn.close()

@@ -88,7 +88,7 @@ def test_a_picture_that_is_another_at_every_fetch_is_noise_and_a_link_beside_it_
     site.check(lambda: f"<img src=/{next(numbers)}.jpg>{link('/a')}")
     found = site.check(lambda: f"<img src=/{next(numbers)}.jpg>{link('/a')}")
     assert (found.verdict, found.proof, found.version) == (Verdict.UNCHANGED, Proof.NOISE, None)
-    assert found.reason == "What differed was gone with the next fetch."
+    assert found.reason == "What differed was different again when the page was fetched once more."
     told = site.check(lambda: f"<img src=/{next(numbers)}.jpg>{link('/b')}")
     assert told.change is not None
     assert (told.verdict, told.change.kind) == (Verdict.CHANGED, "links")

@@ -130,10 +130,23 @@ def test_what_differs_between_two_fetches_in_a_row_is_no_change(confirmed: Site,
     assert (report.changed, report.noisy, report.unchanged) == (0, 1, 1)
     newest = confirmed.pages.history(confirmed.server.url("/"))[0]
     assert (newest.verdict, newest.proof, newest.version) == (Verdict.UNCHANGED, Proof.NOISE, None)
-    assert newest.reason == "What differed was gone with the next fetch."
+    assert newest.reason == "What differed was different again when the page was fetched once more."
     assert len(confirmed.pages.history(confirmed.server.url("/"), news_only=True)) == 1
     confirmed.parts["fee"] = "<p>It costs a fortune.</p>"
     assert confirmed.pages.check(plan=plan).changed == 1
+
+
+def test_a_page_that_is_another_at_every_fetch_is_judged_alike_at_every_check(confirmed: Site) -> None:
+    numbers = count()
+    stories = ["Nothing like the others", "Quite another tip today", "Yet more to read here", "Old words for whales"]
+    confirmed.parts = {"story": lambda: f"<p>{stories[next(numbers) % 4]}</p>"}
+    confirmed.pages.add(confirmed.server.url("/"))
+    for _ in range(6):
+        confirmed.pages.check()
+    checks = confirmed.pages.history(confirmed.server.url("/"))
+    assert {(one.verdict, one.proof, one.version, one.reason) for one in checks[:-1]} == {
+        (Verdict.UNCHANGED, Proof.NOISE, None, "What differed was different again when the page was fetched once more.")
+    }
 
 
 def test_a_change_is_fetched_twice_and_nothing_else_is(confirmed: Site) -> None:

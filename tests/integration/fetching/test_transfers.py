@@ -388,3 +388,57 @@ def test_closing_gives_back_the_links_in_flight() -> None:
         assert transfers.active == 3
         assert transfers.close() == links
         assert transfers.active == 0
+
+
+def broken_over_kept_connections(path: str, script: dict[str, list[Answer]]) -> tuple[Document, list[Request]]:
+    """What comes of a page of a server to which eight connections are kept alive, and the requests after those.
+
+    The script says what each request for a path is answered with, the last for all that follow.
+    """
+    together = threading.Barrier(8)
+
+    def reply(request: Request) -> Answer:
+        if request.path.startswith("/keep"):
+            together.wait(60)
+            return html("kept alive")
+        left = script[request.path]
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    transfers = Transfers(settings())
+    transfers.keep_alive(20)
+    try:
+        with Server(reply) as server:
+            transfers.start([link(server.url(f"/keep{number}"), page_id=number) for number in range(8)])
+            kept: list[Document] = []
+            while len(kept) < 8:
+                kept += transfers.wait(1.0)
+            assert server.connections == 8
+            found = crawl(link(server.url(path), page_id=9), transfers)
+            return found, server.requests[8:]
+    finally:
+        transfers.close()
+
+
+NOTHING = Answer(data=b"", close=True)
+
+
+def test_a_page_that_is_never_answered_is_asked_for_twice_at_most_however_many_connections_are_kept() -> None:
+    found, requests = broken_over_kept_connections("/breaks", {"/breaks": [NOTHING]})
+    fails_as(found, FailureKind.CONNECTION)
+    assert found.failure is not None
+    assert "Empty reply" in found.failure.sentence
+    assert [request.path for request in requests] == ["/breaks"] * 2
+
+
+def test_a_page_that_is_never_answered_is_asked_for_once_over_a_new_connection() -> None:
+    with Server(lambda _: NOTHING) as server:
+        fails_as(fetch(server.url()), FailureKind.CONNECTION)
+        assert (len(server.requests), server.connections) == (1, 1)
+
+
+def test_a_connection_that_was_closed_just_then_costs_no_page_and_counts_for_each_redirect_anew() -> None:
+    script = {"/a": [NOTHING, redirect("/b")], "/b": [NOTHING, redirect("/c")], "/c": [NOTHING, html("here it is")]}
+    found, requests = broken_over_kept_connections("/a", script)
+    assert found.failure is None
+    assert b"here it is" in found.body
+    assert [request.path for request in requests] == ["/a", "/a", "/b", "/b", "/c", "/c"]

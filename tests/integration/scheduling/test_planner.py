@@ -16,9 +16,11 @@ import pytest
 from sqlalchemy import ExceptionContext, event
 
 from driftline import Driftline, Stop
-from driftline.cli.running import Planner
+from driftline.errors import StoreBusy
 from driftline.model import Outcome, Verdict
-from driftline.pipeline.keeping import Keeping
+from driftline.pipeline.endless import EndlessRun
+from driftline.planner import Planner
+from driftline.scheduling import queries
 from driftline.scheduling.scheduler import Scheduler
 from driftline.versions.store import Store
 from support.worlds import World
@@ -27,23 +29,29 @@ from support.worlds import World
 class Watched(World):
     """A small web, and a run over it whose time passes in steps."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder, stop_grace=0.2)
+    def __init__(self, folder: Path, store: str | None = None) -> None:
+        super().__init__(folder, store, stop_grace=0.2)
         self.ahead = 0.0
         self.looks = 0.0  # the seconds by which the watch list is looked at again
+        self.slowness = 0.0  # by which each look at the clock is later than the last
         self.pages.close()
         self.pages = Driftline(Store.open(self.settings.store), self.settings, self._clock)
         self.outcomes: list[Outcome] = []
-        self.keeping: Keeping
+        self.remarks: list[str] = []
+        self.run: EndlessRun
         self.scheduler: Scheduler
 
     @contextmanager
     def running(self) -> Iterator[Planner]:
         self.scheduler = self.pages.scheduler(every="1h")
         stop = Stop()
-        with self.pages.keep_checking(self._told, stop=stop) as self.keeping:
-            yield Planner(self.pages, self.scheduler, self.keeping.feed, stop, ticks=lambda: self.looks)
+        with self.pages.keep_checking(self._told, stop=stop) as self.run:
+            yield self.pages.planner(self.scheduler, self.run.feed, stop, self.remarks.append, self._ticks)
             stop.request()
+
+    def _ticks(self) -> float:
+        self.looks += self.slowness
+        return self.looks
 
     def _clock(self) -> float:
         return time.time() + self.ahead
@@ -53,8 +61,8 @@ class Watched(World):
 
     def quiet(self, but: int = 0) -> None:
         """Wait until nothing is being checked, but for so many pages."""
-        while len(self.keeping.feed) > but:
-            self.keeping.wait(0.01)
+        while len(self.run.feed) > but:
+            self.run.wait(0.01)
 
     def paths(self) -> list[str]:
         """What the server was asked for, in order."""
@@ -116,6 +124,27 @@ def test_pages_that_are_added_edited_or_removed_are_picked_up(world: Watched) ->
     assert sorted(world.paths()[2:]) == ["/a", "/c"]
 
 
+def test_no_page_waits_for_a_long_list_to_be_read(world: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.words = {"/often": "text"}
+    world.pages.add(world.server.url("/often"), every="1m")
+    with world.running() as planner:
+        planner.go()
+        world.quiet()
+        world.pages.add(*[world.server.url(f"/{number}") for number in range(30)], every="1h")
+        monkeypatch.setattr(queries, "_PORTION", 1)
+        world.slowness = 0.02
+        world.looks += 3
+        for _ in range(3):
+            world.ahead += 61
+            planner.go()
+            world.quiet()
+        assert world.paths() == ["/often"] * 4, "none of the others is known yet"
+        while len(world.paths()) < 34:
+            planner.go()
+            world.quiet()
+    assert {*world.paths()} == {"/often", *[f"/{number}" for number in range(30)]}
+
+
 def test_a_page_removed_in_flight_ends_nothing(world: Watched) -> None:
     world.words = {"/a": "text", "/b": "text"}
     a, b = map(world.server.url, world.words)
@@ -142,19 +171,19 @@ def test_a_page_removed_in_flight_ends_nothing(world: Watched) -> None:
     assert [page.url for page in world.pages.pages()] == [b]
 
 
-def test_what_is_due_waits_while_another_process_checks(world: Watched, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_due_waits_while_another_process_checks(world: Watched) -> None:
     world.words = {"/a": "text"}
     world.pages.add(world.server.url("/a"))
     other = Store.open(world.settings.store)
     with world.running() as planner:
-        with other.exclusive_run():
+        with other.right_to_check():
             pauses = [planner.go() for _ in range(3)]
             assert world.paths() == []
         planner.go()
         world.quiet()
     other.close()
     assert min(pauses) > 0
-    assert capsys.readouterr().err.count("Waiting: Another run") == 1
+    assert [remark.startswith("Waiting: Another run") for remark in world.remarks].count(True) == 1
     assert [one.verdict for one in world.outcomes] == [Verdict.NEW]
 
 
@@ -189,14 +218,12 @@ def test_the_right_to_check_is_not_asked_for_while_nothing_is_due(world: Watched
     with world.running() as planner:
         planner.go()
         world.quiet()
-        with other.exclusive_run():
+        with other.right_to_check():
             assert not planner.offer()
     other.close()
 
 
-def test_a_store_that_another_program_keeps_locked_ends_nothing(
-    impatient_store: None, world: Watched, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_store_that_another_program_keeps_locked_ends_nothing(impatient_store: None, world: Watched) -> None:
     world.words = {"/a": "text"}
     world.pages.add(world.server.url("/a"), every="1m")
     with world.running() as planner:
@@ -211,7 +238,7 @@ def test_a_store_that_another_program_keeps_locked_ends_nothing(
             world.quiet()
             world.ahead += 61
     assert min(pauses) > 0
-    assert capsys.readouterr().err.count("is locked") == 1
+    assert ["is locked" in remark for remark in world.remarks].count(True) == 1
     assert [one.verdict for one in world.outcomes] == [Verdict.NEW, Verdict.UNCHANGED]
 
 
@@ -237,8 +264,8 @@ def test_what_cannot_be_recorded_for_a_while_is_recorded_after_it(impatient_stor
         world.asked = lock
         world.ahead += 61
         planner.go()
-        while len(world.keeping.feed) and world.keeping.at_work:
-            world.keeping.wait(0.01)
+        while len(world.run.feed) and world.run.at_work:
+            world.run.wait(0.01)
     assert refused == ["database is locked"] * 3
     assert [one.verdict for one in world.outcomes] == [Verdict.NEW, Verdict.UNCHANGED]
 
@@ -256,3 +283,33 @@ def test_what_came_of_a_check_is_learned_with_the_next_pick(world: Watched) -> N
             world.ahead += 43_201
     assert [one.verdict for one in world.outcomes] == [Verdict.NEW] + [Verdict.CHANGED] * 3
     assert rates[0] == rates[1] < rates[2] < rates[3]
+
+
+def test_all_of_it_works_on_either_database(tmp_path: Path, where: str) -> None:
+    with Watched(tmp_path, where) as world, Driftline(Store.open(where), world.settings) as other:
+        world.words = {"/a": "page one as it is", "/b": "page two as it is"}
+        a, b = map(world.server.url, world.words)
+        world.pages.add(a, b, every="1m")
+        with world.running() as planner:
+            planner.go()
+            world.quiet()
+            with pytest.raises(StoreBusy, match="Another 'driftline run'"):
+                other.keep_checking(lambda _: None).__enter__()
+            assert other.check(b).unchanged == 1
+            other.remove(b)
+            world.words |= {"/a": "page one as it was never before", "/c": "page three"}
+            other.add(world.server.url("/c"), every="1m")
+            world.ahead += 61
+            world.looks += 3
+            planner.go()
+            world.quiet()
+            planner.go()
+        found = [(one.document.link.url, one.verdict) for one in world.outcomes]
+        assert sorted(found[:2]) == [(a, Verdict.NEW), (b, Verdict.NEW)]
+        assert sorted(found[2:]) == [(a, Verdict.CHANGED), (world.server.url("/c"), Verdict.NEW)]
+        assert [one.change.reason for one in other.history(a) if one.change] == [
+            "3 words added and 1 word removed in one place."
+        ]
+        assert (world.run.left, world.run.at_work) == (0, False)
+        with other.keep_checking(lambda _: None):
+            pass  # nothing holds it back any more

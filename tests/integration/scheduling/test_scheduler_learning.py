@@ -55,6 +55,63 @@ def test_a_good_check_ends_the_wait(schedule: Schedule) -> None:
     assert scheduler.pick() == [page]
 
 
+def test_a_server_that_says_when_to_ask_again_means_all_pages_of_its_host(schedule: Schedule) -> None:
+    busy, beside, elsewhere = schedule.add("host/busy", "host/beside", "elsewhere", every=300.0)
+    (never_checked,) = schedule.add("host/new")
+    for page in (busy, beside, elsewhere):
+        schedule.checked(page, "new")
+    schedule.clock.now += 400
+    scheduler = schedule.scheduler()
+    schedule.checked(busy, "failed", status=429, retry_at=BEGIN + 7_200)
+    scheduler.follow([busy])
+    restarted = schedule.scheduler()
+    for one in (scheduler, restarted):
+        assert one.pick() == [elsewhere]
+        shown = terms(one)
+        assert [(shown[name].lane, shown[name].due_at) for name in ("host/beside", "host/new")] == [
+            ("waiting", BEGIN + 7_200)
+        ] * 2
+    schedule.clock.now = BEGIN + 7_201
+    for one in (scheduler, restarted):
+        assert {busy, beside, never_checked} <= set(one.pick())
+
+
+def test_a_host_is_left_alone_until_the_last_of_its_pages_may_be_asked_for(schedule: Schedule) -> None:
+    first, second, third = schedule.add("host/1", "host/2", "host/3")
+    schedule.checked(first, "failed", status=503, retry_at=BEGIN + 3_600)
+    schedule.checked(second, "failed", status=503, retry_at=BEGIN + 7_200)
+    scheduler = schedule.scheduler(every=60.0)
+    schedule.clock.now += 60
+    schedule.checked(second, "new")
+    scheduler.follow([second])
+    assert scheduler.pick() == []
+    schedule.checked(first, "new")
+    scheduler.follow([first])
+    assert third in scheduler.pick(), "both were asked for since, and are there"
+
+
+def test_a_page_with_an_interval_backs_off_and_is_back_at_its_interval_after_a_good_check(schedule: Schedule) -> None:
+    (page,) = schedule.add("page", every=300.0)
+    scheduler = schedule.scheduler()
+    waits = []
+    for _ in range(6):
+        schedule.checked(page, "failed", status=429)
+        scheduler.follow([page])
+        due = terms(scheduler)["page"].due_at
+        waits.append(due - schedule.clock.now)
+        schedule.clock.now = due - 1
+        assert scheduler.pick() == []
+        schedule.clock.now = due
+        assert scheduler.pick() == [page]
+    assert waits == [300, 600, 1_200, 2_400, 3_600, 3_600]
+    schedule.checked(page, "unchanged")
+    scheduler.follow([page])
+    schedule.clock.now += 299
+    assert scheduler.pick() == []
+    schedule.clock.now += 1
+    assert scheduler.pick() == [page]
+
+
 def test_a_host_that_was_caught_is_not_believed_after_a_restart_either(schedule: Schedule) -> None:
     early, other = schedule.add("host/early", "other")
     for page in (early, other):

@@ -26,13 +26,6 @@ LONG = f"https://a.example/{'a' * 3_000}"
 
 
 @pytest.fixture
-def store(where: str) -> Iterator[Store]:
-    store = Store.open(where)
-    yield store
-    store.close()
-
-
-@pytest.fixture
 def file_store(tmp_path: Path) -> Iterator[Store]:
     store = Store.open(str(tmp_path / "file.db"))
     yield store

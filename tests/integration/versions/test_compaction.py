@@ -293,7 +293,7 @@ def test_a_file_that_cannot_shrink_in_steps_is_written_anew_once_unless_a_check_
     file_world.repository, file_world.catalog = Repository(file_world.store), Catalog(file_world.store)
     assert file_world.ask("PRAGMA auto_vacuum") == 0
     checking = Store.open(str(path))
-    with checking.exclusive_run():
+    with checking.right_to_check():
         compact(file_world.store)
         assert file_world.ask("PRAGMA auto_vacuum") == 0
     checking.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import ExceptionContext, event, select
 
 from driftline.detection.comparison import compare, recall
 from driftline.detection.examination import Finding, Job, examine
@@ -17,6 +17,7 @@ from driftline.pages.catalog import Catalog
 from driftline.pipeline.rereading import reread
 from driftline.pipeline.stopping import Stop
 from driftline.scheduling.scheduler import Scheduler
+from driftline.versions.batches import AT_ONCE
 from driftline.versions.feedback import find_change, remember
 from driftline.versions.ledger import Ledger
 from driftline.versions.readings import Readings
@@ -144,3 +145,29 @@ def test_a_page_that_is_removed_while_it_is_learned_from_goes_after_it(checker: 
         Scheduler(checker.store).refresh()
     with other.store.read() as connection:
         assert list(connection.scalars(select(rates.c.page_id))) == [other.catalog.find(TWO).id]
+
+
+@pytest.mark.parametrize("removed_first", ["low", "high"])
+@pytest.mark.parametrize("recorded_first", ["low", "high"])
+def test_removing_many_pages_and_recording_a_batch_do_not_lock_each_other_out(
+    checker: Process, other: Process, removed_first: str, recorded_first: str
+) -> None:
+    """Whoever comes upon the other's pages waits for it, and the other never for whoever waits."""
+    urls = [f"https://a.example/{number}" for number in range(AT_ONCE + 1)]
+    checker.catalog.add(urls)
+    found = [checker.found(url, f"<p>What {url} says</p>") for url in (urls[0], urls[-1])]
+    if recorded_first == "high":
+        found.reverse()
+    if removed_first == "high":
+        urls.reverse()
+    errors: list[str] = []
+
+    def note(context: ExceptionContext) -> None:
+        errors.append(str(context.original_exception))
+
+    for process in (checker, other):
+        event.listen(process.store.engine, "handle_error", note)
+    with meanwhile(other.store, "SELECT pages.id \nFROM", lambda: checker.ledger.record(checker.run, found), time=2):
+        assert len(other.catalog.remove(urls)) == len(urls)
+    assert [error for error in errors if "deadlock" in error] == []
+    assert list(other.catalog.all()) == []

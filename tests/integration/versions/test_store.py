@@ -11,17 +11,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import inspect, text
 
-from driftline.errors import MissingExtra, StoreBusy, StoreError
+from driftline.errors import MissingExtra, StoreError
 from driftline.versions.schema import metadata
 from driftline.versions.store import NEWEST, Store
-
-HOLDER = """
-import sys
-from driftline.versions.store import Store
-with Store.open(sys.argv[1]).exclusive_run():
-    print("held", flush=True)
-    sys.stdin.read()
-"""
 
 
 def test_a_store_is_made_with_its_folders_and_readable_by_its_owner_only(tmp_path: Path) -> None:
@@ -59,18 +51,6 @@ def test_the_migrations_make_exactly_the_schema_of_the_code(tmp_path: Path) -> N
     assert tables == set(metadata.tables)
     assert store.problems() == []
     store.close()
-
-
-def test_a_run_may_follow_another_at_once(where: str) -> None:
-    store = Store.open(where)
-    other = Store.open(where)
-    for _ in range(20):
-        with store.exclusive_run(), pytest.raises(StoreBusy), other.exclusive_run():
-            pass
-        with other.exclusive_run():
-            pass
-    store.close()
-    other.close()
 
 
 def test_the_migrations_make_the_same_schema_on_postgresql(postgres: str) -> None:
@@ -138,33 +118,6 @@ def test_a_transaction_that_raises_leaves_nothing_behind(tmp_path: Path) -> None
         write_and_raise()
     with store.read() as connection:
         assert connection.scalar(text("SELECT count(*) FROM runs")) == 0
-    store.close()
-
-
-def test_a_second_run_in_the_same_process_is_kept_out(tmp_path: Path) -> None:
-    where = str(tmp_path / "pages.db")
-    one, two = Store.open(where), Store.open(where)
-    with one.exclusive_run(), pytest.raises(StoreBusy, match=str(os.getpid())), two.exclusive_run():
-        pass
-    with two.exclusive_run():
-        pass
-    one.close()
-    two.close()
-
-
-def test_a_run_of_another_process_keeps_ours_out_until_it_is_killed(tmp_path: Path) -> None:
-    where = str(tmp_path / "pages.db")
-    store = Store.open(where)
-    command = [sys.executable, "-c", HOLDER, where]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(StoreBusy, match=str(holder.pid)), store.exclusive_run():
-            pass
-        holder.kill()
-        holder.wait()
-        with store.exclusive_run():
-            pass
     store.close()
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,21 +15,6 @@ from driftline.versions.visits import Visits
 from support.properties import searched_briefly
 
 PAGE, OTHER = "https://page.example/", "https://other.example/"
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return str(tmp_path / "pages.db")
-    url: str = request.getfixturevalue("postgres")
-    return url
-
-
-@pytest.fixture
-def store(where: str) -> Iterator[Store]:
-    store = Store.open(where)
-    yield store
-    store.close()
 
 
 @pytest.fixture

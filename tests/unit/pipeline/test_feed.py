@@ -163,16 +163,16 @@ def test_who_listens_hears_of_every_offer_and_of_the_end() -> None:
 
 def test_no_more_is_wanted_than_twice_what_was_taken_lately() -> None:
     feed = Pages().feed()
-    first = feed.wanted()
+    first = feed.next_portion()
     feed.offer(range(first))
-    assert feed.wanted() == 0
+    assert feed.next_portion() == 0
     feed.take(first)
-    assert feed.wanted() == 2 * first
+    assert feed.next_portion() == 2 * first
     feed.offer(range(first, 3 * first))
     feed.take(2 * first)
     feed.offer(range(3 * first, 3 * first + 10))
-    assert feed.wanted() == 4 * first - 10
-    assert feed.wanted() == first - 10, "nothing was taken since"
+    assert feed.next_portion() == 4 * first - 10
+    assert feed.next_portion() == first - 10, "nothing was taken since"
 
 
 def test_each_page_goes_to_one_of_many_threads() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -88,6 +90,23 @@ def test_what_failed_is_left_alone_for_longer_and_longer_and_learns_nothing() ->
     index.learn(np.array([0]), NOW, np.array([True]))
     assert index.failures[0] == 0
     assert picked(index, 1) == [0]
+
+
+@pytest.mark.parametrize(
+    ("every", "first", "longest"), [(30.0, 30.0, 3_600.0), (3_600.0, 900.0, 8 * 3_600.0), (7 * DAY, 900.0, DAY)]
+)
+def test_a_page_with_an_interval_is_left_alone_for_longer_and_longer_too_and_not_for_as_long(
+    every: float, first: float, longest: float
+) -> None:
+    index = seen(1)
+    index.every[0] = every
+    waits = []
+    for _ in range(2_000):
+        index.fail(np.array([0]), NOW)
+        waits.append(float(index.not_before[0]) - NOW)
+    assert waits[:2] == [first, 2 * first]
+    assert all(after == min(2 * before, longest) for before, after in pairwise(waits))
+    assert waits[-1] == longest
 
 
 def test_a_new_page_is_expected_to_be_like_the_others_of_its_host() -> None:

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+import driftline
 from driftline import Plan, Stop
 from driftline.errors import StoreBusy, StoreError
 from driftline.model import Outcome, Proof, Verdict
-from driftline.pipeline.keeping import Keeping
+from driftline.pipeline.endless import EndlessRun
 from support.worlds import WIRINGS, World
 
 
@@ -51,30 +52,44 @@ def ids(world: World) -> list[int]:
     return [page.id for page in world.pages.pages()]
 
 
-def settle(keeping: Keeping, count: int) -> list[int]:
+def settle(run: EndlessRun, count: int) -> list[int]:
     """So many pages of which it was heard that they are settled."""
     found: list[int] = []
     while len(found) < count:
-        found += keeping.feed.settled()
-        keeping.wait(0.01)
+        found += run.feed.settled()
+        run.wait(0.01)
     return found
+
+
+def test_a_second_one_on_the_same_store_is_refused_before_it_does_anything(world: World, listener: Listener) -> None:
+    world.watch(1)
+    with driftline.open(settings=world.settings) as other:
+        with world.pages.keep_checking(listener.told) as run:
+            with pytest.raises(StoreBusy, match=f"Another 'driftline run' \\(process {os.getpid()}"):
+                other.keep_checking(listener.told).__enter__()
+            assert other.check().new == 1, "who checks by hand has a turn while nothing is being checked"
+            run.feed.offer(ids(world))
+            settle(run, 1)
+        with other.keep_checking(listener.told) as run:
+            run.feed.offer(ids(world))
+    assert [one.verdict for one in listener.outcomes] == [Verdict.UNCHANGED, Verdict.UNCHANGED]
 
 
 @pytest.mark.parametrize("plan", WIRINGS)
 def test_pages_are_checked_as_they_are_offered(world: World, listener: Listener, plan: Plan) -> None:
     world.watch(6)
     pages = ids(world)
-    with world.pages.keep_checking(listener.told, plan=plan) as keeping:
+    with world.pages.keep_checking(listener.told, plan=plan) as run:
         for page in pages:
-            keeping.feed.offer([page])
-            settle(keeping, 1)
+            run.feed.offer([page])
+            settle(run, 1)
         world.words["/2"] = "page 2 as it was never before"
-        keeping.feed.offer(pages[:4])
+        run.feed.offer(pages[:4])
     assert [one.document.link.page_id for one in listener.outcomes[:6]] == pages
     assert {one.verdict for one in listener.outcomes[:6]} == {Verdict.NEW}
     second = {one.document.link.page_id: one.verdict for one in listener.outcomes[6:]}
     assert second == {page: Verdict.CHANGED if page == pages[2] else Verdict.UNCHANGED for page in pages[:4]}
-    assert (keeping.left, keeping.at_work) == (0, False)
+    assert (run.left, run.at_work) == (0, False)
     assert [page.checks for page in world.pages.pages()] == [2, 2, 2, 2, 1, 1]
     assert world.pages.doctor() == []
 
@@ -86,12 +101,12 @@ def test_a_page_that_never_answers_holds_up_no_other(world: World, listener: Lis
     asked = threading.Event()
     world.asked = lambda path: asked.set() if path == "/0" else None
     stop = Stop()
-    with world.pages.keep_checking(listener.told, stop=stop) as keeping:
-        keeping.feed.offer([hanging])
+    with world.pages.keep_checking(listener.told, stop=stop) as run:
+        run.feed.offer([hanging])
         assert asked.wait(60)
         for _ in range(3):
-            keeping.feed.offer([hanging, other])
-            assert settle(keeping, 1) == [other]
+            run.feed.offer([hanging, other])
+            assert settle(run, 1) == [other]
         assert [request.path for request in world.server.requests] == ["/0", "/1", "/1", "/1"]
         stop.request()
     assert [one.document.link.page_id for one in listener.outcomes] == [other] * 3
@@ -118,34 +133,34 @@ def test_a_page_is_never_in_flight_twice(world: World, listener: Listener, plan:
         listener.told(outcomes)
 
     world.asked = asked
-    with world.pages.keep_checking(told, plan=plan) as keeping:
+    with world.pages.keep_checking(told, plan=plan) as run:
         while len(listener.outcomes) < 60:
-            keeping.feed.offer(pages)
-            keeping.feed.settled()
-            keeping.wait(0.001)
+            run.feed.offer(pages)
+            run.feed.settled()
+            run.wait(0.001)
     assert twice == []
     assert sum(page.checks for page in world.pages.pages()) == len(listener.outcomes)
 
 
 def test_one_connection_serves_the_checks_of_a_host(world: World, listener: Listener) -> None:
     world.watch(1)
-    with world.pages.keep_checking(listener.told) as keeping:
+    with world.pages.keep_checking(listener.told) as run:
         for _ in range(5):
-            keeping.feed.offer(ids(world))
-            settle(keeping, 1)
+            run.feed.offer(ids(world))
+            settle(run, 1)
     assert {request.connection for request in world.server.requests} == {1}
     assert [one.proof for one in listener.outcomes] == [None] + [Proof.WIRE] * 4
 
 
 def test_what_was_recorded_meanwhile_is_what_the_next_check_goes_by(world: World, listener: Listener) -> None:
     [url] = world.watch(1)
-    with world.pages.keep_checking(listener.told) as keeping:
-        keeping.feed.offer(ids(world))
-        settle(keeping, 1)
+    with world.pages.keep_checking(listener.told) as run:
+        run.feed.offer(ids(world))
+        settle(run, 1)
         world.words["/0"] = "other words"
         world.pages.check()
-        keeping.feed.offer(ids(world))
-        settle(keeping, 1)
+        run.feed.offer(ids(world))
+        settle(run, 1)
     assert [one.verdict for one in listener.outcomes] == [Verdict.NEW, Verdict.UNCHANGED]
     assert [check.sequence for check in world.pages.history(url)] == [3, 2, 1]
 
@@ -158,13 +173,13 @@ def test_others_have_their_turn_while_there_is_nothing_to_do(world: World, liste
         gate.wait(60)
 
     world.asked = hold
-    with world.pages.keep_checking(listener.told) as keeping:
-        keeping.feed.offer(ids(world))
+    with world.pages.keep_checking(listener.told) as run:
+        run.feed.offer(ids(world))
         assert world.server.asked.wait(60)
         with pytest.raises(StoreBusy):
             world.pages.check()
         gate.set()
-        settle(keeping, 1)
+        settle(run, 1)
         assert world.pages.check().pages == 1
 
 
@@ -175,13 +190,13 @@ def test_pages_that_cannot_be_checked_now_are_not_taken_over(world: World, liste
     by_hand = threading.Thread(target=lambda: world.pages.check(stop=stop))
     by_hand.start()
     assert world.server.asked.wait(60)
-    with world.pages.keep_checking(listener.told) as keeping:
+    with world.pages.keep_checking(listener.told) as run:
         with pytest.raises(StoreBusy):
-            keeping.feed.offer(ids(world))
+            run.feed.offer(ids(world))
         world.held.clear()
         stop.request()
         by_hand.join()
-        keeping.feed.offer(ids(world))
+        run.feed.offer(ids(world))
     assert [one.verdict for one in listener.outcomes] == [Verdict.NEW]
 
 
@@ -193,14 +208,14 @@ def test_a_stop_gives_up_what_hangs_and_keeps_what_finished(world: World, listen
     asked = threading.Event()
     world.asked = lambda path: asked.set() if path == "/5" else None
     stop = Stop()
-    with world.pages.keep_checking(listener.told, plan=plan, stop=stop) as keeping:
-        keeping.feed.offer(pages[:5])
-        settle(keeping, 5)
-        keeping.feed.offer(pages[5:])
+    with world.pages.keep_checking(listener.told, plan=plan, stop=stop) as run:
+        run.feed.offer(pages[:5])
+        settle(run, 5)
+        run.feed.offer(pages[5:])
         assert asked.wait(60)
         stop.request()
-        assert not keeping.at_work
-    assert keeping.left == 1
+        assert not run.at_work
+    assert run.left == 1
     assert [page.checks for page in world.pages.pages()] == [1, 1, 1, 1, 1, 0]
     assert world.pages.check(world.server.url("/1")).pages == 1, "the right to check is given back"
     assert {thread.name for thread in threading.enumerate()} & {"producer", "consumer", "recorder", "pipeline"} == set()
@@ -215,12 +230,12 @@ def test_a_page_removed_while_it_waits_or_is_in_flight_is_settled(world: World, 
             world.pages.remove(urls[1])
 
     world.asked = remove
-    with world.pages.keep_checking(listener.told, plan=Plan(slots=1)) as keeping:
-        keeping.feed.offer(pages)
-        assert sorted(settle(keeping, 3)) == pages
+    with world.pages.keep_checking(listener.told, plan=Plan(slots=1)) as run:
+        run.feed.offer(pages)
+        assert sorted(settle(run, 3)) == pages
         world.pages.remove(urls[2])
-        keeping.feed.offer([pages[2], pages[0]])
-        assert sorted(settle(keeping, 2)) == [pages[0], pages[2]]
+        run.feed.offer([pages[2], pages[0]])
+        assert sorted(settle(run, 2)) == [pages[0], pages[2]]
     assert [one.document.link.page_id for one in listener.outcomes].count(pages[0]) == 2
     assert pages[1] not in [one.document.link.page_id for one in listener.outcomes]
     assert world.pages.doctor() == []
@@ -228,23 +243,23 @@ def test_a_page_removed_while_it_waits_or_is_in_flight_is_settled(world: World, 
 
 def test_a_page_added_while_it_runs_is_checked(world: World, listener: Listener) -> None:
     world.watch(1)
-    with world.pages.keep_checking(listener.told) as keeping:
-        keeping.feed.offer(ids(world))
-        settle(keeping, 1)
+    with world.pages.keep_checking(listener.told) as run:
+        run.feed.offer(ids(world))
+        settle(run, 1)
         world.words["/later"] = "a page that came later"
         [url] = world.pages.add(world.server.url("/later"))
-        keeping.feed.offer(ids(world))
-        settle(keeping, 2)
+        run.feed.offer(ids(world))
+        settle(run, 2)
     assert world.pages.version(url).text == b"a page that came later"
 
 
 def test_a_worker_that_is_killed_between_two_pages_costs_nothing(world: World, listener: Listener) -> None:
     world.watch(1)
-    with world.pages.keep_checking(listener.told) as keeping:
+    with world.pages.keep_checking(listener.told) as run:
         for number in range(3):
             world.words["/0"] = f"words of the number {number}"
-            keeping.feed.offer(ids(world))
-            settle(keeping, 1)
+            run.feed.offer(ids(world))
+            settle(run, 1)
             for process in workers():
                 os.kill(process, signal.SIGKILL)
                 os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
@@ -260,12 +275,12 @@ def workers() -> list[int]:
 
 def test_a_change_is_fetched_twice_before_it_is_told(world: World, listener: Listener) -> None:
     world.watch(1)
-    with world.pages.keep_checking(listener.told) as keeping:
-        keeping.feed.offer(ids(world))
-        settle(keeping, 1)
+    with world.pages.keep_checking(listener.told) as run:
+        run.feed.offer(ids(world))
+        settle(run, 1)
         world.words["/0"] = "other words"
-        keeping.feed.offer(ids(world))
-        settle(keeping, 1)
+        run.feed.offer(ids(world))
+        settle(run, 1)
     assert [one.verdict for one in listener.outcomes] == [Verdict.NEW, Verdict.CHANGED]
     assert len(world.server.requests) == 3
 
@@ -273,12 +288,12 @@ def test_a_change_is_fetched_twice_before_it_is_told(world: World, listener: Lis
 def test_a_failure_says_how_many_came_before_it(world: World, listener: Listener) -> None:
     world.watch(1)
     words = world.words.pop("/0")
-    with world.pages.keep_checking(listener.told) as keeping:
+    with world.pages.keep_checking(listener.told) as run:
         for number in range(4):
             if number == 2:
                 world.words["/0"] = words
-            keeping.feed.offer(ids(world))
-            settle(keeping, 1)
+            run.feed.offer(ids(world))
+            settle(run, 1)
     assert [one.document.link.failures for one in listener.outcomes] == [0, 1, 2, 0]
 
 
@@ -287,12 +302,12 @@ def test_a_listener_that_raises_ends_the_run_with_its_error(world: World) -> Non
         raise StoreError("torn")
 
     world.watch(3)
-    keeping = world.pages.keep_checking(told).__enter__()
-    keeping.feed.offer(ids(world))
-    while keeping.at_work:
-        keeping.wait(0.1)
+    run = world.pages.keep_checking(told).__enter__()
+    run.feed.offer(ids(world))
+    while run.at_work:
+        run.wait(0.1)
     with pytest.raises(StoreError, match="torn"):
-        keeping.__exit__(None, None, None)
+        run.__exit__(None, None, None)
     assert world.pages.check(fresh=True).pages == 3
 
 
@@ -301,8 +316,8 @@ def test_an_error_of_who_feeds_it_ends_the_run(world: World, listener: Listener)
     world.held.add("/1")
 
     def feed() -> None:
-        with world.pages.keep_checking(listener.told) as keeping:
-            keeping.feed.offer(ids(world))
+        with world.pages.keep_checking(listener.told) as run:
+            run.feed.offer(ids(world))
             listener.wait(1)
             raise ZeroDivisionError
 
@@ -319,9 +334,9 @@ def test_a_run_without_an_end_is_never_continued_and_continues_none(world: World
     world.asked = lambda path: stop.request() if path == "/2" else None
     assert world.pages.check(plan=Plan(pipeline="sequential"), stop=stop).left == 2
     world.held.clear()
-    with world.pages.keep_checking(listener.told) as keeping:
-        keeping.feed.offer(pages[:1])
-        settle(keeping, 1)
+    with world.pages.keep_checking(listener.told) as run:
+        run.feed.offer(pages[:1])
+        settle(run, 1)
     rest = world.pages.check()
     assert (rest.continued, rest.pages) == (True, 3), "those that were left, and the one that another run checked since"
     assert not world.pages.check().continued

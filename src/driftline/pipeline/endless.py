@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
     from types import TracebackType
 
     from driftline.model import Outcome
@@ -15,25 +17,33 @@ if TYPE_CHECKING:
     from driftline.pipeline.stopping import Stop
 
 
-class Keeping:
-    """Checks what its feed is offered, for the time of a `with` block.
+class EndlessRun:
+    """Checks what its feed is offered, for the time of a `with` block, in which it has the `right` to be the only one.
+
+    Two of them would share the pages, and each would tell what changed on those that it happened to check.
 
     At the end of the block what was offered is checked to the end, unless a stop was requested or the block raised:
     then what is in flight gets its grace, and `left` says how many pages were not checked. What ended the run early is
     raised there.
     """
 
-    def __init__(self, run: Run, feed: Feed, stop: Stop, told: Callable[[Sequence[Outcome]], None]) -> None:
+    def __init__(
+        self, run: Run, feed: Feed, stop: Stop, told: Callable[[Sequence[Outcome]], None],
+        right: Callable[[], AbstractContextManager[None]],
+    ) -> None:  # fmt: skip
         self.feed = feed
         self.left = 0
         self._run = run
         self._stop = stop
         self._told = told
+        self._right = right
+        self._rights = ExitStack()
         self._bell = stop.listen()
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._work, name="pipeline", daemon=True)
 
     def __enter__(self) -> Self:
+        self._rights.enter_context(self._right())
         self._thread.start()
         return self
 
@@ -45,6 +55,7 @@ class Keeping:
         self.feed.end()
         self._thread.join()
         self.left = self.feed.give_up()
+        self._rights.close()
         if self._error is not None and kind is None:
             raise self._error
 
@@ -59,7 +70,7 @@ class Keeping:
 
     def _work(self) -> None:
         try:
-            self._run.keep(self.feed, self._told)
+            self._run.check_offered(self.feed, self._told)
         except Exception as error:  # noqa: BLE001 raised at the end of the block: nobody else can hear it
             self._error = error
         finally:

@@ -1,0 +1,87 @@
+"""What only one process may do at a time: check the pages of a store, and be the run that keeps checking them.
+
+A right ends with the process that has it, however that ends: nothing is left behind to be cleaned up, or to be taken
+for a run that goes on.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import text
+from sqlalchemy.exc import DatabaseError
+
+from driftline.errors import StoreBusy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from sqlalchemy import Engine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Right:
+    """A right by its name: the ending of the file beside an embedded store, and an arbitrary number in PostgreSQL.
+
+    `refusal` is what is said to who cannot have it, of `holder`, the process that has it, and `where` the store is.
+    """
+
+    ending: str
+    number: int
+    refusal: str
+
+
+TO_CHECK = Right(
+    ending=".lock",
+    number=0x44_52_49_46,
+    refusal="Another run{holder} is checking the pages of {where}; its turn ends when nothing is left to check for "
+    "now, or when it is stopped.",
+)
+TO_KEEP_CHECKING = Right(
+    ending=".run.lock",
+    number=0x44_52_49_49,
+    refusal="Another 'driftline run'{holder} keeps checking the pages of {where}, and tells what changes: "
+    "stop it first, or leave it to that one.",
+)
+
+
+@contextmanager
+def held_by_file(right: Right, store: Path, where: str) -> Iterator[None]:
+    """Have the right by a lock on a file beside the store, which ends with the process; StoreBusy if another has it."""
+    # a store of several names has one lock: what a name points to is what counts
+    lock = os.open(f"{store.resolve()}{right.ending}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.read(lock, 32).decode("ascii", "replace").strip()
+            raise StoreBusy(right.refusal.format(holder=f" (process {holder or 'unknown'})", where=where)) from None
+        os.ftruncate(lock, 0)
+        os.write(lock, str(os.getpid()).encode())
+        yield
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def held_by_session(right: Right, engine: Engine, where: str) -> Iterator[None]:
+    """Have the right by a lock that the server ends with the connection; StoreBusy if another process has it."""
+    # one connection for all of the time, taken out of the pool: the lock belongs to it
+    with engine.connect() as connection:
+        if not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": right.number}):
+            raise StoreBusy(right.refusal.format(holder="", where=where))
+        connection.commit()
+        try:
+            yield
+        finally:
+            # a connection that is only closed keeps its lock until the server notices, and the next run is refused
+            try:
+                connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": right.number})
+                connection.commit()
+            except DatabaseError:
+                connection.invalidate()
