@@ -67,6 +67,7 @@ class FailureKind(StrEnum):
     TOO_LARGE = "too-large"
     REDIRECTS = "redirects"
     STATUS = "status"
+    PROTOCOL = "protocol"
     BODY = "body"
     SELECTION = "selection"
     HOSTILE = "hostile"
