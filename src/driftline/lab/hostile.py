@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import socket
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from driftline.lab.bare import LabError
+from driftline.lab.contenders import children_of
 from driftline.lab.local import open_local
 from driftline.lab.villains import ORDINARY, VILLAINS, Villain
 
@@ -220,7 +222,7 @@ def _check(url: str, checks: int, options: dict[str, Any]) -> dict[str, Any]:
 
         def told(outcomes: Sequence[Outcome]) -> None:
             found.extend(outcomes)
-            workers.update((child, peak_mb(child)) for child in _children())  # they end with the run
+            workers.update((child, peak_mb(child)) for child in children_of(os.getpid()))  # they end with the run
 
         seconds = sum([watch_list.check(told=told).seconds for _ in range(checks)])
     outcome, reason = outcome_of(found[-1])
@@ -236,12 +238,6 @@ def peak_mb(process: int | str) -> float:
     status = Path(f"/proc/{process}/status").read_text()
     peak = re.search(r"VmHWM:\s*(\d+) kB", status)
     return 0.0 if peak is None else int(peak[1]) * 1024 / 1e6
-
-
-def _children() -> list[int]:
-    return [
-        int(child) for task in Path("/proc/self/task").iterdir() for child in (task / "children").read_text().split()
-    ]
 
 
 if __name__ == "__main__":
