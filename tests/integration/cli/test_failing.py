@@ -78,3 +78,20 @@ def test_run_tells_a_command_of_both(site: Site, told: Told, tmp_path: Path, mon
         "event": "failing", "host": url.split("/")[2], "urls": [url], "kind": "status", "score": 1.0,
         "reason": "1 check failed. The server answered 404 Not Found.",
     }  # fmt: skip
+
+
+def test_a_wall_is_never_a_version_and_is_named_when_the_page_fails(
+    site: Site, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRIFTLINE_FAIL_AFTER", "2")
+    url = site.put("/", "".join(f"<p>Report {number} of what the council said of nets.</p>" for number in range(20)))
+    told("add", url)
+    told("check")
+    wall = b"<title>Just a moment...</title><script>window._cf_chl_opt={}</script><p>Checking your browser"
+    site.pages["/"] = wall
+    assert json.loads(told("check", "--json"))["failures"][0]["kind"] == "broken"
+    assert told("check").splitlines()[0] == (
+        f"failing {url}  2 checks in a row failed. The site put up a wall of Cloudflare instead of the page: "
+        "it wants proof that a person is there."
+    )
+    assert json.loads(told("list", "--json"))[0]["versions"] == 1
