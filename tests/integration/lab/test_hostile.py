@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import pytest
 
+from driftline.lab.acts import edited, page
 from driftline.lab.hostile import TIMES, Stage, certificates, measure, outcome_of
 from driftline.lab.local import open_local
-from driftline.lab.villains import ORDINARY, VILLAINS, Villain, edited, page
+from driftline.lab.villains import ORDINARY, VILLAINS, Villain
 from driftline.model import Outcome, Page
 
 
