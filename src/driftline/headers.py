@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 from email.utils import parsedate_to_datetime
 
+_LONGEST_VALIDATOR = 1_000  # letters
+_CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
 
 def last_response(block: bytes) -> bytes:
     """The part of the block that belongs to the last response."""
@@ -31,14 +34,21 @@ def _value(block: bytes, start: int) -> str:
 
 
 def validators(block: bytes) -> tuple[str | None, str | None]:
-    """The ETag and Last-Modified of the last response."""
+    """The ETag and Last-Modified of the last response, as far as they can be sent back.
+
+    What would break a request in two, or is so long that a server refuses it, is left out.
+    """
     lowered = block.lower()
     start = max(0, lowered.rfind(b"\nhttp/"))
     etag, modified = lowered.rfind(b"\netag:", start), lowered.rfind(b"\nlast-modified:", start)
     return (
-        None if etag < 0 else _value(block, etag + len(b"\netag:")),
-        None if modified < 0 else _value(block, modified + len(b"\nlast-modified:")),
+        None if etag < 0 else _sendable(_value(block, etag + len(b"\netag:"))),
+        None if modified < 0 else _sendable(_value(block, modified + len(b"\nlast-modified:"))),
     )
+
+
+def _sendable(value: str) -> str | None:
+    return value if len(value) <= _LONGEST_VALIDATOR and not _CONTROLS.search(value) else None
 
 
 def content_encodings(block: bytes) -> list[str]:

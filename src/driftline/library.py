@@ -156,7 +156,7 @@ class Driftline:
         from driftline.versions.ledger import Ledger
 
         plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
-        ledger = Ledger(self._store, self._clock, lambda: stop.requested)
+        ledger = Ledger(self._store, self._clock, lambda: stop.requested, self.settings.fail_after)
         with self._store.right_to_check():
             run = Run(ledger, self.repository, self.settings, plan, stop, self._clock)
             return run.check(page_ids, fresh=fresh, told=told, begun=begun)
@@ -175,7 +175,7 @@ class Driftline:
         from driftline.versions.ledger import Ledger
 
         plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
-        ledger = Ledger(self._store, self._clock, lambda: stop.requested)
+        ledger = Ledger(self._store, self._clock, lambda: stop.requested, self.settings.fail_after)
         run = Run(ledger, self.repository, self.settings, plan, stop, self._clock)
         feed = Feed(ledger.links, self._store.right_to_check)
         return EndlessRun(run, feed, stop, told, self._store.right_to_keep_checking)

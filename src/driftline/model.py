@@ -48,6 +48,13 @@ class Matter(StrEnum):
     NOISE = "noise"
 
 
+class Turn(StrEnum):
+    """What a page turned into: one that fails at one check after the other, or one that can be read again."""
+
+    FAILING = "failing"
+    RECOVERED = "recovered"
+
+
 class MentionKind(StrEnum):
     """Whether words came or went."""
 
@@ -67,6 +74,7 @@ class FailureKind(StrEnum):
     TOO_LARGE = "too-large"
     REDIRECTS = "redirects"
     STATUS = "status"
+    PROTOCOL = "protocol"
     BODY = "body"
     SELECTION = "selection"
     HOSTILE = "hostile"
@@ -171,7 +179,7 @@ class Link:
     """A page handed to a producer. `sequence` is the number that this check of the page will have.
 
     `filters` are its filters as they are stored, and None for most pages; `failures` is how many checks failed since
-    the last good one.
+    the last good one, and `failing` whether that was told.
     """
 
     page_id: int
@@ -180,6 +188,7 @@ class Link:
     known: Known | None
     filters: list[list[str]] | None = None
     failures: int = 0
+    failing: bool = False
 
     @property
     def host(self) -> str:
@@ -310,6 +319,23 @@ class Outcome:
     pair: Pair | None = None
     reading: str | None = None
     recalled: bytes | None = None
+    turned: Turned | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turned:
+    """A page that began to fail or recovered, with the check that made it so; `kind` is that of its failure, if any."""
+
+    url: str
+    at: float
+    turn: Turn
+    kind: str
+    reason: str
+
+    @property
+    def host(self) -> str:
+        """The host of the page."""
+        return host_of(self.url)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -390,7 +416,8 @@ class Version:
 class Check:
     """One line of a page's history: when it was checked, and what came of it.
 
-    `reread_at` is when the text of its version changed because it was read anew, in another way.
+    `reread_at` is when the text of its version changed because it was read anew, in another way. `turned` says that by
+    this check the page began to fail, or recovered.
     """
 
     sequence: int
@@ -405,10 +432,13 @@ class Check:
     version: int | None
     change: Change | None
     reread_at: float | None = None
+    turned: Turned | None = None
 
     @property
     def reason(self) -> str:
         """Why it found what it found, in words; nothing where there is nothing to explain."""
+        if self.turned is not None and self.change is None:
+            return self.turned.reason
         if self.failure is not None:
             return self.failure.sentence
         if self.change is not None:

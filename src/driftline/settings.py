@@ -143,6 +143,9 @@ class Settings(BaseSettings):
     confirm: bool = Field(
         default=True, description="fetch a page that seems changed again, to see what differs by itself"
     )
+    fail_after: int = Field(
+        default=3, gt=0, description="checks in a row that have to fail before it is told that a page fails"
+    )
     rank_threshold: float = Field(
         default=0.5, ge=0, lt=1, description="rank keeps pages that were available at more than this share of visits"
     )

@@ -112,3 +112,19 @@ def test_a_figure_of_freshness_makes_no_folders(driftline: Command, tmp_path: Pa
     assert (ran.status, ran.out) == (1, "")
     assert "cannot be written" in ran.err
     assert not (tmp_path / "no").exists()
+
+
+def test_the_table_of_hostile_servers_is_printed_with_its_bounds(driftline: Command) -> None:
+    ran = driftline("lab", "hostile", "--row", "gzip that is none", "--row", "redirect to file:")
+    assert ran.status == 0, ran.err
+    head, ordinary, *rows, end = ran.out.splitlines()
+    assert head.split() == ["row", "seconds", "at", "most", "peak", "MB", "at", "most", "outcome", "reason"]
+    assert ordinary.startswith("ordinary page")
+    assert [row.split("  ")[0] for row in rows] == ["gzip that is none", "redirect to file:"]
+    assert end == "3 of 3 rows are as they have to be."
+
+
+def test_a_row_of_no_hostile_server_gets_a_sentence(driftline: Command) -> None:
+    ran = driftline("lab", "hostile", "--row", "kindness")
+    assert ran.status == 2
+    assert "No row is named so" in ran.err

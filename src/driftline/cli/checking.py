@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from driftline.cli.options import JsonOption, NetworksOption, StoreOption, TagOption, opened, pages_with
-from driftline.cli.output import NOTHING_YET, clean, count, fields, named, print_json, say, size
+from driftline.cli.output import EVENT_STYLES, NOTHING_YET, clean, count, fields, named, print_json, say, size
 from driftline.errors import DriftlineError, UsageError
+from driftline.model import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,11 +118,15 @@ def _checked(
 
 def _summarise(report: Report, failures: Sequence[tuple[str, Failure]], most: int | None) -> None:
     """What was found, with so many names of those that changed and of those that failed; None for all of them."""
-    for event in report.events[:most]:
-        say(("changed ", "yellow"), named(event), "  ", (clean(event.reason), "dim"))
-        for url in event.urls if most is None and len(event.urls) > 1 else ():
-            say("          ", clean(url))
-    _tell_more(len(report.events), "changed", "yellow", most)
+    for word, style in EVENT_STYLES.items():
+        events = [event for event in report.events if event.event == word]
+        for event in events[:most]:
+            say((f"{word:<7} ", style), named(event), "  ", (clean(event.reason), "dim"))
+            for url in event.urls if most is None and len(event.urls) > 1 else ():
+                say("          ", clean(url))
+        _tell_more(len(events), word, style, most)
+    told = {url for event in report.events if event.event == Turn.FAILING for url in event.urls}
+    failures = [(url, failure) for url, failure in failures if url not in told]
     for url, failure in failures[:most]:
         say(("failed  ", "red"), clean(url), "  ", (clean(failure.sentence), "dim"))
     _tell_more(len(failures), "failed", "red", most)
@@ -140,7 +145,7 @@ def _summarise(report: Report, failures: Sequence[tuple[str, Failure]], most: in
 
 def _tell_more(found: int, word: str, style: str, most: int | None) -> None:
     if most is not None and found > most:
-        say((f"{word:<8}", style), f"… and {found - most:,} more: --all names them")
+        say((f"{word:<7} ", style), f"… and {found - most:,} more: --all names them")
 
 
 def _three_digits(number: float) -> str:
@@ -161,6 +166,6 @@ def _as_json(report: Report, plan: Plan, failures: Sequence[tuple[str, Failure]]
         "queues": plan.queues,
         "queue_statistics": [asdict(statistics) for statistics in report.queues],
         "changes": [fields(change, *changed) for change in report.changes],
-        "events": [fields(event, "host", "urls", "kind", "score", "reason") for event in report.events],
+        "events": [fields(event, "event", "at", "host", "urls", "kind", "score", "reason") for event in report.events],
         "failures": [{"url": url, "kind": failure.kind, "reason": failure.sentence} for url, failure in failures],
     }

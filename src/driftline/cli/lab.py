@@ -336,6 +336,38 @@ def picking(
     )
 
 
+@lab_app.command()
+def hostile(
+    only: Annotated[list[str] | None, typer.Option("--row", metavar="WORDS", help="Only rows so named.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check pages of servers that mean harm, and measure what each costs; status 1 if one breaks its bounds."""
+    from driftline.lab.hostile import measure
+    from driftline.lab.villains import VILLAINS
+
+    chosen = [one for one in VILLAINS if not only or any(words in one.name for words in only)]
+    if not chosen:
+        raise BadSetting(f"No row is named so: there are {', '.join(one.name for one in VILLAINS)}.")
+    rows = list(measure(chosen, _tell))
+    _tell("")
+    if as_json:
+        print_json([{**asdict(row), "holds": row.holds} for row in rows])
+    else:
+        _table(
+            ("row", "seconds", "at most", "peak MB", "at most", "outcome", "reason"),
+            [
+                (row.row, f"{row.seconds:.2f}", f"{row.most_seconds:.0f}", f"{row.peak_mb:.0f}", f"{row.most_mb:.0f}",
+                 row.outcome, f"{row.reason}{'' if row.holds else '  <- not as it has to be'}")
+                for row in rows
+            ],
+            left=("outcome", "reason"),
+        )  # fmt: skip
+        broken = sum(not row.holds for row in rows)
+        say(f"{len(rows) - broken} of {len(rows)} rows are as they have to be.")
+    if not all(row.holds for row in rows):
+        raise typer.Exit(1)
+
+
 def parse_numbers(text: str) -> list[int]:
     """The numbers of a list such as '1-100', '10,20,78' or '1-10,78', in order and each once."""
     found: set[int] = set()
@@ -357,13 +389,13 @@ def _tell(what: str) -> None:
         sys.stderr.flush()
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """A plain table: the first column to the left, the others to the right."""
+def _table(head: Sequence[str], rows: Sequence[Sequence[Any]], left: Sequence[str] = ()) -> None:
+    """A plain table: the first column and those named to the left, the others to the right."""
     cells = [[str(cell) for cell in row] for row in (head, *rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     for number, row in enumerate(cells):
         line = "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width)
+            cell.ljust(width) if column == 0 or head[column] in left else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         say((line.rstrip(), "bold" if number == 0 else ""))

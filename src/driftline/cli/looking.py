@@ -11,7 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from driftline.cli.options import JsonOption, PageArgument, StoreOption, opened
-from driftline.cli.output import VERDICT_STYLES, ago, clean, count, fields, iso, local_time, out, print_json, say, size
+from driftline.cli.output import (
+    EVENT_STYLES,
+    VERDICT_STYLES,
+    ago,
+    clean,
+    count,
+    fields,
+    iso,
+    local_time,
+    out,
+    print_json,
+    say,
+    size,
+)
 from driftline.cli.tables import Cell, Column, print_table
 from driftline.errors import DriftlineError, UsageError
 from driftline.model import Matter
@@ -282,8 +295,11 @@ def _told_quiet(quiet: int, noisy: int) -> str:
 def _row(check: Check, now: float) -> list[str | Cell]:
     found = Cell(check.verdict, VERDICT_STYLES[check.verdict])
     what = check.reason
+    if check.turned:
+        found = Cell(check.turned.turn, EVENT_STYLES[check.turned.turn])
     if check.change:
-        what = f"{_told_change(check.change)} (change {check.change.id})"
+        recovered = f"{check.turned.reason} " if check.turned else ""
+        what = f"{recovered}{_told_change(check.change)} (change {check.change.id})"
     if check.redirected_to:
         what = f"{what} Redirected to {check.redirected_to}".strip()
     if check.reread_at:
@@ -311,6 +327,7 @@ def _check_as_json(check: Check) -> dict[str, Any]:
         "at": iso(check.at),
         **fields(check, "verdict", "proof", "status", "seconds", "bytes", "redirected_to", "version", "reason"),
         "reread_at": iso(check.reread_at),
+        "turned": None if check.turned is None else check.turned.turn,
         "change": change,
         "failure": failure,
     }

@@ -7,15 +7,15 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from driftline.cli.output import VERDICT_STYLES, clean, count, local_time, named, say
+from driftline.cli.output import EVENT_STYLES, VERDICT_STYLES, clean, count, local_time, named, say
 from driftline.model import Matter, Verdict
-from driftline.pipeline.events import changes_of, events_of
+from driftline.pipeline.events import changes_of, events_of, turned_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    from driftline.model import Change, Outcome
+    from driftline.model import Change, Outcome, Turned
     from driftline.pipeline.stopping import Stop
 
 _TOGETHER = 2.0  # seconds that a change waits for others by the same edit
@@ -40,8 +40,9 @@ def later(seconds: float, do: Callable[[], None]) -> Alarm:
 class News:
     """Tells what was recorded, for the time of a `with` block.
 
-    A change waits for others by the same edit, two seconds at most. Noise, which is news only if many pages share it,
-    and new pages, which are only counted, wait as long as more of them come. `hook` is given each event.
+    A change waits for others by the same edit, and a page that fails for others of its host, two seconds at most.
+    Noise, which is news only if many pages share it, and new pages, which are only counted, wait as long as more of
+    them come. `hook` is given each event.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class News:
         self._lock = threading.Lock()
         self._alarm: Alarm | None = None
         self._changes: list[Change] = []
+        self._turned: list[Turned] = []
         self._noise: list[Change] = []
         self._new = 0
         self._first_at = self._last_at = 0.0  # of the noise and the new pages that wait
@@ -83,6 +85,7 @@ class News:
         with self._lock:
             changes = changes_of(outcomes)
             self._changes += [change for change in changes if change.verdict is Matter.MEANINGFUL]
+            self._turned += turned_by(outcomes)
             noise = [change for change in changes if change.verdict is not Matter.MEANINGFUL]
             new = sum([outcome.verdict is Verdict.NEW for outcome in outcomes])
             if noise or new:
@@ -91,12 +94,10 @@ class News:
                     self._first_at = self._last_at
                 self._noise += noise
                 self._new += new
-            if self._alarm is None and (self._changes or self._noise or self._new):
+            if self._alarm is None and (self._changes or self._turned or self._noise or self._new):
                 self._alarm = self._later(_TOGETHER, self._ring)
-            for outcome in outcomes:
-                self._tell(outcome)
-                if self._verbose:
-                    self._say(_logged(outcome), to_stderr=True)
+            for outcome in outcomes if self._verbose else ():
+                self._say(_logged(outcome), to_stderr=True)
 
     def _ring(self) -> None:
         with self._lock:
@@ -112,7 +113,8 @@ class News:
 
     def _tell_changes(self) -> None:
         changes, self._changes = self._changes, []
-        self._tell_events(changes)
+        turned, self._turned = self._turned, []
+        self._tell_events(changes, turned)
 
     def _tell_the_rest(self) -> None:
         noise, self._noise = self._noise, []
@@ -122,24 +124,11 @@ class News:
             found = f"{count(new, 'page')} seen for the first time"
             self._say(f"{local_time(time.time())}  ", (f"{'new':<10}", VERDICT_STYLES[Verdict.NEW]), found)
 
-    def _tell_events(self, changes: Sequence[Change]) -> None:
-        for event in events_of(changes):
-            self._hook({"event": "changed", "at": time.time(), **asdict(event)})
-            style = VERDICT_STYLES[Verdict.CHANGED]
+    def _tell_events(self, changes: Sequence[Change], turned: Sequence[Turned] = ()) -> None:
+        for event in events_of(changes, turned):
+            self._hook(asdict(event))
             told = f"{named(event)}  {clean(event.reason)}"
-            self._say(f"{local_time(time.time())}  ", (f"{'changed':<10}", style), told)
-
-    def _tell(self, outcome: Outcome) -> None:
-        failing, was_failing = outcome.verdict is Verdict.FAILED, outcome.document.link.failures > 0
-        if failing and not was_failing and outcome.failure is not None:
-            self._line(outcome, "failing", VERDICT_STYLES[Verdict.FAILED], outcome.failure.sentence)
-        elif was_failing and not failing:
-            self._line(outcome, "recovered", "green", "")
-
-    def _line(self, outcome: Outcome, what: str, style: str, why: str) -> None:
-        at, url = outcome.document.fetched_at, outcome.document.link.url
-        self._hook({"event": what, "at": at, "urls": [url], "reason": why})
-        self._say(f"{local_time(at)}  ", (f"{what:<10}", style), clean(url), f"  {clean(why)}" if why else "")
+            self._say(f"{local_time(event.at)}  ", (f"{event.event:<10}", EVENT_STYLES[event.event]), told)
 
     def _say(self, *parts: str | tuple[str, str], to_stderr: bool = False) -> None:
         """Say it, unless the output is gone: that ends the run."""

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from driftline.model import Verdict, without_password
+from driftline.model import Turn, Verdict, without_password
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,6 +28,7 @@ VERDICT_STYLES = {
     Verdict.UNCHANGED: "green",
     Verdict.FAILED: "red",
 }
+EVENT_STYLES: dict[str, str] = {Verdict.CHANGED: "yellow", Turn.FAILING: "red", Turn.RECOVERED: "green"}
 _REPLACEMENT = "\ufffd"
 _DIRECTIONS = (*range(0x200E, 0x2010), *range(0x2028, 0x202F), *range(0x2066, 0x206A))
 _CONTROLS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), *_DIRECTIONS, *range(0xD800, 0xE000)), _REPLACEMENT)

@@ -1,70 +1,107 @@
-"""Answers that are not the page, though the server calls them good: walls, errors, logins, empty shells, halves.
+"""Answers that are not the page, though the server calls them good: walls, errors, logins, consents, parked domains,
+empty shells, halves.
 
 A page that turns into one of these has not changed: it could not be read. So the check fails, and the version in force
 stays. Only short texts are looked at, for a page may well be about such things, and a wall never says much. What the
-page said before counts too: one that always said so says it on purpose.
+page said before counts too: one that always said so says it on purpose, so the first version of a page may be anything
+but a wall.
 """
 
 from __future__ import annotations
 
-import re
+from driftline.detection.impostors import (
+    ABOUT_CONSENT,
+    AGREE,
+    CONSENT,
+    CONSENT_WORDS,
+    ERROR,
+    ERROR_TITLES,
+    FIELD,
+    LOGIN,
+    NEEDS_SCRIPT,
+    PARKED,
+    PASSWORD,
+    WALL,
+    wall_of,
+)
 
 _SHORT = 1_500  # letters: walls and error pages say no more
 _SHORT_AT_FIRST = 600  # letters: of a page that nothing is known of
+_LONG = 6_000  # letters: what asks for consent may explain itself, and errors may stand among menus
 _MOST = 0.5  # of the lines before: a page that still says so much is there
 _FEW = 80  # letters
 _MUCH = 500  # letters: a page that said so much before does not fall silent on purpose
 _HALF = 0.7  # of the letters before
 _END = 4_096  # bytes
-_LOGIN = re.compile(rb"<input\b[^>]{0,500}\btype\s*=\s*[\"']?password\b", re.IGNORECASE)
 _SAME_END = 200  # letters before the place where it broke off that may differ
 
-_WALL = re.compile(
-    r"checking (?:if the site connection is secure|your browser)|verify(?:ing)? (?:that )?you are (?:a )?human"
-    r"|(?:are you|i'?m|you are|you're) not a robot|enable javascript and cookies to continue"
-    r"|attention required! \| cloudflare"
-    r"|performing security verification|ddos protection by|unusual traffic from your|pardon our interruption"
-    r"|request unsuccessful\. incapsula|complete the (?:security check|captcha)|solve (?:this|the) captcha"
-    r"|access (?:to this page )?(?:has been )?denied|you have been blocked|blocked by (?:the )?(?:network )?security"
-    r"|you don'?t have permission to access|bot (?:detection|verification)|press (?:&|and) hold",
-    re.IGNORECASE,
-)
-_ERROR = re.compile(
-    r"\b(?:error|http)[ :-]*(?:40\d|410|429|50[0-4])\b"
-    r"|\b(?:40\d|410|429|50[0-4])[ :|.-]*(?:error|not found|forbidden|bad|gateway|service|page|internal|gone|too)"
-    r"|(?:page|seite|document|url|resource) (?:was |could )?not (?:be )?found"
-    r"|^\W*not found|page introuvable|we'?ll be back (?:soon|shortly)"
-    r"|page doesn'?t exist"
-    r"|internal server error|bad gateway|gateway time-?out|service (?:is )?(?:temporarily )?unavailable"
-    r"|(?:under|down for|scheduled) maintenance|error establishing a database connection"
-    r"|an error occurred while processing",
-    re.IGNORECASE,
-)
-_NEEDS_SCRIPT = re.compile(
-    r"(?:enable|activate|turn on|requires?|needs?) java-?script|java-?script (?:is )?(?:required|disabled|not enabled)",
-    re.IGNORECASE,
-)
+_WALLED = "The site put up a wall{} instead of the page: it wants proof that a person is there."
+_AN_ERROR = "The answer is an error page, though the server calls it good."
+_A_SHELL = "The answer is an empty shell: what the page said is gone, perhaps for want of JavaScript."
+_A_LOGIN = "The site asks to log in instead of showing the page."
+_A_CONSENT = "The site asks for consent to cookies or the like instead of showing the page."
+_FOR_SALE = "The domain is parked or for sale: the page is not there any more."
+_SILENT = "The page shows no text: perhaps it is drawn by JavaScript, which is not run."
 
 
 def why_broken(title: str, text: str, body: bytes, old_text: str | None = None, old_body: bytes = b"") -> str | None:
     """Why this is not the page, in a sentence; None if it may well be. `old_text` is what a known page said before."""
     before = old_text or ""
+    told = None
     if len(text) < (_SHORT if before else _SHORT_AT_FIRST):
-        left = _left_of(before, text)
-        heading = f"{title}\n{text[:_SHORT]}"
-        if left < _MOST and _WALL.search(heading) and not _WALL.search(before[:_SHORT]):
-            return "The site put up a wall instead of the page: it wants proof that a person is there."
-        replaced = len(before) >= _FEW and not left and len(text) < _MUCH
-        if replaced or (len(before) >= _MUCH and len(text) < len(before) / 2 and left < _MOST):
-            if not _ERROR.search(before[:_SHORT]) and (_ERROR.search(title) or _ERROR.search(text[:_MUCH])):
-                return "The answer is an error page, though the server calls it good."
-            if (len(text) < _FEW and len(before) >= _MUCH) or _NEEDS_SCRIPT.search(text):
-                return "The answer is an empty shell: what the page said is gone, perhaps for want of JavaScript."
-            if _LOGIN.search(body) and not _LOGIN.search(old_body):
-                return "The site asks to log in instead of showing the page."
-        if not text and (before or old_text is None):
-            return "The page shows no text: perhaps it is drawn by JavaScript, which is not run."
-    return "The page broke off in the middle." if _broke_off(text, body, before, old_body) else None
+        told = _impostor(title, text, body, before, old_body)
+        if told is None and not text and (before or old_text is None):
+            told = _SILENT
+    elif len(text) < _LONG and len(before) >= _MUCH:
+        told = _among_other_things(title, text, before)
+    if told is None and _broke_off(text, body, before, old_body):
+        told = "The page broke off in the middle."
+    return told
+
+
+def _impostor(title: str, text: str, body: bytes, before: str, old_body: bytes) -> str | None:
+    """What a short text is, if it is not the page."""
+    left = _left_of(before, text)
+    heading = f"{title}\n{text}"
+    if left < _MOST:
+        name = wall_of(body)
+        if (name and not wall_of(old_body)) or (WALL.search(heading) and not WALL.search(before[:_SHORT])):
+            return _WALLED.format(f" of {name}" if name else "")
+    replaced = len(before) >= _FEW and not left and len(text) < _MUCH
+    if not replaced and not (len(before) >= _MUCH and len(text) < len(before) / 2 and left < _MOST):
+        return None
+    if (ERROR.search(title) or ERROR.search(text[:_MUCH])) and not ERROR.search(before[:_SHORT]):
+        return _AN_ERROR
+    if not left and PARKED.search(heading) and not PARKED.search(before):
+        return _FOR_SALE
+    if _asks_for_consent(heading, before):
+        return _A_CONSENT
+    asks = not left and (LOGIN.search(title) or LOGIN.search(text.partition("\n")[0]))
+    if asks and FIELD.search(body) and not LOGIN.search(before.partition("\n")[0]):
+        return _A_LOGIN
+    if (len(text) < _FEW and len(before) >= _MUCH) or NEEDS_SCRIPT.search(text):
+        return _A_SHELL
+    return _A_LOGIN if PASSWORD.search(body) and not PASSWORD.search(old_body) else None
+
+
+def _among_other_things(title: str, text: str, before: str) -> str | None:
+    """What a longer text is, if it is not the page: an error that says so in its title, or a long plea for consent."""
+    lowered = title.lower()
+    if any(map(lowered.__contains__, ERROR_TITLES)) and ERROR.search(title) and not ERROR.search(before[:_SHORT]):
+        known = set(before.split("\n"))
+        fresh = [line for line in text.split("\n") if line not in known]
+        if _left_of(before, text) < _MOST and sum(map(len, fresh)) < _SHORT:
+            return _AN_ERROR
+    elif any(map(text[:_MUCH].lower().__contains__, CONSENT_WORDS)) and not _left_of(before, text):
+        return _A_CONSENT if _asks_for_consent(f"{title}\n{text}", before) else None
+    return None
+
+
+def _asks_for_consent(text: str, before: str) -> bool:
+    """Whether it speaks of consent from the start and of little else, with something to agree by, as it never did."""
+    if not CONSENT.search(text[:_MUCH]) or not AGREE.search(text) or CONSENT.search(before[:_SHORT]):
+        return False
+    return sum([len(line) for line in text.split("\n") if ABOUT_CONSENT.search(line)]) >= _MOST * len(text)
 
 
 def _left_of(before: str, text: str) -> float:

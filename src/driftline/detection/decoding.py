@@ -36,6 +36,12 @@ _BROKEN: tuple[type[Exception], ...] = (_ISAL, zlib.error, brotli.error, zstd.Zs
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _ALL_BOMS = tuple(mark for mark, _ in _BOMS)
 _PIECE = 16_384  # bytes
+_MOST_CODINGS = 4  # one within the other: nobody has a use for more, and each costs a body of the largest size
+_ZSTD_WINDOW: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 23}  # 8 MB, as RFC 9659 says
+_LOOKED_AT = 4_096  # letters
+_SOME_CONTROLS, _FEW_CONTROLS = 30, 0.02  # and of the letters: text has none, and what is no text one in ten
+_SAID_TO_BE_TEXT = ("text/", "application/xhtml")
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
 class UnreadableBody(Exception):
@@ -48,6 +54,10 @@ class UnreadableBody(Exception):
 
 def decode_body(body: bytes, codings: Sequence[str], limit: int) -> bytes:
     """The body with its content codings undone, last applied first; UnreadableBody if broken or over `limit` bytes."""
+    if len(codings) > _MOST_CODINGS:
+        raise UnreadableBody(
+            FailureKind.BODY, f"The body is in {len(codings):,} content codings, one within the other."
+        )
     for coding in reversed(codings):
         decoder = _DECODERS.get(coding)
         if decoder is None:
@@ -64,7 +74,20 @@ def decode_body(body: bytes, codings: Sequence[str], limit: int) -> bytes:
 
 
 def decode_text(body: bytes, content_type: str) -> tuple[str, str]:
-    """The body as text with the name of its charset: by byte order mark, header, markup, then by the bytes."""
+    """The body as text with the name of its charset: by byte order mark, header, markup, then by the bytes.
+
+    UnreadableBody if it is said to be text and is not.
+    """
+    text, charset = _decoded(body, content_type)
+    start = text[:_LOOKED_AT]
+    if not start.isascii() and content_type.lower().startswith(_SAID_TO_BE_TEXT):
+        controls = len(_CONTROLS.findall(start))
+        if controls > _SOME_CONTROLS and controls > _FEW_CONTROLS * len(start):
+            raise UnreadableBody(FailureKind.BODY, "The body is not text, though the server says that it is.")
+    return text, charset
+
+
+def _decoded(body: bytes, content_type: str) -> tuple[str, str]:
     for mark, name in _BOMS:
         if body.startswith(mark):
             return body.decode(name, "replace"), name.removesuffix("-sig")
@@ -160,7 +183,7 @@ def _unzstd(body: bytes, limit: int) -> bytes:
     parts: list[bytes] = []
     room = limit + 1
     while body and room > 0:
-        decoder = zstd.ZstdDecompressor()
+        decoder = zstd.ZstdDecompressor(options=_ZSTD_WINDOW)
         part = decoder.decompress(body, room)
         parts.append(part)
         room -= len(part)

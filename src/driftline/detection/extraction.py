@@ -16,6 +16,7 @@ from driftline.detection.decoding import decode_text, is_utf_8
 from driftline.detection.filters import nothing_left, patience, sieve_of
 from driftline.detection.formats import kinds
 from driftline.detection.formats.rendering import Rendering
+from driftline.detection.nesting import refuse_deep
 from driftline.detection.notes import MEDIA_UNSEEN, metadata_lines, set_notes
 from driftline.detection.regions import BREAK, INLINE, MARKS, Blocks, folded_lines, read_marks, set_marks, without_marks
 from driftline.detection.selection import main_content, refine
@@ -139,6 +140,7 @@ def _runs(tree: LexborHTMLParser, inline: Iterable[LexborNode]) -> str:
 
 def _parse(markup: str | bytes, also: frozenset[str] = frozenset()) -> LexborHTMLParser:
     """The document without what nobody sees, with notes of what counts besides its text."""
+    refuse_deep(markup)
     try:
         tree = LexborHTMLParser(markup)
         tree.strip_tags([tag for tag in _UNSEEN if tag not in MEDIA_UNSEEN] if also else _UNSEEN)

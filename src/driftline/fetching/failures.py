@@ -10,6 +10,7 @@ from driftline.model import Failure, FailureKind
 
 _TLS = FailureKind.TLS
 _CONNECTION = FailureKind.CONNECTION
+_TOO_LARGE = 100  # CURLE_TOO_LARGE, for which pycurl has no name
 
 _KINDS = {
     pycurl.E_COULDNT_RESOLVE_HOST: FailureKind.DNS,
@@ -25,6 +26,9 @@ _KINDS = {
     pycurl.E_SSL_INVALIDCERTSTATUS: _TLS,
     pycurl.E_SSL_PINNEDPUBKEYNOTMATCH: _TLS,
     pycurl.E_FILESIZE_EXCEEDED: FailureKind.TOO_LARGE,
+    pycurl.E_FTP_WEIRD_SERVER_REPLY: FailureKind.PROTOCOL,  # not of FTP alone, whatever its old name says
+    pycurl.E_UNSUPPORTED_PROTOCOL: FailureKind.PROTOCOL,
+    _TOO_LARGE: FailureKind.TOO_LARGE,
     pycurl.E_TOO_MANY_REDIRECTS: FailureKind.REDIRECTS,
     pycurl.E_PARTIAL_FILE: FailureKind.BODY,
     pycurl.E_BAD_CONTENT_ENCODING: FailureKind.BODY,
@@ -40,8 +44,24 @@ _SENTENCES = {
     FailureKind.TLS: "The secure connection could not be trusted or set up.",
     FailureKind.TOO_LARGE: "The body is larger than the limit.",
     FailureKind.REDIRECTS: "The page redirects too often or to an address that is not on the web.",
+    FailureKind.PROTOCOL: "The answer is not HTTP as it should be.",
     FailureKind.BODY: "The body is broken or ended too early.",
     FailureKind.CONNECTION: "The connection broke before the page was complete.",
+}
+
+_HEADERS = "The headers of the answer are larger than the limit."
+
+#: where libcurl's words tell more than its number: a part of them, and what they mean
+_TOLD = {
+    "response headers": (FailureKind.TOO_LARGE, _HEADERS),
+    "chunk hex-length": (FailureKind.BODY, _SENTENCES[FailureKind.BODY]),
+    "invalid chunk size": (FailureKind.BODY, _SENTENCES[FailureKind.BODY]),
+    "certificate has expired": (_TLS, "The certificate of the server has expired."),
+    "certificate is not yet valid": (_TLS, "The certificate of the server is not valid yet."),
+    "self-signed certificate": (_TLS, "The certificate of the server is vouched for by nobody but itself."),
+    "self signed certificate": (_TLS, "The certificate of the server is vouched for by nobody but itself."),
+    "unable to get local issuer": (_TLS, "The certificate of the server is vouched for by nobody who is trusted here."),
+    "subject name": (_TLS, "The certificate of the server is for another name."),
 }
 
 
@@ -54,7 +74,11 @@ def transfer_failure(number: int, detail: str, status: int = 0) -> Failure:
     if number in _BAD_TARGETS and 300 <= status < 400:
         kind = FailureKind.REDIRECTS
     detail = detail.strip().rstrip(".")
-    sentence = _SENTENCES[kind]
+    sentence = _HEADERS if number == _TOO_LARGE else _SENTENCES[kind]
+    for part, told in _TOLD.items():
+        if part in detail:
+            kind, sentence = told
+            break
     return Failure(kind=kind, sentence=f"{sentence[:-1]} ({detail})." if detail else sentence)
 
 

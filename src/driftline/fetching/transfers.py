@@ -1,8 +1,10 @@
 """Many HTTP transfers in flight in one thread: libcurl's multi interface driven by epoll.
 
 Content decoding is off: the consumer decodes, and only where the wire bytes differ from those of the last check.
-Every Python callback inside libcurl costs a hand-over of the interpreter lock, so there are few: header lines and body
-chunks go straight into `list.append`, and the size limit, the time-outs and the redirects are libcurl's own.
+Every Python callback inside libcurl costs a hand-over of the interpreter lock, so there are few: header lines go
+straight into `list.append` and bodies into a buffer, and the size limits, the time-outs and the redirects are libcurl's
+own. A list of the chunks of a body would be faster by a copy, but a server that sends them byte by byte would make it
+take fifty times what the body takes.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import os
 import select
 import threading
 import time
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 import certifi
@@ -43,12 +46,12 @@ _SLOWEST = 10  # bytes a second
 
 
 class _Slot:
-    """One reusable easy handle with the lists that its transfer fills."""
+    """One reusable easy handle with what its transfer fills."""
 
-    __slots__ = ("chunks", "conditional", "curl", "gate", "headers", "hosts", "link", "retries")
+    __slots__ = ("body", "conditional", "curl", "gate", "headers", "hosts", "link", "retries")
 
     def __init__(self, settings: Settings, judge: Judge, hosts: Sequence[str]) -> None:
-        self.chunks: list[bytes] = []
+        self.body = BytesIO()
         self.headers: list[bytes] = []
         self.conditional = False
         self.link: Link | None = None
@@ -56,7 +59,7 @@ class _Slot:
         self.retries = Retries(self.headers)
         self.hosts = hosts
         self.curl = curl = pycurl.Curl()
-        curl.setopt(pycurl.WRITEFUNCTION, self.chunks.append)
+        curl.setopt(pycurl.WRITEFUNCTION, self.body.write)
         curl.setopt(pycurl.HEADERFUNCTION, self.headers.append)
         curl.setopt(pycurl.PREREQFUNCTION, self.retries.allow)
         curl.setopt(pycurl.HTTPHEADER, _ACCEPT)
@@ -98,10 +101,10 @@ class _Slot:
 
     def take(self) -> tuple[bytes, bytes]:
         """The header block and the body that came, leaving the slot empty for the next link."""
-        chunks = self.chunks
         headers = b"".join(self.headers)
-        body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        chunks.clear()
+        body = self.body.getvalue()
+        self.body.seek(0)
+        self.body.truncate()
         self.headers.clear()
         self.link = None
         if b"set-cookie:" in headers.lower():

@@ -260,7 +260,7 @@ def _watch(process: subprocess.Popen[bytes]) -> tuple[bytes, float]:
             return process.communicate(timeout=_LOOK)[0], peak / 1e6
         except subprocess.TimeoutExpired:
             total = 0
-            for one in (process.pid, *_children(process.pid)):
+            for one in (process.pid, *children_of(process.pid)):
                 try:
                     total += int(Path(f"/proc/{one}/statm").read_text().split()[1]) * page
                 except OSError:
@@ -268,7 +268,8 @@ def _watch(process: subprocess.Popen[bytes]) -> tuple[bytes, float]:
             peak = max(peak, total)
 
 
-def _children(process: int) -> list[int]:
+def children_of(process: int) -> list[int]:
+    """The processes that this one has started and that have not ended."""
     found: list[int] = []
     try:
         for task in Path(f"/proc/{process}/task").iterdir():

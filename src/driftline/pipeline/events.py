@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from driftline.model import Change, Matter, Verdict, change_id
+from driftline.model import Change, Matter, Turn, Turned, Verdict, change_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,8 +18,13 @@ _SITE_WIDE = 5  # pages: an edit beside the content, noise on one page, is news 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What is told of a run: one change of one page, or one edit that many pages of a host share."""
+    """What is told of a run: a change, or that pages began to fail or recovered; for all pages of a host that share it.
 
+    `event` says which of them it is, and `at` when the last of its pages was fetched.
+    """
+
+    event: str
+    at: float
     host: str
     urls: tuple[str, ...]
     kind: str
@@ -27,11 +32,12 @@ class Event:
     reason: str
 
 
-def events_of(changes: Iterable[Change]) -> list[Event]:
-    """The events that these changes make, in the order of their first page.
+def events_of(changes: Iterable[Change], turned: Iterable[Turned] = ()) -> list[Event]:
+    """The events that these changes and turns make, each in the order of their first page.
 
     Edits are the same if they take away and add the same lines. Noise makes an event only if many pages share it, and
-    only where it is noise for where it stands: what changes by itself has no cause.
+    only where it is noise for where it stands: what changes by itself has no cause. A host that is down fails with all
+    of its pages, which is one event too.
     """
     groups: dict[tuple[str, bytes], list[Change]] = defaultdict(list)
     alone = 0
@@ -45,15 +51,36 @@ def events_of(changes: Iterable[Change]) -> list[Event]:
         _event(host, same)
         for (host, _), same in groups.items()
         if same[0].verdict is Matter.MEANINGFUL or (same[0].cause and len(same) >= _SITE_WIDE)
-    ]
+    ] + [_turn(host, same) for (host, *_), same in _alike(turned).items()]
 
 
 def _event(host: str, same: list[Change]) -> Event:
     first = same[0]
     return Event(
+        event=Verdict.CHANGED.value, at=max(change.at for change in same),
         host=host, urls=tuple(change.url for change in same), kind=first.kind,
         score=max(change.score for change in same), reason=first.reason,
     )  # fmt: skip
+
+
+def _alike(turned: Iterable[Turned]) -> dict[tuple[str, Turn, str], list[Turned]]:
+    groups: dict[tuple[str, Turn, str], list[Turned]] = defaultdict(list)
+    for one in turned:
+        groups[one.host, one.turn, one.reason].append(one)
+    return groups
+
+
+def _turn(host: str, same: list[Turned]) -> Event:
+    first = same[0]
+    return Event(
+        event=first.turn.value, at=max(one.at for one in same), host=host, urls=tuple(one.url for one in same),
+        kind=first.kind, score=1.0, reason=first.reason,
+    )  # fmt: skip
+
+
+def turned_by(outcomes: Sequence[Outcome]) -> list[Turned]:
+    """Which pages began to fail or recovered by these outcomes."""
+    return [outcome.turned for outcome in outcomes if outcome.turned is not None]
 
 
 def changes_of(outcomes: Sequence[Outcome]) -> list[Change]:

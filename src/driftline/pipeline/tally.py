@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from driftline.model import Change, Matter, Proof, Verdict
-from driftline.pipeline.events import Event, changes_of, events_of
+from driftline.model import Change, Matter, Proof, Turned, Verdict
+from driftline.pipeline.events import Event, changes_of, events_of, turned_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +22,7 @@ class Tally:
         self.bytes = 0  # of the documents, on the wire
         self.noisy = 0  # pages of which only noise changed
         self._changes: list[Change] = []
+        self._turned: list[Turned] = []
 
     def add(self, outcomes: Sequence[Outcome]) -> None:
         """These outcomes are recorded."""
@@ -29,11 +30,13 @@ class Tally:
         self.bytes += sum([outcome.document.size for outcome in outcomes])
         self.noisy += sum([outcome.proof is Proof.NOISE for outcome in outcomes])
         self._changes += changes_of(outcomes)
+        self._turned += turned_by(outcomes)
 
     def changes(self) -> list[Change]:
         """The changes that matter, in the order in which they were recorded."""
         return [change for change in self._changes if change.verdict is Matter.MEANINGFUL]
 
     def events(self) -> list[Event]:
-        """What there is to tell of the changes, what matters first."""
-        return events_of(sorted(self._changes, key=lambda change: change.verdict is not Matter.MEANINGFUL))
+        """What there is to tell: changes, those that matter first, then pages that began to fail or recovered."""
+        changes = sorted(self._changes, key=lambda change: change.verdict is not Matter.MEANINGFUL)
+        return events_of(changes, self._turned)

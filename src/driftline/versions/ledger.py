@@ -18,6 +18,7 @@ from driftline.versions.codec import digest
 from driftline.versions.locks import lock_memories, patiently
 from driftline.versions.schema import pages, runs, states
 from driftline.versions.statements import LINK_COLUMNS, host_memories_of, memories_of
+from driftline.versions.turns import insert_turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _LINKS_AT_ONCE = 1_000
 _BUSY = (429, 503)  # answers that may say when to ask again
 _WITHOUT_END = "run"  # the scope of runs that choose their pages as they go
+FAIL_AFTER = 3  # failures in a row, unless it is set
 _RESUME_WITHIN = 3_600.0  # seconds: a run that stopped longer ago is history, and its pages are due again
 
 
@@ -36,12 +38,14 @@ class Ledger:
     """Gives out what a run must check, and records what came of it.
 
     While another program keeps the store locked it waits, until the run is `stopped`: work that is at hand is not to be
-    thrown away for that.
+    thrown away for that. So many failures in a row make a page a failing one, as `fail_after` says.
     """
 
     def __init__(
-        self, store: Store, clock: Callable[[], float] = time.time, stopped: Callable[[], bool] = lambda: True
-    ) -> None:
+        self, store: Store, clock: Callable[[], float] = time.time, stopped: Callable[[], bool] = lambda: True,
+        fail_after: int = FAIL_AFTER,
+    ) -> None:  # fmt: skip
+        self._fail_after = fail_after
         self._store = store
         self._clock = clock
         self._stopped = stopped
@@ -133,7 +137,7 @@ class Ledger:
             with self._store.write() as connection:
                 in_order = sorted(outcomes, key=_page_id)  # as `locks` asks for: each check locks its page
                 if _insert_checks(self._store, connection, run_id, in_order):
-                    _insert_rest(self._store, connection, in_order)
+                    self._insert_rest(connection, in_order)
                     return outcomes
                 connection.rollback()
         except IntegrityError:
@@ -150,8 +154,12 @@ class Ledger:
                 if at.get(outcome.document.link.page_id) == outcome.document.link.sequence - 1
             ]  # fmt: skip
             _insert_checks(self._store, connection, run_id, left)
-            _insert_rest(self._store, connection, left)
+            self._insert_rest(connection, left)
             return left
+
+    def _insert_rest(self, connection: Connection, outcomes: Sequence[Outcome]) -> None:
+        _insert_found(self._store, connection, outcomes)
+        insert_turns(self._store.statements, connection, outcomes, self._fail_after)
 
 
 def _page_id(outcome: Outcome) -> int:
@@ -176,10 +184,10 @@ def _open_pages(run_id: int) -> ColumnElement[bool]:
 
 
 def _link(row: tuple[Any, ...]) -> Link:
-    page_id, url, sequence, version, etag, last_modified, wire, settings, failures = row
+    page_id, url, sequence, version, etag, last_modified, wire, settings, failures, failing_at = row
     known = Known(version, etag, last_modified, wire) if version else None
     filters = None if settings == "{}" else json.loads(settings).get("filters")
-    return Link(page_id, url, sequence + 1, known, filters, failures)
+    return Link(page_id, url, sequence + 1, known, filters, failures, failing_at is not None)
 
 
 def _insert_checks(store: Store, connection: Connection, run_id: int, outcomes: Sequence[Outcome]) -> bool:
@@ -205,7 +213,7 @@ def _insert_checks(store: Store, connection: Connection, run_id: int, outcomes: 
     return True
 
 
-def _insert_rest(store: Store, connection: Connection, outcomes: Sequence[Outcome]) -> None:
+def _insert_found(store: Store, connection: Connection, outcomes: Sequence[Outcome]) -> None:
     """What the checks found, beside the checks themselves."""
     same_wire: list[tuple[Any, ...]] = []
     same_text: list[tuple[Any, ...]] = []

@@ -19,12 +19,14 @@ from driftline.model import (
     Old,
     Page,
     Proof,
+    Turn,
+    Turned,
     Verdict,
     Version,
     change_id,
 )
 from driftline.versions.codec import chain_of, unpack, unpack_both
-from driftline.versions.schema import blobs, changes, checks, feedback, memories, states, versions
+from driftline.versions.schema import blobs, changes, checks, feedback, memories, states, turns, versions
 from driftline.versions.statements import OLD_COLUMNS, chains_of, host_memories_of
 
 if TYPE_CHECKING:
@@ -39,7 +41,9 @@ _THIS_CHANGE = and_(changes.c.page_id == checks.c.page_id, changes.c.sequence ==
 _OF_THIS_CHANGE = and_(feedback.c.page_id == changes.c.page_id, feedback.c.sequence == changes.c.sequence)
 # the user's word on a change outweighs what the check found
 _matter = func.coalesce(feedback.c.verdict, changes.c.verdict)
-_IS_NEWS = func.coalesce(_matter == Matter.MEANINGFUL.value, checks.c.verdict != Verdict.UNCHANGED.value)
+_THIS_TURN = and_(turns.c.page_id == checks.c.page_id, turns.c.sequence == checks.c.sequence)
+_FOUND_NEWS = func.coalesce(_matter == Matter.MEANINGFUL.value, checks.c.verdict != Verdict.UNCHANGED.value)
+_IS_NEWS = or_(turns.c.turn.is_not(None), _FOUND_NEWS)
 _IS_NOISE = or_(checks.c.proof == Proof.NOISE.value, and_(_matter == Matter.NOISE.value, checks.c.proof.is_(None)))
 
 
@@ -117,8 +121,11 @@ class Repository:
                 changes.c.verdict.label("matter"),
                 changes.c.cause,
                 feedback.c.verdict.label("said"),
+                turns.c.turn,
+                turns.c.reason.label("turned"),
             )
             .outerjoin(versions, this_version)
+            .outerjoin(turns, _THIS_TURN)
             .outerjoin(changes, _THIS_CHANGE)
             .outerjoin(feedback, _OF_THIS_CHANGE)
             .where(checks.c.page_id == page.id)
@@ -133,6 +140,7 @@ class Repository:
         """How many checks of the page found nothing that matters, and how many of these found noise."""
         noisy = func.coalesce(func.sum(case((_IS_NOISE, 1), else_=0)), 0)
         every = checks.outerjoin(changes, _THIS_CHANGE).outerjoin(feedback, _OF_THIS_CHANGE)
+        every = every.outerjoin(turns, _THIS_TURN)
         query = select(func.count(), noisy).select_from(every)
         with self._store.read() as connection:
             quiet, noise = connection.execute(query.where(checks.c.page_id == page.id, not_(_IS_NEWS))).one()
@@ -204,5 +212,9 @@ def _check(url: str, row: Row[Any]) -> Check:
         sequence=row.sequence, at=row.at, verdict=Verdict(row.verdict), status=row.status, seconds=row.seconds,
         bytes=row.bytes, proof=Proof(row.proof) if row.proof else None, failure=failure,
         redirected_to=row.redirected_to, version=row.number, change=_change(url, row) if row.kind else None,
-        reread_at=row.reread_at,
+        reread_at=row.reread_at, turned=_turned(url, row) if row.turn else None,
     )  # fmt: skip
+
+
+def _turned(url: str, row: Row[Any]) -> Turned:
+    return Turned(url=url, at=row.at, turn=Turn(row.turn), kind=row.failure_kind or "", reason=row.turned)

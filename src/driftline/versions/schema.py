@@ -8,6 +8,7 @@ those of the version in force: `body` differs from `kept_body` where a body chan
 shape and scale of a gamma distribution, per day), when the last good check was, how many failed, and how long its
 server says that it lasts. `distrusted` names the hosts that changed a page before its time, and when.
 `retry_at` is until when a server asked for no other check when it refused one.
+`turns` are the checks by which a page began to fail or recovered; `failing_at` is when it was told that it fails.
 `reading` says how `kept_text` was read, by which extractor and through which filters, and that of a version the same of
 its text. `unread` is the reading that a version could not be given, `reread_at` when its text changed by another one;
 `caught_up` is the reading that all versions of a page have, or could not be given: see `readings`.
@@ -103,6 +104,7 @@ states = Table(
     Column("reading", Text),
     Column("caught_up", Text),
     Column("retry_at", Double),
+    Column("failing_at", Double),
 )
 
 checks = Table(
@@ -161,6 +163,16 @@ changes = Table(
     Column("cause", LargeBinary),
     Index("ix_changes_at", "at"),
     sqlite_with_rowid=False,
+)
+
+turns = Table(
+    "turns",
+    metadata,
+    _page_key(),
+    Column("sequence", Integer, primary_key=True, autoincrement=False),
+    Column("at", Double, nullable=False),
+    Column("turn", Text, nullable=False),
+    Column("reason", Text, nullable=False),
 )
 
 feedback = Table(

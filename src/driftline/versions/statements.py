@@ -19,6 +19,7 @@ from driftline.versions.schema import (
     pages,
     rates,
     states,
+    turns,
     versions,
     visit_keys,
     visits,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 CHECK_COLUMNS = tuple(column.name for column in checks.columns)
 _LATER = (versions.c.unread, versions.c.reread_at)  # what is said of a version only when it is read anew
 VERSION_COLUMNS = tuple(column.name for column in versions.columns if column not in set(_LATER))
+TURN_COLUMNS = tuple(column.name for column in turns.columns)
 CHANGE_COLUMNS = tuple(column.name for column in changes.columns)
 BLOB_COLUMNS = tuple(column.name for column in blobs.columns if column is not blobs.c.level)
 RATE_COLUMNS = tuple(column.name for column in rates.columns)
@@ -40,7 +42,7 @@ VISIT_COLUMNS = tuple(column.name for column in visits.columns if column is not 
 LINK_COLUMNS = (
     pages.c.id, pages.c.url, states.c.sequence, states.c.version, states.c.etag, states.c.last_modified, states.c.wire,
     cast(pages.c.settings, Text),  # as text on every database: most are empty, and need no parsing
-    states.c.failures,
+    states.c.failures, states.c.failing_at,
 )  # fmt: skip
 OLD_COLUMNS = (
     states.c.page_id, states.c.body, states.c.letters, states.c.kept_body, states.c.kept_text, states.c.checked_at,
@@ -83,6 +85,10 @@ NEW_VERSION_ROW = (*_OTHER_BYTES_ROW, "number", "seen", "whole", "words", "since
 #: a server that refused a check said when to ask again
 RETRY = update(states).where(_THIS_PAGE).values(retry_at=bindparam("until"))
 RETRY_ROW = ("until", "key")
+
+#: a page began to fail, or recovered
+TURNED = update(states).where(_THIS_PAGE).values(failing_at=bindparam("since"))
+TURNED_ROW = ("since", "key")
 
 #: the last two must be given, and are those of a page that was never checked
 TOUCH_ROW = (
@@ -155,6 +161,8 @@ class Statements:
         self.visit_key = Prepared(engine, _keep(dialect.insert(visit_keys), "key", "seconds"), ("key", "seconds"))
         self.same_wire = Prepared(engine, SAME_WIRE, SAME_WIRE_ROW)
         self.same_text = Prepared(engine, SAME_TEXT, SAME_TEXT_ROW)
+        self.turn = Prepared(engine, ignoring(turns), TURN_COLUMNS)
+        self.turned = Prepared(engine, TURNED, TURNED_ROW)
         self.retry = Prepared(engine, RETRY, RETRY_ROW)
         self.new_version = Prepared(engine, NEW_VERSION, NEW_VERSION_ROW)
 

@@ -19,6 +19,7 @@ from driftline.scheduling.hooks import Hook
 from driftline.scheduling.scheduler import Scheduler
 from driftline.versions.store import Store
 from servers import Site
+from support.servers import closed_port
 
 
 @pytest.fixture(autouse=True)
@@ -27,12 +28,12 @@ def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRIFTLINE_STORE", str(tmp_path / "pages.db"))
 
 
-def test_every_event_is_told_to_the_command_before_it_ends(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_event_is_told_to_the_command_before_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRIFTLINE_STOP_GRACE", "0.001")
+    monkeypatch.setenv("DRIFTLINE_FAIL_AFTER", "1")
     heard = tmp_path / "heard"
-    run(["add", *[f"{site.put('/', 'here')}{number}" for number in range(9)]])
+    port = closed_port()
+    run(["add", *[f"http://127.0.0.{number}:{port}/" for number in range(1, 10)]])
     assert run(["run", "--once", "--exec", f"sh -c 'cat >> {heard}; echo >> {heard}'"]) == 0
     assert [json.loads(line)["event"] for line in heard.read_text().splitlines()] == ["failing"] * 9
 

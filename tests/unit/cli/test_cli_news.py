@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from driftline.cli.news import News
-from driftline.model import ChangeSummary, Failure, FailureKind, Link, Matter, NewVersion, Outcome, Proof, Verdict
+from driftline.model import ChangeSummary, Link, Matter, NewVersion, Outcome, Proof, Turn, Turned, Verdict
 from driftline.pipeline.stopping import Stop
 from support.making import document
 
@@ -66,14 +66,12 @@ def new(number: int) -> Outcome:
     return Outcome(document(Link(number, f"http://page.example/{number}", 1, None)), Verdict.NEW)
 
 
-def failed(number: int, failures: int) -> Outcome:
-    of = document(Link(number, f"http://page.example/{number}", 2, None, None, failures))
-    return Outcome(of, Verdict.FAILED, failure=Failure(kind=FailureKind.STATUS, sentence="The server said 404."))
-
-
-def good(number: int, failures: int) -> Outcome:
-    of = document(Link(number, f"http://page.example/{number}", 2, None, None, failures))
-    return Outcome(of, Verdict.UNCHANGED, Proof.WIRE)
+def turned(number: int, turn: Turn | None, host: str = "page.example") -> Outcome:
+    of = document(Link(number, f"http://{host}/{number}", 2, None))
+    outcome = Outcome(of, Verdict.UNCHANGED, Proof.WIRE)
+    if turn is not None:
+        outcome.turned = Turned(url=of.link.url, at=of.fetched_at, turn=turn, kind="status", reason="It said 404.")
+    return outcome
 
 
 def test_the_same_edit_within_two_seconds_is_one_event() -> None:
@@ -144,15 +142,19 @@ def test_what_still_waits_at_the_end_is_told_even_if_the_run_failed() -> None:
     assert evening.alarms == []
 
 
-def test_a_page_begins_to_fail_once_and_recovers_once() -> None:
+def test_pages_that_begin_to_fail_or_recover_are_told_by_host() -> None:
     evening = Evening()
+    failing, recovered = Turn.FAILING, Turn.RECOVERED
     with evening.news() as news:
-        news.told([failed(1, failures=0), failed(2, failures=1)])
-        news.told([failed(1, failures=1)])
-        news.told([good(1, failures=2), good(3, failures=0)])
+        news.told([turned(1, failing), turned(2, None), turned(3, failing, "other.example")])
+        evening.pass_by(1.0)
+        news.told([turned(4, failing), turned(5, recovered)])
+        evening.pass_by(2.0)
     assert [(event["event"], event["urls"]) for _, event in evening.events] == [
-        ("failing", ["http://page.example/1"]), ("recovered", ["http://page.example/1"]),
+        ("failing", ("http://page.example/1", "http://page.example/4")), ("failing", ("http://other.example/3",)),
+        ("recovered", ("http://page.example/5",)),
     ]  # fmt: skip
+    assert [at for at, *_ in evening.told()] == [2.0] * 3
 
 
 def test_an_output_that_is_gone_ends_the_run_but_the_hook_hears_on() -> None:
@@ -161,7 +163,8 @@ def test_an_output_that_is_gone_ends_the_run_but_the_hook_hears_on() -> None:
 
     evening = Evening()
     news = News(evening.stop, evening.hook, say=gone, later=evening.later)
-    news.told([failed(1, failures=0)])
+    news.told([turned(1, Turn.FAILING)])
+    evening.pass_by(2.0)
     assert evening.stop.requested
     news.told([changed(2)])
     with pytest.raises(BrokenPipeError):

@@ -100,3 +100,175 @@ def test_a_page_that_breaks_off_in_the_middle_is_told() -> None:
     assert why_broken("Terms", PAGE[: len(PAGE) // 2], BODY[: len(BODY) // 2], PAGE, BODY) is not None
     shorter = PAGE[: len(PAGE) // 2]
     assert why_broken("Terms", shorter, f"<html>{shorter}</html>".encode(), PAGE, BODY) is None
+
+
+def shown(*lines: str) -> str:
+    return "\n".join(lines)
+
+
+NEWS = shown(
+    "The Harbour Times", "Home", "Sport", "Weather", "Contact",
+    *[f"Report {number}: the council met on the pier and spoke at length of ropes, nets and the price of herring."
+      for number in range(30)],
+)  # fmt: skip
+MENU = ("The Harbour Times", "Home", "Sport", "Weather", "Contact")
+
+
+def judged(title: str, text: str, body: bytes = b"<html></html>", old: str | None = NEWS) -> str:
+    return why_broken(title, text, body, old, b"" if old is None else b"<html>news</html>") or ""
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        (
+            b"<script>window._cf_chl_opt={cvId:'3'};</script><p>example.com needs to review your connection",
+            "Cloudflare",
+        ),
+        (b"<script>var dd={'host':'geo.captcha-delivery.com'}</script><p>Please wait", "DataDome"),
+        (b"<div id='px-captcha'></div><p>Before we go on", "HUMAN"),
+        (b"<iframe id=main-iframe src='/_Incapsula_Resource?SWUDNSAI=31'></iframe>", "Imperva"),
+        (b"<script>window.gokuProps = {}</script>", "AWS"),
+        (b"<script id='anubis_challenge' type=application/json>{}</script><p>One moment", "Anubis"),
+    ],
+)
+def test_a_wall_is_known_by_its_markup_and_named(body: bytes, name: str) -> None:
+    words = body.rpartition(b"<p>")[2].decode() if b"<p>" in body else ""
+    for old in (NEWS, None):
+        assert f"a wall of {name} instead of the page" in judged("example.com", words, body, old)
+    assert "wall" not in judged("The Harbour Times", NEWS + "\nOne more report.", body), "a guard that lets us in"
+    assert "wall" not in (why_broken("x", words, body, "Words that were a wall before, of some length.", body) or "")
+
+
+@pytest.mark.parametrize(
+    ("title", "text"),
+    [
+        ("Vercel Security Checkpoint", "We're verifying your browser\nWebsite owner? Click here to fix"),
+        ("Making sure you're not a bot!", "Loading...\nWhy am I seeing this?"),
+        ("Robot or human?", "Activate and hold the button to confirm that you're human."),
+        ("Request Rejected", "The requested URL was rejected. Please consult with your administrator."),
+        ("Ой!", "Подтвердите, что запросы отправляли вы, а не робот\nВы не робот?"),
+    ],
+)
+def test_a_wall_is_known_by_its_words(title: str, text: str) -> None:
+    assert "a wall instead of the page" in judged(title, text)
+    assert "a wall instead of the page" in judged(title, text, old=None)
+
+
+@pytest.mark.parametrize(
+    ("title", "text"),
+    [
+        ("Seite nicht gefunden", shown(*MENU, "Seite nicht gefunden", "Bitte nutzen Sie die Suche.")),
+        ("Oops", shown(*MENU, "We can't find that page", "It may have been moved or deleted.")),
+        ("Página no encontrada", shown(*MENU, "Lo sentimos.")),
+        ("Site not found", "There isn't a GitHub Pages site here."),
+        ("Account Suspended", "This Account has been suspended.\nContact your hosting provider for more information."),
+        ("お探しのページ", "ページが見つかりません"),
+    ],
+)
+def test_a_soft_404_is_an_error_page(title: str, text: str) -> None:
+    assert "an error page" in judged(title, text)
+    assert judged(title, text, old=None) == "", "what a page is at first, it may be on purpose"
+
+
+def test_a_soft_404_may_stand_among_long_menus() -> None:
+    menu = [f"Department {number} of the shop, with all that belongs to it" for number in range(40)]
+    goods = [f"Lamp {number} lights a room of any size, and costs next to nothing in the sale." for number in range(80)]
+    before = shown(*menu, *goods)
+    missing = shown(*menu, "Sorry, this lamp is not here any more.", "Try the search.")
+    assert 1_500 < len(missing) < len(before)
+    assert "an error page" in judged("404 - Page not found | Shop", missing, old=before)
+    assert judged("Lamps | Shop", missing, old=before) == "", "nothing says that it is an error"
+    assert judged("404 - Page not found | Shop", before + "\nA new lamp.", old=before) == "", "the page is still there"
+    others = shown(*[line.replace("Lamp", "Chair") for line in goods])
+    assert judged("Highway 404 not found on maps", others, old=before) == "", "it says too much for an error"
+
+
+@pytest.mark.parametrize(
+    ("title", "text"),
+    [
+        ("harbour-times.example", "This domain is for sale!\nInquire about this domain."),
+        ("harbour-times.example", "harbour-times.example\nRelated searches\nBuy this domain\nFishing boats\nHotels"),
+        ("Parked", "This domain has expired. If you are its owner, contact your registrar."),
+        ("harbour-times.example", "Diese Domain steht zum Verkauf!"),
+        ("harbour-times.example", "The domain name harbour-times.example is for sale"),
+    ],
+)
+def test_a_parked_domain_is_told(title: str, text: str) -> None:
+    assert "parked or for sale" in judged(title, text)
+    assert judged(title, text, old=None) == "", "somebody may wait for it to be sold"
+    assert judged(title, text, old=f"{text}\nMake an offer of a hundred at the very least.") == ""
+
+
+def test_a_page_about_domains_is_not_parked() -> None:
+    article = shown(*MENU, "This domain is for sale: how the town lost its web site, and what the council says.")
+    assert judged("The Harbour Times", article, old=shown(*MENU, "The council met.", "It spoke of ropes.")) == ""
+
+
+CONSENT_PAGES = [
+    (
+        "Before you continue to Videos",
+        shown(
+            "Before you continue to Videos", "We use cookies and data to deliver and maintain our services.",
+            "If you choose to accept all, we will also use cookies and data to develop new services.",
+            "Reject all", "Accept all", "More options", "Privacy", "Terms",
+        ),
+    ),
+    (
+        "News",
+        shown("We value your privacy", "We and our 812 partners store and access personal data, like browsing data.",
+              "Our partners use it for personalised advertising.", "I agree", "Manage preferences"),
+    ),
+    (
+        "Mit Werbung weiterlesen",
+        shown("Bevor Sie fortfahren", "Wir und unsere Partner verwenden Cookies und Daten für Werbung.",
+              "Alle akzeptieren", "Einstellungen"),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("title", "text"), CONSENT_PAGES)
+def test_a_plea_for_consent_in_the_place_of_the_page_is_told(title: str, text: str) -> None:
+    assert "asks for consent" in judged(title, text)
+    lengthy = shown(text, *[f"Purpose {n}: to measure what is read, cookies store your data." for n in range(40)])
+    assert len(lengthy) > 1_500
+    assert "asks for consent" in judged(title, lengthy)
+    assert judged(title, text, old=None) == ""
+    assert judged(title, text, old=f"{text}\nAnd more.") == "", "it always did"
+
+
+def test_a_page_with_a_banner_is_the_page_even_if_all_of_it_is_new() -> None:
+    banner = shown("We value your privacy", "We use cookies to improve this site.", "Accept all", "Reject all")
+    few = shown(
+        banner, *[f"The new ferry number {n} leaves at noon, and takes all who wait on the pier." for n in range(6)]
+    )
+    many = shown(banner, *[f"The new ferry number {n} leaves at noon, and takes all who wait." for n in range(60)])
+    for text in (few, many):
+        assert judged("Ferries", text) == ""
+
+
+@pytest.mark.parametrize(
+    ("title", "text"),
+    [
+        ("Sign in - Example", "Sign in\nto continue to your account\nEmail\nNext\nCreate account"),
+        ("Example | Log in", "Welcome back\nE-mail address\nContinue"),
+        ("Anmelden", "Anmelden\nE-Mail-Adresse\nWeiter"),
+    ],
+)
+def test_a_login_without_a_password_is_told_too(title: str, text: str) -> None:
+    form = b"<form><input name=user type='email'></form>"
+    assert "asks to log in" in judged(title, text, form)
+    assert "asks to log in" not in judged(title, text, b"<p>no form")
+    assert judged(title, text, form, None) == "", "the first version decides"
+    changed = f"{text}\nWe moved: please log in with your new address from now on, as we wrote to you."
+    assert judged(title, changed, form, text) == "", "a login that is watched may change"
+
+
+def test_an_article_about_walls_and_logins_is_an_article() -> None:
+    lines = [
+        "Sites ask whether you are human in many ways.", "Cloudflare shows a page that says 'Just a moment'.",
+        "DataDome and others show a captcha.", "Some ask to sign in, some for consent to cookies: Accept all.",
+        *[f"Example {n} is explained at length, with what readers of this site think of it." for n in range(20)],
+    ]  # fmt: skip
+    for old in (None, NEWS):
+        assert judged("How walls work", shown(*lines), old=old) == ""

@@ -197,3 +197,24 @@ def test_any_bytes_become_text(body: bytes, content_type: str) -> None:
     text, charset = decode_text(body, content_type)
     assert isinstance(text, str)
     assert charset
+
+
+PICTURE = bytes(range(256)) * 8
+
+
+@pytest.mark.parametrize("content_type", ["text/html; charset=utf-8", "text/html", "text/plain; charset=iso-8859-1"])
+def test_bytes_that_are_no_text_are_not_read_as_such(content_type: str) -> None:
+    with pytest.raises(UnreadableBody, match="not text"):
+        decode_text(PICTURE, content_type)
+
+
+def test_a_few_control_characters_do_not_make_it_unreadable() -> None:
+    text = "Grüße\x01 aus der Küche\x02 " * 100
+    assert decode_text(text[:300].encode("latin-1"), "text/html; charset=iso-8859-1")[0] == text[:300]
+    tidy = "Grüße aus der Küche " * 100
+    assert decode_text(tidy.encode("cp1252"), "text/html; charset=utf-8")[0].startswith("Gr")
+
+
+def test_a_body_in_too_many_codings_is_not_decoded() -> None:
+    with pytest.raises(UnreadableBody, match="5 content codings"):
+        decode_body(b"x", ["gzip"] * 5, 1_000)

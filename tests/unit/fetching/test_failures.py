@@ -29,6 +29,7 @@ from support.properties import searched
         (pycurl.E_RECV_ERROR, FailureKind.CONNECTION),
         (pycurl.E_SEND_ERROR, FailureKind.CONNECTION),
         (pycurl.E_HTTP2, FailureKind.CONNECTION),
+        (pycurl.E_UNSUPPORTED_PROTOCOL, FailureKind.PROTOCOL),
         (99_999, FailureKind.CONNECTION),
     ],
 )
@@ -43,6 +44,45 @@ def test_every_failure_is_one_sentence(number: int, detail: str) -> None:
     assert sentence[0].isupper()
     assert sentence.endswith(".")
     assert not sentence.endswith("..")
+
+
+@pytest.mark.parametrize(
+    ("number", "detail", "kind", "sentence"),
+    [
+        (
+            56,
+            "Too large response headers: 307223 > 307200",
+            FailureKind.TOO_LARGE,
+            "The headers of the",
+        ),
+        (100, "", FailureKind.TOO_LARGE, "The headers of the answer are larger than the limit."),
+        (56, "chunk hex-length char not a hex digit: 0x7a", FailureKind.BODY, "The body is broken"),
+        (
+            60,
+            "certificate has expired",
+            FailureKind.TLS,
+            "The certificate of the server has exp",
+        ),
+        (
+            60,
+            "self-signed certificate (18)",
+            FailureKind.TLS,
+            "The certificate of the server is vouc",
+        ),
+        (
+            60,
+            "no alternative certificate subject name",
+            FailureKind.TLS,
+            "The certificate of the server is f",
+        ),
+    ],
+)
+def test_the_words_of_libcurl_may_tell_more_than_its_number(
+    number: int, detail: str, kind: FailureKind, sentence: str
+) -> None:
+    failure = transfer_failure(number, detail)
+    assert failure.kind is kind
+    assert failure.sentence.startswith(sentence)
 
 
 def test_the_words_of_libcurl_follow_in_brackets() -> None:

@@ -138,3 +138,9 @@ def test_when_to_ask_again_is_told_in_seconds_or_by_the_servers_own_clock(
     lines: tuple[str, ...], seconds: float | None
 ) -> None:
     assert retry_after(block(*lines)) == seconds
+
+
+@pytest.mark.parametrize("etag", ['"a\rX-Injected: 1"', '"a\0b"', '"a\x7f"', f'"{"a" * 1_000}"'])
+def test_a_validator_that_cannot_be_sent_back_is_none(etag: str) -> None:
+    block = f"HTTP/1.1 200 OK\r\nETag: {etag}\r\nLast-Modified: {etag}\r\n\r\n".encode("latin-1")
+    assert validators(block) == (None, None)

@@ -1,0 +1,140 @@
+"""What gives answers away that stand in the place of a page: the words of walls, errors, consents and parked domains.
+
+Words alone prove nothing, for a page may be about such things: `brokenness` says where they count. Marks in the markup
+are those of the wall itself, not of the guard that stands on every page of a site behind it.
+"""
+
+from __future__ import annotations
+
+import re
+
+
+def _any(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+WALL = _any(
+    r"checking (?:if the site connection is secure|your browser)",
+    r"verify(?:ing)? (?:that )?(?:you are|you're) (?:a )?human",
+    r"(?:are you|i'?m|you are|you're) not a (?:ro)?bot\b",
+    r"enable javascript and cookies to continue",
+    r"attention required! \| cloudflare",
+    r"performing security verification",
+    r"ddos protection by",
+    r"unusual traffic from your",
+    r"pardon our interruption",
+    r"request unsuccessful\. incapsula",
+    r"complete the (?:security check|captcha)",
+    r"solve (?:this|the) captcha",
+    r"enter the characters (?:that )?you see",
+    r"access (?:to this page )?(?:has been )?denied",
+    r"you have been blocked",
+    r"blocked by (?:the )?(?:network )?security",
+    r"your access to this (?:site|service) has been limited",
+    r"the requested url was rejected\. please consult",
+    r"you don'?t have permission to access",
+    r"bot (?:detection|verification)",
+    r"^robot or human\?",
+    r"press (?:&|and) hold",
+    r"vercel security checkpoint|sucuri website firewall",
+    r"вы не робот|confirmez que vous (?:êtes humain|n'êtes pas un robot)",
+    r"bestätigen sie, dass sie (?:ein mensch|kein roboter)",
+)
+
+#: what only the page of a wall has, and who puts up such walls
+_WALLS = (
+    (b"_cf_chl_opt", "Cloudflare"),
+    (b"captcha-delivery.com", "DataDome"),
+    (b"px-captcha", "HUMAN"),
+    (b"sec-if-cpt-container", "Akamai"),
+    (b"/_sec/cp_challenge/", "Akamai"),
+    (b"_Incapsula_Resource?SWUDNSAI", "Imperva"),
+    (b"Incapsula incident ID", "Imperva"),
+    (b"window.gokuProps", "AWS"),
+    (b"sucuri_cloudproxy_js", "Sucuri"),
+    (b"anubis_challenge", "Anubis"),
+    (b"ddos-guard/js-challenge", "DDoS-Guard"),
+)
+_LARGEST_WALL = 200_000  # bytes
+
+ERROR = _any(
+    r"\b(?:error|http)[ :-]*(?:40\d|410|429|50[0-4])\b",
+    r"\b(?:40\d|410|429|50[0-4])[ :|.-]*(?:error|not found|forbidden|bad|gateway|service|page|internal|gone|too)",
+    r"(?:page|document|url|resource) (?:was |could |can )?not (?:be )?found",
+    r"^\W*not found|page doesn'?t exist",
+    r"page (?:you (?:requested|are looking for) )?(?:no longer exists|does not exist)",
+    r"we (?:can'?t|couldn'?t|could not) find (?:the|that|this) page|looks like this page (?:is missing|has moved)",
+    r"seite (?:wurde |konnte )?nicht gefunden|page (?:introuvable|non trouvée)|página no encontrada",
+    r"página não encontrada|pagina non trovata|pagina niet gevonden|страница не найдена|сторінку не знайдено",
+    r"nie znaleziono strony|strona nie istnieje|sidan (?:kunde inte hittas|hittades inte)",
+    r"sayfa bulunamadı|ページが見つかりません|找不到(?:该|此)?(?:页面|網頁|頁面)|페이지를 찾을 수 없습니다",
+    r"we'?ll be back (?:soon|shortly)",
+    r"internal server error|bad gateway|gateway time-?out|service (?:is )?(?:temporarily )?unavailable",
+    r"(?:under|down for|scheduled) maintenance|error establishing a database connection",
+    r"an error occurred while processing",
+    r"(?:this )?account (?:has been )?suspended|bandwidth limit exceeded",
+    r"there isn'?t a github pages site here|fastly error: unknown domain|^\W*no such app\b|<code>nosuchbucket",
+    r"^\W*welcome to nginx!|^\W*apache2 \w+ default page",
+)
+#: in titles, in small letters: looked for in those of all pages, so they must cost little
+ERROR_TITLES = (
+    "404", "410", "not found", "nicht gefunden", "introuvable", "no encontrada", "não encontrada", "non trovata",
+    "niet gevonden", "не найдена", "見つかりません", "找不到", "unavailable", "server error", "bad gateway",
+)  # fmt: skip
+
+NEEDS_SCRIPT = _any(
+    r"(?:enable|activate|turn on|requires?|needs?) java-?script",
+    r"java-?script (?:is )?(?:required|disabled|not enabled)",
+)
+
+PASSWORD = re.compile(rb"<input\b[^>]{0,500}\btype\s*=\s*[\"']?password\b", re.IGNORECASE)
+FIELD = re.compile(rb"<input\b[^>]{0,500}\btype\s*=\s*[\"']?(?:email|text|tel)\b", re.IGNORECASE)
+LOGIN = _any(
+    r"^\W*(?:please )?(?:sign|log)[ -]?(?:in|on)\b(?:$|\W*[-–|·:]| to\b| with\b)",
+    r"[-–|·:]\s*(?:sign|log)[ -]?(?:in|on)\W*$",
+    r"^\W*(?:login|anmelden|anmeldung|connexion|se connecter|iniciar sesión|accedi|inloggen|войти|вход|logga in"
+    r"|zaloguj się|entrar|ログイン|登录|登入)\b\W*(?:$|[-–|·:])",
+)
+
+CONSENT = _any(
+    r"before you continue to|we value your privacy|your privacy (?:choices|matters)",
+    r"manage (?:your )?(?:cookie|consent)",
+    r"(?:is )?part of the \w+ family of brands|(?:use|uses) cookies (?:and|to)\b|consent to (?:the use of )?cookies",
+    r"bevor (?:sie|du) (?:fortfahren|fortfährst|zu)|mit werbung weiterlesen",
+    r"(?:ihre|deine) (?:privatsphäre|einwilligung)",
+    r"avant d'accéder à|nous respectons votre vie privée|votre vie privée",
+    r"antes de (?:ir a|continuar)|valoramos (?:tu|su) privacidad|prima di (?:accedere|continuare)",
+    r"la tua privacy|voordat (?:je|u) (?:verdergaat|naar)|(?:wij|we) (?:gebruiken|vragen) (?:cookies|toestemming)",
+)
+#: in the texts of all pages of some length, in small letters: they must cost little
+CONSENT_WORDS = ("cookie", "privacy", "privatsphäre", "einwilligung", "vie privée", "privacidad", "toestemming")
+#: lines about such things, of which a plea for consent is made and a page with a banner is not
+ABOUT_CONSENT = _any(
+    r"cookie|privacy|consent|personal|your data|partners|accept|reject|agree|advertis|measure|preferences",
+    r"datenschutz|privatsphäre|einwillig|werbung|daten|akzeptier|zustimm|ablehnen|einstellungen",
+    r"confidentialité|vie privée|accepter|refuser|données|publicité|privacidad|acept|rechaz|datos|publicidad",
+    r"accett|rifiut|dati|pubblicit|toestemming|gegevens|accepteren|advertenti",
+)
+AGREE = _any(
+    r"\b(?:accept|agree|allow|consent|reject)\b(?: to)?(?: all| and| &|\W*$|\W*\n)|i agree",
+    r"alle (?:akzeptieren|annehmen|ablehnen)|akzeptieren und weiter|zustimmen|einverstanden",
+    r"(?:tout|j')\s?accepter?|accepter et|continuer sans accepter|tout refuser",
+    r"acept(?:ar|o) todo|aceptar y|rechazar todo|accett(?:a|o) tutt[oi]|rifiuta tutto|alles accepteren|akkoord",
+)
+
+PARKED = _any(
+    r"(?:this|the) (?:web ?site|domain(?: name)?)(?: \S{1,80})? (?:is|may be|might be) (?:for sale|available to buy)",
+    r"buy this domain|(?:domain|website) (?:is|has been) parked|parked (?:free|domain|page)|domain parking",
+    r"this domain (?:name )?(?:has (?:recently )?(?:expired|been registered)|(?:is|was) registered (?:at|with|by))",
+    r"inquire about this domain|interested in this domain|get this domain|make an offer on this domain",
+    r"domain (?:steht zum verkauf|zu verkaufen)|(?:ce|nom de) domaine (?:est )?à vendre",
+    r"este dominio está (?:a la|en) venta|questo dominio è in vendita",
+    r"dit domein is te koop|домен продается|домен продаётся|此域名(?:可以)?出售",
+)
+
+
+def wall_of(body: bytes) -> str:
+    """Who put up the wall that this body is; empty if no mark of one is in it."""
+    if len(body) > _LARGEST_WALL:
+        return ""
+    return next((name for mark, name in _WALLS if mark in body), "")
