@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from driftline.detection.kinds import Kind
     from driftline.detection.tables import ChangedCell
     from driftline.model import Check, Matter, Mention, Outcome, Page, Said, Version
+    from driftline.pages.accesses import Accesses
     from driftline.pipeline.endless import EndlessRun
     from driftline.pipeline.feed import Feed
     from driftline.pipeline.rereading import Reread
@@ -129,6 +130,13 @@ class Driftline:
     def pages(self, tag: str | None = None) -> list[Page]:
         """The pages that are watched, in the order in which they were added."""
         return self.catalog.all(tag)
+
+    @cached_property
+    def accesses(self) -> Accesses:
+        """What is sent along with the requests for pages, to be let in."""
+        from driftline.pages.accesses import Accesses
+
+        return Accesses(self._store)
 
     def gone(self, pages: Iterable[Page]) -> set[int]:
         """The ids of those of these pages that are gone for good: not there at any of their checks for days."""

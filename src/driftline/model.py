@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+
+if TYPE_CHECKING:
+    from driftline.access import Access
 
 Policy = Literal["value", "intelligent", "fixed", "uniform"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
@@ -67,6 +70,7 @@ class FailureKind(StrEnum):
 
     DNS = "dns"
     NOT_ALLOWED = "not-allowed"
+    ACCESS = "access"
     REFUSED = "refused"
     TIMED_OUT = "timed-out"
     TLS = "tls"
@@ -179,7 +183,7 @@ class Link:
     """A page handed to a producer. `sequence` is the number that this check of the page will have.
 
     `filters` are its filters as they are stored, and None for most pages; `failures` is how many checks failed since
-    the last good one, and `failing` whether that was told.
+    the last good one, and `failing` whether that was told; `access` is what its server wants to see, if anything.
     """
 
     page_id: int
@@ -189,6 +193,7 @@ class Link:
     filters: list[list[str]] | None = None
     failures: int = 0
     failing: bool = False
+    access: Access | None = None
 
     @property
     def host(self) -> str:

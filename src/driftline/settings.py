@@ -17,6 +17,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from driftline.access import is_proxy
 from driftline.errors import BadSetting
 from driftline.model import Policy  # noqa: TC001 pydantic reads the annotations when it runs
 from driftline.version import __version__
@@ -38,7 +39,6 @@ def settings_file() -> Path:
 RATE_UNITS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:/|per)\s*(s|m|h|d)(?:ec(?:ond)?|in(?:ute)?|our|ay)?")
 _PARAMETER = re.compile(r"-\*|-?[^\s,&=#*-][^\s,&=#*]*\*?")
-_PROXY = re.compile(r"(?:https?|socks(?:4a?|5h?))://[^\s/]+/?")
 _HIGHEST_RATE = 1_000_000.0  # checks a second: more than any machine makes, and a number that can be reckoned with
 
 
@@ -94,7 +94,7 @@ def _checked_network(text: str) -> str:
 
 
 def _checked_proxy(text: str) -> str:
-    if not _PROXY.fullmatch(text):
+    if not is_proxy(text):
         sentence = "a proxy is named as http://host:port, or with https, socks4, socks4a, socks5 or socks5h"
         raise PydanticCustomError("proxy", "{sentence}", {"sentence": sentence})
     return text

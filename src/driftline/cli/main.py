@@ -16,7 +16,19 @@ import typer
 from typer.main import get_command
 
 from driftline import __version__
-from driftline.cli import checking, judging, looking, planning, ranking, running, searching, upkeep, visiting, watchlist
+from driftline.cli import (
+    access,
+    checking,
+    judging,
+    looking,
+    planning,
+    ranking,
+    running,
+    searching,
+    upkeep,
+    visiting,
+    watchlist,
+)
 from driftline.cli.filtering import OrderedCommand
 from driftline.cli.lab import lab_app
 from driftline.cli.output import complain
@@ -41,6 +53,7 @@ app.command("import")(watchlist.import_)
 app.command("list")(watchlist.list_)
 app.command("edit", cls=OrderedCommand)(watchlist.edit)
 app.command("remove")(watchlist.remove)
+app.command("access")(access.access)
 app.command("check")(checking.check)
 app.command("run")(running.run)
 app.command("schedule")(planning.schedule)

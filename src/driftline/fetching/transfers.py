@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING
 import certifi
 import pycurl
 
+from driftline.access import MissingSecret
 from driftline.errors import RunStopped
 from driftline.fetching.addresses import judge_for
+from driftline.fetching.entry import Entry, not_let_in
 from driftline.fetching.failures import status_failure, transfer_failure
 from driftline.fetching.guard import Gate, refused_failure
 from driftline.fetching.retries import NO_ANSWER, Retries
@@ -48,13 +50,14 @@ _SLOWEST = 10  # bytes a second
 class _Slot:
     """One reusable easy handle with what its transfer fills."""
 
-    __slots__ = ("body", "conditional", "curl", "gate", "headers", "hosts", "link", "retries")
+    __slots__ = ("body", "conditional", "curl", "entry", "gate", "headers", "hosts", "link", "retries")
 
     def __init__(self, settings: Settings, judge: Judge, hosts: Sequence[str]) -> None:
         self.body = BytesIO()
         self.headers: list[bytes] = []
         self.conditional = False
         self.link: Link | None = None
+        self.entry: Entry | None = None
         self.gate = Gate(judge)
         self.retries = Retries(self.headers)
         self.hosts = hosts
@@ -95,21 +98,44 @@ class _Slot:
         if self.hosts:
             curl.setopt(pycurl.RESOLVE, self.hosts)
         validators = _validators(link)
-        if validators or self.conditional:
+        if self.entry is not None:
+            self.entry.begin(validators)
+            self.conditional = bool(validators)
+        elif validators or self.conditional:
             curl.setopt(pycurl.HTTPHEADER, _ACCEPT + validators)
             self.conditional = bool(validators)
+
+    def admit(self, link: Link, settings: Settings) -> None:
+        """Use the slot for this link alone, with what its server wants to see; MissingSecret if that is not there."""
+        self.entry = Entry(self.curl, link, settings, _ACCEPT)
+        if self.entry.proxy is None:
+            self.curl.setopt(pycurl.OPENSOCKETFUNCTION, self.gate.open)
+        else:
+            self.curl.unsetopt(pycurl.OPENSOCKETFUNCTION)
+
+    def go_on(self) -> bool:
+        """Whether a redirect is to be followed that libcurl did not follow, and the handle is ready for it."""
+        if self.entry is None or not self.entry.goes_on():
+            return False
+        self.conditional = False
+        self.retries.begin()
+        self._forget_body()
+        return True
 
     def take(self) -> tuple[bytes, bytes]:
         """The header block and the body that came, leaving the slot empty for the next link."""
         headers = b"".join(self.headers)
         body = self.body.getvalue()
-        self.body.seek(0)
-        self.body.truncate()
+        self._forget_body()
         self.headers.clear()
         self.link = None
         if b"set-cookie:" in headers.lower():
             self.curl.setopt(pycurl.COOKIELIST, "ALL")
         return headers, body
+
+    def _forget_body(self) -> None:
+        self.body.seek(0)
+        self.body.truncate()
 
 
 class Transfers:
@@ -127,6 +153,7 @@ class Transfers:
         self._judge = judge_for(settings.allow_networks)
         self._free: list[_Slot] = []
         self._busy: dict[pycurl.Curl, _Slot] = {}
+        self._refused: list[Document] = []
         self._watched: dict[int, int] = {}
         self._epoll = select.epoll()
         self._waking = threading.Lock()
@@ -142,19 +169,26 @@ class Transfers:
     @property
     def active(self) -> int:
         """How many transfers are in flight."""
-        return len(self._busy)
+        return len(self._busy) + len(self._refused)
 
     def start(self, links: Iterable[Link]) -> None:
         """Put these links in flight; their documents come out of `wait`."""
         for link in links:
             slot = self._free.pop() if self._free else _Slot(self._settings, self._judge, self._hosts)
+            if link.access is not None:
+                try:
+                    slot.admit(link, self._settings)
+                except MissingSecret as error:
+                    self._refused.append(not_let_in(link, error, self._clock()))
+                    slot.curl.close()
+                    continue
             slot.aim(link)
             self._busy[slot.curl] = slot
             self._multi.add_handle(slot.curl)
 
     def wait(self, timeout: float) -> list[Document]:
         """The documents that finished, as soon as there are any; nothing after `timeout` seconds or when woken."""
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + (0.0 if self._refused else timeout)
         while True:
             woken = self._turn(deadline)
             documents = self._finished()
@@ -170,6 +204,7 @@ class Transfers:
     def close(self) -> list[Link]:
         """Give up what is in flight and free everything; the links that were given up."""
         given_up = [slot.link for slot in self._busy.values() if slot.link is not None]
+        given_up += [document.link for document in self._refused]
         for curl in self._busy:
             self._multi.remove_handle(curl)
             curl.close()
@@ -207,16 +242,24 @@ class Transfers:
         return woken
 
     def _finished(self) -> list[Document]:
-        documents: list[Document] = []
+        documents, self._refused = self._refused, []
         left = 1
         while left:
             left, good, bad = self._multi.info_read(1024)
             if not good and not bad:
                 break
             now = self._clock()
-            documents += [self._document(curl, now) for curl in good]
+            documents += [self._document(curl, now) for curl in good if not self._goes_on(curl)]
             documents += [self._document(curl, now, (number, text)) for curl, number, text in bad]
         return documents
+
+    def _goes_on(self, curl: pycurl.Curl) -> bool:
+        """Whether the transfer has a redirect to follow by hand, and does."""
+        if not self._busy[curl].go_on():
+            return False
+        self._multi.remove_handle(curl)
+        self._multi.add_handle(curl)
+        return True
 
     def _document(self, curl: pycurl.Curl, now: float, error: tuple[int, str] | None = None) -> Document:
         slot = self._busy.pop(curl)
@@ -230,14 +273,19 @@ class Transfers:
         conditional = slot.conditional
         refused = slot.gate.refused
         headers, body = slot.take()
-        self._free.append(slot)
         failure = None
+        if slot.entry is None:
+            self._free.append(slot)
+        else:
+            redirects, final_url, failure = slot.entry.redirects, slot.entry.url, slot.entry.failure
+            seconds = slot.entry.seconds or seconds
+            curl.close()  # nobody else is to use what lets this page in
         if error is not None and error[0] == pycurl.E_COULDNT_CONNECT and refused is not None:
             failure = refused_failure(refused, final_url, redirected=redirects > 0)
         elif error is not None:
             failure = transfer_failure(*(NO_ANSWER if slot.retries.spent else error), status)
         elif not ((200 <= status < 300 and status != _PARTIAL) or (status == _NOT_MODIFIED and conditional)):
-            failure = status_failure(status)
+            failure = failure or status_failure(status)
         return Document(link, status, headers, body, len(body), final_url, redirects, now, seconds, failure)
 
     def _on_socket(self, what: int, descriptor: int, _multi: object, _data: object) -> None:

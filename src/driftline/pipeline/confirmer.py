@@ -129,4 +129,4 @@ def _weight(outcome: Outcome) -> int:
 
 def _again(link: Link) -> Link:
     """The same link without validators: the answer must be the whole page."""
-    return Link(link.page_id, link.url, link.sequence, None)
+    return Link(link.page_id, link.url, link.sequence, None, access=link.access)

@@ -7,16 +7,17 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import func, insert, or_, select, update
+from sqlalchemy import Text, cast, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
+from driftline.access import Access
 from driftline.headers import retry_after, validators
 from driftline.memory import Memory
 from driftline.model import Known, Lesson, Link, Outcome, Proof, Verdict
 from driftline.versions.batches import in_batches
 from driftline.versions.codec import digest
 from driftline.versions.locks import lock_memories, patiently
-from driftline.versions.schema import pages, runs, states
+from driftline.versions.schema import pages, runs, states, tags
 from driftline.versions.statements import LINK_COLUMNS, host_memories_of, memories_of
 from driftline.versions.turns import insert_turns
 
@@ -101,19 +102,27 @@ class Ledger:
         left = _LINKS.where(_open_pages(run_id)).order_by(pages.c.id)
         if page_ids is not None:
             for some in in_batches(sorted(page_ids), _LINKS_AT_ONCE):
-                yield from map(_link, self._rows(left.where(pages.c.id.in_(some))))
+                yield from self._made(self._rows(left.where(pages.c.id.in_(some))))
             return
         after = 0
         while rows := self._rows(left.where(pages.c.id > after).limit(_LINKS_AT_ONCE)):
-            yield from map(_link, rows)
+            yield from self._made(rows)
             after = rows[-1][0]
 
     def links(self, page_ids: Sequence[int]) -> list[Link]:
         """The links of these pages as they are now, in this order, without those that are watched no more."""
         found: dict[int, Link] = {}
         for some in in_batches(page_ids, _LINKS_AT_ONCE):
-            found.update((row[0], _link(row)) for row in self._rows(_LINKS.where(pages.c.id.in_(some))))
+            rows = self._rows(_LINKS.where(pages.c.id.in_(some)))
+            found.update((link.page_id, link) for link in self._made(rows))
         return [found[page_id] for page_id in page_ids if page_id in found]
+
+    def _made(self, rows: Sequence[Any]) -> Iterator[Link]:
+        """The links of these rows, with what the servers of their pages want to see."""
+        by_tag = {name: access for name, settings in self._rows(_TAGS) if (access := _access(settings))}
+        if not by_tag:
+            return map(_link, rows)
+        return (_let_in(_link(row), row[-1], by_tag) for row in rows)
 
     def _rows(self, query: Select[Any]) -> Sequence[Any]:
         """What a query finds, as the driver's own rows: wrapping them would cost as much as reading them."""
@@ -166,6 +175,7 @@ def _page_id(outcome: Outcome) -> int:
     return outcome.document.link.page_id
 
 
+_TAGS = select(tags.c.name, cast(tags.c.settings, Text))
 _LINKS = select(*LINK_COLUMNS).join(states, states.c.page_id == pages.c.id)
 
 
@@ -184,10 +194,26 @@ def _open_pages(run_id: int) -> ColumnElement[bool]:
 
 
 def _link(row: tuple[Any, ...]) -> Link:
-    page_id, url, sequence, version, etag, last_modified, wire, settings, failures, failing_at = row
+    page_id, url, sequence, version, etag, last_modified, wire, settings, failures, failing_at, _ = row
     known = Known(version, etag, last_modified, wire) if version else None
-    filters = None if settings == "{}" else json.loads(settings).get("filters")
-    return Link(page_id, url, sequence + 1, known, filters, failures, failing_at is not None)
+    failing = failing_at is not None
+    if settings == "{}":
+        return Link(page_id, url, sequence + 1, known, None, failures, failing)
+    filters, access = json.loads(settings).get("filters"), _access(settings)
+    return Link(page_id, url, sequence + 1, known, filters, failures, failing, access)
+
+
+def _access(settings: str) -> Access | None:
+    stored = json.loads(settings).get("access")
+    return Access.from_stored(stored) if stored else None
+
+
+def _let_in(link: Link, tags: str, by_tag: dict[str, Access]) -> Link:
+    """The link with what the tags of its page say, unless the page itself says otherwise."""
+    for tag in json.loads(tags):
+        if tag in by_tag:
+            link.access = by_tag[tag] if link.access is None else link.access.before(by_tag[tag])
+    return link
 
 
 def _insert_checks(store: Store, connection: Connection, run_id: int, outcomes: Sequence[Outcome]) -> bool:

@@ -71,6 +71,13 @@ pages = Table(
     sqlite_autoincrement=True,
 )
 
+tags = Table(
+    "tags",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("settings", JSON, nullable=False),
+)
+
 runs = Table(
     "runs",
     metadata,

@@ -43,6 +43,7 @@ LINK_COLUMNS = (
     pages.c.id, pages.c.url, states.c.sequence, states.c.version, states.c.etag, states.c.last_modified, states.c.wire,
     cast(pages.c.settings, Text),  # as text on every database: most are empty, and need no parsing
     states.c.failures, states.c.failing_at,
+    cast(pages.c.tags, Text),
 )  # fmt: skip
 OLD_COLUMNS = (
     states.c.page_id, states.c.body, states.c.letters, states.c.kept_body, states.c.kept_text, states.c.checked_at,

@@ -1,0 +1,114 @@
+"""`access`: what is sent along with the requests for pages, so that their servers let us in."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from driftline.cli.options import JsonOption, StoreOption, opened
+from driftline.cli.output import clean, print_json, say
+from driftline.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from driftline.access import Access
+    from driftline.library import Driftline
+
+
+def access(
+    urls: Annotated[
+        list[str] | None, typer.Argument(metavar="[URL]...", help="Addresses of watched pages.", show_default=False)
+    ] = None,
+    tag: Annotated[
+        str | None,
+        typer.Option("--tag", metavar="TAG", help="All pages with this tag, now and later.", show_default=False),
+    ] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option("--header", "-H", metavar="'NAME: VALUE'", help="A header to send.", show_default=False),
+    ] = None,
+    cookie: Annotated[
+        list[str] | None,
+        typer.Option("--cookie", metavar="'NAME=VALUE'", help="A cookie to send, or several.", show_default=False),
+    ] = None,
+    basic: Annotated[
+        str | None,
+        typer.Option(
+            "--basic", metavar="USER:PASSWORD", help="A user and a password (HTTP Basic).", show_default=False
+        ),
+    ] = None,
+    bearer: Annotated[
+        str | None, typer.Option("--bearer", metavar="TOKEN", help="A bearer token.", show_default=False)
+    ] = None,
+    proxy: Annotated[
+        str | None,
+        typer.Option("--proxy", metavar="URL", help="Fetch through this proxy, or 'none'.", show_default=False),
+    ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--without",
+            metavar="NAME",
+            show_default=False,
+            help="Take away the header or cookie of this name, or basic, bearer or proxy.",
+        ),
+    ] = None,
+    clear: Annotated[bool, typer.Option("--clear", help="Take away all that is set, before adding any.")] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say how pages are got at that are not open to everybody, or show it.
+
+    Secrets go to the origin of the page only, and are never shown. Any value may be env:NAME, to be read from that
+    variable whenever the page is fetched; - reads a password or token from standard input.
+    """  # fmt: skip
+    from driftline.access import Access, read_access
+
+    if urls and tag:
+        raise UsageError("Give the addresses of pages or --tag, not both.")
+    if basic == "-" and bearer == "-":
+        raise UsageError("Standard input holds one secret: give the password or the token by it.")
+    given = read_access(
+        headers=header or (), cookies=cookie or (), basic=_from_input(basic), bearer=_from_input(bearer),
+        proxy=proxy or "",
+    )  # fmt: skip
+
+    def edit(kept: Access) -> Access:
+        return given.before((Access() if clear else kept).without(without or ()))
+
+    changes = bool(given or without or clear)
+    if changes and not (urls or tag):
+        raise UsageError("Say which pages: give their addresses, or --tag.")
+    with opened(store, make=False) as watch_list:
+        pages = watch_list.catalog.find_all(urls) if urls else []
+        if changes and tag:
+            watch_list.accesses.edit_tag(tag, watch_list.pages(tag), edit)
+        elif changes:
+            watch_list.accesses.edit_pages(pages, edit)
+        found = _found(watch_list, [page.url for page in pages], tag)
+    if as_json:
+        print_json({name: one.shown() for name, one in found.items()})
+        return
+    for name, one in found.items():
+        say(clean(f"{name}: {', '.join(one.shown()) or 'nothing is set'}"))
+    if not found:
+        say("Nothing is set for any page: 'driftline access URL --header …' does.", to_stderr=True)
+
+
+def _found(watch_list: Driftline, urls: list[str], tag: str | None) -> Mapping[str, Access]:
+    """The accesses of these pages and this tag, or of all that have any."""
+    from driftline.access import Access
+
+    of_pages, of_tags = watch_list.accesses.all()
+    if urls:
+        return {url: of_pages.get(url, Access()) for url in urls}
+    if tag:
+        return {f"tag {tag}": of_tags.get(tag, Access())}
+    return {**of_pages, **{f"tag {name}": one for name, one in of_tags.items()}}
+
+
+def _from_input(given: str | None) -> str:
+    return sys.stdin.readline().rstrip("\r\n") if given == "-" else given or ""

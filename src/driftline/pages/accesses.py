@@ -1,0 +1,73 @@
+"""Where the access of pages is kept: with the settings of a page, or of a tag for all pages that carry it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import delete, insert, select, update
+
+from driftline.access import Access
+from driftline.versions.batches import in_batches
+from driftline.versions.schema import pages, states, tags
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sqlalchemy import Connection
+
+    from driftline.model import Page
+    from driftline.versions.store import Store
+
+
+class Accesses:
+    """Reads and changes what is sent along with the requests for pages."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def all(self) -> tuple[dict[str, Access], dict[str, Access]]:
+        """Those of pages by their addresses, and those of tags."""
+        with self._store.read() as connection:
+            of_pages = connection.execute(select(pages.c.url, pages.c.settings).order_by(pages.c.id))
+            found = {url: _read(settings) for url, settings in of_pages if "access" in settings}
+            return found, {name: _read(settings) for name, settings in connection.execute(select(tags))}
+
+    def of_page(self, page: Page) -> Access:
+        """What is set for this page itself."""
+        with self._store.read() as connection:
+            return _read(connection.scalar(select(pages.c.settings).where(pages.c.id == page.id)) or {})
+
+    def edit_pages(self, some: Sequence[Page], edit: Callable[[Access], Access]) -> None:
+        """Change what is set for these pages themselves."""
+        with self._store.write() as connection:
+            for page in some:
+                settings = connection.scalar(select(pages.c.settings).where(pages.c.id == page.id)) or {}
+                changed = _with(settings, edit(_read(settings)))
+                connection.execute(update(pages).where(pages.c.id == page.id).values(settings=changed))
+            _compare_in_full(connection, [page.id for page in some])
+
+    def edit_tag(self, tag: str, some: Sequence[Page], edit: Callable[[Access], Access]) -> None:
+        """Change what is set for a tag, which these pages carry so far."""
+        with self._store.write() as connection:
+            settings = connection.scalar(select(tags.c.settings).where(tags.c.name == tag)) or {}
+            changed = _with(settings, edit(_read(settings)))
+            connection.execute(delete(tags).where(tags.c.name == tag))
+            if changed:
+                connection.execute(insert(tags).values(name=tag, settings=changed))
+            _compare_in_full(connection, [page.id for page in some])
+
+
+def _read(settings: dict[str, Any]) -> Access:
+    return Access.from_stored(settings.get("access", {}))
+
+
+def _with(settings: dict[str, Any], access: Access) -> dict[str, Any]:
+    others = {name: value for name, value in settings.items() if name != "access"}
+    return others | ({"access": access.stored()} if access else {})
+
+
+def _compare_in_full(connection: Connection, ids: Sequence[int]) -> None:
+    """What was sent to somebody else, or to nobody in particular, proves nothing about what these will be."""
+    reset = update(states).values(etag=None, last_modified=None, wire=b"")
+    for some in in_batches(ids):
+        connection.execute(reset.where(states.c.page_id.in_(some)))

@@ -1,0 +1,130 @@
+"""`access`: pages that let in who shows the right thing, and secrets that nobody else sees."""
+
+from __future__ import annotations
+
+import io
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from driftline.cli.main import run
+from support.servers import Answer, Request, Server, answer, html
+
+
+def let_in(request: Request) -> Answer:
+    if request.headers.get("authorization") == "Bearer open-sesame" or request.headers.get("x-key") == "open-sesame":
+        return html("The members' page, for those who were let in.")
+    return answer(b"", status="401 Unauthorized")
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server(let_in) as started:
+        yield started
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: Server) -> Path:
+    path = tmp_path / "store.db"
+    monkeypatch.setenv("DRIFTLINE_STORE", str(path))
+    monkeypatch.setenv("DRIFTLINE_ALLOW_NETWORKS", "127.0.0.0/8")
+    assert run(["add", server.url("/a"), server.url("/b"), "--tag", "members"]) == 0
+    return path
+
+
+def found(server: Server, capsys: pytest.CaptureFixture[str]) -> dict[str, str | None]:
+    """What the last check of each page found, by its path."""
+    run(["check"])
+    capsys.readouterr()
+    assert run(["list", "--json"]) == 0
+    told = capsys.readouterr().out
+    assert "open-sesame" not in told
+    return {page["url"].removeprefix(server.url("")): page["verdict"] for page in json.loads(told)}
+
+
+def test_a_page_is_let_in_by_its_token(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["access", server.url("/a"), "--bearer", "open-sesame"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"{server.url('/a')}: bearer token"
+    assert found(server, capsys) == {"/a": "new", "/b": "failed"}
+
+
+def test_all_pages_of_a_tag_are_also_those_to_come(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["access", "--tag", "members", "--header", "X-Key: open-sesame"]) == 0
+    assert run(["add", server.url("/c"), "--tag", "members"]) == 0
+    assert run(["add", server.url("/d")]) == 0
+    assert found(server, capsys) == {"/a": "new", "/b": "new", "/c": "new", "/d": "failed"}
+
+
+def test_the_page_overrules_its_tag(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["access", "--tag", "members", "--bearer", "open-sesame"]) == 0
+    assert run(["access", server.url("/b"), "--bearer", "stale"]) == 0
+    assert found(server, capsys) == {"/a": "new", "/b": "failed"}
+
+
+def test_a_secret_may_come_by_standard_input(
+    server: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("open-sesame\n"))
+    assert run(["access", server.url("/a"), "--bearer", "-"]) == 0
+    assert found(server, capsys)["/a"] == "new"
+
+
+def test_a_secret_may_stay_in_the_environment(
+    server: Server, store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(["access", server.url("/a"), "--bearer", "env:MEMBERS"]) == 0
+    assert found(server, capsys)["/a"] == "failed"
+    monkeypatch.setenv("MEMBERS", "open-sesame")
+    assert found(server, capsys)["/a"] == "new"
+    assert b"open-sesame" not in store.read_bytes()
+
+
+def test_what_is_set_is_listed_without_secrets(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["access", server.url("/a"), "--basic", "me:open-sesame", "--cookie", "session=open-sesame"])
+    run(["access", "--tag", "members", "--proxy", "http://me:open-sesame@proxy.example:3128"])
+    capsys.readouterr()
+    assert run(["access"]) == 0
+    told = capsys.readouterr().out
+    assert told.splitlines() == [
+        f"{server.url('/a')}: cookie session, password of me",
+        "tag members: proxy http://proxy.example:3128",
+    ]
+    assert run(["access", "--json"]) == 0
+    assert "open-sesame" not in capsys.readouterr().out
+
+
+def test_it_can_be_taken_away(server: Server, store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["access", server.url("/a"), "--bearer", "open-sesame", "--cookie", "a=1"])
+    assert run(["access", server.url("/a"), "--without", "bearer"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].endswith(": cookie a")
+    assert run(["access", server.url("/a"), "--clear"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].endswith(": nothing is set")
+    with sqlite3.connect(store) as connection:
+        assert connection.execute("select count(*) from pages where settings != '{}'").fetchone() == (0,)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--bearer", "open-sesame"],
+        ["URL", "--tag", "members"],
+        ["URL", "--without", "bearer"],
+        ["URL", "--header", "open-sesame"],
+        ["URL", "--basic", "-", "--bearer", "-"],
+    ],
+)
+def test_what_makes_no_sense_is_refused(words: list[str], server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["access", *(server.url("/a") if word == "URL" else word for word in words)]) == 2
+    assert "open-sesame" not in capsys.readouterr().err
+
+
+def test_what_was_seen_without_it_proves_nothing(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["access", server.url("/a"), "--bearer", "open-sesame"])
+    assert found(server, capsys)["/a"] == "new"
+    run(["access", server.url("/a"), "--clear"])
+    assert found(server, capsys)["/a"] == "failed"
+    run(["access", server.url("/a"), "--header", "X-Key: open-sesame"])
+    assert found(server, capsys)["/a"] == "unchanged"
