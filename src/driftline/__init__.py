@@ -24,6 +24,8 @@ __all__ = [
     "Mention",
     "Page",
     "Plan",
+    "Render",
+    "RenderMode",
     "Report",
     "Settings",
     "Stop",
@@ -41,6 +43,8 @@ _HOMES = {
     "Mention": "driftline.model",
     "Page": "driftline.model",
     "Plan": "driftline.pipeline.plan",
+    "Render": "driftline.model",
+    "RenderMode": "driftline.model",
     "Report": "driftline.pipeline.run",
     "Settings": "driftline.settings",
     "Stop": "driftline.pipeline.stopping",
@@ -52,7 +56,7 @@ _HOMES = {
 if TYPE_CHECKING:
     from driftline.errors import DriftlineError
     from driftline.library import Driftline, open  # noqa: A004 driftline.open is what a reader expects
-    from driftline.model import Change, Check, Mention, Page, Version
+    from driftline.model import Change, Check, Mention, Page, Render, RenderMode, Version
     from driftline.pipeline.plan import Plan
     from driftline.pipeline.run import Report
     from driftline.pipeline.stopping import Stop

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from driftline.errors import BadSetting, NoTextSearch, StoreError, UnknownChange
+from driftline.errors import BadSetting, NoTextSearch, StoreError, UnknownChange, UnknownVersion
 from driftline.model import POLICIES, Visited, host_of, without_password
 from driftline.pages.catalog import Catalog
 from driftline.pages.intervals import parse_interval
@@ -24,6 +24,7 @@ from driftline.scheduling.rank import By, order_named, rank
 from driftline.settings import Settings, load_settings, parse_rate
 from driftline.versions.feedback import all_said, find_change, remember, withdraw
 from driftline.versions.repository import Repository
+from driftline.versions.screenshots import Rendered, Screenshots
 from driftline.versions.store import Store
 from driftline.versions.visits import Visits
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from driftline.detection.difference import Piece
     from driftline.detection.kinds import Kind
     from driftline.detection.tables import ChangedCell
-    from driftline.model import Check, Matter, Mention, Outcome, Page, Said, Version
+    from driftline.model import Check, Matter, Mention, Outcome, Page, Render, Said, Version
     from driftline.pages.accesses import Accesses
     from driftline.pipeline.endless import EndlessRun
     from driftline.pipeline.feed import Feed
@@ -58,6 +59,7 @@ class Driftline:
         self.settings = settings
         self.catalog = Catalog(store, clock, settings.tracking)
         self.repository = Repository(store)
+        self.screenshots = Screenshots(store)
         self._visits = Visits(store)
 
     def __enter__(self) -> Self:
@@ -85,18 +87,23 @@ class Driftline:
         return Readings(self._store, how_read, self._clock)
 
     def add(
-        self, *urls: str, every: str | None = None, tags: Sequence[str] = (), filters: Sequence[tuple[str, str]] = ()
-    ) -> list[str]:
+        self, *urls: str, every: str | None = None, tags: Sequence[str] = (), filters: Sequence[tuple[str, str]] = (),
+        render: Render | None = None,
+    ) -> list[str]:  # fmt: skip
         """Watch pages; those that were not watched before, in canonical form.
 
         A filter is a pair such as `("select", "main")` or `("ignore", "online now")`; they work in their order.
+        With `render`, the pages are fetched through Chromium.
         """
         from driftline.detection.filters import check_filters
+        from driftline.fetching.browser.steps import check_steps
 
         seconds = None if every is None else parse_interval(every)
+        if render is not None:
+            check_steps(render.steps)
         if seconds is not None:  # pages that are watched already keep the intervals they have
             self.insist_on_room(seconds, self.catalog.unwatched(urls))
-        return self.catalog.add(urls, every=seconds, tags=tags, filters=check_filters(filters))
+        return self.catalog.add(urls, every=seconds, tags=tags, filters=check_filters(filters), render=render)
 
     def insist_on_room(self, every: float, urls: Sequence[str]) -> None:
         """BadSetting if these pages at this interval would take too much of a budget that was set, with all others.
@@ -166,7 +173,7 @@ class Driftline:
         plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
         ledger = Ledger(self._store, self._clock, lambda: stop.requested, self.settings.fail_after)
         with self._store.right_to_check():
-            run = Run(ledger, self.repository, self.settings, plan, stop, self._clock)
+            run = Run(ledger, self.repository, self._rendered(stop), self.settings, plan, stop, self._clock)
             return run.check(page_ids, fresh=fresh, told=told, begun=begun)
 
     def keep_checking(
@@ -184,7 +191,7 @@ class Driftline:
 
         plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
         ledger = Ledger(self._store, self._clock, lambda: stop.requested, self.settings.fail_after)
-        run = Run(ledger, self.repository, self.settings, plan, stop, self._clock)
+        run = Run(ledger, self.repository, self._rendered(stop), self.settings, plan, stop, self._clock)
         feed = Feed(ledger.links, self._store.right_to_check)
         return EndlessRun(run, feed, stop, told, self._store.right_to_keep_checking)
 
@@ -199,6 +206,9 @@ class Driftline:
         from driftline.planner import Planner
 
         return Planner(scheduler, feed, stop, lambda enough: self.catch_up(stop, enough), tell, ticks)
+
+    def _rendered(self, stop: Stop) -> Rendered:
+        return Rendered(self._store, self._clock, lambda: stop.requested)
 
     def visit(self, url: str, *, seconds: float = 0.0, available: bool = True, add: bool = False) -> Visited:
         """Count a visit to a page, watched or not, at this moment; what the visits to it add up to now.
@@ -291,6 +301,19 @@ class Driftline:
     def version(self, url: str, number: int | None = None) -> Version:
         """A version of a page with its body and text, the newest one unless a number is given."""
         return self.repository.version(self.catalog.find(url), number)
+
+    def screenshot(self, url: str, number: int | None = None) -> bytes:
+        """The picture (PNG) of a version that a browser fetched, the newest that has one unless a number is given."""
+        page = self.catalog.find(url)
+        pictured = self.screenshots.numbers(page)
+        wanted = max(pictured, default=0) if number is None else number
+        found = self.screenshots.of(page, wanted)
+        if found is not None:
+            return found
+        if not pictured:
+            raise UnknownVersion(f"There are no pictures of {page.url}: they are taken of pages with --render.")
+        have = ", ".join(map(str, sorted(pictured)))
+        raise UnknownVersion(f"There is no picture of version {number} of {page.url}, but of these: {have}.")
 
     def diff(
         self, url: str, old: int | None = None, new: int | None = None, *, cells: list[ChangedCell] | None = None
@@ -386,8 +409,11 @@ class Driftline:
         from driftline.detection.tables import cells_between
 
         before, after = self._two_versions(url, old, new)
-        change = self.repository.change(self.catalog.find(url), before.number, after.number)
-        return render(before, after, kinds_between(before, after), change, cells_between(before, after))
+        page = self.catalog.find(url)
+        change = self.repository.change(page, before.number, after.number)
+        taken = {version.number: self.screenshots.of(page, version.number) for version in (before, after)}
+        pictures = {number: picture for number, picture in taken.items() if picture is not None}
+        return render(before, after, kinds_between(before, after), change, cells_between(before, after), pictures)
 
     def catch_up(
         self, stop: Stop | None = None, enough: Callable[[], bool] | None = None,

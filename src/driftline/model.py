@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 if TYPE_CHECKING:
     from driftline.access import Access
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 Policy = Literal["value", "intelligent", "fixed", "uniform"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 HIDDEN = "***"
+#: how a text was read that was fetched with a browser where none is used now, or the other way round
+FETCHED_OTHERWISE = "fetched otherwise"
 _PASSWORD = re.compile(r"(?<=://)([^\s:/?#@]*):[^\s/?#]*@")
 
 
@@ -82,6 +84,7 @@ class FailureKind(StrEnum):
     BODY = "body"
     SELECTION = "selection"
     HOSTILE = "hostile"
+    BROWSER = "browser"
     BROKEN = "broken"
     INTERNAL = "internal"
 
@@ -110,6 +113,22 @@ class Filter(NamedTuple):
 
     kind: str
     value: str
+
+
+class RenderMode(StrEnum):
+    """Whether a page is fetched through a browser: at every check, or when it cannot be read without one."""
+
+    ALWAYS = "always"
+    AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Render:
+    """How a page is fetched through a browser: what to wait for, and the steps before it is captured, as given."""
+
+    mode: RenderMode = RenderMode.ALWAYS
+    wait_for: str | None = None
+    steps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +185,7 @@ class Page:
     failures: int
     title: str | None
     filters: tuple[Filter, ...] = ()
+    render: Render | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -183,7 +203,8 @@ class Link:
     """A page handed to a producer. `sequence` is the number that this check of the page will have.
 
     `filters` are its filters as they are stored, and None for most pages; `failures` is how many checks failed since
-    the last good one, and `failing` whether that was told; `access` is what its server wants to see, if anything.
+    the last good one, and `failing` whether that was told; `access` is what its server wants to see, if anything;
+    `render` says how it is fetched through a browser, and None that it is not.
     """
 
     page_id: int
@@ -194,6 +215,7 @@ class Link:
     failures: int = 0
     failing: bool = False
     access: Access | None = None
+    render: Render | None = None
 
     @property
     def host(self) -> str:
@@ -207,7 +229,8 @@ class Document:
 
     The body is let go as soon as nobody will read it any more; `size` stays. `headers` is the block of the header lines
     of every response on the way, redirects first (see `headers`). A document without a usable answer has a `failure`,
-    and its body means nothing.
+    and its body means nothing. `screenshot` is a picture of it (PNG) where a browser fetched it,
+    empty if none could be taken.
     """
 
     link: Link
@@ -220,6 +243,7 @@ class Document:
     fetched_at: float
     seconds: float
     failure: Failure | None = None
+    screenshot: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +333,7 @@ class Outcome:
     """What a check found, with all that must be recorded of it; `pair` is what a change can be judged by once more.
 
     `recalled` names the text that the page was compared with, which may be read anew before the outcome is recorded;
-    None says that nobody else is at work.
+    None says that nobody else is at work. `wants_script` says that the page shows little or nothing without a browser.
     """
 
     document: Document
@@ -325,6 +349,7 @@ class Outcome:
     reading: str | None = None
     recalled: bytes | None = None
     turned: Turned | None = None
+    wants_script: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -379,6 +404,14 @@ class Said:
     verdict: Matter
     found: Matter
     reason: str
+
+
+def stored_render(settings: dict[str, Any]) -> Render | None:
+    """How a page with these settings, as they are stored, is fetched through a browser; None if it is not."""
+    given = settings.get("render")
+    if given is None:
+        return None
+    return Render(mode=RenderMode(given["mode"]), wait_for=given.get("wait_for"), steps=tuple(given.get("steps", ())))
 
 
 def change_id(page_id: int, sequence: int) -> str:

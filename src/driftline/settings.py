@@ -155,6 +155,14 @@ class Settings(BaseSettings):
     tracking: Parameters = Field(
         default=(), description="parameters to drop from addresses, besides those known for tracking; -name keeps one"
     )
+    browser: str | None = Field(default=None, description="the Chromium that renders pages, instead of the system's")
+    browser_sandbox: bool = Field(default=True, description="Chromium's own sandbox, which root has to do without")
+    render_slots: int = Field(default=2, ge=1, le=32, description="pages that are rendered at once")
+    render_timeout: Seconds = Field(default=30.0, description="how long rendering one page may take")
+    render_memory: int = Field(
+        default=1024 * 1024 * 1024, ge=256 * 1024 * 1024, description="bytes of memory per rendered page"
+    )
+    render_bytes: int = Field(default=100_000_000, gt=0, description="bytes that a page and what it loads may have")
     stop_grace: Seconds = Field(default=3.5, description="how long a stopped run waits for what is in flight")
 
     @classmethod

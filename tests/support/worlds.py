@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -12,14 +12,15 @@ import pytest
 import driftline
 from driftline import Plan, Stop
 from driftline.detection.workers import WorkerPool
-from driftline.model import Old, Outcome
+from driftline.model import Document, Failure, FailureKind, Link, Old, Outcome
 from driftline.pipeline.confirmer import Confirmer
 from driftline.pipeline.consumers import Steps
 from driftline.pipeline.links import LinkQueue
 from driftline.pipeline.recorder import Recorder
+from driftline.pipeline.rendering import Rendering
 from driftline.pipeline.sections import Parts
 from driftline.pipeline.wiring import wire
-from support.making import settings
+from support.making import document, settings
 from support.servers import Answer, Request, Server, answer, html
 
 WIRINGS = [
@@ -90,6 +91,42 @@ class Untrustworthy:
         return {}
 
 
+class Painter:
+    """A browser that draws what it is given, and knows what it has drawn; it fails at what it is not given."""
+
+    def __init__(self, pages: dict[str, bytes], hosts: Iterable[str] = ()) -> None:
+        self.pages = pages
+        self.hosts = set(hosts)
+        self.used: set[tuple[int, int]] = set()
+        self.drawn: list[str] = []
+        self.closed = False
+
+    def render(self, link: Link) -> Document:
+        self.drawn.append(link.url)
+        body = self.pages.get(link.url)
+        if body is None:
+            failure = Failure(kind=FailureKind.BROWSER, sentence="There is no browser.")
+            return document(link, b"", 0, failure=failure)
+        drawn = document(link, body)
+        drawn.screenshot = b"a picture of " + body
+        return drawn
+
+    def stop(self) -> None:
+        """It is never busy."""
+
+    def close(self) -> None:
+        self.closed = True
+
+    def needed_at(self, host: str) -> bool:
+        return host in self.hosts
+
+    def need_at(self, host: str) -> None:
+        self.hosts.add(host)
+
+    def was_used(self, page_id: int, version: int) -> bool:
+        return (page_id, version) in self.used
+
+
 def wire_up(plan: Plan, links: LinkQueue, versions: Untrustworthy) -> list[Outcome]:
     """Run a plan over these links, with this in the place of the version repository."""
     memory = Memory()
@@ -98,12 +135,16 @@ def wire_up(plan: Plan, links: LinkQueue, versions: Untrustworthy) -> list[Outco
     workers = WorkerPool(most=2, deadline=20.0, memory=given.worker_memory)
     steps = Steps(versions, workers, given.max_body)
     confirmer = Confirmer(steps, recorder, given)
+    stop, painter = Stop(), Painter({})
+    rendering = Rendering(steps, recorder, confirmer, given, stop, painter, lambda: painter)
     parts = Parts(
-        links=links, steps=steps, workers=workers, recorder=recorder, confirmer=confirmer, settings=given, stop=Stop()
-    )
+        links=links, steps=steps, workers=workers, recorder=recorder, confirmer=confirmer, rendering=rendering,
+        settings=given, stop=stop,
+    )  # fmt: skip
     try:
         wire(plan, parts)
     finally:
+        rendering.close()
         workers.close()
         recorder.close()
     return memory.outcomes

@@ -14,6 +14,6 @@ def test_every_listed_name_can_be_had() -> None:
 def test_the_list_is_what_a_notebook_user_needs() -> None:
     """A name that is added or dropped is a decision, made here too."""
     assert sorted(driftline.__all__) == [
-        "Change", "Check", "Driftline", "DriftlineError", "Mention", "Page", "Plan", "Report", "Settings", "Stop",
-        "Version", "__version__", "load_settings", "open",
+        "Change", "Check", "Driftline", "DriftlineError", "Mention", "Page", "Plan", "Render", "RenderMode", "Report",
+        "Settings", "Stop", "Version", "__version__", "load_settings", "open",
     ]  # fmt: skip

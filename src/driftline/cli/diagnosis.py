@@ -55,6 +55,7 @@ def _findings(store: str | None) -> Iterator[Finding]:
     yield _network(settings)
     yield _worker(settings)
     yield from _store(settings, named=store is not None)
+    yield _browser(settings)
     yield _nginx()
 
 
@@ -192,6 +193,17 @@ def _readings(stale: int, unread: int) -> Finding:
             f" {count(unread, 'version')} cannot be read through the filters of today, and keep the text they had."
         )
     return Finding(what="Readings", well=True, detail=detail)
+
+
+def _browser(settings: Settings) -> Finding:
+    from driftline.fetching.browser.finding import find_browser
+
+    try:
+        path = find_browser(settings.browser)
+    except DriftlineError as error:
+        # most people render nothing: a browser that was named and is not there is wrong all the same
+        return Finding(what="Browser", well=settings.browser is None, detail=f"none (needed for --render). {error}")
+    return Finding(what="Browser", well=True, detail=f"{path} renders the pages with --render.")
 
 
 def _nginx() -> Finding:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from driftline.cli.rendering import with_modes
 from driftline.model import FilterKind
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class OrderedCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments, and keep them."""
+        args = with_modes(args)
         ctx.meta[_ARGUMENTS] = list(args)
         return super().parse_args(ctx, args)
 

@@ -69,11 +69,18 @@ def history(
         checks = watch_list.history(url, limit, news_only=not every_check)
         quiet, noisy = (0, 0) if every_check else watch_list.repository.quiet_checks(page)
         gone = bool(watch_list.gone([page]))
+        pictured = watch_list.screenshots.numbers(page)
     if as_json:
-        print_json([_check_as_json(check) for check in checks])
+        print_json([_check_as_json(check) | {"screenshot": check.version in pictured} for check in checks])
     elif checks:
         now = time.time()
         print_table(_COLUMNS, [_row(check, now) for check in checks])
+        if shown := sorted({check.version for check in checks if check.version in pictured}):
+            numbers = ", ".join(map(str, shown))
+            say(
+                (f"Pictures of versions: {numbers}; 'driftline screenshot' writes one to a file.", "dim"),
+                to_stderr=True,
+            )
         if quiet:
             say((_told_quiet(quiet, noisy), "dim"), to_stderr=True)
         if gone:

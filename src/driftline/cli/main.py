@@ -23,6 +23,7 @@ from driftline.cli import (
     looking,
     planning,
     ranking,
+    rendering,
     running,
     searching,
     upkeep,
@@ -60,6 +61,7 @@ app.command("schedule")(planning.schedule)
 app.command("history")(looking.history)
 app.command("show")(looking.show)
 app.command("diff")(looking.diff)
+app.command("screenshot")(rendering.screenshot)
 app.command("feedback")(judging.feedback)
 app.command("search")(searching.search)
 app.command("visit")(visiting.visit)

@@ -32,6 +32,15 @@ from driftline.cli.options import (
     pages_with,
 )
 from driftline.cli.output import NOTHING_YET, VERDICT_STYLES, ago, clean, count, fields, iso, print_json, say
+from driftline.cli.rendering import (
+    RenderOption,
+    StepOption,
+    WaitOption,
+    given_rendering,
+    rendering_as_json,
+    told_rendering,
+    warn_of_browser,
+)
 from driftline.cli.tables import Cell, Column, print_table
 from driftline.errors import DriftlineError, UsageError
 from driftline.pages.intervals import format_interval, parse_interval
@@ -64,6 +73,9 @@ def add(
     ignore: IgnoreOption = None,
     trigger: TriggerOption = None,
     also: AlsoOption = None,
+    render: RenderOption = None,
+    wait_for: WaitOption = None,
+    step: StepOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -72,15 +84,17 @@ def add(
 
     given = [written(url) for url in urls]  # what is bad is refused before there is a store
     filters = given_filters(context, select=select, drop=drop, ignore=ignore, trigger=trigger, also=also)
+    rendering = given_rendering(None, render, wait_for, step)
     with opened(store) as watch_list:
         wanted = list(dict.fromkeys(watch_list.catalog.names(given).values()))
-        added = set(watch_list.add(*wanted, every=every, tags=tag or (), filters=filters))
+        added = set(watch_list.add(*wanted, every=every, tags=tag or (), filters=filters, render=rendering))
     if as_json:
         print_json(_added_as_json(wanted, added))
         return
     _tell_added(wanted, added)
     warn_of_networks(wanted, watch_list.settings.allow_networks)
-    if len(added) < len(wanted) and (every or tag or filters):
+    warn_of_browser(rendering, watch_list.settings.browser)
+    if len(added) < len(wanted) and (every or tag or filters or rendering):
         say("Pages that were watched already keep their settings: 'driftline edit' changes them.", to_stderr=True)
 
 
@@ -161,6 +175,12 @@ def edit(
     no_filters: Annotated[
         bool, typer.Option("--no-filters", help="Take away the filters it has, before adding any.")
     ] = False,
+    render: RenderOption = None,
+    wait_for: WaitOption = None,
+    step: StepOption = None,
+    no_steps: Annotated[
+        bool, typer.Option("--no-steps", help="Take away the steps it has, before adding any.")
+    ] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -169,16 +189,20 @@ def edit(
     from driftline.pipeline.stopping import Stop
 
     filters = given_filters(context, select=select, drop=drop, ignore=ignore, trigger=trigger, also=also)
-    if every is None and not (tag or untag or filters or no_filters) and move_to is None:
-        raise UsageError("Say what to change: --every, --tag, --untag, --url or a filter, as --select or --no-filters.")
+    rendered = render is not None or wait_for is not None or step or no_steps
+    if every is None and not (tag or untag or filters or no_filters or rendered) and move_to is None:
+        raise UsageError(
+            "Say what to change: --every, --tag, --untag, --url, --render, or a filter, as --select or --no-filters."
+        )
     clear = every == "default"
     seconds = None if every is None or clear else parse_interval(every)
     with opened(store, make=False) as watch_list:
         if seconds is not None:
             watch_list.insist_on_room(seconds, [watch_list.catalog.find(url).url])
+        fetched = given_rendering(watch_list.catalog.find(url).render, render, wait_for, step, anew=no_steps)
         change = partial(
             watch_list.catalog.edit, url, every=seconds, clear_every=clear, tag=tag or (), untag=untag or (),
-            move_to=move_to, filters=filters, clear_filters=no_filters,
+            move_to=move_to, filters=filters, clear_filters=no_filters, render=fetched, clear_render=fetched is None,
         )  # fmt: skip
         page = in_turn(change, Stop())
         gone = watch_list.gone([page])
@@ -187,7 +211,9 @@ def edit(
         return
     often = "at the default interval" if page.every is None else f"every {format_interval(page.every)}"
     filtered = f", filtered by {told(page.filters)}" if page.filters else ""
-    say(clean(f"{page.url}: checked {often}, {_tags(page.tags)}{filtered}."))
+    through = f", {told_rendering(page.render)}" if page.render else ""
+    say(clean(f"{page.url}: checked {often}, {_tags(page.tags)}{filtered}{through}."))
+    warn_of_browser(page.render, watch_list.settings.browser)
 
 
 def remove(
@@ -278,6 +304,7 @@ def _as_json(page: Page, gone: set[int]) -> dict[str, Any]:
         **fields(page, "url", "title", "every", "tags", "verdict", "checks", "versions", "failures"),
         **times,
         "filters": [{"kind": kind, "value": value} for kind, value in page.filters],
+        "render": rendering_as_json(page.render),
         "failure": failure,
         "gone": page.id in gone,
     }

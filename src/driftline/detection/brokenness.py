@@ -41,7 +41,7 @@ _A_SHELL = "The answer is an empty shell: what the page said is gone, perhaps fo
 _A_LOGIN = "The site asks to log in instead of showing the page."
 _A_CONSENT = "The site asks for consent to cookies or the like instead of showing the page."
 _FOR_SALE = "The domain is parked or for sale: the page is not there any more."
-_SILENT = "The page shows no text: perhaps it is drawn by JavaScript, which is not run."
+_SILENT = "The page shows no text: perhaps it is drawn by JavaScript, which only --render runs."
 
 
 def why_broken(title: str, text: str, body: bytes, old_text: str | None = None, old_body: bytes = b"") -> str | None:
@@ -102,6 +102,11 @@ def _asks_for_consent(text: str, before: str) -> bool:
     if not CONSENT.search(text[:_MUCH]) or not AGREE.search(text) or CONSENT.search(before[:_SHORT]):
         return False
     return sum([len(line) for line in text.split("\n") if ABOUT_CONSENT.search(line)]) >= _MOST * len(text)
+
+
+def needs_script(title: str, text: str) -> bool:
+    """Whether the page shows nothing, or little more than that it wants JavaScript: a browser may show more."""
+    return not text or (len(text) < _SHORT_AT_FIRST and bool(NEEDS_SCRIPT.search(f"{title}\n{text}")))
 
 
 def _left_of(before: str, text: str) -> float:

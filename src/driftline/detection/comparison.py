@@ -170,7 +170,7 @@ def _outcome(pair: Pair, finding: Finding) -> Outcome:
     document = pair.document
     if finding.failure_kind:
         failure = Failure(kind=FailureKind(finding.failure_kind), sentence=finding.failure)
-        return Outcome(document, Verdict.FAILED, failure=failure)
+        return Outcome(document, Verdict.FAILED, failure=failure, wants_script=finding.wants_script)
     lesson = None if finding.lesson is None else Lesson(memory=finding.lesson[0], for_host=finding.lesson[1])
     reading = finding.reading
     if finding.proof and not finding.text:
@@ -187,6 +187,7 @@ def _outcome(pair: Pair, finding: Finding) -> Outcome:
         document, Verdict.CHANGED if known else Verdict.NEW, None, pair.wire, finding.body, version, summary
     )
     outcome.lesson, outcome.reading, outcome.pair = lesson, reading, pair
+    outcome.wants_script = finding.wants_script
     if summary is not None and summary.verdict is Matter.NOISE:
         outcome.verdict, outcome.proof = Verdict.UNCHANGED, Proof(finding.proof or Proof.NOISE)
     return outcome

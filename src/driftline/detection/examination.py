@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
-from driftline.detection.brokenness import why_broken
+from driftline.detection.brokenness import needs_script, why_broken
 from driftline.detection.decoding import UnreadableBody, decode_body
 from driftline.detection.edits import Experience, Judgement, Read
 from driftline.detection.extraction import Reading
@@ -22,7 +22,7 @@ from driftline.detection.noticing import judge_all
 from driftline.detection.regions import Blocks
 from driftline.errors import BrokenVersion
 from driftline.memory import Memory
-from driftline.model import Blob, FailureKind, Matter, Proof
+from driftline.model import FETCHED_OTHERWISE, Blob, FailureKind, Matter, Proof
 from driftline.versions.codec import digest, pack, pack_next, unpack, unpack_both
 
 PackedBlob: TypeAlias = tuple[bytes, bytes | None, int, int, bytes]
@@ -62,6 +62,7 @@ class Finding(NamedTuple):
     """What the examination found: a failure, or 'body' or 'text' as the proof of no change, or a version to keep.
 
     `reading` says how the page was read. A version with the proof 'reread' is the one in force, read in another way.
+    `wants_script` says that the page shows nothing, or says that it needs JavaScript.
     """
 
     failure_kind: str = ""
@@ -78,6 +79,7 @@ class Finding(NamedTuple):
     change: tuple[Any, ...] | None = None
     lesson: tuple[bytes, tuple[bytes, ...]] | None = None
     reading: str = ""
+    wants_script: bool = False
 
 
 def examine(job: Job) -> Finding:
@@ -114,7 +116,7 @@ def _examine(job: Job) -> Finding:
     if text_name == job.kept_text:
         return Finding(proof="text", body=body_name, reading=reading)
     words = text.decode()
-    proof, change, lesson = "", None, None
+    proof, change, lesson, wants_script = "", None, None, False
     blobs = {packed[0]: Blob(*packed) for packed in job.blobs}
     old_body, old_text = b"", None
     if job.kept_body and as_before:
@@ -122,12 +124,15 @@ def _examine(job: Job) -> Finding:
         old_text = old_words.decode()
     elif job.kept_body:
         old_body = unpack(job.kept_body, blobs)
-        old_text = _reread(old_body, letters, job) if body_name != job.known_body else None
+        comparable = body_name != job.known_body and job.reading != FETCHED_OTHERWISE
+        old_text = _reread(old_body, letters, job) if comparable else None
     if seen.is_whole_page:
         before = None if old_text is None else _words(old_text, job)
-        broken = why_broken(title, _words(words, job), body, before, old_body)
+        shown = _words(words, job)
+        wants_script = needs_script(title, shown)
+        broken = why_broken(title, shown, body, before, old_body)
         if broken:
-            return Finding(failure_kind=FailureKind.BROKEN.value, failure=broken)
+            return Finding(failure_kind=FailureKind.BROKEN.value, failure=broken, wants_script=wants_script)
     if old_text is not None:
         sides = Side(old_body, old_text, job.old_at), Side(body, words, job.at, blocks)
         change, lesson, by_itself = _change(*sides, title, job)
@@ -141,7 +146,7 @@ def _examine(job: Job) -> Finding:
     return Finding(
         proof=proof, body=body_name, letters=letters, text=text_name, size=len(body), title=title,
         content_type=seen.content_type, charset=seen.charset, blobs=(_plain(body_blob), _plain(text_blob)),
-        change=change, lesson=lesson, reading=reading,
+        change=change, lesson=lesson, reading=reading, wants_script=wants_script,
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from driftline.model import without_password
 from driftline.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from driftline.detection.kinds import Kind
     from driftline.detection.tables import ChangedCell
@@ -92,6 +92,10 @@ del { background: var(--removed-tint); color: var(--removed); text-decoration: l
   padding: .2rem 0 0 4.25rem;
 }
 .note a, .away a { color: inherit; }
+.pictures { align-items: start; display: flex; flex-wrap: wrap; gap: 1rem; margin-top: 1.5rem; }
+figure { flex: 1 1 20rem; margin: 0; }
+figcaption { color: var(--quiet); font-size: .875rem; }
+img { border: 1px solid var(--rule); height: auto; max-width: 100%; }
 summary { cursor: pointer; }
 .fold > summary {
   background: var(--tint); border-radius: .3rem; color: var(--quiet); font-size: .875rem; list-style: none;
@@ -120,16 +124,21 @@ _POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; for
 
 
 def render(
-    old: Version, new: Version, kinds: Sequence[Kind], change: Change | None = None, cells: Sequence[ChangedCell] = ()
-) -> str:
-    """One HTML document that shows what differs; `change` is what was recorded when the newer version was found."""
+    old: Version, new: Version, kinds: Sequence[Kind], change: Change | None = None, cells: Sequence[ChangedCell] = (),
+    pictures: Mapping[int, bytes] | None = None,
+) -> str:  # fmt: skip
+    """One HTML document that shows what differs; `change` is what was recorded when the newer version was found.
+
+    `pictures` are those of the versions that have one (PNG), by number.
+    """
+    policy = f"{_POLICY}; img-src data:" if pictures else _POLICY
     before, after = (version.words for version in (old, new))
     title = _shown(new.title or old.title or without_password(new.url))
     parts = [
         "<!doctype html>",
         '<html lang="en">',
         '<head><meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="referrer" content="no-referrer">',
         f"<title>{title}: versions {old.number} and {new.number}</title>",
@@ -141,6 +150,7 @@ def render(
         '<main lang="">',
         *_body(before.split("\n"), after.split("\n")),
         "</main>",
+        *_pictures(pictures or {}),
         f"<footer>Driftline {__version__}</footer>",
         "</body>",
         "</html>",
@@ -195,6 +205,15 @@ def _cells(cells: Sequence[ChangedCell]) -> Iterator[str]:
         pieces = "".join(map(_piece, in_line(cell.old, cell.new)))
         yield f'<li dir="auto"><b>{_shown(cell.place)}:</b> {pieces}</li>'
     yield "</ul></details></section>"
+
+
+def _pictures(pictures: Mapping[int, bytes]) -> Iterator[str]:
+    if pictures:
+        yield '<section class="pictures">'
+        for number, data in sorted(pictures.items()):
+            name, source = f"Version {number}", f"data:image/png;base64,{b64encode(data).decode()}"
+            yield f'<figure><figcaption>{name}</figcaption><img alt="{name}" src="{source}"></figure>'
+        yield "</section>"
 
 
 def _body(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:

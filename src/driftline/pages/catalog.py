@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from sqlalchemy import delete, insert, select, union_all, update
 
 from driftline.errors import BadSetting, StoreError, UnknownPage, UsageError
-from driftline.model import HIDDEN, Failure, FailureKind, Filter, Page, Verdict, without_password
+from driftline.model import (
+    FETCHED_OTHERWISE,
+    HIDDEN,
+    Failure,
+    FailureKind,
+    Filter,
+    Page,
+    Verdict,
+    stored_render,
+    without_password,
+)
 from driftline.pages.tracking import Tracking
 from driftline.pages.urls import acceptable, canonical, problem_with, reduced, written
 from driftline.versions.batches import AT_ONCE, in_batches
@@ -22,6 +32,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Row
 
+    from driftline.model import Render
     from driftline.versions.store import Store
 
 _COMMITTED = 2_000  # pages that are added in one transaction: a moment, for those who wait to write
@@ -41,7 +52,7 @@ class Catalog:
 
     def add(
         self, urls: Iterable[str], *, every: float | None = None, tags: Sequence[str] = (),
-        filters: Sequence[Filter] = (),
+        filters: Sequence[Filter] = (), render: Render | None = None,
     ) -> list[str]:  # fmt: skip
         """Watch these addresses; those that were not watched before, in canonical form. BadURL if any is bad.
 
@@ -50,7 +61,7 @@ class Catalog:
         """
         forms = self._forms(urls)
         labels = check_tags(tags)
-        settings = _with_filters({}, filters)
+        settings = _stored(filters, render)
         added: list[str] = []
         now = self._clock()
         with self._store.read() as connection:
@@ -131,7 +142,8 @@ class Catalog:
     def edit(
         self, url: str, *, every: float | None = None, clear_every: bool = False, tag: Sequence[str] = (),
         untag: Sequence[str] = (), move_to: str | None = None,
-        filters: Sequence[Filter] = (), clear_filters: bool = False,
+        filters: Sequence[Filter] = (), clear_filters: bool = False, render: Render | None = None,
+        clear_render: bool = False,
     ) -> Page:  # fmt: skip
         """Change the settings of a page, keeping its history; the page as it is now."""
         page = self.find(url)
@@ -143,16 +155,21 @@ class Catalog:
             values["url"] = canonical(move_to, self._tracking)
         moves = values.get("url", page.url) != page.url
         wanted = tuple(dict.fromkeys((*(() if clear_filters else page.filters), *filters)))
+        fetched = None if clear_render else render or page.render
+        otherwise = wanted != page.filters or fetched != page.render
         # a run that is under way would record what the old address sent under the new one
         with self._store.right_to_check() if moves else nullcontext(), self._store.write() as connection:
             if moves and connection.scalar(select(pages.c.id).where(pages.c.url == values["url"])):
                 raise UsageError(f"{values['url']} is watched already.")
-            if wanted != page.filters:
-                kept = connection.scalar(select(pages.c.settings).where(pages.c.id == page.id))
-                values["settings"] = _with_filters(kept or {}, wanted)
-            if moves or wanted != page.filters:
+            if otherwise:
+                kept = connection.scalar(select(pages.c.settings).where(pages.c.id == page.id)) or {}
+                others = {name: value for name, value in kept.items() if name not in ("filters", "render")}
+                values["settings"] = others | _stored(wanted, fetched)
+            if moves or otherwise:
                 # what the other address sent, or was seen through other filters, proves nothing: compare in full
-                reset = {"etag": None, "last_modified": None, "wire": b""}
+                reset: dict[str, Any] = {"etag": None, "last_modified": None, "wire": b""}
+                if fetched != page.render:
+                    reset["reading"] = FETCHED_OTHERWISE
                 connection.execute(update(states).where(states.c.page_id == page.id).values(**reset))
             connection.execute(update(pages).where(pages.c.id == page.id).values(**values))
         return self.find(values.get("url", page.url))
@@ -253,10 +270,13 @@ _PAGES = (
 )
 
 
-def _with_filters(settings: dict[str, Any], filters: Sequence[Filter]) -> dict[str, Any]:
-    """The settings with these filters, which are left out where there are none: most pages have no settings at all."""
-    others = {name: value for name, value in settings.items() if name != "filters"}
-    return others | ({"filters": [list(one) for one in filters]} if filters else {})
+def _stored(filters: Sequence[Filter], render: Render | None) -> dict[str, Any]:
+    """The settings of a page as they are stored, without what is as usual: most pages have no settings at all."""
+    found: dict[str, Any] = {"filters": [list(one) for one in filters]} if filters else {}
+    if render is not None:
+        given = {"mode": render.mode.value, "wait_for": render.wait_for, "steps": list(render.steps)}
+        found["render"] = {name: value for name, value in given.items() if value}
+    return found
 
 
 def _page(row: Row[Any]) -> Page:
@@ -265,5 +285,5 @@ def _page(row: Row[Any]) -> Page:
         id=row.id, url=row.url, every=row.every, tags=tuple(row.tags), added_at=row.added_at, checks=row.sequence,
         versions=row.version, checked_at=row.checked_at, changed_at=row.changed_at,
         verdict=Verdict(row.verdict) if row.verdict else None, failure=failure, failures=row.failures, title=row.title,
-        filters=tuple(Filter(*one) for one in row.settings.get("filters", ())),
+        filters=tuple(Filter(*one) for one in row.settings.get("filters", ())), render=stored_render(row.settings),
     )  # fmt: skip

@@ -11,7 +11,7 @@ from driftline.fetching.transfers import Transfers
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from driftline.model import Document
+    from driftline.model import Document, Link
     from driftline.pipeline.links import Links
     from driftline.pipeline.queues import BoundedQueue
     from driftline.settings import Settings
@@ -23,14 +23,17 @@ _WITHOUT_ROOM = 0.02  # seconds between looks at the queue while it has no room 
 class Producer:
     """One thread that keeps up to `slots` transfers in flight. With one slot it is exactly the paper's producer.
 
-    `settle` deals with the documents that need no consumer, and returns the others.
+    `settle` deals with the documents that need no consumer, and returns the others; so does `divert` with the links
+    that are not for it.
     """
 
     def __init__(
         self, *, links: Links, queue: BoundedQueue[Document], settings: Settings, slots: int,
         clock: Callable[[], float], ended: Callable[[], None],
         settle: Callable[[list[Document]], list[Document]] | None = None,
+        divert: Callable[[list[Link]], list[Link]] | None = None,
     ) -> None:  # fmt: skip
+        self._divert = divert
         self._links = links
         self._queue = queue
         self._transfers = Transfers(settings, clock)
@@ -128,8 +131,10 @@ class Producer:
         if granted:
             links = self._links.take(granted)
             self._hungry += len(links) < granted
-            self._queue.release(granted - len(links))
-            self._transfers.start(links)
+            own = links if self._divert is None else self._divert(links)
+            self._queue.release(granted - len(own))
+            self._transfers.start(own)
+            granted -= len(links) - len(own)  # the slots that are left free want more at once
         return granted < free
 
     def _count(self, documents: list[Document]) -> None:

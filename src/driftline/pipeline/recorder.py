@@ -101,4 +101,5 @@ class Recorder:
 
 def _weight(outcomes: Sequence[Outcome]) -> int:
     kept = [blob for outcome in outcomes if outcome.version is not None for blob in outcome.version.blobs]
-    return sum([len(blob.data) for blob in kept]) + _OVERHEAD * len(outcomes)
+    pictures = sum([len(outcome.document.screenshot or b"") for outcome in outcomes])
+    return sum([len(blob.data) for blob in kept]) + pictures + _OVERHEAD * len(outcomes)

@@ -15,6 +15,7 @@ from driftline.pipeline.confirmer import Confirmer
 from driftline.pipeline.consumers import Steps
 from driftline.pipeline.links import LinkQueue
 from driftline.pipeline.recorder import Recorder
+from driftline.pipeline.rendering import Rendering
 from driftline.pipeline.sections import Parts
 from driftline.pipeline.tally import Tally
 from driftline.pipeline.wiring import Wired, cores, wire
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from driftline.pipeline.links import Links
     from driftline.pipeline.plan import Plan
     from driftline.pipeline.queues import QueueStatistics
+    from driftline.pipeline.rendering import Rendered, Renderer
     from driftline.pipeline.stopping import Stop
     from driftline.settings import Settings
 
@@ -84,10 +86,11 @@ class Run:
     """The parts of a run, put together. It is used once."""
 
     def __init__(
-        self, ledger: Ledger, versions: Versions, settings: Settings, plan: Plan, stop: Stop,
+        self, ledger: Ledger, versions: Versions, rendered: Rendered, settings: Settings, plan: Plan, stop: Stop,
         clock: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
         self._ledger = ledger
+        self._rendered = rendered
         self._versions = versions
         self._settings = settings
         self._plan = plan
@@ -148,6 +151,12 @@ class Run:
         finally:
             workers.close()
 
+    def _renderer(self) -> Renderer:
+        # most runs need no browser, and none of what drives it
+        from driftline.fetching.browser.renderer import Renderer
+
+        return Renderer(self._settings, self._clock)
+
     def _wired(
         self, links: Links, workers: WorkerPool, run_id: int, told: Callable[[Sequence[Outcome]], None],
         settled: Callable[[Sequence[Outcome]], None] | None = None,
@@ -157,17 +166,23 @@ class Run:
         recorder = Recorder(self._ledger, run_id, told, settled)
         try:
             steps = Steps(self._versions, workers, settings.max_body, twice=settings.confirm)
+            confirmer = Confirmer(steps, recorder, settings)
+            rendering = Rendering(steps, recorder, confirmer, settings, self._stop, self._rendered, self._renderer)
             parts = Parts(
                 links=links,
                 steps=steps,
                 workers=workers,
                 recorder=recorder,
-                confirmer=Confirmer(steps, recorder, settings),
+                confirmer=confirmer,
+                rendering=rendering,
                 settings=settings,
                 stop=self._stop,
                 clock=self._clock,
             )
-            with at_full_speed():
-                return wire(self._plan, parts)
+            try:
+                with at_full_speed():
+                    return wire(self._plan, parts)
+            finally:
+                rendering.close()
         finally:
             recorder.close()

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from driftline.detection.workers import WorkerPool
-    from driftline.model import Document, Pair
+    from driftline.model import Document, Outcome, Pair
     from driftline.pipeline.confirmer import Confirmer
     from driftline.pipeline.consumers import Steps
     from driftline.pipeline.links import Links
     from driftline.pipeline.plan import Plan
     from driftline.pipeline.queues import BoundedQueue
     from driftline.pipeline.recorder import Recorder
+    from driftline.pipeline.rendering import Rendering
     from driftline.pipeline.stopping import Stop
     from driftline.settings import Settings
 
@@ -39,9 +40,14 @@ class Parts:
     workers: WorkerPool
     recorder: Recorder
     confirmer: Confirmer
+    rendering: Rendering
     settings: Settings
     stop: Stop
     clock: Callable[[], float] = time.time
+
+    def compared(self, outcomes: list[Outcome]) -> None:
+        """Send on what was found: to a browser what shows nothing without one, the rest to be confirmed and kept."""
+        self.confirmer.add(self.rendering.sift(outcomes))
 
 
 class Crawlers:
@@ -65,7 +71,7 @@ class Crawlers:
                 Producer(
                     links=parts.links, queue=self._queue, settings=parts.settings, slots=self.slots,
                     clock=parts.clock, ended=parts.stop.bell.ring,
-                    settle=None if self._plan.slots == 1 else self._settle,
+                    settle=None if self._plan.slots == 1 else self._settle, divert=parts.rendering.divert,
                 )
             )  # fmt: skip
         parts.links.listen(self._wake)
@@ -194,6 +200,7 @@ class Crew(Generic[T]):
                 for thread in threads:
                     thread.dismiss()
                 self._parts.workers.stop()
+                self._parts.rendering.abandon()
                 self._parts.confirmer.abandon()
                 if self._onward is not None:
                     self._onward.refuse()

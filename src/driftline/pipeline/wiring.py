@@ -63,6 +63,7 @@ def _sequential(parts: Parts) -> Wired:
         while not over.wait(0.2):
             if give_up():
                 parts.workers.stop()
+                parts.rendering.abandon()
                 parts.confirmer.abandon()
                 return
 
@@ -71,11 +72,12 @@ def _sequential(parts: Parts) -> Wired:
     watcher = threading.Thread(target=end_reading, name="watcher", daemon=True)
     watcher.start()
     try:
-        while not (parts.stop.requested or parts.recorder.failed or parts.confirmer.error):
+        while not (parts.stop.requested or parts.recorder.failed or _broken(parts)):
             links = parts.links.take(1)
             if links:
-                document = crawl(links[0], transfers, give_up)
-                parts.confirmer.add(steps.compare(steps.recall([document])))
+                for link in parts.rendering.divert(links):
+                    document = crawl(link, transfers, give_up)
+                    parts.compared(steps.compare(steps.recall([document])))
             elif parts.links.exhausted:
                 break
             else:
@@ -84,21 +86,22 @@ def _sequential(parts: Parts) -> Wired:
     except RunStopped:
         pass  # the page at hand is left for the next run
     finally:
+        parts.rendering.abandon()
         parts.confirmer.abandon()
         transfers.close()
         over.set()
         watcher.join()
-    _raise_first(parts.confirmer.error)
+    _raise_first(_broken(parts))
     return Wired(producers=1, slots=1, consumers=1, comparers=0)
 
 
 def _two_section(plan: Plan, parts: Parts) -> Wired:
     """Configuration 3, and with several queues the paper's future work."""
     queue: BoundedQueue[Document] = _document_queue(plan, parts.settings)
-    confirmer, steps = parts.confirmer, parts.steps
+    steps = parts.steps
 
     def work(documents: list[Document]) -> None:
-        confirmer.add(steps.compare(steps.recall(documents)))
+        parts.compared(steps.compare(steps.recall(documents)))
 
     tuner = _tuner(plan)
     crew = Crew("consumer", queue, work, parts)
@@ -106,10 +109,10 @@ def _two_section(plan: Plan, parts: Parts) -> Wired:
     with _no_thread_left_behind(parts, crawlers, queue):
         crew.resize(tuner.consumers)
         crawlers.start()
-        crawlers.tend(tuner, crew, lambda: crew.error is not None or parts.confirmer.error is not None)
+        crawlers.tend(tuner, crew, lambda: crew.error is not None or _broken(parts) is not None)
         crew.drain(parts.stop, crawlers.stopped_at)
         _confirm_the_rest(parts, crawlers.stopped_at)
-    _raise_first(crawlers.error, crew.error, parts.confirmer.error)
+    _raise_first(crawlers.error, crew.error, _broken(parts))
     return Wired(
         producers=crawlers.producers,
         slots=crawlers.slots,
@@ -123,7 +126,7 @@ def _three_section(plan: Plan, parts: Parts) -> Wired:
     """Configuration 2: the recalling and the comparing consumers have a queue between them."""
     queue: BoundedQueue[Document] = _document_queue(plan, parts.settings)
     pairs: BoundedQueue[Pair] = BoundedQueue(plan.capacity, parts.settings.capacity_bytes, _pair_size)
-    confirmer, steps = parts.confirmer, parts.steps
+    steps = parts.steps
 
     def work_recall(documents: list[Document]) -> None:
         recalled = steps.recall(documents)
@@ -135,7 +138,7 @@ def _three_section(plan: Plan, parts: Parts) -> Wired:
             recalled = recalled[room:]
 
     def work_compare(waiting: list[Pair]) -> None:
-        confirmer.add(steps.compare(waiting))
+        parts.compared(steps.compare(waiting))
 
     tuner = _tuner(plan)
     recallers = Crew("recaller", queue, work_recall, parts, onward=pairs)
@@ -145,11 +148,11 @@ def _three_section(plan: Plan, parts: Parts) -> Wired:
         recallers.resize(tuner.consumers)
         comparers.resize(plan.comparers or cores())
         crawlers.start()
-        crawlers.tend(tuner, recallers, lambda: any([recallers.error, comparers.error, parts.confirmer.error]))
+        crawlers.tend(tuner, recallers, lambda: any([recallers.error, comparers.error, _broken(parts)]))
         recallers.drain(parts.stop, crawlers.stopped_at)
         comparers.drain(parts.stop, crawlers.stopped_at)
         _confirm_the_rest(parts, crawlers.stopped_at)
-    _raise_first(crawlers.error, recallers.error, comparers.error, parts.confirmer.error)
+    _raise_first(crawlers.error, recallers.error, comparers.error, _broken(parts))
     return Wired(
         producers=crawlers.producers, slots=crawlers.slots, consumers=tuner.consumers, comparers=comparers.size,
         queues=[queue.statistics(), pairs.statistics()],
@@ -157,7 +160,10 @@ def _three_section(plan: Plan, parts: Parts) -> Wired:
 
 
 def _confirm_the_rest(parts: Parts, stopped_at: float | None) -> None:
-    """Let the changes that are still unconfirmed be fetched again; after a stop, no longer than the grace allows."""
+    """Let what is left be rendered, and the changes that are still unconfirmed be fetched again.
+
+    After a stop, no longer than the grace allows.
+    """
 
     def give_up_at() -> float | None:
         nonlocal stopped_at
@@ -165,6 +171,7 @@ def _confirm_the_rest(parts: Parts, stopped_at: float | None) -> None:
             stopped_at = time.monotonic()
         return None if stopped_at is None else stopped_at + parts.settings.stop_grace + LAST_WORK
 
+    parts.rendering.drain(give_up_at, parts.workers.stop)
     parts.confirmer.drain(give_up_at, parts.workers.stop)
 
 
@@ -180,6 +187,7 @@ def _no_thread_left_behind(
         for queue in queues:
             queue.close()
         parts.workers.stop()
+        parts.rendering.abandon()
         parts.confirmer.abandon()
         crawlers.abandon()
         raise
@@ -191,6 +199,11 @@ def _tuner(plan: Plan) -> Tuner:
     if max(in_flight or 0, plan.producers or 0) > most:
         raise BadSetting(f"The system allows {most:,} transfers at once here: ask for fewer, or raise 'ulimit -n'.")
     return Tuner(in_flight=in_flight, consumers=plan.consumers, most_in_flight=most, most_consumers=cores())
+
+
+def _broken(parts: Parts) -> Exception | None:
+    """What ended one of those who fetch again, though it should not have ended."""
+    return parts.rendering.error or parts.confirmer.error
 
 
 def _raise_first(*errors: Exception | None) -> None:

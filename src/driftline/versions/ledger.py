@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from driftline.access import Access
 from driftline.headers import retry_after, validators
 from driftline.memory import Memory
-from driftline.model import Known, Lesson, Link, Outcome, Proof, Verdict
+from driftline.model import Known, Lesson, Link, Outcome, Proof, Verdict, stored_render
 from driftline.versions.batches import in_batches
 from driftline.versions.codec import digest
 from driftline.versions.locks import lock_memories, patiently
@@ -199,8 +199,9 @@ def _link(row: tuple[Any, ...]) -> Link:
     failing = failing_at is not None
     if settings == "{}":
         return Link(page_id, url, sequence + 1, known, None, failures, failing)
-    filters, access = json.loads(settings).get("filters"), _access(settings)
-    return Link(page_id, url, sequence + 1, known, filters, failures, failing, access)
+    given = json.loads(settings)
+    access, render = _access(settings), stored_render(given)
+    return Link(page_id, url, sequence + 1, known, given.get("filters"), failures, failing, access, render)
 
 
 def _access(settings: str) -> Access | None:
@@ -248,6 +249,7 @@ def _insert_found(store: Store, connection: Connection, outcomes: Sequence[Outco
     versions: list[tuple[Any, ...]] = []
     changes: list[tuple[Any, ...]] = []
     retries: list[tuple[Any, ...]] = []
+    pictures: list[tuple[Any, ...]] = []
     failed, by_validators, by_wire, by_noise = Verdict.FAILED, Proof.VALIDATORS, Proof.WIRE, Proof.NOISE
     for outcome in outcomes:
         if outcome.proof is by_validators:
@@ -283,6 +285,8 @@ def _insert_found(store: Store, connection: Connection, outcomes: Sequence[Outco
             link.page_id, version.number, link.sequence, at, version.body, version.text, version.size, version.title,
             version.content_type, version.charset, document.final_url, document.headers, outcome.reading,
         ))  # fmt: skip
+        if document.screenshot is not None:
+            pictures.append((link.page_id, version.number, document.screenshot))
         if outcome.change is not None:
             change = outcome.change
             changes.append((
@@ -296,6 +300,7 @@ def _insert_found(store: Store, connection: Connection, outcomes: Sequence[Outco
     statements.same_text.many(connection, same_text)
     statements.blob.many(connection, blobs)
     statements.version.many(connection, versions)
+    statements.screenshot.many(connection, pictures)
     statements.change.many(connection, changes)
     statements.new_version.many(connection, new)
     lessons = [(outcome.document.link, outcome.lesson) for outcome in outcomes if outcome.lesson is not None]

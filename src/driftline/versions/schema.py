@@ -18,6 +18,8 @@ Everything that a check leaves behind has the key (page, sequence), so that reco
 `visits` is the second paper's table: what the visits to each address, watched or not, add up to.
 `visit_keys` has a digest of every visit that came from a file, and the seconds it was counted with, so that none counts
 twice and one that turns out longer counts in full.
+`screenshots` has a row for each version that a browser fetched, with its picture if one could be taken, and
+`scripted_hosts` one for each host whose pages need a browser.
 `indexed` names the versions that the index of words has; that index is no table of ours, see `index`.
 Times are seconds since 1970 in UTC. The `level` of a blob is the one that it was compacted at, and null until then; 0
 means that it could not be read.
@@ -266,6 +268,22 @@ indexed = Table(
     UniqueConstraint("page_id", "number"),
     ForeignKeyConstraint(["page_id", "number"], ["versions.page_id", "versions.number"], ondelete="CASCADE"),
     sqlite_autoincrement=True,
+)
+
+screenshots = Table(
+    "screenshots",
+    metadata,
+    Column("page_id", Integer, primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("data", LargeBinary, nullable=False),
+    ForeignKeyConstraint(["page_id", "number"], ["versions.page_id", "versions.number"], ondelete="CASCADE"),
+)
+
+scripted_hosts = Table(
+    "scripted_hosts",
+    metadata,
+    Column("host", Text, primary_key=True),
+    Column("at", Double, nullable=False),
 )
 
 _LOOSE = blobs.c.level.is_(None)

@@ -18,6 +18,8 @@ from driftline.versions.schema import (
     memories,
     pages,
     rates,
+    screenshots,
+    scripted_hosts,
     states,
     turns,
     versions,
@@ -155,6 +157,8 @@ class Statements:
         self.blob = Prepared(engine, ignoring(blobs), BLOB_COLUMNS)
         self.memory = Prepared(engine, _keep(dialect.insert(memories), "page_id"), ("page_id", "data"))
         self.host_memory = Prepared(engine, _keep(dialect.insert(host_memories), "host"), ("host", "data"))
+        self.screenshot = Prepared(engine, ignoring(screenshots), ("page_id", "number", "data"))
+        self.scripted_host = Prepared(engine, ignoring(scripted_hosts), ("host", "at"))
         self.rate = Prepared(engine, _replace(dialect.insert(rates)), RATE_COLUMNS)
         self.distrust = Prepared(engine, _keep(dialect.insert(distrusted), "host", "at"), ("host", "at"))
         self.visit = _count(dialect.insert(visits))

@@ -209,3 +209,10 @@ def test_cells_are_open_at_once_only_if_they_are_short(letters: int, is_open: bo
     cells = [ChangedCell("", "Model B", "price", "12", "x" * letters)]
     document = render(version("12", 1), version("14", 2), (), None, cells)
     assert ("<details open><summary>1 table cell changed" in document) == is_open
+
+
+def test_pictures_of_the_versions_are_in_the_document_and_nothing_else_may_be_loaded() -> None:
+    document = render(version("12", 1), version("14", 2), (), None, (), {1: b"before", 2: b"after"})
+    assert '<img alt="Version 1" src="data:image/png;base64,YmVmb3Jl">' in document
+    assert '<img alt="Version 2" src="data:image/png;base64,YWZ0ZXI=">' in document
+    assert "form-action 'none'; img-src data:\"" in document

@@ -128,9 +128,12 @@ def test_of_ipv4_the_guard_and_python_agree_but_where_the_guard_is_stricter(addr
 @given(st.ip_addresses(v=6) | st.ip_addresses(v=6, network="2000::/3") | st.ip_addresses(v=6, network="2001::/16"))
 @example(IPv6Address("2002:a00:1::"))
 @example(IPv6Address("3fff::1"))
-def test_of_ipv6_nothing_is_let_through_that_python_would_not(address: IPv6Address) -> None:
+@example(IPv6Address("64:ff9b::100:0"))
+def test_of_ipv6_nothing_is_let_through_that_python_would_not_but_nat64(address: IPv6Address) -> None:
     refused = judge(str(address)) is not None
-    if not is_public(address):
+    if address in ip_network("64:ff9b::/96"):
+        assert refused is (judge(str(IPv4Address(int(address) & 0xFFFF_FFFF))) is not None)
+    elif not is_public(address):
         assert refused
     elif address in ip_network("2400::/6"):
         assert not refused, "most web sites of today are there"

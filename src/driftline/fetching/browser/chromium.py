@@ -1,0 +1,159 @@
+"""One Chromium, started so that it reaches nothing by itself, and watched so that no page takes all of the memory."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from driftline.errors import DriftlineError
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, BrowserContext, CDPSession, Playwright, ProxySettings
+
+    from driftline.settings import Settings
+
+_NOWHERE = "http://127.0.0.1:1"  # what does not belong to a page has no way out
+#: the rule that sends requests to this machine through the proxy, too
+_NO_BYPASS = "<-loopback>"
+_ARGUMENTS = (
+    "--disable-quic",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-domain-reliability",
+    "--no-pings",
+    # UDP would pass by the proxy: of WebRTC nothing is left but what goes through it
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+)
+#: names are resolved where they are judged; a proxy of the user's own may have a name
+_NO_NAMES = "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"
+_LOOK = 0.25  # seconds between two looks at the memory
+_CLOSING = 5.0  # seconds that Chromium gets to close something
+_STARTING = 30.0
+_PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
+_WIDTH, _HEIGHT = 1280, 800
+
+
+class BrowserFailed(DriftlineError):
+    """Chromium was found and could not be started."""
+
+
+class Chromium:
+    """A running browser. `pid` is that of its main process."""
+
+    def __init__(self, browser: Browser, session: CDPSession, pid: int, settings: Settings) -> None:
+        self._browser = browser
+        self._session = session
+        self._settings = settings
+        self.pid = pid
+        self._watching = asyncio.ensure_future(self._watch())
+
+    @classmethod
+    async def start(cls, playwright: Playwright, path: str, settings: Settings) -> Chromium:
+        """Start the browser at this path; BrowserFailed if that does not work."""
+        from playwright.async_api import Error
+
+        try:
+            browser = await playwright.chromium.launch(
+                executable_path=path, args=[*_ARGUMENTS, *([_NO_NAMES] if settings.proxy is None else [])],
+                chromium_sandbox=settings.browser_sandbox and os.getuid() != 0,
+                proxy={"server": _NOWHERE, "bypass": _NO_BYPASS}, timeout=_STARTING * 1000,
+                handle_sigint=False, handle_sigterm=False, handle_sighup=False,
+            )  # fmt: skip
+            session = await browser.new_browser_cdp_session()
+            processes = await session.send("SystemInfo.getProcessInfo")
+        except Error as error:
+            raise BrowserFailed(_why_not(path, error.message)) from None
+        pid = next(one["id"] for one in processes["processInfo"] if one["type"] == "browser")
+        return cls(browser, session, pid, settings)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is still running."""
+        return self._browser.is_connected()
+
+    async def context(self, proxy: ProxySettings) -> BrowserContext:
+        """A fresh profile, without cookies, that reaches the web through this proxy only."""
+        major = self._browser.version.partition(".")[0]
+        agent = f"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{major}.0.0.0"
+        context = await self._browser.new_context(
+            proxy={**proxy, "bypass": _NO_BYPASS}, user_agent=f"{agent} Safari/537.36 {self._settings.user_agent}",
+            viewport={"width": _WIDTH, "height": _HEIGHT}, locale="en-US", timezone_id="UTC", reduced_motion="reduce",
+            accept_downloads=False, service_workers="block",
+        )  # fmt: skip
+        context.set_default_timeout(self._settings.render_timeout * 1000)
+        return context
+
+    async def dispose(self, context: BrowserContext) -> None:
+        """Close a profile with all its pages, whatever their scripts are doing; the whole browser if it does not."""
+        from playwright.async_api import Error
+
+        try:
+            async with asyncio.timeout(_CLOSING):
+                await context.close()
+        except TimeoutError:
+            self.kill()
+        except Error:
+            pass  # it is gone already
+
+    async def close(self) -> None:
+        """End the browser."""
+        from playwright.async_api import Error
+
+        self._watching.cancel()
+        await asyncio.gather(self._watching, return_exceptions=True)
+        try:
+            async with asyncio.timeout(_CLOSING):
+                await self._browser.close()
+        except TimeoutError:
+            self.kill()
+        except Error:
+            pass  # it is gone already
+
+    def kill(self) -> None:
+        """End it the hard way."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
+    async def _watch(self) -> None:
+        """End every tab that takes more memory than is allowed; its page then says that it crashed."""
+        from playwright.async_api import Error
+
+        with suppress(Error):
+            while self.alive:
+                await asyncio.sleep(_LOOK)
+                found = await self._session.send("SystemInfo.getProcessInfo")
+                for process in found["processInfo"]:
+                    if process["type"] == "renderer" and resident(process["id"]) > self._settings.render_memory:
+                        with suppress(ProcessLookupError):
+                            os.kill(process["id"], signal.SIGKILL)
+
+
+def resident(pid: int) -> int:
+    """The bytes of memory that a process has; 0 if it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_SIZE
+    except (OSError, IndexError):
+        return 0
+
+
+def proxy_of(address: str, user: str | None, password: str | None) -> Any:
+    """A proxy as playwright wants to be told of it."""
+    return {"server": address} | ({"username": user, "password": password or ""} if user else {})
+
+
+def _why_not(path: str, message: str) -> str:
+    if "No usable sandbox" in message:
+        return (
+            f"{path} finds no sandbox on this system: allow user namespaces, or set browser_sandbox = false "
+            "where everything else keeps pages in, such as a container of its own."
+        )
+    first = message.strip().partition("\n")[0].removeprefix("BrowserType.launch: ")
+    return f"{path} could not be started ({first}): try 'chromium --headless --dump-dom about:blank' to see why."

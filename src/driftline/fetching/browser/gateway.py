@@ -1,0 +1,236 @@
+"""The only way out of a page that is being rendered: a proxy on the loopback interface that judges every address.
+
+Chromium resolves no name and opens no connection of its own: it asks the gateway, for pages, scripts, pictures,
+redirects and web sockets alike. The gateway resolves the name, judges each address as libcurl's are judged, and
+connects to the very address that it judged. So there is no moment at which a name could come to mean another machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import secrets
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self, TypeAlias
+from urllib.parse import urlsplit
+
+from driftline.fetching.guard import refused_failure
+from driftline.model import Failure, FailureKind
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from types import TracebackType
+
+    from driftline.fetching.addresses import Judge, Refusal
+
+Resolve: TypeAlias = "Callable[[str, int], Awaitable[list[str]]]"
+
+_LONGEST_HEAD = 256 * 1024
+_CHUNK = 64 * 1024
+_HOP_BY_HOP = (b"connection", b"proxy-connection", b"keep-alive", b"proxy-authorization", b"upgrade", b"te")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+async def resolve(host: str, port: int) -> list[str]:
+    """The addresses of a name; OSError if it has none."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(one[4][0]) for one in found))
+
+
+class Gateway:
+    """A proxy for one page, for the time of an `async with` block: what the page opened is closed with it.
+
+    It serves only who knows its password, and lets `most` bytes in. `trouble` is why hosts could not be reached.
+    """
+
+    def __init__(
+        self, judge: Judge, *, most: int, connect_timeout: float,
+        resolve: Resolve = resolve,
+    ) -> None:  # fmt: skip
+        self._judge = judge
+        self._left = most
+        self._connect_timeout = connect_timeout
+        self._resolve = resolve
+        self._trouble: dict[tuple[str, int], Failure] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self.password = secrets.token_urlsafe(16)
+        self._expected = b"Basic " + base64.b64encode(f"driftline:{self.password}".encode())
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._welcome, "127.0.0.1", 0, limit=_LONGEST_HEAD)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    @property
+    def address(self) -> str:
+        """What Chromium is told to use as its proxy."""
+        assert self._server is not None
+        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    @property
+    def full(self) -> bool:
+        """Whether all the bytes that are allowed have come in."""
+        return self._left <= 0
+
+    def trouble(self, url: str, *, redirected: bool) -> Failure | None:
+        """Why nothing could be had from the host of this address; None if it was reached."""
+        target = _target(url)
+        found = self._trouble.get(target) if target is not None else None
+        if found is not None and redirected and found.kind is FailureKind.NOT_ALLOWED:
+            return Failure(kind=found.kind, sentence=f"The page redirects, and {found.sentence}")
+        return found
+
+    @property
+    def latest(self) -> Failure | None:
+        """Why the last host that could not be reached could not be, if there was one."""
+        return next(reversed(self._trouble.values()), None)
+
+    async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            await self._serve(reader, writer)
+        except (OSError, EOFError, ValueError, asyncio.LimitOverrunError):
+            pass  # one side hung up, or spoke no HTTP
+        except asyncio.CancelledError:
+            pass  # the page is done
+        finally:
+            self._tasks.discard(task)
+            writer.transport.abort()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        line, *fields = head[:-4].split(b"\r\n")
+        method, address, _ = line.decode("latin-1").split(" ", 2)
+        if not any(secrets.compare_digest(_value(field, b"proxy-authorization"), self._expected) for field in fields):
+            await _answer(writer, "407 Proxy Authentication Required", 'Proxy-Authenticate: Basic realm="gateway"\r\n')
+            return
+        tunnel = method == "CONNECT"
+        target = _target(f"https://{address}" if tunnel else address)
+        if target is None or not (tunnel or address.startswith("http://")):
+            await _answer(writer, "400 Bad Request")
+            return
+        upstream = await self._connect(*target)
+        if upstream is None:
+            await _answer(writer, "403 Forbidden")
+            return
+        source, sink = upstream
+        try:
+            if tunnel:
+                writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            else:
+                sink.write(_forwarded(method, address, fields))
+            await self._exchange(reader, writer, source, sink, raw=tunnel)
+        finally:
+            sink.transport.abort()
+
+    async def _connect(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+        """A connection to an address of the host that may be connected to, or None and the reason in `trouble`."""
+        try:
+            addresses = await self._resolve(host, port)
+        except (OSError, UnicodeError):
+            self._trouble[host, port] = Failure(
+                kind=FailureKind.DNS, sentence="The name of the host could not be resolved."
+            )
+            return None
+        refusal: Refusal | None = None
+        for address in addresses:
+            verdict = self._judge(address.partition("%")[0])
+            if verdict is not None:
+                refusal = refusal or verdict
+                continue
+            with suppress(OSError, TimeoutError):
+                async with asyncio.timeout(self._connect_timeout):
+                    streams = await asyncio.open_connection(address, port, limit=_LONGEST_HEAD)
+                self._trouble.pop((host, port), None)
+                return streams
+        self._trouble[host, port] = (
+            Failure(kind=FailureKind.REFUSED, sentence="The host refused the connection or could not be reached.")
+            if refusal is None
+            else refused_failure(refusal, f"http://{f'[{host}]' if ':' in host else host}/", redirected=False)
+        )
+        return None
+
+    async def _exchange(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, source: asyncio.StreamReader,
+        sink: asyncio.StreamWriter, *, raw: bool,
+    ) -> None:  # fmt: skip
+        """Carry both ways until the server has said all."""
+        upload = asyncio.ensure_future(_carry(reader, sink))
+        try:
+            if not raw:
+                await self._carry_head(source, writer)
+            while self._left > 0 and (data := await source.read(_CHUNK)):
+                self._left -= len(data)
+                writer.write(data)
+                await writer.drain()
+            await _end(writer)
+        finally:
+            upload.cancel()
+            await asyncio.gather(upload, return_exceptions=True)
+
+    async def _carry_head(self, source: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """The head of the answer, which ends the connection: the next request may be for another host."""
+        while True:
+            head = await source.readuntil(b"\r\n\r\n")
+            self._left -= len(head)
+            line, *fields = head[:-4].split(b"\r\n")
+            if line.partition(b" ")[2].startswith(b"1"):
+                continue  # what comes before the answer is of no use
+            kept = [field for field in fields if _name(field) not in _HOP_BY_HOP]
+            writer.write(b"\r\n".join([line, *kept, b"Connection: close", b"", b""]))
+            return
+
+
+async def _carry(reader: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    while data := await reader.read(_CHUNK):
+        sink.write(data)
+        await sink.drain()
+    sink.write_eof()
+
+
+async def _answer(writer: asyncio.StreamWriter, status: str, more: str = "") -> None:
+    writer.write(f"HTTP/1.1 {status}\r\n{more}Content-Length: 0\r\nConnection: close\r\n\r\n".encode("latin-1"))
+    await _end(writer)
+
+
+async def _end(writer: asyncio.StreamWriter) -> None:
+    """Hang up once all is sent."""
+    writer.close()
+    await writer.wait_closed()
+
+
+def _forwarded(method: str, address: str, fields: list[bytes]) -> bytes:
+    """A request as its host wants it: the path alone, and nothing that was meant for the proxy."""
+    path = "/" + address.split("/", 3)[3] if address.count("/") > 2 else "/"
+    kept = [field for field in fields if _name(field) not in _HOP_BY_HOP]
+    return b"\r\n".join([f"{method} {path} HTTP/1.1".encode("latin-1"), *kept, b"Connection: close", b"", b""])
+
+
+def _target(url: str) -> tuple[str, int] | None:
+    """The host and port of an address, None if it has none."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or _DEFAULT_PORTS.get(parts.scheme)
+    except ValueError:
+        return None
+    return (parts.hostname, port) if parts.hostname and port else None
+
+
+def _name(field: bytes) -> bytes:
+    return field.partition(b":")[0].strip().lower()
+
+
+def _value(field: bytes, name: bytes) -> bytes:
+    return field.partition(b":")[2].strip() if _name(field) == name else b""
