@@ -82,6 +82,7 @@ class FailureKind(StrEnum):
     BODY = "body"
     SELECTION = "selection"
     HOSTILE = "hostile"
+    ROBOTS = "robots"
     BROKEN = "broken"
     INTERNAL = "internal"
 
