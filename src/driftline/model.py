@@ -126,6 +126,19 @@ class Failure:
         return self.kind in (FailureKind.TIMED_OUT, FailureKind.REFUSED, FailureKind.CONNECTION)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Robots:
+    """What a host told us to do in its robots.txt, None if it has none, and until when that is to be believed.
+
+    `failure` is why it could not be asked, and then nothing may be fetched; `since` is when that began.
+    """
+
+    text: str | None
+    until: float
+    failure: Failure | None = None
+    since: float | None = None
+
+
 class Region(StrEnum):
     """Where in a document a block stands."""
 
@@ -207,7 +220,8 @@ class Document:
     """The current state of a page as just fetched, the body undecoded as it came over the wire.
 
     The body is let go as soon as nobody will read it any more; `size` stays. `headers` is the block of the header lines
-    of every response on the way, redirects first (see `headers`). A document without a usable answer has a `failure`,
+    of every response on the way, redirects first (see `headers`). `address` is what was connected to for it, empty if a
+    connection was open already. A document without a usable answer has a `failure`,
     and its body means nothing.
     """
 
@@ -221,6 +235,7 @@ class Document:
     fetched_at: float
     seconds: float
     failure: Failure | None = None
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)

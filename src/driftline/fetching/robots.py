@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from protego import Protego
 
-from driftline.model import Failure, FailureKind
+from driftline.model import Failure, FailureKind, Robots
 
 if TYPE_CHECKING:
     from driftline.model import Document
 
 _DAY = 86_400.0
-_AGAIN = 3_600.0  # seconds before a robots.txt is asked for again that could not be had
+_AGAIN = 600.0  # seconds before a server is asked again that failed
+_SOON = 60.0  # seconds before a host is asked again that could not be reached: the network here may be to blame
 _GIVEN_UP = 30 * _DAY  # seconds without an answer after which there is none
 _LONGEST = 512 * 1024  # letters: what follows is not read
 _LONGEST_DELAY = 300.0  # seconds between two requests, whatever a host would like
 _TOO_MANY = 429
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Robots:
-    """What a host told us to do, and until when that is to be believed.
-
-    `failure` is why it could not be asked, and then nothing may be fetched; `since` is when that began.
-    """
-
-    text: str | None
-    until: float
-    failure: Failure | None = None
-    since: float | None = None
-
-
 class Rules:
     """The rules of one host, for one name of a crawler."""
+
+    __slots__ = ("_name", "_rules", "robots")
 
     def __init__(self, robots: Robots, user_agent: str) -> None:
         self.robots = robots
@@ -85,11 +74,12 @@ def read_robots(document: Document, text: str, before: Robots | None) -> Robots:
     if answered and 400 <= status < 500 and status != _TOO_MANY:
         return Robots(text=None, until=now + _DAY)
     since = now if before is None or before.since is None else before.since
+    again = now + (_AGAIN if answered else _SOON)
     if before is not None and before.failure is None:
-        return Robots(text=before.text, until=now + _AGAIN, since=since) if now - since < _GIVEN_UP else _none(now)
+        return Robots(text=before.text, until=again, since=since) if now - since < _GIVEN_UP else _none(now)
     if now - since >= _GIVEN_UP:
         return _none(now)
-    return Robots(text=None, until=now + _AGAIN, failure=_unknown(document), since=since)
+    return Robots(text=None, until=again, failure=_unknown(document), since=since)
 
 
 def _none(now: float) -> Robots:

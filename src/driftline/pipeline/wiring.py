@@ -74,12 +74,13 @@ def _sequential(parts: Parts) -> Wired:
         while not (parts.stop.requested or parts.recorder.failed or parts.confirmer.error):
             links = parts.links.take(1)
             if links:
-                document = crawl(links[0], transfers, give_up)
-                parts.confirmer.add(steps.compare(steps.recall([document])))
+                documents = parts.links.done([crawl(links[0], transfers, give_up)])
+                parts.confirmer.add(steps.compare(steps.recall(documents)))
             elif parts.links.exhausted:
                 break
             else:
-                parts.stop.bell.wait(LOOK)
+                wait = parts.links.next_in()
+                parts.stop.bell.wait(LOOK if wait is None else min(LOOK, wait))
         _confirm_the_rest(parts, stopped_at)
     except RunStopped:
         pass  # the page at hand is left for the next run

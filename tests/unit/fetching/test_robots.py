@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from driftline.fetching.robots import Robots, Rules, product, read_robots, robots_url
-from driftline.model import Document, Failure, FailureKind, Link
+from driftline.fetching.robots import Rules, product, read_robots, robots_url
+from driftline.model import Document, Failure, FailureKind, Link, Robots
 
 DAY = 86_400.0
 OURS = "Driftline/1.0 (web page change detection)"
@@ -65,7 +65,7 @@ def test_a_server_that_fails_allows_nothing_and_is_asked_again_soon() -> None:
         found = read_robots(answer(status, at=5.0, kind=FailureKind.STATUS), "", None)
         assert found.failure is not None
         assert found.failure.kind is FailureKind.ROBOTS
-        assert found.until == 5.0 + 3_600.0
+        assert found.until == 5.0 + 600.0
         assert Rules(found, OURS).refusal("https://example.com/") is found.failure
 
 
