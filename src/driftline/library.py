@@ -283,6 +283,8 @@ class Driftline:
             raise BadSetting(f"A run --once checks all that is due or new: there is nothing to choose by '{policy}'.")
         rate = _rate(self.settings.budget if budget is None else budget)
         host_rate = _rate(self.settings.host_budget)
+        if delay := self.settings.shortest_delay:  # picking more than may be asked for would only fill the lines
+            host_rate = min(host_rate or 1 / delay, 1 / delay)
         return Scheduler(
             self._store, policy=chosen[0], budget=None if once else rate, host_budget=None if once else host_rate,
             every=parse_interval(every),

@@ -182,6 +182,12 @@ class Settings(BaseSettings):
     )
     stop_grace: Seconds = Field(default=3.5, description="how long a stopped run waits for what is in flight")
 
+    @property
+    def shortest_delay(self) -> float:
+        """The seconds that there are at least between an answer and the next request, at whichever host."""
+        own = [one.delay for one in (*self.hosts.values(), *self.tags.values()) if one.delay is not None]
+        return min([self.host_delay, *own])
+
     @classmethod
     def settings_customise_sources(
         cls,

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from itertools import count
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -25,6 +25,16 @@ _LONGEST_REST = 60.0  # seconds, by that rule
 _SMOOTHING = 0.3
 _FIRST_BACK_OFF, _LONGEST_BACK_OFF = 5.0, 600.0  # seconds
 _LONGEST_PAUSE = 86_400.0  # seconds, whatever a host asks for
+
+
+class _Address(Generic[Item]):
+    """An address that hosts share: how many requests there are, and the hosts that wait for room."""
+
+    __slots__ = ("busy", "crowd")
+
+    def __init__(self) -> None:
+        self.busy = 0
+        self.crowd: deque[Host[Item]] = deque()
 
 
 class Host(Generic[Item]):
@@ -46,7 +56,7 @@ class Host(Generic[Item]):
         self.refusals = 0  # in a row
         self.queued = False
         self.stale = 0  # places in line that count no more, for it was given a better one
-        self.address = ""
+        self.address: _Address[Item] | None = None  # none while it is not known
         self.first: deque[tuple[Errands[Item] | None, Item]] = deque()
         self.waiting: deque[Item] = deque()
 
@@ -56,24 +66,20 @@ class Host(Generic[Item]):
             return self.asked
         return max(self.delay, self.asked, min(_LATENCIES * self.latency, _LONGEST_REST))
 
-    def rest_refused(self, pause: float) -> float:
-        """The same after one more refusal that asked for a pause, 0 if it did not say for how long."""
+    def rest_after(self, seconds: float, pause: float | None) -> float:
+        """The same after an answer that took so many seconds, and may have asked for a pause."""
+        self.latency += _SMOOTHING * (seconds - self.latency) if self.latency else seconds
+        if pause is None:
+            self.refusals = 0
+            return self.rest()
         self.refusals += 1
         back_off = min(_FIRST_BACK_OFF * 2.0 ** (min(self.refusals, 16) - 1), _LONGEST_BACK_OFF) if self.delay else 0.0
         return max(self.rest(), min(pause, _LONGEST_PAUSE), back_off)
 
 
-class Answer(NamedTuple, Generic[Item]):
-    """What came back from a host: after so many seconds, from which address if that is known.
-
-    `pause` is how long the host asked to be left alone, 0 if it refused without saying for how long, and None if it
-    did not refuse.
-    """
-
-    host: Host[Item]
-    seconds: float
-    address: str = ""
-    pause: float | None = None
+#: what came back: from which host, after how many seconds, from which address if that is known, and for how long the
+#: host asked to be left alone, 0 if it refused without saying for how long, and None if it did not refuse
+Answer: TypeAlias = tuple[Host[Item], float, str, float | None]
 
 
 class Errands(Generic[Item]):
@@ -108,8 +114,7 @@ class Hosts(Generic[Item]):
         self._later: list[tuple[float, int, Host[Item]]] = []
         self._turns = count()
         self._granted: deque[Item] = deque()
-        self._busy_at: dict[str, int] = {}
-        self._crowded: dict[str, deque[Host[Item]]] = {}
+        self._addresses: dict[str, _Address[Item]] = {}
         self._waiting = 0
 
     def __len__(self) -> int:
@@ -183,25 +188,19 @@ class Hosts(Generic[Item]):
         with self._lock:
             now = self._clock()
             for host, seconds, address, pause in answers:
-                host.busy -= 1
                 self._leave(host, address)
-                host.latency += _SMOOTHING * (seconds - host.latency) if host.latency else seconds
-                if pause is None:
-                    host.refusals = 0
-                    rest = host.rest()
-                else:
-                    rest = host.rest_refused(pause)
-                host.at = max(host.at, now + rest)
-                if rest > self._patience:
-                    refused += self._put_off(host)
-                elif (host.waiting or host.first) and not host.queued:
+                if host.delay or host.asked or pause is not None:
+                    rest = host.rest_after(seconds, pause)
+                    host.at = max(host.at, now + rest)
+                    if rest > self._patience:
+                        refused += self._put_off(host)
+                if not host.queued and (host.waiting or host.first):
                     self._queue(host, now)
         return refused
 
     def unused(self, host: Host[Item]) -> None:
         """What was taken will not be fetched after all."""
         with self._lock:
-            host.busy -= 1
             self._leave(host, "")
             if (host.waiting or host.first) and not host.queued:
                 self._queue(host, self._clock())
@@ -240,8 +239,8 @@ class Hosts(Generic[Item]):
             for host in (*self._ready, *self._ready_first, *[late for _, _, late in self._later]):
                 host.waiting.clear()
                 host.first = deque([one for one in host.first if one[0] is not None])
-            for crowd in self._crowded.values():
-                for host in crowd:
+            for address in self._addresses.values():
+                for host in address.crowd:
                     host.waiting.clear()
             self._granted.clear()
             self._waiting = 0
@@ -279,9 +278,9 @@ class Hosts(Generic[Item]):
                 self._queue(host, now)
             self._admit(host.address)
             return False
-        if host.address and self._busy_at.get(host.address, 0) >= self._at_address:
+        if host.address is not None and host.address.busy >= self._at_address:
             host.queued = True
-            self._crowded.setdefault(host.address, deque()).append(host)
+            host.address.crowd.append(host)
             return False
         return True
 
@@ -289,14 +288,15 @@ class Hosts(Generic[Item]):
         """How many may be taken from a host at once: one, unless it needs no rest."""
         if host.delay or host.asked:
             return 1
-        room = self._at_address - self._busy_at.get(host.address, 0) if host.address else most
+        room = most if host.address is None else self._at_address - host.address.busy
         return min(most, len(host.waiting), host.connections - host.busy, room)
 
     def _grant(self, host: Host[Item], requests: int, now: float) -> None:
         host.busy += requests
-        if host.address:
-            self._busy_at[host.address] = self._busy_at.get(host.address, 0) + requests
-        host.at = now + host.rest()
+        if host.address is not None:
+            host.address.busy += requests
+        if host.delay or host.asked:
+            host.at = now + host.rest()
         if host.waiting or host.first:
             self._queue(host, now)
 
@@ -326,24 +326,19 @@ class Hosts(Generic[Item]):
         return [(host, item) for item in items]
 
     def _leave(self, host: Host[Item], address: str) -> None:
-        """Count one request less at the host's address, and let another host in there; or learn which one it has."""
-        if not host.address:
-            host.address = address  # the first that is seen: a host that moves within a run does no harm
-            if address and host.busy:
-                self._busy_at[address] = self._busy_at.get(address, 0) + host.busy
-            return
-        self._busy_at[host.address] -= 1
-        if not self._busy_at[host.address]:
-            del self._busy_at[host.address]
-        self._admit(host.address)
+        """Count one request less at the host and its address, and let another in there; or learn which one it has."""
+        host.busy -= 1
+        if host.address is not None:
+            host.address.busy -= 1
+            self._admit(host.address)
+        elif address:  # the first that is seen: a host that moves within a run does no harm
+            host.address = self._addresses.setdefault(address, _Address())
+            host.address.busy += host.busy
 
-    def _admit(self, address: str) -> None:
+    def _admit(self, address: _Address[Item] | None) -> None:
         """Let one of the hosts come up that wait for room at this address."""
-        crowd = self._crowded.get(address)
-        while crowd:
-            host = crowd.popleft()
-            if not crowd:
-                del self._crowded[address]
+        while address is not None and address.crowd:
+            host = address.crowd.popleft()
             if not host.stale:
                 self._come_up(host)
                 return

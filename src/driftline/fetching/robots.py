@@ -40,7 +40,7 @@ class Rules:
         host = urlsplit(url).netloc.rpartition("@")[2]
         return Failure(
             kind=FailureKind.ROBOTS,
-            sentence=f"The robots.txt of {host} asks not to fetch this page; if the site is yours, set robots = ignore.",
+            sentence=f"The robots.txt of {host} asks not to fetch this page; for a site of your own, --robots ignore.",
         )
 
     @property

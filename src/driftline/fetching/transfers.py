@@ -273,6 +273,7 @@ class Transfers:
         seconds: float = curl.getinfo(pycurl.TOTAL_TIME)
         conditional = slot.conditional
         refused = slot.gate.refused
+        address = "" if redirects else slot.gate.address
         headers, body = slot.take()
         failure = None
         if slot.entry is None:
@@ -287,7 +288,7 @@ class Transfers:
             failure = transfer_failure(*(NO_ANSWER if slot.retries.spent else error), status)
         elif not ((200 <= status < 300 and status != _PARTIAL) or (status == _NOT_MODIFIED and conditional)):
             failure = failure or status_failure(status)
-        return Document(link, status, headers, body, len(body), final_url, redirects, now, seconds, failure, slot.gate.address)
+        return Document(link, status, headers, body, len(body), final_url, redirects, now, seconds, failure, address)
 
     def _on_socket(self, what: int, descriptor: int, _multi: object, _data: object) -> None:
         watched = self._watched

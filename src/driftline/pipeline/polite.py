@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _BUSY = (429, 503)  # answers that ask to be left alone
 _ROBOTS = -1  # the number of no page
-_PULLS = (0, 256, 1_024, 1_024)  # links to read ahead, at least, while hosts that may be asked now are looked for
+_PULLS = (256, 1_024, 1_024, 1_024)  # links to read ahead, at least, while hosts that may be asked now are looked for
 _WHOLE = 2_000  # links that wait with all that belongs to them; of others only the page is kept
 _TRIES = 3  # of a robots.txt whose host says that it is busy
 _SLOW = 10.0  # seconds of waiting that are worth a word
@@ -111,31 +111,32 @@ class PoliteLinks:
 
     def done(self, documents: list[Document]) -> list[Document]:
         """These documents are in; those of them that are pages."""
-        answers: list[Answer[_Item]] = []
         origins = self._origins
-        robots: list[tuple[_Origin, Document]] = []
+        answers: list[Answer[_Item]] = []
+        special: list[tuple[_Origin, Document]] = []
         for document in documents:
             url = document.link.url
             origin = origins[url[: url.find("/", 8)]]
-            pause = (retry_after(document.headers) or 0.0) if document.status in _BUSY else None
-            answers.append(
-                Answer(origin.host, document.seconds, "" if document.redirects else document.address, pause)
-            )
-            if document.redirects:
-                self._came_by(document, origin.host)
-            if document.link.page_id == _ROBOTS:
-                robots.append((origin, document))
+            status, pause = document.status, None
+            if status in _BUSY or document.redirects or document.link.page_id == _ROBOTS:
+                special.append((origin, document))
+                pause = (retry_after(document.headers) or 0.0) if status in _BUSY else None
+            answers.append((origin.host, document.seconds, document.address, pause))
         refused = self._hosts.done(answers)
-        for answer in answers:
-            if answer.pause is not None:
-                self._note_pause(answer.host)
         if refused:
             with self._lock:
                 self._put_off(refused)
-        if not robots:
-            return documents
-        for origin, document in robots:
-            self._heard(origin, document)
+        return self._attend(documents, special) if special else documents
+
+    def _attend(self, documents: list[Document], special: list[tuple[_Origin, Document]]) -> list[Document]:
+        """See to answers that say more than what a page says; the documents that are pages."""
+        for origin, document in special:
+            if document.redirects:
+                self._came_by(document, origin.host)
+            if document.status in _BUSY:
+                self._note_pause(origin.host)
+            if document.link.page_id == _ROBOTS:
+                self._heard(origin, document)
         self._wake()
         return [document for document in documents if document.link.page_id != _ROBOTS]
 

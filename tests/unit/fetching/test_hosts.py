@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.fetching.hosts import Answer, Errands, Host, Hosts
+from driftline.fetching.hosts import Errands, Host, Hosts
 from driftline.fetching.manners import Manners
 
 
@@ -45,7 +45,7 @@ class World:
         return [item for _, item in self.hosts.put([(self.host(item), item) for item in items])]
 
     def done(self, item: str, seconds: float = 0.0, address: str = "", pause: float | None = None) -> list[str]:
-        return [left for _, left in self.hosts.done([Answer(self.host(item), seconds, address, pause)])]
+        return [left for _, left in self.hosts.done([(self.host(item), seconds, address, pause)])]
 
 
 def test_a_host_gets_one_request_at_a_time_and_rests_after_the_answer() -> None:
