@@ -149,9 +149,7 @@ class Settings(BaseSettings):
     hosts: dict[str, HostSettings] = Field(
         default={}, description="delay, connections and robots of single hosts, or of *.domain"
     )
-    tags: dict[str, HostSettings] = Field(
-        default={}, description="the same for the hosts of the pages with a tag"
-    )
+    tags: dict[str, HostSettings] = Field(default={}, description="the same for the hosts of the pages with a tag")
     connect_timeout: Seconds = 10.0
     total_timeout: Seconds = 60.0
     stall_timeout: Seconds = Field(

@@ -368,6 +368,38 @@ def hostile(
         raise typer.Exit(1)
 
 
+@lab_app.command()
+def polite(
+    hosts: Annotated[int, typer.Option(min=1, help="How many hosts there are, each an address of its own.")] = 500,
+    pages: Annotated[int, typer.Option(min=1, help="How many pages each has.")] = 20,
+    delay: Annotated[float, typer.Option(min=0.0, help="Seconds from an answer to the next request at a host.")] = 3.0,
+    latency: Annotated[float, typer.Option(min=0.0, help="Seconds before an answer.")] = 0.05,
+    as_json: JsonOption = False,
+) -> None:
+    """Check a farm of hosts, and let their own logs tell whether that was polite, and how much time it wasted."""
+    from driftline.lab.farm import Farm
+    from driftline.lab.polite import measure
+
+    found = measure(Farm(hosts=hosts, pages=pages, latency=latency), delay)
+    if as_json:
+        print_json(asdict(found))
+        return
+    _table(
+        ("", "found", "should be"),
+        [
+            ("hosts", f"{found.hosts:,}", ""),
+            ("pages checked, of them forbidden by robots.txt", f"{found.pages:,}, {found.failed:,}", ""),
+            ("requests, with one for each robots.txt", f"{found.requests:,}", f"{hosts * (pages + 1):,}"),
+            ("requests for what robots.txt forbids", f"{found.forbidden:,}", "0"),
+            ("most requests at a host at once", f"{found.at_once:,}", "1"),
+            ("most connections of a host at once", f"{found.connections:,}", "1"),
+            ("shortest time from an answer to the next request", f"{found.shortest:.3f} s", f"{delay:g} s or more"),
+            ("from the first request to the last answer", f"{found.seconds:.1f} s", f"{found.allowed:.1f} s at best"),
+            ("share of what the delays allow", f"{found.share:.1%}", "80 % or more"),
+        ],
+    )
+
+
 def parse_numbers(text: str) -> list[int]:
     """The numbers of a list such as '1-100', '10,20,78' or '1-10,78', in order and each once."""
     found: set[int] = set()

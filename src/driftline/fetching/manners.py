@@ -22,7 +22,10 @@ class Manners:
 
 def manners_of(host: str, settings: Settings, tags: Mapping[str, Sequence[str]]) -> Manners:
     """How a host is treated, whose pages have these tags by host: its own settings go before those of a tag."""
-    chosen = [*_named(host, settings.hosts), *[settings.tags[tag] for tag in tags.get(host, ()) if tag in settings.tags]]
+    chosen = [
+        *_named(host, settings.hosts),
+        *[settings.tags[tag] for tag in tags.get(host, ()) if tag in settings.tags],
+    ]
     delay = next((one.delay for one in chosen if one.delay is not None), settings.host_delay)
     connections = next((one.connections for one in chosen if one.connections is not None), settings.host_connections)
     robots = next((one.robots for one in chosen if one.robots is not None), settings.robots)

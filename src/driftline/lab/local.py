@@ -19,6 +19,6 @@ _HERE = {
 }
 
 
-def open_local(store: str, **options: Any) -> Driftline:
-    """A watch list with these options that fetches from the loopback interface."""
-    return open_store(settings=load_settings(store=store, **options).model_copy(update=_HERE))
+def open_local(store: str, manners: dict[str, Any] | None = None, **options: Any) -> Driftline:
+    """A watch list with these options that fetches from the loopback interface, with manners if they are given."""
+    return open_store(settings=load_settings(store=store, **options).model_copy(update=_HERE | (manners or {})))

@@ -27,8 +27,8 @@ class Confirmer:
     """Stands before the recorder and lets everything through at once but changes, which are fetched again first.
 
     Its thread starts with the first change. It fetches with the same permission as the producers, before all that waits
-    at the host. A change whose second fetch fails, or would have to wait for long, is recorded as it was found; one that
-    a stop leaves unconfirmed is not recorded, and the next run finds it again.
+    at the host. A change whose second fetch fails, or would have to wait for long, is recorded as it was found; one
+    that a stop leaves unconfirmed is not recorded, and the next run finds it again.
     """
 
     def __init__(self, steps: Steps, recorder: Recorder, settings: Settings, links: PoliteLinks) -> None:

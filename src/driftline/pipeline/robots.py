@@ -63,10 +63,12 @@ class RobotsBook:
 
     def heard(self, origin: str, document: Document) -> Rules:
         """Learn from the answer to a request for robots.txt."""
-        try:
-            body = b"" if document.failure else decode_body(document.body, content_encodings(document.headers), _LARGEST)
-        except UnreadableBody as error:
-            document.failure, body = error.failure, b""
+        body = b""
+        if document.failure is None:
+            try:
+                body = decode_body(document.body, content_encodings(document.headers), _LARGEST)
+            except UnreadableBody as error:
+                document.failure = error.failure
         text = body.decode("utf-8", "replace").replace("\0", "")
         with self._lock:
             before = self._known(origin)
@@ -105,4 +107,3 @@ class RobotsBook:
         while len(self._parsed) > _MOST_PARSED:
             self._parsed.popitem(last=False)
         return rules
-

@@ -61,8 +61,8 @@ class Ledger(recording.Ledger, Protocol):
 class Report:
     """What a run found.
 
-    `noisy` counts the unchanged pages that differ in noise, `left` those that a stopped run did not get to, or that were
-    put off because their hosts want to be left alone: `quiet` names these, and until when.
+    `noisy` counts the unchanged pages that differ in noise, `left` those that a stopped run did not get to, or that
+    were put off because their hosts want to be left alone: `quiet` names these, and until when.
     """
 
     pages: int
