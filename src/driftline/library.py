@@ -170,8 +170,9 @@ class Driftline:
 
         plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
         ledger = Ledger(self._store, self._clock, lambda: stop.requested, self.settings.fail_after)
+        records = HostRecords(self._store, lambda: stop.requested)
         with self._store.right_to_check():
-            run = Run(ledger, self.repository, HostRecords(self._store), self.settings, plan, stop, self._clock)
+            run = Run(ledger, self.repository, records, self.settings, plan, stop, self._clock)
             return run.check(page_ids, fresh=fresh, told=told, begun=begun, slow=slow)
 
     def keep_checking(
@@ -189,7 +190,8 @@ class Driftline:
 
         plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
         ledger = Ledger(self._store, self._clock, lambda: stop.requested, self.settings.fail_after)
-        run = Run(ledger, self.repository, HostRecords(self._store), self.settings, plan, stop, self._clock)
+        records = HostRecords(self._store, lambda: stop.requested)
+        run = Run(ledger, self.repository, records, self.settings, plan, stop, self._clock)
         feed = Feed(ledger.links, self._store.right_to_check)
         return EndlessRun(run, feed, stop, told, self._store.right_to_keep_checking)
 

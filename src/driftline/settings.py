@@ -112,6 +112,10 @@ Connections = Annotated[int, Field(ge=1, le=10_000)]
 Robots = Literal["obey", "ignore"]
 
 
+def _in_lower_case(given: object) -> object:
+    return {str(name).lower(): one for name, one in given.items()} if isinstance(given, dict) else given
+
+
 class HostSettings(BaseModel):
     """What can be set for one host, or for the hosts of the pages with one tag; what is not set is as for all."""
 
@@ -146,7 +150,7 @@ class Settings(BaseSettings):
         default=8, description="requests at one address at once, for hosts that share it"
     )
     robots: Robots = Field(default="obey", description="whether robots.txt is obeyed; ignore is for sites of your own")
-    hosts: dict[str, HostSettings] = Field(
+    hosts: Annotated[dict[str, HostSettings], BeforeValidator(_in_lower_case)] = Field(
         default={}, description="delay, connections and robots of single hosts, or of *.domain"
     )
     tags: dict[str, HostSettings] = Field(default={}, description="the same for the hosts of the pages with a tag")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -12,7 +12,7 @@ import pytest
 import driftline
 from driftline import Plan, Stop
 from driftline.detection.workers import WorkerPool
-from driftline.model import Old, Outcome, Robots
+from driftline.model import Old, Outcome
 from driftline.pipeline.confirmer import Confirmer
 from driftline.pipeline.consumers import Steps
 from driftline.pipeline.links import LinkQueue
@@ -20,6 +20,7 @@ from driftline.pipeline.polite import PoliteLinks
 from driftline.pipeline.recorder import Recorder
 from driftline.pipeline.sections import Parts
 from driftline.pipeline.wiring import wire
+from support.hosts import Records
 from support.making import settings
 from support.servers import Answer, Request, Server, answer, html
 
@@ -91,22 +92,6 @@ class Untrustworthy:
         return {}
 
 
-class Forgetful:
-    """Remembers nothing of any host."""
-
-    def robots_of(self, origins: Sequence[str]) -> dict[str, Robots]:
-        return {}
-
-    def pauses(self, now: float) -> dict[str, float]:
-        return {}
-
-    def tagged(self, tags: Collection[str]) -> dict[str, list[str]]:
-        return {}
-
-    def keep(self, told: Mapping[str, Robots], quiet: Mapping[str, float], now: float) -> None:
-        pass
-
-
 def wire_up(plan: Plan, links: LinkQueue, versions: Untrustworthy) -> list[Outcome]:
     """Run a plan over these links, with this in the place of the version repository."""
     memory = Memory()
@@ -114,7 +99,7 @@ def wire_up(plan: Plan, links: LinkQueue, versions: Untrustworthy) -> list[Outco
     recorder = Recorder(memory, 1, lambda _: None)
     workers = WorkerPool(most=2, deadline=20.0, memory=given.worker_memory)
     steps = Steps(versions, workers, given.max_body)
-    polite = PoliteLinks(links, given, Forgetful(), links=lambda _: [], record=recorder.add)
+    polite = PoliteLinks(links, given, Records(), links=lambda _: [], record=recorder.add)
     confirmer = Confirmer(steps, recorder, given, polite)
     parts = Parts(
         links=polite, steps=steps, workers=workers, recorder=recorder, confirmer=confirmer, settings=given, stop=Stop()

@@ -105,7 +105,7 @@ def check(
         _summarise(report, progress.failures, None if every_one else _NAMED)
     if report.quiet:
         _tell_quiet(report)
-    elif report.left:
+    if report.left and (progress.stopped or not report.quiet):
         again = "'driftline check' with the same pages" if urls or tag else "'driftline check'"
         say(f"Stopped: {count(report.left, 'page')} left; {again} continues the run.", to_stderr=True)
         raise typer.Exit(1)
@@ -138,6 +138,7 @@ def _checked(
             begun=progress.begun, slow=progress.slow,
         )  # fmt: skip
         report = in_turn(check, stop)
+    progress.stopped = stop.requested
     if not progress.total and not stop.requested:
         raise DriftlineError(NOTHING_YET)
     return report, progress

@@ -27,7 +27,7 @@ class Progress:
     def __init__(self) -> None:
         self.failures: list[tuple[str, Failure]] = []
         self.total = 0
-        self.continued = False
+        self.continued = self.stopped = False
         self._counts: Counter[Verdict] = Counter()
         self._lock = threading.Lock()
         self._bar: Bar | None = None

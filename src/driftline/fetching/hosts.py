@@ -24,6 +24,7 @@ _LATENCIES = 2.0  # a host that takes long to answer gets this many times as lon
 _LONGEST_REST = 60.0  # seconds, by that rule
 _SMOOTHING = 0.3
 _FIRST_BACK_OFF, _LONGEST_BACK_OFF = 5.0, 600.0  # seconds
+_NOWHERE, _IN_LINE, _IN_FRONT = range(3)  # where a host stands: the line in front is for those with errands
 _LONGEST_PAUSE = 86_400.0  # seconds, whatever a host asks for
 
 
@@ -54,7 +55,7 @@ class Host(Generic[Item]):
         self.busy = 0
         self.latency = 0.0
         self.refusals = 0  # in a row
-        self.queued = False
+        self.queued = _NOWHERE
         self.stale = 0  # places in line that count no more, for it was given a better one
         self.address: _Address[Item] | None = None  # none while it is not known
         self.first: deque[tuple[Errands[Item] | None, Item]] = deque()
@@ -147,9 +148,9 @@ class Hosts(Generic[Item]):
                 return
             host.first.append((errands, item))
             self._waiting += errands is None
-            if host.queued and host.at <= now:
+            if host.queued == _IN_LINE and host.at <= now:
                 host.stale += 1
-                self._ready_first.append(host)
+                self._to_the_front(host)
             elif not host.queued:
                 self._queue(host, now)
 
@@ -165,7 +166,7 @@ class Hosts(Generic[Item]):
                 if host.stale:
                     host.stale -= 1
                 elif host.first:
-                    self._ready_first.append(host)
+                    self._to_the_front(host)
                     self._run_errands(now)
                     if granted:
                         found.append(granted.popleft())
@@ -252,6 +253,7 @@ class Hosts(Generic[Item]):
         while self._ready_first:
             host = self._ready_first.popleft()
             if not host.first:
+                host.queued = _IN_LINE
                 self._ready.append(host)
                 continue
             if not self._may(host, now):
@@ -267,19 +269,25 @@ class Hosts(Generic[Item]):
     def _come_up(self, host: Host[Item]) -> None:
         if host.stale:
             host.stale -= 1
+        elif host.first:
+            self._to_the_front(host)
         else:
-            (self._ready_first if host.first else self._ready).append(host)
+            self._ready.append(host)
+
+    def _to_the_front(self, host: Host[Item]) -> None:
+        host.queued = _IN_FRONT
+        self._ready_first.append(host)
 
     def _may(self, host: Host[Item], now: float) -> bool:
         """Whether a host that came up is to be asked now; if not, it comes up again when it may, and others before."""
-        host.queued = False
+        host.queued = _NOWHERE
         if host.busy >= host.connections or host.at > now or not (host.waiting or host.first):
             if host.waiting or host.first:
                 self._queue(host, now)
             self._admit(host.address)
             return False
         if host.address is not None and host.address.busy >= self._at_address:
-            host.queued = True
+            host.queued = _IN_LINE
             host.address.crowd.append(host)
             return False
         return True
@@ -304,11 +312,11 @@ class Hosts(Generic[Item]):
         """Let the host come up at its time, unless it has as many requests already as it may have."""
         if host.busy >= host.connections:
             return
-        host.queued = True
+        host.queued = _IN_LINE
         if host.at > now:
             heapq.heappush(self._later, (host.at, next(self._turns), host))
         elif host.first:
-            self._ready_first.append(host)
+            self._to_the_front(host)
         else:
             self._ready.append(host)
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING
 
-from driftline.fetching.hosts import Answer, Errands, Host, Hosts
-from driftline.fetching.manners import manners_of
+from driftline.fetching.hosts import Answer, Errands, Hosts
 from driftline.fetching.robots import robots_url
 from driftline.headers import redirect_targets, retry_after
 from driftline.model import Document, Link, Outcome, Verdict, host_of
+from driftline.pipeline.origins import Item, LinkHost, Origin, Origins, Waiting, key_of, without_user
 from driftline.pipeline.robots import RobotsBook
 
 if TYPE_CHECKING:
@@ -31,31 +30,6 @@ _TRIES = 3  # of a robots.txt whose host says that it is busy
 _SLOW = 10.0  # seconds of waiting that are worth a word
 
 
-class _Waiting(NamedTuple):
-    """A link that waits, to be made anew when it is its turn."""
-
-    page_id: int
-    host: _Host
-
-
-_Item: TypeAlias = Link | _Waiting
-_Host: TypeAlias = Host[_Item]
-
-
-class _Origin:
-    """A scheme, host and port, with the links that wait for its robots.txt."""
-
-    __slots__ = ("asked", "asks", "host", "name", "open_until", "pending")
-
-    def __init__(self, name: str, host: _Host, *, robots: bool) -> None:
-        self.name = name
-        self.host = host
-        self.asks = robots
-        self.open_until = 0.0 if robots else math.inf  # until then all may be fetched
-        self.asked = 0
-        self.pending: list[_Item] = []
-
-
 class PoliteLinks:
     """Stands between a source of links and those who fetch. Used by any thread.
 
@@ -73,17 +47,13 @@ class PoliteLinks:
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._source = source
-        self._settings = settings
-        self._tags = records.tagged(settings.tags)
         self._links = links
         self._record = record
         self._clock = clock
         self._slow = slow
         self._book = RobotsBook(records, settings.user_agent, clock)
-        self._pauses = records.pauses(clock())
-        self._hosts: Hosts[_Item] = Hosts(at_address=settings.address_connections, clock=ticks)
-        self._by_name: dict[str, _Host] = {}
-        self._origins: dict[str, _Origin] = {}
+        self._hosts: Hosts[Item] = Hosts(at_address=settings.address_connections, clock=ticks)
+        self._origins = Origins(settings, records, self._hosts, clock)
         self._lock = threading.Lock()
         self._pending = 0
         self._reading_ahead = False
@@ -111,12 +81,12 @@ class PoliteLinks:
 
     def done(self, documents: list[Document]) -> list[Document]:
         """These documents are in; those of them that are pages."""
-        origins = self._origins
-        answers: list[Answer[_Item]] = []
-        special: list[tuple[_Origin, Document]] = []
+        known = self._origins.known
+        answers: list[Answer[Item]] = []
+        special: list[tuple[Origin, Document]] = []
         for document in documents:
             url = document.link.url
-            origin = origins[url[: url.find("/", 8)]]
+            origin = known[url[: url.find("/", 8)]]
             status, pause = document.status, None
             if status in _BUSY or document.redirects or document.link.page_id == _ROBOTS:
                 special.append((origin, document))
@@ -128,7 +98,7 @@ class PoliteLinks:
                 self._put_off(refused)
         return self._attend(documents, special) if special else documents
 
-    def _attend(self, documents: list[Document], special: list[tuple[_Origin, Document]]) -> list[Document]:
+    def _attend(self, documents: list[Document], special: list[tuple[Origin, Document]]) -> list[Document]:
         """See to answers that say more than what a page says; the documents that are pages."""
         for origin, document in special:
             if document.redirects:
@@ -140,17 +110,17 @@ class PoliteLinks:
         self._wake()
         return [document for document in documents if document.link.page_id != _ROBOTS]
 
-    def errands(self, wake: Callable[[], None]) -> Errands[_Item]:
+    def errands(self, wake: Callable[[], None]) -> Errands[Item]:
         """What somebody else fetches with the same permission: see `run_errand`."""
         return Errands(wake)
 
-    def run_errand(self, link: Link, errands: Errands[_Item]) -> None:
+    def run_errand(self, link: Link, errands: Errands[Item]) -> None:
         """Let this link go before all others of its host; it comes out of `errands`, granted or refused."""
         with self._lock:
-            host = self._origin(link.url[: link.url.find("/", 8)]).host
+            host = self._origins.of(key_of(link.url)).host
         self._hosts.put_first(host, link, errands)
 
-    def granted(self, errands: Errands[_Item], most: int) -> list[Link]:
+    def granted(self, errands: Errands[Item], most: int) -> list[Link]:
         """Up to `most` errands that may be fetched now; each must come back by `done`."""
         self._hosts.run_errands()
         found = [errands.granted.popleft() for _ in range(min(most, len(errands.granted)))]
@@ -182,14 +152,14 @@ class PoliteLinks:
 
     def _put(self, links: Sequence[Link]) -> None:
         """Let these wait at their hosts, as far as they may be fetched at all."""
-        ready: list[tuple[_Host, Link]] = []
+        ready: list[tuple[LinkHost, Link]] = []
         others: list[Link] = []
         now = self._clock()
-        origins = self._origins
+        known = self._origins.known
         with self._lock:
             for link in links:
                 url = link.url
-                origin = origins.get(url[: url.find("/", 8)])
+                origin = known.get(url[: url.find("/", 8)])
                 if origin is not None and origin.open_until > now:
                     ready.append((origin.host, link))
                 else:
@@ -199,10 +169,10 @@ class PoliteLinks:
         if failed:
             self._record(failed)
 
-    def _wait(self, links: list[tuple[_Host, Link]]) -> None:
-        items: Iterable[tuple[_Host, _Item]] = links
+    def _wait(self, links: list[tuple[LinkHost, Link]]) -> None:
+        items: Iterable[tuple[LinkHost, Item]] = links
         if len(self._hosts) > _WHOLE:
-            items = [(host, _Waiting(link.page_id, host)) for host, link in links]
+            items = [(host, Waiting(link.page_id, host)) for host, link in links]
         refused = self._hosts.put(items)
         if refused:
             self._put_off(refused)
@@ -213,15 +183,15 @@ class PoliteLinks:
                     self._slow = None
                     break
 
-    def _consider(self, links: Sequence[Link], ready: list[tuple[_Host, Link]]) -> list[Outcome]:
+    def _consider(self, links: Sequence[Link], ready: list[tuple[LinkHost, Link]]) -> list[Outcome]:
         """Add those that may be fetched to `ready`, and have robots.txt asked for where it must be; what may not be."""
-        keys = [link.url[: link.url.find("/", 8)] for link in links]
-        new = {_without_user(key) for key in keys if key not in self._origins}
+        keys = [key_of(link.url) for link in links]
+        new = {without_user(key) for key in keys if key not in self._origins.known}
         if new:
             self._book.recall([*new])
         failed: list[Outcome] = []
         for key, link in zip(keys, links, strict=True):
-            origin = self._origin(key)
+            origin = self._origins.of(key)
             rules = self._book.rules(origin.name) if origin.asks else None
             if not origin.asks:
                 ready.append((origin.host, link))
@@ -231,30 +201,30 @@ class PoliteLinks:
             elif self._hosts.quiet_for(origin.host) is not None:
                 self._put_off([(origin.host, link)])
             else:
-                origin.pending.append(link if self._pending < _WHOLE else _Waiting(link.page_id, origin.host))
+                origin.pending.append(link if self._pending < _WHOLE else Waiting(link.page_id, origin.host))
                 self._pending += 1
                 if not origin.asked:
                     self._ask(origin)
         return failed
 
-    def _judged(self, rules: Rules, host: _Host, link: Link, ready: list[tuple[_Host, Link]]) -> list[Outcome]:
+    def _judged(self, rules: Rules, host: LinkHost, link: Link, ready: list[tuple[LinkHost, Link]]) -> list[Outcome]:
         failure = rules.refusal(link.url)
         if failure is None:
             ready.append((host, link))
             return []
         return [_failed(link, failure, self._clock())]
 
-    def _learn(self, origin: _Origin, rules: Rules) -> None:
+    def _learn(self, origin: Origin, rules: Rules) -> None:
         robots = rules.robots
         origin.open_until = robots.until if robots.text is None and robots.failure is None else 0.0
         if rules.delay != origin.host.asked:
             self._hosts.ask(origin.host, rules.delay)
 
-    def _ask(self, origin: _Origin) -> None:
+    def _ask(self, origin: Origin) -> None:
         origin.asked += 1
         self._hosts.put_first(origin.host, Link(_ROBOTS, robots_url(origin.name + "/"), 0, None))
 
-    def _heard(self, origin: _Origin, document: Document) -> None:
+    def _heard(self, origin: Origin, document: Document) -> None:
         """A robots.txt is in: the links that waited for it may go, or fail."""
         with self._lock:
             if self._hosts.quiet_for(origin.host) is not None:
@@ -265,7 +235,7 @@ class PoliteLinks:
                 return
             rules = self._book.heard(origin.name, document)
             self._learn(origin, rules)
-            ready: list[tuple[_Host, Link]] = []
+            ready: list[tuple[LinkHost, Link]] = []
             failed: list[Outcome] = []
             waited = origin.pending
             for link in self._made(waited):
@@ -275,26 +245,26 @@ class PoliteLinks:
         if failed:
             self._record(failed)
 
-    def _let_go(self, origin: _Origin) -> list[_Item]:
+    def _let_go(self, origin: Origin) -> list[Item]:
         """Let nothing wait for the robots.txt of this origin any more; what did."""
         items, origin.pending, origin.asked = origin.pending, [], 0
         self._pending -= len(items)
         return items
 
-    def _whole(self, items: list[_Item]) -> list[Link]:
+    def _whole(self, items: list[Item]) -> list[Link]:
         """The links to fetch now, those made anew of which only the page was kept."""
         if all([type(item) is Link for item in items]):  # noqa: C419 half the price, for every batch
             return items  # type: ignore[return-value]
         links = self._made(items)
         missing = {item.page_id for item in items} - {link.page_id for link in links}
         for item in items:
-            if isinstance(item, _Waiting) and item.page_id in missing:
+            if isinstance(item, Waiting) and item.page_id in missing:
                 self._hosts.unused(item.host)
         return links
 
-    def _made(self, items: Sequence[_Item]) -> list[Link]:
+    def _made(self, items: Sequence[Item]) -> list[Link]:
         """These as links; a page that is not watched any more is given back to the source."""
-        kept = [item.page_id for item in items if isinstance(item, _Waiting)]
+        kept = [item.page_id for item in items if isinstance(item, Waiting)]
         if not kept:
             return [item for item in items if isinstance(item, Link)]
         made = {link.page_id: link for link in self._links(kept)}
@@ -302,56 +272,30 @@ class PoliteLinks:
         found = [item if isinstance(item, Link) else made.get(item.page_id) for item in items]
         return [link for link in found if link is not None]
 
-    def _put_off(self, items: Iterable[tuple[_Host, _Item]]) -> None:
+    def _put_off(self, items: Iterable[tuple[LinkHost, Item]]) -> None:
         """Give these back to the source, for their hosts want to be left alone."""
         for host, item in items:
             seconds = self._hosts.quiet_for(host) or 0.0
             if isinstance(item, Link) and item.page_id == _ROBOTS:
-                origin = self._origins[item.url[: item.url.find("/", 8)]]
+                origin = self._origins.of(key_of(item.url))
                 self._put_off([(host, one) for one in self._let_go(origin)])
             else:
                 self.quiet[host.name] = self._clock() + seconds
                 self._source.put_off([item.page_id], seconds)
 
-    def _note_pause(self, host: _Host) -> None:
+    def _note_pause(self, host: LinkHost) -> None:
         seconds = self._hosts.quiet_for(host)
         if seconds is not None:
             self._book.leave_alone(host.name, self._clock() + seconds)
 
-    def _came_by(self, document: Document, host: _Host) -> None:
+    def _came_by(self, document: Document, host: LinkHost) -> None:
         """Count what redirects led to against the hosts that were asked so."""
         targets = [target for target in redirect_targets(document.headers) if "://" in target[:8]]
         names = {host_of(target) for target in (*targets, document.final_url)} - {host.name}
         for name in names:
             with self._lock:
-                other = self._host(name)
+                other = self._origins.host(name)
             self._hosts.came_by(other)
-
-    def _origin(self, key: str) -> _Origin:
-        """The origin of this beginning of an address, which may name a user."""
-        origin = self._origins.get(key)
-        if origin is None:
-            name = _without_user(key)
-            origin = self._origins.get(name)
-            if origin is None:
-                host = self._host(name.partition("://")[2])
-                robots = manners_of(host.name, self._settings, self._tags).robots
-                origin = self._origins[name] = _Origin(name, host, robots=robots)
-            self._origins[key] = origin
-        return origin
-
-    def _host(self, name: str) -> _Host:
-        host = self._by_name.get(name)
-        if host is None:
-            host = self._by_name[name] = Host(name, manners_of(name, self._settings, self._tags))
-            if name in self._pauses:
-                self._hosts.leave_alone(host, self._pauses[name] - self._clock())
-        return host
-
-
-def _without_user(key: str) -> str:
-    scheme, _, rest = key.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}"
 
 
 def _failed(link: Link, failure: Failure, now: float) -> Outcome:

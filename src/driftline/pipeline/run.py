@@ -173,10 +173,11 @@ class Run:
             links.flush()
 
         recorder = Recorder(self._ledger, run_id, tell, settled)
-        links = PoliteLinks(
-            source, settings, self._records, links=self._ledger.links, record=recorder.add, clock=self._clock, slow=slow
-        )
         try:
+            links = PoliteLinks(
+                source, settings, self._records, links=self._ledger.links, record=recorder.add, clock=self._clock,
+                slow=slow,
+            )  # fmt: skip
             steps = Steps(self._versions, workers, settings.max_body, twice=settings.confirm)
             parts = Parts(
                 links=links,
@@ -189,7 +190,8 @@ class Run:
                 clock=self._clock,
             )
             with at_full_speed():
-                return wire(self._plan, parts), links.quiet
+                wired = wire(self._plan, parts)
         finally:
             recorder.close()
-            links.flush()
+        links.flush()
+        return wired, links.quiet

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import delete, select
 
 from driftline.model import Failure, FailureKind, Robots, host_of
+from driftline.versions.locks import patiently
 from driftline.versions.schema import pages, pauses, robots
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from sqlalchemy import Row, Select
 
     from driftline.versions.store import Store
 
@@ -19,28 +22,30 @@ _CHUNK = 500
 
 
 class HostRecords:
-    """The hosts in a store. Used by any thread."""
+    """The hosts in a store. Used by any thread.
 
-    def __init__(self, store: Store) -> None:
+    While another program keeps the store locked, reading waits until the run is `stopped`.
+    """
+
+    def __init__(self, store: Store, stopped: Callable[[], bool] = lambda: True) -> None:
         self._store = store
+        self._stopped = stopped
 
     def robots_of(self, origins: Sequence[str]) -> dict[str, Robots]:
         """What the robots.txt of these origins said when they were last asked; one that never was is left out."""
         found: dict[str, Robots] = {}
-        with self._store.read() as connection:
-            for start in range(0, len(origins), _CHUNK):
-                query = select(robots).where(robots.c.origin.in_(origins[start : start + _CHUNK]))
-                for row in connection.execute(query):
-                    failure = None
-                    if row.failure_kind is not None:
-                        failure = Failure(kind=FailureKind(row.failure_kind), sentence=row.failure)
-                    found[row.origin] = Robots(text=row.body, until=row.until, failure=failure, since=row.since)
+        for start in range(0, len(origins), _CHUNK):
+            query = select(robots).where(robots.c.origin.in_(origins[start : start + _CHUNK]))
+            for row in self._rows(query):
+                failure = None
+                if row.failure_kind is not None:
+                    failure = Failure(kind=FailureKind(row.failure_kind), sentence=row.failure)
+                found[row.origin] = Robots(text=row.body, until=row.until, failure=failure, since=row.since)
         return found
 
     def pauses(self, now: float) -> dict[str, float]:
         """The hosts that want to be left alone, and until when."""
-        with self._store.read() as connection:
-            return {row.host: row.until for row in connection.execute(select(pauses).where(pauses.c.until > now))}
+        return {row.host: row.until for row in self._rows(select(pauses).where(pauses.c.until > now))}
 
     def keep(self, told: Mapping[str, Robots], quiet: Mapping[str, float], now: float) -> None:
         """Remember what the robots.txt of these origins said, and until when these hosts are to be left alone."""
@@ -60,10 +65,15 @@ class HostRecords:
     def tagged(self, tags: Collection[str]) -> dict[str, list[str]]:
         """Which of these tags the pages of each host have."""
         found: dict[str, set[str]] = defaultdict(set)
-        if tags:
-            with self._store.read() as connection:
-                for row in connection.execute(select(pages.c.url, pages.c.tags)):
-                    wanted = [tag for tag in row.tags if tag in tags]
-                    if wanted:
-                        found[host_of(row.url)].update(wanted)
+        for row in self._rows(select(pages.c.url, pages.c.tags)) if tags else ():
+            wanted = [tag for tag in row.tags if tag in tags]
+            if wanted:
+                found[host_of(row.url)].update(wanted)
         return {host: sorted(named) for host, named in found.items()}
+
+    def _rows(self, query: Select[Any]) -> Sequence[Row[Any]]:
+        def read() -> Sequence[Row[Any]]:
+            with self._store.read() as connection:
+                return connection.execute(query).all()
+
+        return patiently(read, self._stopped)

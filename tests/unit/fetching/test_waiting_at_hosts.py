@@ -233,12 +233,12 @@ def test_once_cleared_nothing_waits_but_errands() -> None:
 
 
 @given(
-    pages=st.lists(st.tuples(st.integers(0, 5), st.floats(0.0, 3.0), st.booleans()), min_size=1, max_size=60),
+    pages=st.lists(st.tuples(st.integers(0, 5), st.floats(0.0, 3.0), st.integers(0, 2)), min_size=1, max_size=60),
     connections=st.integers(1, 3), delay=st.sampled_from([0.0, 0.5, 1.0]), most=st.integers(1, 8),
     addresses=st.integers(1, 3), at_address=st.integers(1, 4),
 )  # fmt: skip
 def test_whatever_the_hosts_do_all_comes_once_and_no_host_gets_more_than_it_may(
-    pages: list[tuple[int, float, bool]], connections: int, delay: float, most: int, addresses: int, at_address: int
+    pages: list[tuple[int, float, int]], connections: int, delay: float, most: int, addresses: int, at_address: int
 ) -> None:
     world = World(delay=delay, connections=connections, at_address=at_address)
     clock, hosts = world.clock, world.hosts
@@ -257,7 +257,7 @@ def test_whatever_the_hosts_do_all_comes_once_and_no_host_gets_more_than_it_may(
             assert clock.now - began.get(host, -10.0) >= delay - 1e-9
             began[host] = clock.now
             seen.append(item)
-            heapq.heappush(in_flight, (clock.now + items.get(item, (0.1, False))[0], item))
+            heapq.heappush(in_flight, (clock.now + items.get(item, (0.1, 0))[0], item))
         errands.granted.clear()
         wait = hosts.next_in()
         ends = in_flight[0][0] if in_flight else float("inf")
@@ -267,7 +267,9 @@ def test_whatever_the_hosts_do_all_comes_once_and_no_host_gets_more_than_it_may(
             item = heapq.heappop(in_flight)[1]
             host = item.partition("/")[0]
             busy[host] -= 1
-            world.done(item, items.get(item, (0.1, False))[0], address=f"192.0.2.{int(host[1:]) % addresses}")
-            if items.get(item, (0.0, False))[1]:
-                hosts.put_first(world.host(item), f"{item}/again", errands)
-    assert sorted(seen) == sorted([*items, *[f"{item}/again" for item, (_, again) in items.items() if again]])
+            world.done(item, items.get(item, (0.1, 0))[0], address=f"192.0.2.{int(host[1:]) % addresses}")
+            for errand in range(items.get(item, (0.0, 0))[1]):
+                hosts.put_first(world.host(item), f"{item}/{errand}", errands if errand else None)
+    assert sorted(seen) == sorted([
+        *items, *[f"{item}/{errand}" for item, (_, again) in items.items() for errand in range(again)],
+    ])  # fmt: skip
