@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ class Records:
 
     robots: dict[str, Robots] = field(default_factory=dict)
     quiet: dict[str, float] = field(default_factory=dict)
+    ended: float = -math.inf
     tags: dict[str, list[str]] = field(default_factory=dict)
 
     def robots_of(self, origins: Sequence[str]) -> dict[str, Robots]:
@@ -21,6 +23,9 @@ class Records:
 
     def pauses(self, now: float) -> dict[str, float]:
         return {host: until for host, until in self.quiet.items() if until > now}
+
+    def last_end(self) -> float:
+        return self.ended
 
     def tagged(self, tags: Collection[str]) -> dict[str, list[str]]:
         return {host: [tag for tag in some if tag in tags] for host, some in self.tags.items()}

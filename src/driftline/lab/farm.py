@@ -32,11 +32,15 @@ _END_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Farm:
-    """So many hosts with so many pages each, one more of which robots.txt forbids; seconds before an answer."""
+    """So many hosts with so many pages each, one more of which robots.txt forbids; seconds before an answer.
+
+    If it `changes`, each page says something else from the second time on that it is asked for.
+    """
 
     hosts: int
     pages: int
     latency: float
+    changes: bool = False
 
     def paths(self) -> list[str]:
         """The paths of a host's pages, the forbidden one last."""
@@ -96,10 +100,11 @@ def served(farm: Farm) -> Iterator[RunningFarm]:
 class _Connection(asyncio.Protocol):
     """One client on one host; a request that comes in before the last one is answered is answered at the same time."""
 
-    def __init__(self, log: Log, open_now: list[int], latency: float, host: int) -> None:
+    def __init__(self, farm: Farm, log: Log, open_now: list[int], seen: set[tuple[int, str]], host: int) -> None:
+        self._farm = farm
         self._log = log
         self._open = open_now
-        self._latency = latency
+        self._seen = seen
         self._host = host
         self._inbox = b""
 
@@ -116,17 +121,22 @@ class _Connection(asyncio.Protocol):
         while b"\r\n\r\n" in self._inbox:
             head, _, self._inbox = self._inbox.partition(b"\r\n\r\n")
             path = head.split(b" ", 2)[1].decode("latin-1")
-            asyncio.get_running_loop().call_later(self._latency, self._answer, path, time.monotonic())
+            asyncio.get_running_loop().call_later(self._farm.latency, self._answer, path, time.monotonic())
 
     def _answer(self, path: str, began: float) -> None:
-        body, kind = (_ROBOTS, "text/plain") if path == "/robots.txt" else (_page(self._host, path), "text/html")
+        key = (self._host, path)
+        body, kind = _page(*key, changed=self._farm.changes and key in self._seen), "text/html"
+        self._seen.add(key)
+        if path == "/robots.txt":
+            body, kind = _ROBOTS, "text/plain"
         self._log.requests.append(Request(self._host, began, time.monotonic(), path))
         head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
         self._transport.write(head.encode() + body)
 
 
-def _page(host: int, path: str) -> bytes:
-    return f"<!doctype html><title>Page {path}</title><p>This is page {path} of host {host}.</p>".encode()
+def _page(host: int, path: str, *, changed: bool) -> bytes:
+    words = "Of late it says something else." if changed else "It says what it always said."
+    return f"<!doctype html><title>Page {path}</title><p>This is page {path} of host {host}. {words}</p>".encode()
 
 
 async def _serve(farm: Farm, log: Log, stop: threading.Event) -> None:
@@ -134,8 +144,9 @@ async def _serve(farm: Farm, log: Log, stop: threading.Event) -> None:
     sockets = listeners(World(hosts=farm.hosts), 0)
     log.connections = [0] * farm.hosts
     open_now = [0] * farm.hosts
+    seen: set[tuple[int, str]] = set()
     servers = [
-        await loop.create_server(partial(_Connection, log, open_now, farm.latency, host), sock=bound, backlog=64)
+        await loop.create_server(partial(_Connection, farm, log, open_now, seen, host), sock=bound, backlog=64)
         for host, bound in enumerate(sockets)
     ]
     say_ready(sockets[0].getsockname()[1])

@@ -29,6 +29,7 @@ class Politeness:
 
     hosts: int
     pages: int
+    changed: int
     failed: int
     requests: int
     delay: float
@@ -42,12 +43,14 @@ class Politeness:
 
 
 def measure(farm: Farm, delay: float) -> Politeness:
-    """Check a whole farm once, as politely as it is done by default, but with this delay."""
+    """Check a whole farm, twice if it changes, as politely as it is done by default, but with this delay."""
     with tempfile.TemporaryDirectory(prefix="driftline-polite-") as folder:
         manners = {"host_delay": delay, "host_connections": 1, "robots": "obey"}
         with served(farm) as running, open_local(str(Path(folder) / "farm.db"), manners) as watch_list:
             watch_list.add(*running.urls())
             report = watch_list.check()
+            if farm.changes:
+                report = watch_list.check()
     return judge(running.log, farm, delay, report)
 
 
@@ -60,7 +63,8 @@ def judge(log: Log, farm: Farm, delay: float, report: Report) -> Politeness:
     seconds = max(one.ended for one in log.requests) - min(one.began for one in log.requests)
     allowed = delay * (max(map(len, by_host.values())) - 1)
     return Politeness(
-        hosts=farm.hosts, pages=report.pages, failed=report.failed, requests=len(log.requests), delay=delay,
+        hosts=farm.hosts, pages=report.pages, changed=report.changed, failed=report.failed, requests=len(log.requests),
+        delay=delay,
         shortest=min(gaps), at_once=max(map(_at_once, by_host.values())), connections=max(log.connections),
         forbidden=sum(one.path.startswith("/private/") for one in log.requests),
         seconds=seconds, allowed=allowed, share=allowed / seconds,

@@ -54,6 +54,7 @@ class Origins:
         self._settings = settings
         self._tags = records.tagged(settings.tags)
         self._pauses = records.pauses(clock())
+        self._last_end = records.last_end()
         self._hosts = hosts
         self._clock = clock
         self._by_name: dict[str, LinkHost] = {}
@@ -73,12 +74,17 @@ class Origins:
         return origin
 
     def host(self, name: str) -> LinkHost:
-        """The host of this name, which is left alone for as long as it asked for in an earlier run."""
+        """The host of this name, which is left alone for as long as it asked for in an earlier run.
+
+        Any may have been asked for something just when the last run ended.
+        """
         host = self._by_name.get(name)
         if host is None:
             host = self._by_name[name] = Host(name, manners_of(name, self._settings, self._tags))
-            if name in self._pauses:
-                self._hosts.leave_alone(host, self._pauses[name] - self._clock())
+            now = self._clock()
+            self._hosts.leave_alone(host, self._pauses.get(name, now) - now)
+            if 0.0 <= now - self._last_end < host.delay:
+                self._hosts.leave_alone(host, self._last_end + host.delay - now)
         return host
 
 

@@ -30,6 +30,9 @@ class Records(Protocol):
     def pauses(self, now: float) -> dict[str, float]:
         """The hosts that want to be left alone, and until when."""
 
+    def last_end(self) -> float:
+        """When the last run ended; minus infinity if there was none."""
+
     def tagged(self, tags: Collection[str]) -> dict[str, list[str]]:
         """Which of these tags the pages of each host have."""
 

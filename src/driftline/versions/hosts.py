@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, func, select
 
 from driftline.model import Failure, FailureKind, Robots, host_of
 from driftline.versions.locks import patiently
-from driftline.versions.schema import pages, pauses, robots
+from driftline.versions.schema import pages, pauses, robots, runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -46,6 +47,11 @@ class HostRecords:
     def pauses(self, now: float) -> dict[str, float]:
         """The hosts that want to be left alone, and until when."""
         return {row.host: row.until for row in self._rows(select(pauses).where(pauses.c.until > now))}
+
+    def last_end(self) -> float:
+        """When the last run ended; minus infinity if there was none."""
+        (row,) = self._rows(select(func.max(runs.c.finished_at)))
+        return -math.inf if row[0] is None else row[0]
 
     def keep(self, told: Mapping[str, Robots], quiet: Mapping[str, float], now: float) -> None:
         """Remember what the robots.txt of these origins said, and until when these hosts are to be left alone."""

@@ -217,6 +217,12 @@ def test_a_host_that_refuses_even_its_robots_txt_for_long_has_its_pages_put_off(
     assert not run.outcomes
 
 
+def test_a_run_right_after_another_waits_for_the_rest_that_is_left() -> None:
+    run = Run(["http://a/1"], Records(ended=999.25), given={"robots": "ignore"})
+    assert run.take() == []
+    assert run.later(0.25) == ["http://a/1"]
+
+
 def test_a_short_pause_is_waited_for() -> None:
     run = allowed("http://a/1", "http://a/2")
     run.take()
