@@ -91,7 +91,8 @@ def run(
             while not once and running.at_work:
                 running.wait(planner.go())
         if running.left:
-            say(f"Stopped: {count(running.left, 'page')} left to the next run.", to_stderr=True)
+            why = "Stopped" if stop.requested else "Hosts want to be left alone"
+            say(f"{why}: {count(running.left, 'page')} left to the next run.", to_stderr=True)
         planner.end(once=once)
         if once and not stop.requested:
             say(clean(_told_once(scheduler, found)), to_stderr=True)

@@ -19,6 +19,11 @@ _GIVEN_UP = 30 * _DAY  # seconds without an answer after which there is none
 _LONGEST = 512 * 1024  # letters: what follows is not read
 _LONGEST_DELAY = 300.0  # seconds between two requests, whatever a host would like
 _TOO_MANY = 429
+#: what keeps us from a host as a whole, and is told as such
+_OUT_OF_REACH = (
+    FailureKind.DNS, FailureKind.NOT_ALLOWED, FailureKind.REFUSED, FailureKind.TIMED_OUT, FailureKind.TLS,
+    FailureKind.CONNECTION,
+)  # fmt: skip
 
 
 class Rules:
@@ -52,7 +57,7 @@ class Rules:
 
 def product(user_agent: str) -> str:
     """The name that robots.txt knows a crawler by: the first word of its User-Agent, without a version."""
-    return user_agent.split()[0].partition("/")[0]
+    return user_agent.strip().partition(" ")[0].partition("/")[0]
 
 
 def robots_url(url: str) -> str:
@@ -64,15 +69,16 @@ def robots_url(url: str) -> str:
 def read_robots(document: Document, text: str, before: Robots | None) -> Robots:
     """What the answer to a request for robots.txt means, whose body says `text`, after what was known before.
 
-    No such file allows everything. A server that fails or cannot be reached allows nothing, except by an answer that
-    is still known; after a month of that it counts as having none.
+    No such file allows everything, and so do redirects that lead to none. A server that fails or cannot be reached
+    allows nothing, except by an answer that is still known; after a month of that it counts as having none.
     """
     now, status = document.fetched_at, document.status
     if document.failure is None:
         return Robots(text=text[:_LONGEST].removeprefix("\ufeff"), until=now + _DAY)
-    answered = document.failure.kind is FailureKind.STATUS
-    if answered and 400 <= status < 500 and status != _TOO_MANY:
-        return Robots(text=None, until=now + _DAY)
+    kind = document.failure.kind
+    answered = kind is FailureKind.STATUS
+    if kind is FailureKind.REDIRECTS or (answered and 400 <= status < 500 and status != _TOO_MANY):
+        return _none(now)
     since = now if before is None or before.since is None else before.since
     again = now + (_AGAIN if answered else _SOON)
     if before is not None and before.failure is None:
@@ -90,7 +96,7 @@ def _unknown(document: Document) -> Failure:
     """A host that is not there is told as such; one that fails at its robots.txt alone needs to be told apart."""
     failure = document.failure
     assert failure is not None
-    if failure.kind in (FailureKind.DNS, FailureKind.REFUSED, FailureKind.TIMED_OUT, FailureKind.TLS):
+    if failure.kind in _OUT_OF_REACH:
         return failure
     why = failure.sentence[:1].lower() + failure.sentence[1:].rstrip(".")
     return Failure(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from driftline.detection.decoding import UnreadableBody, decode_body
 from driftline.errors import StoreLocked
 from driftline.fetching.robots import Rules, read_robots
 from driftline.headers import content_encodings
+from driftline.model import FailureKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -55,7 +57,7 @@ class RobotsBook:
     def recall(self, origins: Sequence[str]) -> None:
         """Read what is known of these origins, all at once."""
         with self._lock:
-            for origin, robots in self._records.robots_of(origins).items():
+            for origin, robots in self._read(origins).items():
                 self._keep_ready(origin, robots)
 
     def rules(self, origin: str) -> Rules | None:
@@ -101,8 +103,16 @@ class RobotsBook:
         if rules is not None:
             self._parsed.move_to_end(origin)
             return rules
-        robots = self._told.get(origin) or self._records.robots_of([origin]).get(origin)
+        robots = self._told.get(origin) or self._read([origin]).get(origin)
         return None if robots is None else self._keep_ready(origin, robots)
+
+    def _read(self, origins: Sequence[str]) -> dict[str, Robots]:
+        """What is kept of these origins. One that could not be reached is tried again by the next run, however soon."""
+        found = self._records.robots_of(origins)
+        for origin, one in found.items():
+            if one.failure is not None and one.failure.kind is not FailureKind.ROBOTS:
+                found[origin] = replace(one, until=0.0)
+        return found
 
     def _keep_ready(self, origin: str, robots: Robots) -> Rules:
         rules = self._parsed[origin] = Rules(robots, self._user_agent)

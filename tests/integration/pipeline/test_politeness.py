@@ -118,6 +118,28 @@ def test_robots_txt_is_ignored_where_that_is_asked_for(tmp_path: Path, monkeypat
         assert [request.path for request in server.requests] == ["/private/1"] * 2
 
 
+def test_a_page_in_a_private_network_is_told_as_such_though_it_is_its_robots_txt_that_was_asked_for(
+    tmp_path: Path,
+) -> None:
+    given = settings(store=str(tmp_path / "pages.db"), allow_networks=(), **OBEYING)
+    with Server(Site()) as server, driftline.open(settings=given) as pages:
+        pages.add(server.url("/1"))
+        pages.check()
+        (page,) = pages.pages()
+        assert page.failure is not None
+        assert page.failure.kind is FailureKind.NOT_ALLOWED
+        assert "allow it with --allow-network 127.0.0.0/8" in page.failure.sentence
+
+
+def test_no_more_pages_of_a_host_are_picked_than_it_may_be_asked_for(tmp_path: Path) -> None:
+    with driftline.open(settings=settings(store=str(tmp_path / "pages.db"), host_delay=1.0)) as pages:
+        pages.add(*[f"http://{host}.example/{number}" for host in "ab" for number in range(5)])
+        scheduler = pages.scheduler()
+        scheduler.refresh()
+        names = {page.id: page.url for page in pages.pages()}
+        assert sorted(names[page_id] for page_id in scheduler.pick()) == ["http://a.example/0", "http://b.example/0"]
+
+
 def test_a_run_without_an_end_puts_off_what_a_host_does_not_want_to_be_asked_for(tmp_path: Path) -> None:
     site = Site()
     site.refuses_after = 2

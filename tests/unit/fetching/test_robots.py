@@ -98,3 +98,13 @@ def test_it_is_asked_for_at_the_same_scheme_host_and_port_without_the_password()
 
 def test_the_name_that_robots_txt_knows_us_by() -> None:
     assert product(OURS) == "Driftline"
+
+
+def test_a_host_that_may_not_be_connected_to_is_told_as_such() -> None:
+    found = read_robots(answer(0, kind=FailureKind.NOT_ALLOWED), "", None)
+    assert found.failure is not None
+    assert found.failure.kind is FailureKind.NOT_ALLOWED
+
+
+def test_redirects_that_lead_to_no_robots_txt_allow_everything() -> None:
+    assert read_robots(answer(302, at=5.0, kind=FailureKind.REDIRECTS), "", None) == Robots(text=None, until=5.0 + DAY)

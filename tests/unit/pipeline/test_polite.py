@@ -170,6 +170,15 @@ def test_pages_of_a_host_that_is_not_there_fail_without_being_asked_for() -> Non
     assert run.links.exhausted
 
 
+def test_a_host_that_could_not_be_reached_is_tried_again_by_the_next_run() -> None:
+    run = Run(["http://a/1"])
+    run.take()
+    run.answer("http://a/robots.txt", status=0, kind=FailureKind.REFUSED)
+    run.links.flush()
+    assert run.records.robots["http://a"].until > run.now
+    assert Run(["http://a/1"], run.records).take() == ["http://a/robots.txt"]
+
+
 def test_a_host_that_is_busy_is_asked_for_its_robots_txt_again_before_its_pages_fail() -> None:
     run = Run(["http://a/1"])
     assert run.take() == ["http://a/robots.txt"]
