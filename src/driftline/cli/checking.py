@@ -94,7 +94,7 @@ def check(
     )  # fmt: skip
     if urls and tag is not None:
         raise UsageError("Say which pages to check: give their addresses or --tag, not both.")
-    polite = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
+    polite: dict[str, Any] = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
     with opened(store, allow_networks=allow_network, **polite) as watch_list:
         if capacity is None:
             plan = replace(plan, capacity=watch_list.settings.capacity)

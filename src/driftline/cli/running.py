@@ -73,7 +73,7 @@ def run(
         with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
             say("Stopping: finishing what is in flight…", to_stderr=True)
 
-    polite = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
+    polite: dict[str, Any] = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
     watched = opened(store, allow_networks=allow_network, **polite)
     with watched as watch_list, first_signal(on_signal), _hook(command, watch_list, stop) as hook:
         scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, once=once)
