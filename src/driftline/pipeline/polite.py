@@ -192,7 +192,7 @@ class PoliteLinks:
         failed: list[Outcome] = []
         for key, link in zip(keys, links, strict=True):
             origin = self._origins.of(key)
-            rules = self._book.rules(origin.name) if origin.asks else None
+            rules = self._book.rules(origin.name) if origin.asks and not origin.asked else None
             if not origin.asks:
                 ready.append((origin.host, link))
             elif rules is not None:

@@ -51,6 +51,7 @@ class RobotsBook:
         self._clock = clock
         self._lock = threading.Lock()
         self._parsed: OrderedDict[str, Rules] = OrderedDict()
+        self._laid_aside: set[str] = set()
         self._told: dict[str, Robots] = {}
         self._quiet: dict[str, float] = {}
 
@@ -103,7 +104,9 @@ class RobotsBook:
         if rules is not None:
             self._parsed.move_to_end(origin)
             return rules
-        robots = self._told.get(origin) or self._read([origin]).get(origin)
+        robots = self._told.get(origin)
+        if robots is None and origin in self._laid_aside:
+            robots = self._read([origin]).get(origin)
         return None if robots is None else self._keep_ready(origin, robots)
 
     def _read(self, origins: Sequence[str]) -> dict[str, Robots]:
@@ -118,5 +121,5 @@ class RobotsBook:
         rules = self._parsed[origin] = Rules(robots, self._user_agent)
         self._parsed.move_to_end(origin)
         while len(self._parsed) > _MOST_PARSED:
-            self._parsed.popitem(last=False)
+            self._laid_aside.add(self._parsed.popitem(last=False)[0])
         return rules
