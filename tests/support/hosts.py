@@ -15,10 +15,12 @@ class Records:
 
     robots: dict[str, Robots] = field(default_factory=dict)
     quiet: dict[str, float] = field(default_factory=dict)
+    looked_for: list[str] = field(default_factory=list)
     ended: float = -math.inf
     tags: dict[str, list[str]] = field(default_factory=dict)
 
     def robots_of(self, origins: Sequence[str]) -> dict[str, Robots]:
+        self.looked_for += origins
         return {origin: self.robots[origin] for origin in origins if origin in self.robots}
 
     def pauses(self, now: float) -> dict[str, float]:

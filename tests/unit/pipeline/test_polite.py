@@ -137,6 +137,20 @@ def test_what_robots_txt_said_is_kept_for_a_day() -> None:
     assert Run(["http://a/1"], run.records).take() == ["http://a/robots.txt"]
 
 
+def test_the_rules_of_many_hosts_are_read_from_the_store_when_they_are_wanted() -> None:
+    records = Records({f"http://h{number}": Robots(text=FORBIDS.decode(), until=2_000.0) for number in range(1_500)})
+    run = Run([*[f"http://h{number}/no/1" for number in range(1_500)], "http://h0/no/2"], records)
+    while not run.links.exhausted:
+        assert run.take() == []
+    assert len(run.outcomes) == 1_501
+
+
+def test_the_store_is_asked_once_for_a_host_that_was_never_met() -> None:
+    run = Run([f"http://a/{number}" for number in range(200)])
+    assert run.take() == ["http://a/robots.txt"]
+    assert run.records.looked_for == ["http://a"]
+
+
 def test_a_robots_txt_that_is_compressed_is_read() -> None:
     import gzip
 
