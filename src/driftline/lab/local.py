@@ -19,6 +19,7 @@ _HERE = {
 }
 
 
-def open_local(store: str, manners: dict[str, Any] | None = None, **options: Any) -> Driftline:
-    """A watch list with these options that fetches from the loopback interface, with manners if they are given."""
-    return open_store(settings=load_settings(store=store, **options).model_copy(update=_HERE | (manners or {})))
+def open_local(store: str, **options: Any) -> Driftline:
+    """A watch list with these options that fetches from the loopback interface, politely only if they say so."""
+    ours = {name: value for name, value in _HERE.items() if name not in options}
+    return open_store(settings=load_settings(store=store, **options).model_copy(update=ours))

@@ -45,8 +45,11 @@ class Politeness:
 def measure(farm: Farm, delay: float) -> Politeness:
     """Check a whole farm, twice if it changes, as politely as it is done by default, but with this delay."""
     with tempfile.TemporaryDirectory(prefix="driftline-polite-") as folder:
-        manners = {"host_delay": delay, "host_connections": 1, "robots": "obey"}
-        with served(farm) as running, open_local(str(Path(folder) / "farm.db"), manners) as watch_list:
+        path = str(Path(folder) / "farm.db")
+        with (
+            served(farm) as running,
+            open_local(path, host_delay=delay, host_connections=1, robots="obey") as watch_list,
+        ):
             watch_list.add(*running.urls())
             report = watch_list.check()
             if farm.changes:
