@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOCAL = "127.0.0.0/8,::1"  # the networks that tests fetch from
+HURRIED = {
+    "DRIFTLINE_HOST_DELAY": "0",
+    "DRIFTLINE_HOST_CONNECTIONS": "1000",
+    "DRIFTLINE_ADDRESS_CONNECTIONS": "1000",
+    "DRIFTLINE_ROBOTS": "ignore",
+}
 _KEPT = ("PATH", "LANG", "LC_ALL", "COVERAGE_PROCESS_START")
 
 
@@ -92,8 +98,7 @@ class Command:
             "HOME": str(self.folder),
             "DRIFTLINE_STORE": str(self.folder / "pages.db"),
             "DRIFTLINE_ALLOW_NETWORKS": LOCAL,
-            "DRIFTLINE_HOST_DELAY": "0",
-            "DRIFTLINE_ROBOTS": "ignore",
+            **HURRIED,
             "PYTHONUTF8": "1",
         }
         return kept | ours | self.environment | more

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from command import LOCAL, Command
+from command import HURRIED, LOCAL, Command
 from driftline.versions import locks
 from driftline.versions import store as store_module
 from driftline.versions.store import Store
@@ -19,6 +19,8 @@ __all__ = ["driftline", "postgres", "postgres_server", "schedule", "site", "wher
 
 # every server of a test is on this machine; a test of the guard gives its own networks, or none
 os.environ["DRIFTLINE_ALLOW_NETWORKS"] = LOCAL
+# they are asked for many pages at once, and for no robots.txt; a test of politeness says what it wants
+os.environ |= HURRIED
 
 settings.register_profile(
     "steady", derandomize=True, deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow]

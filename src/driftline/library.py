@@ -23,6 +23,7 @@ from driftline.scheduling.absence import GONE_AFTER, gone
 from driftline.scheduling.rank import By, order_named, rank
 from driftline.settings import Settings, load_settings, parse_rate
 from driftline.versions.feedback import all_said, find_change, remember, withdraw
+from driftline.versions.hosts import HostRecords
 from driftline.versions.repository import Repository
 from driftline.versions.screenshots import Rendered, Screenshots
 from driftline.versions.store import Store
@@ -165,16 +166,21 @@ class Driftline:
         self, page_ids: Sequence[int] | None, *, plan: Plan | None = None, fresh: bool = False,
         stop: Stop | None = None,
         told: Callable[[Sequence[Outcome]], None] | None = None, begun: Callable[[int, bool], None] | None = None,
+        slow: Callable[[str, int, float], None] | None = None,
     ) -> Report:  # fmt: skip
-        """The same for pages named by their ids, None for all."""
+        """The same for pages named by their ids, None for all.
+
+        `slow` is told of a host whose pages will take long: how many, and the seconds between two.
+        """
         from driftline.pipeline.run import Run
         from driftline.versions.ledger import Ledger
 
         plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
         ledger = Ledger(self._store, self._clock, lambda: stop.requested, self.settings.fail_after)
+        records = HostRecords(self._store, lambda: stop.requested)
         with self._store.right_to_check():
-            run = Run(ledger, self.repository, self._rendered(stop), self.settings, plan, stop, self._clock)
-            return run.check(page_ids, fresh=fresh, told=told, begun=begun)
+            run = Run(ledger, self.repository, self._rendered(stop), records, self.settings, plan, stop, self._clock)
+            return run.check(page_ids, fresh=fresh, told=told, begun=begun, slow=slow)
 
     def keep_checking(
         self, told: Callable[[Sequence[Outcome]], None], *, plan: Plan | None = None, stop: Stop | None = None
@@ -191,7 +197,8 @@ class Driftline:
 
         plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
         ledger = Ledger(self._store, self._clock, lambda: stop.requested, self.settings.fail_after)
-        run = Run(ledger, self.repository, self._rendered(stop), self.settings, plan, stop, self._clock)
+        records = HostRecords(self._store, lambda: stop.requested)
+        run = Run(ledger, self.repository, self._rendered(stop), records, self.settings, plan, stop, self._clock)
         feed = Feed(ledger.links, self._store.right_to_check)
         return EndlessRun(run, feed, stop, told, self._store.right_to_keep_checking)
 
@@ -288,6 +295,8 @@ class Driftline:
             raise BadSetting(f"A run --once checks all that is due or new: there is nothing to choose by '{policy}'.")
         rate = _rate(self.settings.budget if budget is None else budget)
         host_rate = _rate(self.settings.host_budget)
+        if delay := self.settings.shortest_delay:  # picking more than may be asked for would only fill the lines
+            host_rate = min(host_rate or 1 / delay, 1 / delay)
         return Scheduler(
             self._store, policy=chosen[0], budget=None if once else rate, host_budget=None if once else host_rate,
             every=parse_interval(every),

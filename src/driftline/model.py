@@ -85,6 +85,7 @@ class FailureKind(StrEnum):
     SELECTION = "selection"
     HOSTILE = "hostile"
     BROWSER = "browser"
+    ROBOTS = "robots"
     BROKEN = "broken"
     INTERNAL = "internal"
 
@@ -142,6 +143,19 @@ class Failure:
     def points_to_overload(self) -> bool:
         """Whether too many requests at once may be the cause, on either side."""
         return self.kind in (FailureKind.TIMED_OUT, FailureKind.REFUSED, FailureKind.CONNECTION)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Robots:
+    """What a host told us to do in its robots.txt, None if it has none, and until when that is to be believed.
+
+    `failure` is why it could not be asked, and then nothing may be fetched; `since` is when that began.
+    """
+
+    text: str | None
+    until: float
+    failure: Failure | None = None
+    since: float | None = None
 
 
 class Region(StrEnum):
@@ -228,9 +242,9 @@ class Document:
     """The current state of a page as just fetched, the body undecoded as it came over the wire.
 
     The body is let go as soon as nobody will read it any more; `size` stays. `headers` is the block of the header lines
-    of every response on the way, redirects first (see `headers`). A document without a usable answer has a `failure`,
-    and its body means nothing. `screenshot` is a picture of it (PNG) where a browser fetched it,
-    empty if none could be taken.
+    of every response on the way, redirects first (see `headers`). `address` is what was connected to for it, empty if a
+    connection was open already. A document without a usable answer has a `failure`, and its body means nothing.
+    `screenshot` is a picture of it (PNG) where a browser fetched it, empty if none could be taken.
     """
 
     link: Link
@@ -243,6 +257,7 @@ class Document:
     fetched_at: float
     seconds: float
     failure: Failure | None = None
+    address: str = ""
     screenshot: bytes | None = None
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from ipaddress import ip_address, ip_network
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import platformdirs
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 from pydantic_settings import (
     BaseSettings,
@@ -107,6 +107,23 @@ Parameters = Annotated[
 Networks = Annotated[tuple[Annotated[str, AfterValidator(_checked_network)], ...], NoDecode, BeforeValidator(_split)]
 Proxy = Annotated[str, AfterValidator(_checked_proxy)]
 Seconds = Annotated[float, Field(gt=0)]
+Delay = Annotated[float, Field(ge=0, le=3_600)]
+Connections = Annotated[int, Field(ge=1, le=10_000)]
+Robots = Literal["obey", "ignore"]
+
+
+def _in_lower_case(given: object) -> object:
+    return {str(name).lower(): one for name, one in given.items()} if isinstance(given, dict) else given
+
+
+class HostSettings(BaseModel):
+    """What can be set for one host, or for the hosts of the pages with one tag; what is not set is as for all."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    delay: Delay | None = None
+    connections: Connections | None = None
+    robots: Robots | None = None
 
 
 class Settings(BaseSettings):
@@ -127,6 +144,16 @@ class Settings(BaseSettings):
     proxy: Proxy | None = Field(
         default=None, description="fetch through this proxy, which then has to guard private networks itself"
     )
+    host_delay: Delay = Field(default=1.0, description="seconds between an answer and the next request at one host")
+    host_connections: Connections = Field(default=1, description="requests at one host at once")
+    address_connections: Connections = Field(
+        default=8, description="requests at one address at once, for hosts that share it"
+    )
+    robots: Robots = Field(default="obey", description="whether robots.txt is obeyed; ignore is for sites of your own")
+    hosts: Annotated[dict[str, HostSettings], BeforeValidator(_in_lower_case)] = Field(
+        default={}, description="delay, connections and robots of single hosts, or of *.domain"
+    )
+    tags: dict[str, HostSettings] = Field(default={}, description="the same for the hosts of the pages with a tag")
     connect_timeout: Seconds = 10.0
     total_timeout: Seconds = 60.0
     stall_timeout: Seconds = Field(
@@ -164,6 +191,12 @@ class Settings(BaseSettings):
     )
     render_bytes: int = Field(default=100_000_000, gt=0, description="bytes that a page and what it loads may have")
     stop_grace: Seconds = Field(default=3.5, description="how long a stopped run waits for what is in flight")
+
+    @property
+    def shortest_delay(self) -> float:
+        """The seconds that there are at least between an answer and the next request, at whichever host."""
+        own = [one.delay for one in (*self.hosts.values(), *self.tags.values()) if one.delay is not None]
+        return min([self.host_delay, *own])
 
     @classmethod
     def settings_customise_sources(

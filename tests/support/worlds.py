@@ -16,10 +16,12 @@ from driftline.model import Document, Failure, FailureKind, Link, Old, Outcome
 from driftline.pipeline.confirmer import Confirmer
 from driftline.pipeline.consumers import Steps
 from driftline.pipeline.links import LinkQueue
+from driftline.pipeline.polite import PoliteLinks
 from driftline.pipeline.recorder import Recorder
 from driftline.pipeline.rendering import Rendering
 from driftline.pipeline.sections import Parts
 from driftline.pipeline.wiring import wire
+from support.hosts import Records
 from support.making import document, settings
 from support.servers import Answer, Request, Server, answer, html
 
@@ -134,11 +136,12 @@ def wire_up(plan: Plan, links: LinkQueue, versions: Untrustworthy) -> list[Outco
     recorder = Recorder(memory, 1, lambda _: None)
     workers = WorkerPool(most=2, deadline=20.0, memory=given.worker_memory)
     steps = Steps(versions, workers, given.max_body)
-    confirmer = Confirmer(steps, recorder, given)
+    polite = PoliteLinks(links, given, Records(), links=lambda _: [], record=recorder.add)
+    confirmer = Confirmer(steps, recorder, given, polite)
     stop, painter = Stop(), Painter({})
-    rendering = Rendering(steps, recorder, confirmer, given, stop, painter, lambda: painter)
+    rendering = Rendering(steps, recorder, confirmer, polite, given, stop, painter, lambda: painter)
     parts = Parts(
-        links=links, steps=steps, workers=workers, recorder=recorder, confirmer=confirmer, rendering=rendering,
+        links=polite, steps=steps, workers=workers, recorder=recorder, confirmer=confirmer, rendering=rendering,
         settings=given, stop=stop,
     )  # fmt: skip
     try:

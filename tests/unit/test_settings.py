@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from command import HURRIED
 from driftline.errors import BadSetting
 from driftline.settings import load_settings
 
@@ -90,3 +91,29 @@ def test_what_is_no_proxy_is_refused_with_an_example(proxy: str) -> None:
 def test_no_proxy_is_used_that_only_the_environment_of_other_programs_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
     assert load_settings().proxy is None
+
+
+def test_a_host_is_asked_for_one_page_a_second_and_its_robots_txt_obeyed_unless_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in HURRIED:
+        monkeypatch.delenv(name)
+    found = load_settings()
+    assert (found.host_delay, found.host_connections, found.robots) == (1.0, 1, "obey")
+    assert found.shortest_delay == 1.0
+
+
+def test_hosts_and_tags_have_tables_of_their_own_in_the_file(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRIFTLINE_HOST_DELAY", "3")
+    in_file(own_home, '[hosts."Intranet.example"]\ndelay = 0.5\n[tags.own]\nrobots = "ignore"\n')
+    found = load_settings()
+    assert found.hosts["intranet.example"].delay == 0.5
+    assert found.tags["own"].robots == "ignore"
+    assert found.shortest_delay == 0.5
+
+
+@pytest.mark.parametrize("text", ["[hosts.a]\ndelay = -1", "[hosts.a]\nspeed = 1", '[tags.a]\nrobots = "never"'])
+def test_what_cannot_be_said_of_a_host_is_refused(text: str, own_home: Path) -> None:
+    in_file(own_home, text)
+    with pytest.raises(BadSetting, match="is not valid"):
+        load_settings()

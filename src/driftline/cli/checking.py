@@ -9,8 +9,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from driftline.cli.options import JsonOption, NetworksOption, StoreOption, TagOption, opened, pages_with
-from driftline.cli.output import EVENT_STYLES, NOTHING_YET, clean, count, fields, named, print_json, say, size
+from driftline.cli.options import (
+    HostConnectionsOption,
+    HostDelayOption,
+    JsonOption,
+    NetworksOption,
+    RobotsOption,
+    StoreOption,
+    TagOption,
+    opened,
+    pages_with,
+)
+from driftline.cli.output import (
+    EVENT_STYLES,
+    NOTHING_YET,
+    clean,
+    count,
+    fields,
+    local_time,
+    named,
+    print_json,
+    say,
+    size,
+)
 from driftline.errors import DriftlineError, UsageError
 from driftline.model import Turn
 
@@ -27,7 +48,7 @@ _NAMED = 10  # pages told by name, of those that changed and of those that faile
 _PIPELINES = "two-section|three-section|sequential"
 _REPORTED = (
     "pages", "new", "changed", "unchanged", "noisy", "failed", "left", "seconds", "effective_ms", "bytes", "pipeline",
-    "producers", "slots", "consumers", "comparers", "continued",
+    "producers", "slots", "consumers", "comparers", "continued", "quiet",
 )  # fmt: skip
 
 
@@ -51,6 +72,9 @@ def check(
         bool, typer.Option("--all", help="Name every page that changed or failed, not only the first ten.")
     ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of continuing a run cut short.")] = False,
+    host_delay: HostDelayOption = None,
+    host_connections: HostConnectionsOption = None,
+    robots: RobotsOption = None,
     allow_network: NetworksOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
@@ -70,7 +94,8 @@ def check(
     )  # fmt: skip
     if urls and tag is not None:
         raise UsageError("Say which pages to check: give their addresses or --tag, not both.")
-    with opened(store, allow_network) as watch_list:
+    polite: dict[str, Any] = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
+    with opened(store, allow_networks=allow_network, **polite) as watch_list:
         if capacity is None:
             plan = replace(plan, capacity=watch_list.settings.capacity)
         report, progress = _checked(watch_list, _chosen(watch_list, urls, tag), plan, fresh)
@@ -78,7 +103,9 @@ def check(
         print_json(_as_json(report, plan, progress.failures))
     else:
         _summarise(report, progress.failures, None if every_one else _NAMED)
-    if report.left:
+    if report.quiet:
+        _tell_quiet(report)
+    if report.left and (progress.stopped or not report.quiet):
         again = "'driftline check' with the same pages" if urls or tag else "'driftline check'"
         say(f"Stopped: {count(report.left, 'page')} left; {again} continues the run.", to_stderr=True)
         raise typer.Exit(1)
@@ -108,9 +135,10 @@ def _checked(
     with first_signal(on_signal), Progress() as progress:
         check = partial(
             watch_list.check_pages, page_ids, plan=plan, fresh=fresh, stop=stop, told=progress.told,
-            begun=progress.begun,
+            begun=progress.begun, slow=progress.slow,
         )  # fmt: skip
         report = in_turn(check, stop)
+    progress.stopped = stop.requested
     if not progress.total and not stop.requested:
         raise DriftlineError(NOTHING_YET)
     return report, progress
@@ -141,6 +169,13 @@ def _summarise(report: Report, failures: Sequence[tuple[str, Failure]], most: in
         f"{count(report.pages, 'page')} in {_seconds(report.seconds)}: ", *parts, " ",
         (f"({_three_digits(report.effective_ms)} ms a page, {size(report.bytes)})", "dim"),
     )  # fmt: skip
+
+
+def _tell_quiet(report: Report) -> None:
+    """Which hosts want to be left alone, so that their pages were not asked for: that is no failure of theirs."""
+    for host, until in report.quiet.items():
+        say(clean(f"{host} wants to be left alone until {local_time(until)}: its other pages wait."), to_stderr=True)
+    say(f"{count(report.left, 'page')} left for later: 'driftline check' goes on with them then.", to_stderr=True)
 
 
 def _tell_more(found: int, word: str, style: str, most: int | None) -> None:

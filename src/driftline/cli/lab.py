@@ -368,6 +368,44 @@ def hostile(
         raise typer.Exit(1)
 
 
+@lab_app.command()
+def polite(
+    hosts: Annotated[int, typer.Option(min=1, help="How many hosts there are, each an address of its own.")] = 500,
+    pages: Annotated[int, typer.Option(min=1, help="How many pages each has.")] = 20,
+    delay: Annotated[float, typer.Option(min=0.0, help="Seconds from an answer to the next request at a host.")] = 3.0,
+    latency: Annotated[float, typer.Option(min=0.0, help="Seconds before an answer.")] = 0.05,
+    changes: Annotated[
+        bool, typer.Option("--changes", help="Check again, after all pages have changed: each is then fetched twice.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Check a farm of hosts, and let their own logs tell whether that was polite, and how much time it wasted."""
+    from driftline.lab.farm import Farm
+    from driftline.lab.polite import measure
+
+    found = measure(Farm(hosts=hosts, pages=pages, latency=latency, changes=changes), delay)
+    if as_json:
+        print_json(asdict(found))
+        return
+    wanted = 3 if changes else 1  # each page: when it is new, when it has changed, and to confirm that
+    _table(
+        ("", "found", "should be"),
+        [
+            ("hosts", f"{found.hosts:,}", ""),
+            ("pages checked", f"{found.pages:,}", f"{hosts * (pages + 1):,}"),
+            ("pages that changed", f"{found.changed:,}", f"{hosts * pages * changes:,}"),
+            ("pages that robots.txt forbids", f"{found.failed:,}", f"{hosts:,}"),
+            ("requests, with one for each robots.txt", f"{found.requests:,}", f"{hosts * (pages * wanted + 1):,}"),
+            ("requests for what robots.txt forbids", f"{found.forbidden:,}", "0"),
+            ("most requests at a host at once", f"{found.at_once:,}", "1"),
+            ("most connections of a host at once", f"{found.connections:,}", "1"),
+            ("shortest time from an answer to the next request", f"{found.shortest:.3f} s", f"{delay:g} s or more"),
+            ("from the first request to the last answer", f"{found.seconds:.1f} s", f"{found.allowed:.1f} s at best"),
+            ("share of what the delays allow", f"{found.share:.1%}", "80 % or more"),
+        ],
+    )
+
+
 def parse_numbers(text: str) -> list[int]:
     """The numbers of a list such as '1-100', '10,20,78' or '1-10,78', in order and each once."""
     found: set[int] = set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -33,6 +33,26 @@ NetworksOption = Annotated[
     typer.Option(
         "--allow-network", metavar="NETWORK", show_default=False,
         help="Fetch from this network although it is private, such as 192.168.0.0/16; may be given several times.",
+    ),
+]  # fmt: skip
+HostDelayOption = Annotated[
+    float | None,
+    typer.Option(
+        "--host-delay", metavar="SECONDS", show_default=False,
+        help="How long a host is left alone after an answer; 0 is for servers of your own. [default: 1]",
+    ),
+]  # fmt: skip
+HostConnectionsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--host-connections", metavar="N", help="Requests at one host at once. [default: 1]", show_default=False
+    ),
+]
+RobotsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--robots", metavar="obey|ignore", help="Whether robots.txt is obeyed; ignore is for sites of your own.",
+        show_default=False,
     ),
 ]  # fmt: skip
 EveryOption = Annotated[
@@ -69,9 +89,11 @@ TagOption = Annotated[
 
 @contextmanager
 def opened(
-    store: str | None, allow_networks: list[str] | None = None, *, make: bool = True
+    store: str | None, allow_networks: list[str] | None = None, *, make: bool = True, **manners: Any
 ) -> Iterator[Driftline]:  # fmt: skip
     """The watch list that the option, the environment or the settings name, which may fetch from these networks.
+
+    `manners` are settings of how hosts are treated, as far as they are given.
 
     A store that is not there is made, unless `make` is false, for who only looks or needs what is in it: then the
     option that names it is mistyped, and said to be; without the option nothing was added yet, and it is an empty one.
@@ -85,7 +107,7 @@ def opened(
             parse_network(network)
         except BadSetting as error:
             raise BadSetting(f"--allow-network: {error}") from None
-    settings = load_settings(store=store, allow_networks=allow_networks)
+    settings = load_settings(store=store, allow_networks=allow_networks, **manners)
     with ExitStack() as stack:
         if not make and not is_there(settings.store):
             if store is not None:

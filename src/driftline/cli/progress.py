@@ -8,7 +8,7 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
-from driftline.cli.output import VERDICT_STYLES, count, err, say
+from driftline.cli.output import VERDICT_STYLES, clean, count, err, say
 from driftline.model import Failure, Verdict
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Progress:
     def __init__(self) -> None:
         self.failures: list[tuple[str, Failure]] = []
         self.total = 0
-        self.continued = False
+        self.continued = self.stopped = False
         self._counts: Counter[Verdict] = Counter()
         self._lock = threading.Lock()
         self._bar: Bar | None = None
@@ -54,6 +54,12 @@ class Progress:
             self._bar = _bar()
             self._task = self._bar.add_task("", total=total, figures="")
             self._bar.start()
+
+    def slow(self, host: str, waiting: int, rest: float) -> None:
+        """So many pages of a host wait, with so many seconds between two requests."""
+        text = f"Polite: {count(waiting, 'page')} of {host} wait, a request every {rest:.3g} s, about "
+        text += f"{waiting * rest:,.0f} s in all; --host-delay 0 is for servers of your own."
+        say(clean(text), to_stderr=True)
 
     def told(self, outcomes: Sequence[Outcome]) -> None:
         """These outcomes are recorded."""

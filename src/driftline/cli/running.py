@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from driftline.cli.options import BudgetOption, NetworksOption, PolicyOption, StoreOption, UsualOption, opened
+from driftline.cli.options import (
+    BudgetOption,
+    HostConnectionsOption,
+    HostDelayOption,
+    NetworksOption,
+    PolicyOption,
+    RobotsOption,
+    StoreOption,
+    UsualOption,
+    opened,
+)
 from driftline.cli.output import NOTHING_YET, clean, count, local_time, say
 from driftline.model import Verdict
 
@@ -43,6 +53,9 @@ def run(
         ),
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every check on standard error.")] = False,
+    host_delay: HostDelayOption = None,
+    host_connections: HostConnectionsOption = None,
+    robots: RobotsOption = None,
     allow_network: NetworksOption = None,
     store: StoreOption = None,
 ) -> None:  # fmt: skip
@@ -60,7 +73,9 @@ def run(
         with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
             say("Stopping: finishing what is in flight…", to_stderr=True)
 
-    with opened(store, allow_network) as watch_list, first_signal(on_signal), _hook(command, watch_list, stop) as hook:
+    polite: dict[str, Any] = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
+    watched = opened(store, allow_networks=allow_network, **polite)
+    with watched as watch_list, first_signal(on_signal), _hook(command, watch_list, stop) as hook:
         scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, once=once)
         with (
             News(stop, hook, verbose=verbose) as news,
@@ -76,7 +91,8 @@ def run(
             while not once and running.at_work:
                 running.wait(planner.go())
         if running.left:
-            say(f"Stopped: {count(running.left, 'page')} left to the next run.", to_stderr=True)
+            why = "Stopped" if stop.requested else "Hosts want to be left alone"
+            say(f"{why}: {count(running.left, 'page')} left to the next run.", to_stderr=True)
         planner.end(once=once)
         if once and not stop.requested:
             say(clean(_told_once(scheduler, found)), to_stderr=True)

@@ -23,20 +23,22 @@ _FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
 class Gate:
-    """Opens the sockets of one handle; `refused` says why it did not open the last one."""
+    """Opens the sockets of one handle; `refused` says why it did not open the last one, which was for `address`."""
 
-    __slots__ = ("_judge", "refused")
+    __slots__ = ("_judge", "address", "refused")
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
         self.refused: Refusal | None = None
+        self.address = ""
 
     def open(self, _purpose: int, target: Target) -> socket.socket | int:
         """A socket for libcurl to connect to the target with, or its word for none."""
         family, kind, protocol, address = target
         if family not in _FAMILIES:
             return pycurl.SOCKET_BAD
-        self.refused = self._judge(str(address[0]))
+        self.address = str(address[0])
+        self.refused = self._judge(self.address)
         if self.refused is not None:
             return pycurl.SOCKET_BAD
         try:

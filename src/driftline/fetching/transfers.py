@@ -92,6 +92,7 @@ class _Slot:
         """Point the handle at a link, with the validators of its last good check."""
         self.link = link
         self.gate.refused = None
+        self.gate.address = ""
         self.retries.begin()
         curl = self.curl
         curl.setopt(pycurl.URL, link.url)
@@ -272,6 +273,7 @@ class Transfers:
         seconds: float = curl.getinfo(pycurl.TOTAL_TIME)
         conditional = slot.conditional
         refused = slot.gate.refused
+        address = "" if redirects else slot.gate.address
         headers, body = slot.take()
         failure = None
         if slot.entry is None:
@@ -286,7 +288,7 @@ class Transfers:
             failure = transfer_failure(*(NO_ANSWER if slot.retries.spent else error), status)
         elif not ((200 <= status < 300 and status != _PARTIAL) or (status == _NOT_MODIFIED and conditional)):
             failure = failure or status_failure(status)
-        return Document(link, status, headers, body, len(body), final_url, redirects, now, seconds, failure)
+        return Document(link, status, headers, body, len(body), final_url, redirects, now, seconds, failure, address)
 
     def _on_socket(self, what: int, descriptor: int, _multi: object, _data: object) -> None:
         watched = self._watched

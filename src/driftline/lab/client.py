@@ -102,13 +102,14 @@ def serve(world: World, *, port: int = 0) -> Iterator[RunningWeb]:
     # A session of its own keeps Ctrl-C away from it: the end of its stdin is what stops it.
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
     try:
-        ready = _ready_line(child)
+        ready = ready_line(child)
         yield RunningWeb(world, port=ready["port"], pid=ready["pid"])
     finally:
         _stop(child)
 
 
-def _ready_line(child: subprocess.Popen[bytes]) -> dict[str, int]:
+def ready_line(child: subprocess.Popen[bytes]) -> dict[str, int]:
+    """What a server's process says of itself once it is ready."""
     assert child.stdout is not None
     readable, _, _ = select.select([child.stdout], [], [], _START_SECONDS)
     line = child.stdout.readline() if readable else b""

@@ -342,18 +342,20 @@ def main(arguments: list[str] | None = None) -> int:
     except (BadSetting, ValueError) as error:
         parser.error(str(error))
     stop = threading.Event()
-    threading.Thread(target=_wait_for_end_of_input, args=(stop,), daemon=True).start()
+    threading.Thread(target=wait_for_end_of_input, args=(stop,), daemon=True).start()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(run(world, options.port, _say_ready, stop))
+        runner.run(run(world, options.port, say_ready, stop))
     return 0
 
 
-def _say_ready(port: int) -> None:
+def say_ready(port: int) -> None:
+    """Tell whoever started this process that it answers."""
     sys.stdout.write(json.dumps({"port": port, "pid": os.getpid()}) + "\n")
     sys.stdout.flush()
 
 
-def _wait_for_end_of_input(stop: threading.Event) -> None:
+def wait_for_end_of_input(stop: threading.Event) -> None:
+    """Set `stop` when whoever started this process closes its standard input, or dies."""
     # Not through sys.stdin: its lock, held by a waiting thread, would upset the end of the interpreter.
     while os.read(0, 4096):
         pass

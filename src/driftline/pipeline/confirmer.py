@@ -1,4 +1,4 @@
-"""The confirming fetch: a page that seems changed is fetched again at once, and what differs then differs by itself."""
+"""The confirming fetch: a page that seems changed is fetched again next, and what differs then differs by itself."""
 
 from __future__ import annotations
 
@@ -14,22 +14,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from driftline.pipeline.consumers import Steps
+    from driftline.pipeline.polite import PoliteLinks
     from driftline.pipeline.recorder import Recorder
     from driftline.settings import Settings
 
 _SLOTS = 32
+_LOOK = 0.05  # seconds between looks at whether a host may be asked, for producers that have ended look no more
 _PATIENCE = 0.5  # seconds between looks at whether to stop, when nothing happens
 
 
 class Confirmer:
     """Stands before the recorder and lets everything through at once but changes, which are fetched again first.
 
-    Its thread starts with the first change. A change whose second fetch fails is recorded as it was found; one that a
-    stop leaves unconfirmed is not recorded, and the next run finds it again.
+    Its thread starts with the first change. It fetches with the same permission as the producers, before all that waits
+    at the host. A change whose second fetch fails, or would have to wait for long, is recorded as it was found; one
+    that a stop leaves unconfirmed is not recorded, and the next run finds it again.
     """
 
-    def __init__(self, steps: Steps, recorder: Recorder, settings: Settings) -> None:
+    def __init__(self, steps: Steps, recorder: Recorder, settings: Settings, links: PoliteLinks) -> None:
         self._steps = steps
+        self._links = links
         self._recorder = recorder
         self._settings = settings
         self._lock = threading.Lock()
@@ -100,24 +104,33 @@ class Confirmer:
             transfers.close()
 
     def _confirm_all(self, transfers: Transfers) -> None:
-        in_flight: dict[int, Outcome] = {}
+        links = self._links
+        errands = links.errands(transfers.wake)
+        open_ones: dict[int, Outcome] = {}
         while not self._give_up:
             with self._lock:
-                free = _SLOTS - len(in_flight)
-                started, self._waiting = self._waiting[:free], self._waiting[free:]
-            for outcome in started:
-                in_flight[outcome.document.link.page_id] = outcome
-            transfers.start([_again(outcome.document.link) for outcome in started])
-            if not in_flight and self._closed:
+                more, self._waiting = self._waiting, []
+            for outcome in more:
+                open_ones[outcome.document.link.page_id] = outcome
+                links.run_errand(_again(outcome.document.link), errands)
+            transfers.start(links.granted(errands, _SLOTS - transfers.active))
+            self._let_go([open_ones.pop(errands.refused.popleft().page_id) for _ in range(len(errands.refused))])
+            if not open_ones and self._closed:
                 return
-            documents = transfers.wait(_PATIENCE)
+            documents = transfers.wait(_LOOK if len(open_ones) > transfers.active else _PATIENCE)
             if documents:
-                found = [(in_flight.pop(document.link.page_id), document) for document in documents]
-                let_go = sum(_weight(outcome) for outcome, _ in found)
-                self._recorder.add(self._steps.confirm(found))
-                with self._lock:
-                    self._at_hand -= let_go
-                    self._room.notify_all()
+                links.done(documents)
+                found = [(open_ones.pop(document.link.page_id), document) for document in documents]
+                self._let_go(self._steps.confirm(found), [outcome for outcome, _ in found])
+
+    def _let_go(self, outcomes: Sequence[Outcome], of: Sequence[Outcome] | None = None) -> None:
+        """Record these, which stand for those that were waited with."""
+        if outcomes:
+            let_go = sum(map(_weight, outcomes if of is None else of))
+            self._recorder.add(outcomes)
+            with self._lock:
+                self._at_hand -= let_go
+                self._room.notify_all()
 
 
 def _weight(outcome: Outcome) -> int:

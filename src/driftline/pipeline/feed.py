@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
@@ -22,11 +23,16 @@ class Feed:
     A page waits until a producer wants it. Only then its link is made, by `links`, of what the store knows of the page
     at that moment; a page that is not there any more is settled by that. The `right` to check pages is held as long as
     any page is, so that others have their turn while there is nothing to do. Used by any thread.
+
+    A page that is put off, for its host wants to be left alone, is held for so long and needs no right.
     """
 
     def __init__(
-        self, links: Callable[[Sequence[int]], list[Link]], right: Callable[[], AbstractContextManager[None]]
-    ) -> None:
+        self, links: Callable[[Sequence[int]], list[Link]], right: Callable[[], AbstractContextManager[None]],
+        ticks: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self._ticks = ticks
+        self._put_off: dict[int, float] = {}
         self._links = links
         self._right = right
         self._rights = ExitStack()
@@ -41,11 +47,16 @@ class Feed:
 
     def __len__(self) -> int:
         """How many pages wait or are being checked."""
-        return len(self._held) - len(self._settled)
+        return len(self._held) - len(self._settled) - len(self._put_off)
 
     def held(self) -> list[int]:
-        """The pages that wait or are being checked."""
+        """The pages that wait, are being checked or are put off."""
         with self._lock:
+            now = self._ticks()
+            over = [page_id for page_id, until in self._put_off.items() if until <= now]
+            self._held.difference_update(over)
+            for page_id in over:
+                del self._put_off[page_id]
             return [*self._held]
 
     def next_portion(self) -> int:
@@ -90,6 +101,12 @@ class Feed:
             self._settled += page_ids
             self._release_if_idle()
 
+    def put_off(self, page_ids: Sequence[int], seconds: float) -> None:
+        """These pages are not checked for now; they may be offered again after so many seconds."""
+        with self._lock:
+            self._put_off.update(dict.fromkeys(page_ids, self._ticks() + seconds))
+            self._release_if_idle()
+
     def settled(self) -> list[int]:
         """The pages that were settled since this was last asked; from now on they may be offered again."""
         with self._lock:
@@ -100,7 +117,7 @@ class Feed:
     def give_up(self) -> int:
         """Let go of everything, once nothing works on it any more; how many pages were not checked."""
         with self._lock:
-            left = len(self)
+            left = len(self) + len(self._put_off)
             self._rights.close()
             return left
 

@@ -7,16 +7,19 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from driftline.model import Link
 
 
-class Links(Protocol):
-    """Where producers get their links: a queue that is filled from the start, or a feed that goes on."""
+class Source(Protocol):
+    """Where links come from: a queue that is filled from the start, or a feed that goes on."""
 
     def take(self, most: int) -> list[Link]:
-        """Up to `most` links, each for one producer only; fewer, or none, when there are no more for now."""
+        """Up to `most` links, each handed out only once; fewer, or none, when there are no more for now."""
+
+    def put_off(self, page_ids: Sequence[int], seconds: float) -> None:
+        """These pages are not checked for now: not for so many seconds, or not at all if they are no more."""
 
     @property
     def exhausted(self) -> bool:
@@ -45,6 +48,9 @@ class LinkQueue:
             links = list(islice(self._source, most))
             self._exhausted = len(links) < most
             return links
+
+    def put_off(self, page_ids: Sequence[int], seconds: float) -> None:
+        """Nothing to be done: what is not recorded is left to the next run."""
 
     def close(self) -> None:
         """Hand out nothing more."""

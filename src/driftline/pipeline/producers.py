@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from driftline.model import Document, Link
-    from driftline.pipeline.links import Links
+    from driftline.pipeline.polite import PoliteLinks
     from driftline.pipeline.queues import BoundedQueue
     from driftline.settings import Settings
 
@@ -28,7 +28,7 @@ class Producer:
     """
 
     def __init__(
-        self, *, links: Links, queue: BoundedQueue[Document], settings: Settings, slots: int,
+        self, *, links: PoliteLinks, queue: BoundedQueue[Document], settings: Settings, slots: int,
         clock: Callable[[], float], ended: Callable[[], None],
         settle: Callable[[list[Document]], list[Document]] | None = None,
         divert: Callable[[list[Link]], list[Link]] | None = None,
@@ -103,10 +103,17 @@ class Producer:
                 return
             if stopping and time.monotonic() >= (self._give_up_at or 0.0):
                 return
-            documents = transfers.wait(_WITHOUT_ROOM if short or stopping else _PATIENCE)
+            documents = transfers.wait(_WITHOUT_ROOM if short or stopping else self._patience())
             if documents:
                 self._count(documents)
-                self._hand_over(documents)
+                pages = self._links.done(documents)
+                self._queue.release(len(documents) - len(pages))
+                self._hand_over(pages)
+
+    def _patience(self) -> float:
+        """The seconds to wait for something to happen: less if a link can be taken sooner, and there is a slot."""
+        wait = self._links.next_in() if self._transfers.active < self._slots else None
+        return _PATIENCE if wait is None else min(_PATIENCE, wait)
 
     def _hand_over(self, documents: list[Document]) -> None:
         left = documents if self._settle is None else self._settle(documents)

@@ -10,7 +10,7 @@ import threading
 import time
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from driftline.errors import RunStopped
 from driftline.model import FETCHED_OTHERWISE, Known, Link, Outcome, RenderMode, Verdict
@@ -18,6 +18,7 @@ from driftline.model import FETCHED_OTHERWISE, Known, Link, Outcome, RenderMode,
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from driftline.fetching.hosts import Errands
     from driftline.model import Document
     from driftline.pipeline.confirmer import Confirmer
     from driftline.pipeline.consumers import Steps
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from driftline.pipeline.stopping import Stop
     from driftline.settings import Settings
 
+_LOOK = 0.1  # seconds between looks at whether a host may be asked
 _PATIENCE = 0.5  # seconds between looks at whether to stop, when nothing happens
 
 
@@ -54,6 +56,22 @@ class Rendered(Protocol):
         """Whether this version was fetched through a browser."""
 
 
+class Hosts(Protocol):
+    """Who knows when a host may be asked."""
+
+    def done(self, documents: list[Document]) -> list[Document]:
+        """These are in, whose hosts had been asked with permission."""
+
+    def errands(self, wake: Callable[[], None]) -> Errands[Any]:
+        """Where permissions arrive."""
+
+    def run_errand(self, link: Link, errands: Errands[Any]) -> None:
+        """Ask for the permission to fetch this."""
+
+    def granted(self, errands: Errands[Any], most: int) -> list[Link]:
+        """What may be fetched now."""
+
+
 class _Item(NamedTuple):
     """A link to render, and what came of it without a browser if that was tried."""
 
@@ -69,12 +87,13 @@ class Rendering:
     """
 
     def __init__(
-        self, steps: Steps, recorder: Recorder, confirmer: Confirmer, settings: Settings, stop: Stop,
-        rendered: Rendered, renderer: Callable[[], Renderer],
+        self, steps: Steps, recorder: Recorder, confirmer: Confirmer, hosts: Hosts, settings: Settings,
+        stop: Stop, rendered: Rendered, renderer: Callable[[], Renderer],
     ) -> None:  # fmt: skip
         self._steps = steps
         self._recorder = recorder
         self._confirmer = confirmer
+        self._hosts = hosts
         self._settings = settings
         self._stop = stop
         self._rendered = rendered
@@ -180,9 +199,11 @@ class Rendering:
 
     def _check(self, item: _Item) -> None:
         """Render a page, compare it, and once more if it seems changed: the whole way of a page."""
-        renderer, steps = self._renderer, self._steps
-        assert renderer is not None
-        document = renderer.render(_unproved(item.link))
+        steps = self._steps
+        document = self._render(item.link, permitted=item.plain is None)
+        if document is None:
+            self._confirmer.add([] if item.plain is None else [item.plain])
+            return
         (pair,) = steps.recall([document])
         if pair.old is not None and self._fetched_otherwise(item.link):
             pair.old = replace(pair.old, reading=FETCHED_OTHERWISE)
@@ -193,10 +214,34 @@ class Rendering:
         if item.plain is not None:
             self._rendered.need_at(item.link.host)
         if outcome.verdict is Verdict.CHANGED and outcome.pair is not None:
-            (outcome,) = steps.confirm([(outcome, renderer.render(_unproved(item.link)))])
+            again = self._render(item.link, permitted=False)
+            (outcome,) = [outcome] if again is None else steps.confirm([(outcome, again)])
         if outcome.version is None:
             outcome.document.screenshot = None
         self._recorder.add([outcome])
+
+    def _render(self, link: Link, *, permitted: bool) -> Document | None:
+        """What the browser shows, once its host may be asked; None if that wants to be left alone for long."""
+        renderer = self._renderer
+        assert renderer is not None
+        if not permitted and not self._may_ask(link):
+            return None
+        document = renderer.render(_unproved(link))
+        self._hosts.done([document])
+        return document
+
+    def _may_ask(self, link: Link) -> bool:
+        woken = threading.Event()
+        errands = self._hosts.errands(woken.set)
+        self._hosts.run_errand(link, errands)
+        while not self._given_up:
+            if self._hosts.granted(errands, 1):
+                return True
+            if errands.refused:
+                return False
+            woken.wait(_LOOK)
+            woken.clear()
+        raise RunStopped("The run was stopped before a page could be rendered.")
 
     def _fetched_otherwise(self, link: Link) -> bool:
         """Whether the version in force came without a browser: what differs then may differ by that alone."""

@@ -14,6 +14,7 @@ from driftline.pipeline import recorder as recording
 from driftline.pipeline.confirmer import Confirmer
 from driftline.pipeline.consumers import Steps
 from driftline.pipeline.links import LinkQueue
+from driftline.pipeline.polite import PoliteLinks
 from driftline.pipeline.recorder import Recorder
 from driftline.pipeline.rendering import Rendering
 from driftline.pipeline.sections import Parts
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
     from driftline.model import Link, Outcome
     from driftline.pipeline.events import Event
     from driftline.pipeline.feed import Feed
-    from driftline.pipeline.links import Links
+    from driftline.pipeline.links import Source
     from driftline.pipeline.plan import Plan
     from driftline.pipeline.queues import QueueStatistics
     from driftline.pipeline.rendering import Rendered, Renderer
+    from driftline.pipeline.robots import Records
     from driftline.pipeline.stopping import Stop
     from driftline.settings import Settings
 
@@ -50,6 +52,9 @@ class Ledger(recording.Ledger, Protocol):
     def remaining(self, run_id: int, page_ids: Sequence[int] | None) -> Iterator[Link]:
         """The links of the pages that the run has not recorded yet."""
 
+    def links(self, page_ids: Sequence[int]) -> list[Link]:
+        """The links of these pages as they are now, without those that are watched no more."""
+
     def finish(self, run_id: int) -> None:
         """Mark the run as complete."""
 
@@ -58,7 +63,8 @@ class Ledger(recording.Ledger, Protocol):
 class Report:
     """What a run found.
 
-    `noisy` counts the unchanged pages that differ in noise, `left` those that a stopped run did not get to.
+    `noisy` counts the unchanged pages that differ in noise, `left` those that a stopped run did not get to, or that
+    were put off because their hosts want to be left alone: `quiet` names these, and until when.
     """
 
     pages: int
@@ -80,17 +86,19 @@ class Report:
     changes: list[Change] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     queues: list[QueueStatistics] = field(default_factory=list)
+    quiet: dict[str, float] = field(default_factory=dict)
 
 
 class Run:
     """The parts of a run, put together. It is used once."""
 
     def __init__(
-        self, ledger: Ledger, versions: Versions, rendered: Rendered, settings: Settings, plan: Plan, stop: Stop,
-        clock: Callable[[], float] = time.time,
+        self, ledger: Ledger, versions: Versions, rendered: Rendered, records: Records, settings: Settings, plan: Plan,
+        stop: Stop, clock: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
         self._ledger = ledger
         self._rendered = rendered
+        self._records = records
         self._versions = versions
         self._settings = settings
         self._plan = plan
@@ -99,7 +107,7 @@ class Run:
 
     def check(
         self, page_ids: Sequence[int] | None, *, fresh: bool, told: Callable[[Sequence[Outcome]], None] | None,
-        begun: Callable[[int, bool], None] | None,
+        begun: Callable[[int, bool], None] | None, slow: Callable[[str, int, float], None] | None = None,
     ) -> Report:  # fmt: skip
         """Check these pages, or all of them. The clock runs until the last outcome is committed."""
         ledger, plan = self._ledger, self._plan
@@ -115,8 +123,9 @@ class Run:
                 told(outcomes)
 
         with self._workers() as workers:
-            wired = self._wired(LinkQueue(ledger.remaining(run_id, page_ids)), workers, run_id, tell)
-            left = ledger.remain(run_id, page_ids) if self._stop.requested else 0
+            source = LinkQueue(ledger.remaining(run_id, page_ids))
+            wired, quiet = self._wired(source, workers, run_id, tell, slow=slow)
+            left = ledger.remain(run_id, page_ids) if self._stop.requested or quiet else 0
             if not left:
                 ledger.finish(run_id)
             seconds = time.perf_counter() - started
@@ -128,7 +137,7 @@ class Run:
             effective_ms=seconds / max(pages, 1) * 1000, bytes=tally.bytes, pipeline=plan.pipeline,
             producers=wired.producers, slots=wired.slots, consumers=wired.consumers, comparers=wired.comparers,
             continued=continued, changes=tally.changes(), events=tally.events(),
-            queues=wired.queues,
+            queues=wired.queues, quiet=quiet,
         )  # fmt: skip
 
     def check_offered(self, feed: Feed, told: Callable[[Sequence[Outcome]], None]) -> None:
@@ -158,16 +167,31 @@ class Run:
         return Renderer(self._settings, self._clock)
 
     def _wired(
-        self, links: Links, workers: WorkerPool, run_id: int, told: Callable[[Sequence[Outcome]], None],
+        self, source: Source, workers: WorkerPool, run_id: int, told: Callable[[Sequence[Outcome]], None],
         settled: Callable[[Sequence[Outcome]], None] | None = None,
-    ) -> Wired:  # fmt: skip
-        """Put the parts together and let them work until the links are exhausted and all that came of them recorded."""
+        slow: Callable[[str, int, float], None] | None = None,
+    ) -> tuple[Wired, dict[str, float]]:  # fmt: skip
+        """Put the parts together and let them work until the source is exhausted and all that came of it recorded.
+
+        How they were wired, and the hosts that want to be left alone although they have pages to check.
+        """
         settings = self._settings
-        recorder = Recorder(self._ledger, run_id, told, settled)
+
+        def tell(outcomes: Sequence[Outcome]) -> None:
+            told(outcomes)
+            links.flush()
+
+        recorder = Recorder(self._ledger, run_id, tell, settled)
         try:
+            links = PoliteLinks(
+                source, settings, self._records, links=self._ledger.links, record=recorder.add, clock=self._clock,
+                slow=slow,
+            )  # fmt: skip
             steps = Steps(self._versions, workers, settings.max_body, twice=settings.confirm)
-            confirmer = Confirmer(steps, recorder, settings)
-            rendering = Rendering(steps, recorder, confirmer, settings, self._stop, self._rendered, self._renderer)
+            confirmer = Confirmer(steps, recorder, settings, links)
+            rendering = Rendering(
+                steps, recorder, confirmer, links, settings, self._stop, self._rendered, self._renderer
+            )
             parts = Parts(
                 links=links,
                 steps=steps,
@@ -181,8 +205,10 @@ class Run:
             )
             try:
                 with at_full_speed():
-                    return wire(self._plan, parts)
+                    wired = wire(self._plan, parts)
             finally:
                 rendering.close()
         finally:
             recorder.close()
+        links.flush()
+        return wired, links.quiet

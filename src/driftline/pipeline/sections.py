@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from driftline.model import Document, Outcome, Pair
     from driftline.pipeline.confirmer import Confirmer
     from driftline.pipeline.consumers import Steps
-    from driftline.pipeline.links import Links
     from driftline.pipeline.plan import Plan
+    from driftline.pipeline.polite import PoliteLinks
     from driftline.pipeline.queues import BoundedQueue
     from driftline.pipeline.recorder import Recorder
     from driftline.pipeline.rendering import Rendering
@@ -35,7 +35,7 @@ LAST_WORK = 0.8  # seconds that consumers get for what the producers brought in 
 class Parts:
     """What every wiring is made of."""
 
-    links: Links
+    links: PoliteLinks
     steps: Steps
     workers: WorkerPool
     recorder: Recorder

@@ -76,12 +76,13 @@ def _sequential(parts: Parts) -> Wired:
             links = parts.links.take(1)
             if links:
                 for link in parts.rendering.divert(links):
-                    document = crawl(link, transfers, give_up)
-                    parts.compared(steps.compare(steps.recall([document])))
+                    documents = parts.links.done([crawl(link, transfers, give_up)])
+                    parts.compared(steps.compare(steps.recall(documents)))
             elif parts.links.exhausted:
                 break
             else:
-                parts.stop.bell.wait(LOOK)
+                wait = parts.links.next_in()
+                parts.stop.bell.wait(LOOK if wait is None else min(LOOK, wait))
         _confirm_the_rest(parts, stopped_at)
     except RunStopped:
         pass  # the page at hand is left for the next run

@@ -7,6 +7,8 @@ those of the version in force: `body` differs from `kept_body` where a body chan
 `rates` is what the scheduler learned of a page from its checks up to the one of that number: how often it changes (the
 shape and scale of a gamma distribution, per day), when the last good check was, how many failed, and how long its
 server says that it lasts. `distrusted` names the hosts that changed a page before its time, and when.
+`robots` is what the robots.txt of an origin said and until when that is believed, or why it could not be had and since
+when; `pauses` names the hosts that asked to be left alone, and until when.
 `retry_at` is until when a server asked for no other check when it refused one.
 `turns` are the checks by which a page began to fail or recovered; `failing_at` is when it was told that it fails.
 `reading` says how `kept_text` was read, by which extractor and through which filters, and that of a version the same of
@@ -227,6 +229,24 @@ distrusted = Table(
     metadata,
     Column("host", Text, primary_key=True),
     Column("at", Double, nullable=False),
+)
+
+robots = Table(
+    "robots",
+    metadata,
+    Column("origin", Text, primary_key=True),
+    Column("body", Text),
+    Column("until", Double, nullable=False),
+    Column("failure_kind", Text),
+    Column("failure", Text),
+    Column("since", Double),
+)
+
+pauses = Table(
+    "pauses",
+    metadata,
+    Column("host", Text, primary_key=True),
+    Column("until", Double, nullable=False),
 )
 
 visits = Table(

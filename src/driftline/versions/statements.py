@@ -17,7 +17,9 @@ from driftline.versions.schema import (
     host_memories,
     memories,
     pages,
+    pauses,
     rates,
+    robots,
     screenshots,
     scripted_hosts,
     states,
@@ -40,6 +42,7 @@ TURN_COLUMNS = tuple(column.name for column in turns.columns)
 CHANGE_COLUMNS = tuple(column.name for column in changes.columns)
 BLOB_COLUMNS = tuple(column.name for column in blobs.columns if column is not blobs.c.level)
 RATE_COLUMNS = tuple(column.name for column in rates.columns)
+ROBOTS_COLUMNS = tuple(column.name for column in robots.columns)
 VISIT_COLUMNS = tuple(column.name for column in visits.columns if column is not visits.c.id)
 LINK_COLUMNS = (
     pages.c.id, pages.c.url, states.c.sequence, states.c.version, states.c.etag, states.c.last_modified, states.c.wire,
@@ -159,7 +162,9 @@ class Statements:
         self.host_memory = Prepared(engine, _keep(dialect.insert(host_memories), "host"), ("host", "data"))
         self.screenshot = Prepared(engine, ignoring(screenshots), ("page_id", "number", "data"))
         self.scripted_host = Prepared(engine, ignoring(scripted_hosts), ("host", "at"))
-        self.rate = Prepared(engine, _replace(dialect.insert(rates)), RATE_COLUMNS)
+        self.rate = Prepared(engine, _replace(dialect.insert(rates), RATE_COLUMNS), RATE_COLUMNS)
+        self.robots = Prepared(engine, _replace(dialect.insert(robots), ROBOTS_COLUMNS), ROBOTS_COLUMNS)
+        self.pause = Prepared(engine, _keep(dialect.insert(pauses), "host", "until"), ("host", "until"))
         self.distrust = Prepared(engine, _keep(dialect.insert(distrusted), "host", "at"), ("host", "at"))
         self.visit = _count(dialect.insert(visits))
         self.visits = Prepared(engine, self.visit, VISIT_COLUMNS)
@@ -213,10 +218,11 @@ def _count(insert: Any) -> Insert:
     return statement
 
 
-def _replace(insert: Any) -> Insert:
-    """What was learned of a page, in place of what was known of it."""
-    new = {name: insert.excluded[name] for name in RATE_COLUMNS if name != "page_id"}
-    statement: Insert = insert.on_conflict_do_update(index_elements=["page_id"], set_=new)
+def _replace(insert: Any, columns: Sequence[str]) -> Insert:
+    """A row in place of the one that is kept under the same key, the first of the columns, if there is one."""
+    key, *others = columns
+    new = {name: insert.excluded[name] for name in others}
+    statement: Insert = insert.on_conflict_do_update(index_elements=[key], set_=new)
     return statement
 
 

@@ -191,3 +191,30 @@ def test_each_page_goes_to_one_of_many_threads() -> None:
     with ThreadPoolExecutor(8) as threads:
         got = [number for part in threads.map(draw, range(1, 9)) for number in part]
     assert sorted(got) == list(range(5_000))
+
+
+def test_a_page_that_is_put_off_is_held_without_a_right_until_its_time_has_come() -> None:
+    pages = Pages()
+    now = 0.0
+    feed = Feed(pages.links, pages.right, lambda: now)
+    feed.offer([1, 2])
+    assert taken(feed) == [1, 2]
+    feed.put_off([1], 60.0)
+    assert pages.rights == 1
+    feed.settle([2])
+    assert pages.rights == 0, "others have their turn"
+    assert feed.settled() == [2]
+    assert feed.held() == [1]
+    now = 60.0
+    assert feed.held() == []
+    feed.offer([1])
+    assert taken(feed) == [1]
+
+
+def test_pages_that_are_put_off_are_left_when_the_run_ends() -> None:
+    feed = Pages().feed()
+    feed.offer([1, 2])
+    taken(feed)
+    feed.put_off([1], 60.0)
+    feed.settle([2])
+    assert feed.give_up() == 1

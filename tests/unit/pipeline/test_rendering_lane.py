@@ -1,19 +1,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
 from driftline.detection.examination import Finding, Job, examine
 from driftline.errors import StoreError
+from driftline.fetching.hosts import Errands
 from driftline.model import Document, Known, Link, Old, Outcome, Proof, Render, RenderMode, Verdict
 from driftline.pipeline.confirmer import Confirmer
 from driftline.pipeline.consumers import Steps
+from driftline.pipeline.links import LinkQueue
+from driftline.pipeline.polite import PoliteLinks
 from driftline.pipeline.recorder import Recorder
 from driftline.pipeline.rendering import Rendering
 from driftline.pipeline.stopping import Stop
 from driftline.versions.codec import fingerprint
+from support.hosts import Records
 from support.making import document, outcome_of, settings
 from support.worlds import Painter
 
@@ -59,18 +64,44 @@ class Past:
         return outcomes
 
 
+class Doors:
+    """Hosts that are asked for permission, and give it unless they want to be left alone."""
+
+    def __init__(self) -> None:
+        self.quiet = False
+        self.told: list[str] = []
+
+    def done(self, documents: list[Document]) -> list[Document]:
+        self.told += ["done" for _ in documents]
+        return documents
+
+    def errands(self, wake: Callable[[], None]) -> Errands[Any]:
+        return Errands(wake)
+
+    def run_errand(self, link: Link, errands: Errands[Any]) -> None:
+        self.told.append("asked")
+        (errands.refused if self.quiet else errands.granted).append(link)
+
+    def granted(self, errands: Errands[Any], most: int) -> list[Link]:
+        return [errands.granted.popleft() for _ in range(min(most, len(errands.granted)))]
+
+
 class Lane:
     """The lane with a painter for a browser."""
 
     def __init__(self, painter: Painter, past: Past) -> None:
         self.painter = painter
+        self.doors = Doors()
         self.past = past
         self.stop = Stop()
         self.given = settings(render_slots=2)
         steps = Steps(past, Here(), 1_000_000, twice=True)
         self.recorder = Recorder(past, 1, lambda _: None)
-        confirmer = Confirmer(steps, self.recorder, self.given)
-        self.rendering = Rendering(steps, self.recorder, confirmer, self.given, self.stop, painter, lambda: painter)
+        polite = PoliteLinks(LinkQueue(iter([])), self.given, Records(), links=lambda _: [], record=self.recorder.add)
+        confirmer = Confirmer(steps, self.recorder, self.given, polite)
+        self.rendering = Rendering(
+            steps, self.recorder, confirmer, self.doors, self.given, self.stop, painter, lambda: painter
+        )
 
     def finish(self) -> list[Outcome]:
         """All that is recorded in the end."""
@@ -143,6 +174,23 @@ def test_a_change_is_drawn_once_more_before_it_is_recorded(pages: dict[str, byte
     assert found.verdict is Verdict.CHANGED
     assert lane.painter.drawn == [URL, URL]
     assert found.document.screenshot == b"a picture of " + AFTER
+
+
+def test_each_time_the_host_is_asked_with_its_permission(pages: dict[str, bytes]) -> None:
+    pages[URL] = AFTER
+    lane = Lane(Painter(pages), Past(BEFORE))
+    lane.rendering.divert([page(ALWAYS, known=Known(1, None, None, fingerprint(BEFORE)))])
+    lane.finish()
+    assert lane.doors.told == ["done", "asked", "done"], "a link comes with its first permission"
+
+
+def test_a_change_at_a_host_that_wants_to_be_left_alone_is_recorded_as_it_was_found(pages: dict[str, bytes]) -> None:
+    pages[URL] = AFTER
+    lane = Lane(Painter(pages), Past(BEFORE))
+    lane.doors.quiet = True
+    lane.rendering.divert([page(ALWAYS, known=Known(1, None, None, fingerprint(BEFORE)))])
+    (found,) = lane.finish()
+    assert (found.verdict, lane.painter.drawn) == (Verdict.CHANGED, [URL])
 
 
 def test_a_page_that_stays_the_same_keeps_no_second_picture(pages: dict[str, bytes]) -> None:

@@ -1,0 +1,353 @@
+"""Politeness by construction: what is to be fetched waits at its host, and taking it out is the permission to connect.
+
+A host is a small state object. It is handed out only when its time has come, and comes back when the answer is in; so
+there is nothing to check, and nothing that could be forgotten.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+import time
+from collections import deque
+from itertools import count
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from driftline.fetching.manners import Manners
+
+Item = TypeVar("Item")
+
+_LATENCIES = 2.0  # a host that takes long to answer gets this many times as long to rest
+_LONGEST_REST = 60.0  # seconds, by that rule
+_SMOOTHING = 0.3
+_FIRST_BACK_OFF, _LONGEST_BACK_OFF = 5.0, 600.0  # seconds
+_NOWHERE, _IN_LINE, _IN_FRONT = range(3)  # where a host stands: the line in front is for those with errands
+_LONGEST_PAUSE = 86_400.0  # seconds, whatever a host asks for
+
+
+class _Address(Generic[Item]):
+    """An address that hosts share: how many requests there are, and the hosts that wait for room."""
+
+    __slots__ = ("busy", "crowd")
+
+    def __init__(self) -> None:
+        self.busy = 0
+        self.crowd: deque[Host[Item]] = deque()
+
+
+class Host(Generic[Item]):
+    """What is known of a host, and what waits for it. Only `Hosts` changes it."""
+
+    __slots__ = (
+        "address", "asked", "at", "busy", "connections", "delay", "first", "latency", "name", "queued", "refusals",
+        "stale", "waiting",
+    )  # fmt: skip
+
+    def __init__(self, name: str, manners: Manners) -> None:
+        self.name = name
+        self.connections = manners.connections
+        self.delay = manners.delay
+        self.asked = 0.0  # the delay that the host asks for
+        self.at = 0.0  # when the next request may begin
+        self.busy = 0
+        self.latency = 0.0
+        self.refusals = 0  # in a row
+        self.queued = _NOWHERE
+        self.stale = 0  # places in line that count no more, for it was given a better one
+        self.address: _Address[Item] | None = None  # none while it is not known
+        self.first: deque[tuple[Errands[Item] | None, Item]] = deque()
+        self.waiting: deque[Item] = deque()
+
+    def rest(self) -> float:
+        """The seconds to leave it alone after an answer. A host without a delay is the user's own, and needs none."""
+        if not self.delay:
+            return self.asked
+        return max(self.delay, self.asked, min(_LATENCIES * self.latency, _LONGEST_REST))
+
+    def rest_after(self, seconds: float, pause: float | None) -> float:
+        """The same after an answer that took so many seconds, and may have asked for a pause."""
+        self.latency += _SMOOTHING * (seconds - self.latency) if self.latency else seconds
+        if pause is None:
+            self.refusals = 0
+            return self.rest()
+        self.refusals += 1
+        back_off = min(_FIRST_BACK_OFF * 2.0 ** (min(self.refusals, 16) - 1), _LONGEST_BACK_OFF) if self.delay else 0.0
+        return max(self.rest(), min(pause, _LONGEST_PAUSE), back_off)
+
+
+#: what came back: from which host, after how many seconds, from which address if that is known, and for how long the
+#: host asked to be left alone, 0 if it refused without saying for how long, and None if it did not refuse
+Answer: TypeAlias = tuple[Host[Item], float, str, float | None]
+
+
+class Errands(Generic[Item]):
+    """What goes before all that waits at a host, and to somebody of its own: `wake` tells of what was `granted`.
+
+    What is `refused` will not be: its host wants to be left alone for longer than anybody waits.
+    """
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self.wake = wake
+        self.granted: deque[Item] = deque()
+        self.refused: deque[Item] = deque()
+
+
+class Hosts(Generic[Item]):
+    """What waits, by host. All methods may be called from any thread.
+
+    At a host there are never more requests at once than its manners allow, and each begins after its rest. At an
+    address that many hosts share, there are never more than `at_address` at once, as soon as it is known that they
+    share it. Nothing waits at a host that wants to be left alone for longer than `patience`: it is given back.
+    """
+
+    def __init__(
+        self, *, at_address: int, patience: float = 60.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:  # fmt: skip
+        self._at_address = at_address
+        self._patience = patience
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._ready: deque[Host[Item]] = deque()
+        self._ready_first: deque[Host[Item]] = deque()
+        self._later: list[tuple[float, int, Host[Item]]] = []
+        self._turns = count()
+        self._granted: deque[Item] = deque()
+        self._addresses: dict[str, _Address[Item]] = {}
+        self._waiting = 0
+
+    def __len__(self) -> int:
+        """How many wait, errands for others left out."""
+        return self._waiting
+
+    def put(self, items: Iterable[tuple[Host[Item], Item]]) -> list[tuple[Host[Item], Item]]:
+        """Let these wait for their turn, each after those of its host that wait already; those that may not wait."""
+        refused: list[tuple[Host[Item], Item]] = []
+        with self._lock:
+            now = self._clock()
+            latest = now + self._patience
+            for pair in items:
+                host, item = pair
+                if host.at > latest:
+                    refused.append(pair)
+                    continue
+                host.waiting.append(item)
+                self._waiting += 1
+                if not host.queued:
+                    self._queue(host, now)
+        return refused
+
+    def put_first(self, host: Host[Item], item: Item, errands: Errands[Item] | None = None) -> None:
+        """Let this go before all others of its host, to whoever takes next unless it is an errand of somebody."""
+        with self._lock:
+            now = self._clock()
+            if errands is not None and host.at > now + self._patience:
+                errands.refused.append(item)
+                return
+            host.first.append((errands, item))
+            self._waiting += errands is None
+            if host.queued == _IN_LINE and host.at <= now:
+                host.stale += 1
+                self._to_the_front(host)
+            elif not host.queued:
+                self._queue(host, now)
+
+    def take(self, most: int) -> list[Item]:
+        """Up to `most` that may be fetched now; each must come back by `done`."""
+        with self._lock:
+            now = self._clock()
+            self._run_errands(now)
+            granted, ready = self._granted, self._ready
+            found = [granted.popleft() for _ in range(min(most, len(granted)))]
+            while ready and len(found) < most:
+                host = ready.popleft()
+                if host.stale:
+                    host.stale -= 1
+                elif host.first:
+                    self._to_the_front(host)
+                    self._run_errands(now)
+                    if granted:
+                        found.append(granted.popleft())
+                elif self._may(host, now):
+                    share = self._share(host, -(-(most - len(found)) // (len(ready) + 1)))
+                    waiting = host.waiting
+                    found += [waiting.popleft() for _ in range(share)]
+                    self._grant(host, share, now)
+            self._waiting -= len(found)
+        return found
+
+    def run_errands(self) -> None:
+        """Grant the errands whose time has come, also while nobody takes anything."""
+        with self._lock:
+            self._run_errands(self._clock())
+
+    def done(self, answers: Iterable[Answer[Item]]) -> list[tuple[Host[Item], Item]]:
+        """These answers are in. What waited at a host that now wants to be left alone for long, to be put off."""
+        refused: list[tuple[Host[Item], Item]] = []
+        with self._lock:
+            now = self._clock()
+            for host, seconds, address, pause in answers:
+                self._leave(host, address)
+                if host.delay or host.asked or pause is not None:
+                    rest = host.rest_after(seconds, pause)
+                    host.at = max(host.at, now + rest)
+                    if rest > self._patience:
+                        refused += self._put_off(host)
+                if not host.queued and (host.waiting or host.first):
+                    self._queue(host, now)
+        return refused
+
+    def unused(self, host: Host[Item]) -> None:
+        """What was taken will not be fetched after all."""
+        with self._lock:
+            self._leave(host, "")
+            if (host.waiting or host.first) and not host.queued:
+                self._queue(host, self._clock())
+
+    def came_by(self, host: Host[Item]) -> None:
+        """A request went to this host unasked, by a redirect: the next one is to wait for its rest."""
+        with self._lock:
+            host.at = max(host.at, self._clock() + host.rest())
+
+    def ask(self, host: Host[Item], delay: float) -> None:
+        """The host asks for so many seconds between two requests."""
+        with self._lock:
+            host.asked = delay
+
+    def leave_alone(self, host: Host[Item], seconds: float) -> None:
+        """The host asked to be left alone, and so many seconds of that are left."""
+        with self._lock:
+            host.at = max(host.at, self._clock() + min(seconds, _LONGEST_PAUSE))
+
+    def quiet_for(self, host: Host[Item]) -> float | None:
+        """The seconds that the host will still be left alone, if that is longer than anything may wait."""
+        with self._lock:
+            left = host.at - self._clock()
+            return left if left > self._patience else None
+
+    def next_in(self) -> float | None:
+        """The seconds until something may be taken; None if nothing can before something comes back or is put in."""
+        with self._lock:
+            if self._ready or self._ready_first or self._granted:
+                return 0.0
+            return max(0.0, self._later[0][0] - self._clock()) if self._later else None
+
+    def clear(self) -> None:
+        """Let nothing wait any more but errands of others."""
+        with self._lock:
+            for host in (*self._ready, *self._ready_first, *[late for _, _, late in self._later]):
+                host.waiting.clear()
+                host.first = deque([one for one in host.first if one[0] is not None])
+            for address in self._addresses.values():
+                for host in address.crowd:
+                    host.waiting.clear()
+            self._granted.clear()
+            self._waiting = 0
+
+    def _run_errands(self, now: float) -> None:
+        later = self._later
+        while later and later[0][0] <= now:
+            self._come_up(heapq.heappop(later)[2])
+        while self._ready_first:
+            host = self._ready_first.popleft()
+            if not host.first:
+                host.queued = _IN_LINE
+                self._ready.append(host)
+                continue
+            if not self._may(host, now):
+                continue
+            errands, item = host.first.popleft()
+            if errands is None:
+                self._granted.append(item)
+            else:
+                errands.granted.append(item)
+                errands.wake()
+            self._grant(host, 1, now)
+
+    def _come_up(self, host: Host[Item]) -> None:
+        if host.stale:
+            host.stale -= 1
+        elif host.first:
+            self._to_the_front(host)
+        else:
+            self._ready.append(host)
+
+    def _to_the_front(self, host: Host[Item]) -> None:
+        host.queued = _IN_FRONT
+        self._ready_first.append(host)
+
+    def _may(self, host: Host[Item], now: float) -> bool:
+        """Whether a host that came up is to be asked now; if not, it comes up again when it may, and others before."""
+        host.queued = _NOWHERE
+        if host.busy >= host.connections or host.at > now or not (host.waiting or host.first):
+            if host.waiting or host.first:
+                self._queue(host, now)
+            self._admit(host.address)
+            return False
+        if host.address is not None and host.address.busy >= self._at_address:
+            host.queued = _IN_LINE
+            host.address.crowd.append(host)
+            return False
+        return True
+
+    def _share(self, host: Host[Item], most: int) -> int:
+        """How many may be taken from a host at once: one, unless it needs no rest."""
+        if host.delay or host.asked:
+            return 1
+        room = most if host.address is None else self._at_address - host.address.busy
+        return min(most, len(host.waiting), host.connections - host.busy, room)
+
+    def _grant(self, host: Host[Item], requests: int, now: float) -> None:
+        host.busy += requests
+        if host.address is not None:
+            host.address.busy += requests
+        if host.delay or host.asked:
+            host.at = now + host.rest()
+        if host.waiting or host.first:
+            self._queue(host, now)
+
+    def _queue(self, host: Host[Item], now: float) -> None:
+        """Let the host come up at its time, unless it has as many requests already as it may have."""
+        if host.busy >= host.connections:
+            return
+        host.queued = _IN_LINE
+        if host.at > now:
+            heapq.heappush(self._later, (host.at, next(self._turns), host))
+        elif host.first:
+            self._to_the_front(host)
+        else:
+            self._ready.append(host)
+
+    def _put_off(self, host: Host[Item]) -> list[tuple[Host[Item], Item]]:
+        items = [*host.waiting]
+        host.waiting.clear()
+        for errands, item in host.first:
+            if errands is None:
+                items.append(item)
+            else:
+                errands.refused.append(item)
+                errands.wake()
+        host.first.clear()
+        self._waiting -= len(items)
+        return [(host, item) for item in items]
+
+    def _leave(self, host: Host[Item], address: str) -> None:
+        """Count one request less at the host and its address, and let another in there; or learn which one it has."""
+        host.busy -= 1
+        if host.address is not None:
+            host.address.busy -= 1
+            self._admit(host.address)
+        elif address:  # the first that is seen: a host that moves within a run does no harm
+            host.address = self._addresses.setdefault(address, _Address())
+            host.address.busy += host.busy
+
+    def _admit(self, address: _Address[Item] | None) -> None:
+        """Let one of the hosts come up that wait for room at this address."""
+        while address is not None and address.crowd:
+            host = address.crowd.popleft()
+            if not host.stale:
+                self._come_up(host)
+                return
+            host.stale -= 1

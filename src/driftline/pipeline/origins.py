@@ -1,0 +1,99 @@
+"""Who is asked: the origins of the links with their hosts, and what waits there."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from driftline.fetching.hosts import Host
+from driftline.fetching.manners import manners_of
+from driftline.model import Link
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from driftline.fetching.hosts import Hosts
+    from driftline.pipeline.robots import Records
+    from driftline.settings import Settings
+
+
+class Waiting(NamedTuple):
+    """A link that waits, to be made anew when it is its turn."""
+
+    page_id: int
+    host: LinkHost
+
+
+Item: TypeAlias = Link | Waiting
+LinkHost: TypeAlias = Host[Item]
+
+
+class Origin:
+    """A scheme, host and port, with the links that wait for its robots.txt; `asked` is how often that was asked for."""
+
+    __slots__ = ("asked", "asks", "host", "name", "open_until", "pending")
+
+    def __init__(self, name: str, host: LinkHost, *, robots: bool) -> None:
+        self.name = name
+        self.host = host
+        self.asks = robots
+        self.open_until = 0.0 if robots else math.inf  # until then all may be fetched
+        self.asked = 0
+        self.pending: list[Item] = []
+
+
+class Origins:
+    """The origins and hosts that were met in a run. Its user sees to it that one thread at a time asks for new ones.
+
+    `known` has the origins by the beginnings of their addresses, which may name a user.
+    """
+
+    def __init__(
+        self, settings: Settings, records: Records, hosts: Hosts[Item], clock: Callable[[], float]
+    ) -> None:  # fmt: skip
+        self._settings = settings
+        self._tags = records.tagged(settings.tags)
+        self._pauses = records.pauses(clock())
+        self._last_end = records.last_end()
+        self._hosts = hosts
+        self._clock = clock
+        self._by_name: dict[str, LinkHost] = {}
+        self.known: dict[str, Origin] = {}
+
+    def of(self, key: str) -> Origin:
+        """The origin of this beginning of an address."""
+        origin = self.known.get(key)
+        if origin is None:
+            name = without_user(key)
+            origin = self.known.get(name)
+            if origin is None:
+                host = self.host(name.partition("://")[2])
+                robots = manners_of(host.name, self._settings, self._tags).robots
+                origin = self.known[name] = Origin(name, host, robots=robots)
+            self.known[key] = origin
+        return origin
+
+    def host(self, name: str) -> LinkHost:
+        """The host of this name, which is left alone for as long as it asked for in an earlier run.
+
+        Any may have been asked for something just when the last run ended.
+        """
+        host = self._by_name.get(name)
+        if host is None:
+            host = self._by_name[name] = Host(name, manners_of(name, self._settings, self._tags))
+            now = self._clock()
+            self._hosts.leave_alone(host, self._pauses.get(name, now) - now)
+            if 0.0 <= now - self._last_end < host.delay:
+                self._hosts.leave_alone(host, self._last_end + host.delay - now)
+        return host
+
+
+def key_of(url: str) -> str:
+    """The beginning of an address in canonical form, up to its path."""
+    return url[: url.find("/", 8)]
+
+
+def without_user(key: str) -> str:
+    """The same without the user that it may name."""
+    scheme, _, rest = key.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"

@@ -1,0 +1,125 @@
+"""What the robots.txt files of the hosts said, as far as it is known: read from the store, and kept there."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from driftline.detection.decoding import UnreadableBody, decode_body
+from driftline.errors import StoreLocked
+from driftline.fetching.robots import Rules, read_robots
+from driftline.headers import content_encodings
+from driftline.model import FailureKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from driftline.model import Document, Robots
+
+_MOST_PARSED = 1_000  # hosts whose rules are kept ready; those of others are read again when they are wanted
+_LARGEST = 4 * 1024 * 1024  # bytes of a robots.txt once it is decoded
+
+
+class Records(Protocol):
+    """Where what hosts said is kept from one run to the next."""
+
+    def robots_of(self, origins: Sequence[str]) -> dict[str, Robots]:
+        """What the robots.txt of these origins said when they were last asked; one that never was is left out."""
+
+    def pauses(self, now: float) -> dict[str, float]:
+        """The hosts that want to be left alone, and until when."""
+
+    def last_end(self) -> float:
+        """When the last run ended; minus infinity if there was none."""
+
+    def tagged(self, tags: Collection[str]) -> dict[str, list[str]]:
+        """Which of these tags the pages of each host have."""
+
+    def keep(self, told: Mapping[str, Robots], quiet: Mapping[str, float], now: float) -> None:
+        """Remember what the robots.txt of these origins said, and until when these hosts are to be left alone."""
+
+
+class RobotsBook:
+    """Knows what may be fetched, by origin: scheme, host and port. Used by any thread."""
+
+    def __init__(self, records: Records, user_agent: str, clock: Callable[[], float]) -> None:
+        self._records = records
+        self._user_agent = user_agent
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._parsed: OrderedDict[str, Rules] = OrderedDict()
+        self._laid_aside: set[str] = set()
+        self._told: dict[str, Robots] = {}
+        self._quiet: dict[str, float] = {}
+
+    def recall(self, origins: Sequence[str]) -> None:
+        """Read what is known of these origins, all at once."""
+        with self._lock:
+            for origin, robots in self._read(origins).items():
+                self._keep_ready(origin, robots)
+
+    def rules(self, origin: str) -> Rules | None:
+        """The rules of an origin that are to be believed now; None if it has to be asked."""
+        with self._lock:
+            rules = self._known(origin)
+        return rules if rules is not None and rules.robots.until > self._clock() else None
+
+    def heard(self, origin: str, document: Document) -> Rules:
+        """Learn from the answer to a request for robots.txt."""
+        body = b""
+        if document.failure is None:
+            try:
+                body = decode_body(document.body, content_encodings(document.headers), _LARGEST)
+            except UnreadableBody as error:
+                document.failure = error.failure
+        text = body.decode("utf-8", "replace").replace("\0", "")
+        with self._lock:
+            before = self._known(origin)
+            robots = read_robots(document, text, None if before is None else before.robots)
+            self._told[origin] = robots
+            return self._keep_ready(origin, robots)
+
+    def leave_alone(self, host: str, until: float) -> None:
+        """Remember that a host asked for that."""
+        with self._lock:
+            self._quiet[host] = until
+
+    def flush(self) -> None:
+        """Write what was learned to the store; later, if another program keeps that locked."""
+        with self._lock:
+            told, quiet = self._told.copy(), self._quiet.copy()
+        if not told and not quiet:
+            return
+        with suppress(StoreLocked):
+            self._records.keep(told, quiet, self._clock())
+            with self._lock:
+                self._told = {origin: one for origin, one in self._told.items() if told.get(origin) is not one}
+                self._quiet = {host: until for host, until in self._quiet.items() if quiet.get(host) != until}
+
+    def _known(self, origin: str) -> Rules | None:
+        rules = self._parsed.get(origin)
+        if rules is not None:
+            self._parsed.move_to_end(origin)
+            return rules
+        robots = self._told.get(origin)
+        if robots is None and origin in self._laid_aside:
+            robots = self._read([origin]).get(origin)
+        return None if robots is None else self._keep_ready(origin, robots)
+
+    def _read(self, origins: Sequence[str]) -> dict[str, Robots]:
+        """What is kept of these origins. One that could not be reached is tried again by the next run, however soon."""
+        found = self._records.robots_of(origins)
+        for origin, one in found.items():
+            if one.failure is not None and one.failure.kind is not FailureKind.ROBOTS:
+                found[origin] = replace(one, until=0.0)
+        return found
+
+    def _keep_ready(self, origin: str, robots: Robots) -> Rules:
+        rules = self._parsed[origin] = Rules(robots, self._user_agent)
+        self._parsed.move_to_end(origin)
+        while len(self._parsed) > _MOST_PARSED:
+            self._laid_aside.add(self._parsed.popitem(last=False)[0])
+        return rules

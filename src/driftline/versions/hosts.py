@@ -1,0 +1,85 @@
+"""What is remembered of hosts from one run to the next: their robots.txt, and who asked to be left alone."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import delete, func, select
+
+from driftline.model import Failure, FailureKind, Robots, host_of
+from driftline.versions.locks import patiently
+from driftline.versions.schema import pages, pauses, robots, runs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from sqlalchemy import Row, Select
+
+    from driftline.versions.store import Store
+
+_CHUNK = 500
+
+
+class HostRecords:
+    """The hosts in a store. Used by any thread.
+
+    While another program keeps the store locked, reading waits until the run is `stopped`.
+    """
+
+    def __init__(self, store: Store, stopped: Callable[[], bool] = lambda: True) -> None:
+        self._store = store
+        self._stopped = stopped
+
+    def robots_of(self, origins: Sequence[str]) -> dict[str, Robots]:
+        """What the robots.txt of these origins said when they were last asked; one that never was is left out."""
+        found: dict[str, Robots] = {}
+        for start in range(0, len(origins), _CHUNK):
+            query = select(robots).where(robots.c.origin.in_(origins[start : start + _CHUNK]))
+            for row in self._rows(query):
+                failure = None
+                if row.failure_kind is not None:
+                    failure = Failure(kind=FailureKind(row.failure_kind), sentence=row.failure)
+                found[row.origin] = Robots(text=row.body, until=row.until, failure=failure, since=row.since)
+        return found
+
+    def pauses(self, now: float) -> dict[str, float]:
+        """The hosts that want to be left alone, and until when."""
+        return {row.host: row.until for row in self._rows(select(pauses).where(pauses.c.until > now))}
+
+    def last_end(self) -> float:
+        """When the last run ended; minus infinity if there was none."""
+        (row,) = self._rows(select(func.max(runs.c.finished_at)))
+        return -math.inf if row[0] is None else row[0]
+
+    def keep(self, told: Mapping[str, Robots], quiet: Mapping[str, float], now: float) -> None:
+        """Remember what the robots.txt of these origins said, and until when these hosts are to be left alone."""
+        rows = [
+            (
+                origin, one.text, one.until, one.failure and one.failure.kind.value,
+                one.failure and one.failure.sentence, one.since,
+            )
+            for origin, one in told.items()
+        ]  # fmt: skip
+        with self._store.write() as connection:
+            self._store.statements.robots.many(connection, rows)
+            if quiet:
+                connection.execute(delete(pauses).where(pauses.c.until <= now))
+                self._store.statements.pause.many(connection, [*quiet.items()])
+
+    def tagged(self, tags: Collection[str]) -> dict[str, list[str]]:
+        """Which of these tags the pages of each host have."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for row in self._rows(select(pages.c.url, pages.c.tags)) if tags else ():
+            wanted = [tag for tag in row.tags if tag in tags]
+            if wanted:
+                found[host_of(row.url)].update(wanted)
+        return {host: sorted(named) for host, named in found.items()}
+
+    def _rows(self, query: Select[Any]) -> Sequence[Row[Any]]:
+        def read() -> Sequence[Row[Any]]:
+            with self._store.read() as connection:
+                return connection.execute(query).all()
+
+        return patiently(read, self._stopped)

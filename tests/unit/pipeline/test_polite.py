@@ -1,0 +1,330 @@
+"""What producers get is what may be fetched now: by the delays, the robots.txt and the pauses of the hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from driftline.model import Document, Failure, FailureKind, Link, Outcome, Robots, Verdict
+from driftline.pipeline.links import LinkQueue
+from driftline.pipeline.polite import PoliteLinks
+from driftline.settings import HostSettings
+from support.hosts import Records
+from support.making import settings
+
+DAY = 86_400.0
+FORBIDS = b"User-agent: *\nDisallow: /no/\nCrawl-delay: 5\n"
+
+
+class Queue(LinkQueue):
+    """A queue that remembers what was put off."""
+
+    def __init__(self, links: Sequence[Link]) -> None:
+        super().__init__(iter(links))
+        self.later: dict[int, float] = {}
+
+    def put_off(self, page_ids: Sequence[int], seconds: float) -> None:
+        self.later |= dict.fromkeys(page_ids, seconds)
+
+
+@dataclass
+class Run:
+    """Polite links over some addresses, at a time that a test moves; page numbers count from 1."""
+
+    urls: Sequence[str]
+    records: Records = field(default_factory=Records)
+    given: dict[str, Any] = field(default_factory=dict)
+    gone: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.now = 1_000.0
+        self.outcomes: list[Outcome] = []
+        self.slow: list[tuple[str, int, float]] = []
+        manners = {"host_delay": 1.0, "host_connections": 1, "address_connections": 8, "robots": "obey"}
+        self.source = Queue([Link(number, url, 1, None) for number, url in enumerate(self.urls, 1)])
+        self.links = PoliteLinks(
+            self.source, settings(**manners | self.given), self.records, links=self.made, record=self.outcomes.extend,
+            clock=lambda: self.now, ticks=lambda: self.now, slow=lambda *told: self.slow.append(told),
+        )  # fmt: skip
+
+    def made(self, page_ids: Sequence[int]) -> list[Link]:
+        return [Link(page_id, self.urls[page_id - 1], 2, None) for page_id in page_ids if page_id not in self.gone]
+
+    def take(self, most: int = 100) -> list[str]:
+        """The addresses that may be fetched now."""
+        self.taken = {link.url: link for link in self.links.take(most)}
+        return [*self.taken]
+
+    def answer(
+        self, url: str, body: bytes = b"", status: int = 200, *, headers: str = "", kind: FailureKind | None = None,
+        final_url: str = "",
+    ) -> list[Document]:  # fmt: skip
+        """The answer to what was taken last."""
+        if kind is None and status >= 300:
+            kind = FailureKind.STATUS
+        failure = None if kind is None else Failure(kind=kind, sentence="It did not work.")
+        block = f"HTTP/1.1 {status} X\r\n{headers}\r\n".encode()
+        link = self.taken[url]
+        return self.links.done([
+            Document(
+                link, status, block, body, len(body), final_url or url, int(bool(final_url)), self.now, 0.01, failure
+            )
+        ])  # fmt: skip
+
+    def later(self, seconds: float) -> list[str]:
+        self.now += seconds
+        return self.take()
+
+
+def allowed(*urls: str, **given: Any) -> Run:
+    """A run that has read all robots.txt files, which say nothing, of one host."""
+    run = Run(urls, given=given)
+    (robots,) = run.take()
+    run.answer(robots, status=404)
+    run.now += 1.0
+    return run
+
+
+def test_robots_txt_comes_first_and_once_and_is_no_page() -> None:
+    run = Run(["http://a/1", "http://a/2"])
+    assert run.take() == ["http://a/robots.txt"]
+    assert run.take() == []
+    run.taken = {"http://a/robots.txt": Link(-1, "http://a/robots.txt", 0, None)}
+    assert run.answer("http://a/robots.txt") == []
+    assert run.take() == [], "it was a request like any other"
+    assert run.later(1.0) == ["http://a/1"]
+    assert [document.link.page_id for document in run.answer("http://a/1")] == [1]
+    assert run.later(1.0) == ["http://a/2"]
+
+
+def test_a_forbidden_page_fails_with_a_reason_and_is_not_handed_out() -> None:
+    run = Run(["http://a/no/1", "http://a/2"])
+    run.take()
+    run.answer("http://a/robots.txt", FORBIDS)
+    assert [outcome.document.link.page_id for outcome in run.outcomes] == [1]
+    (forbidden,) = run.outcomes
+    assert forbidden.verdict is Verdict.FAILED
+    assert forbidden.failure is not None
+    assert forbidden.failure.kind is FailureKind.ROBOTS
+    assert "robots.txt of a" in forbidden.failure.sentence
+    assert run.later(5.0) == ["http://a/2"]
+    assert run.links.exhausted
+
+
+def test_the_delay_that_robots_txt_asks_for_is_kept() -> None:
+    run = Run(["http://a/1", "http://a/2"])
+    run.take()
+    run.answer("http://a/robots.txt", FORBIDS)
+    assert run.later(1.0) == ["http://a/1"]
+    run.answer("http://a/1")
+    assert run.later(4.9) == []
+    assert run.later(0.1) == ["http://a/2"]
+
+
+def test_what_robots_txt_said_is_kept_for_a_day() -> None:
+    run = Run(["http://a/1"])
+    run.take()
+    run.answer("http://a/robots.txt", FORBIDS)
+    run.links.flush()
+    assert run.records.robots["http://a"].text == FORBIDS.decode()
+    again = Run(["http://a/no/1", "http://a/2"], run.records)
+    assert again.take() == ["http://a/2"]
+    assert len(again.outcomes) == 1
+    run.records.robots["http://a"] = Robots(text=None, until=999.0)
+    assert Run(["http://a/1"], run.records).take() == ["http://a/robots.txt"]
+
+
+def test_the_rules_of_many_hosts_are_read_from_the_store_when_they_are_wanted() -> None:
+    records = Records({f"http://h{number}": Robots(text=FORBIDS.decode(), until=2_000.0) for number in range(1_500)})
+    run = Run([*[f"http://h{number}/no/1" for number in range(1_500)], "http://h0/no/2"], records)
+    while not run.links.exhausted:
+        assert run.take() == []
+    assert len(run.outcomes) == 1_501
+
+
+def test_the_store_is_asked_once_for_a_host_that_was_never_met() -> None:
+    run = Run([f"http://a/{number}" for number in range(200)])
+    assert run.take() == ["http://a/robots.txt"]
+    assert run.records.looked_for == ["http://a"]
+
+
+def test_a_robots_txt_that_is_compressed_is_read() -> None:
+    import gzip
+
+    run = Run(["http://a/no/1"])
+    run.take()
+    run.answer("http://a/robots.txt", gzip.compress(FORBIDS), headers="Content-Encoding: gzip\r\n")
+    assert len(run.outcomes) == 1
+
+
+def test_http_and_https_are_one_host_with_two_robots_txt() -> None:
+    run = Run(["http://a/1", "https://a/2"])
+    assert run.take() == ["http://a/robots.txt"]
+    run.answer("http://a/robots.txt", status=404)
+    assert run.later(1.0) == ["https://a/robots.txt"]
+
+
+def test_a_user_in_the_address_makes_no_other_host() -> None:
+    run = Run(["http://me:secret@a/1", "http://a/2"])
+    assert run.take() == ["http://a/robots.txt"]
+    run.answer("http://a/robots.txt", status=404)
+    assert run.later(1.0) == ["http://me:secret@a/1"]
+    run.answer("http://me:secret@a/1")
+    assert run.later(1.0) == ["http://a/2"]
+
+
+def test_pages_of_a_host_that_is_not_there_fail_without_being_asked_for() -> None:
+    run = Run(["http://a/1", "http://a/2"])
+    run.take()
+    run.answer("http://a/robots.txt", status=0, kind=FailureKind.DNS)
+    assert [outcome.failure.kind for outcome in run.outcomes if outcome.failure] == [FailureKind.DNS] * 2
+    assert run.links.exhausted
+
+
+def test_a_host_that_could_not_be_reached_is_tried_again_by_the_next_run() -> None:
+    run = Run(["http://a/1"])
+    run.take()
+    run.answer("http://a/robots.txt", status=0, kind=FailureKind.REFUSED)
+    run.links.flush()
+    assert run.records.robots["http://a"].until > run.now
+    assert Run(["http://a/1"], run.records).take() == ["http://a/robots.txt"]
+
+
+def test_a_host_that_is_busy_is_asked_for_its_robots_txt_again_before_its_pages_fail() -> None:
+    run = Run(["http://a/1"])
+    assert run.take() == ["http://a/robots.txt"]
+    for wait in (5.0, 10.0):
+        run.answer("http://a/robots.txt", status=503)
+        assert run.later(wait - 0.1) == []
+        assert run.later(0.1) == ["http://a/robots.txt"]
+    assert not run.outcomes
+    run.answer("http://a/robots.txt", status=503)
+    assert [outcome.failure.kind for outcome in run.outcomes if outcome.failure] == [FailureKind.ROBOTS]
+
+
+def test_hosts_of_ones_own_need_no_robots_txt_and_no_delay() -> None:
+    own = HostSettings(delay=0.0, connections=2, robots="ignore")
+    run = Run(
+        ["http://x.own.example/1", "http://x.own.example/2", "http://a:81/1", "http://b/1"],
+        Records(tags={"b": ["mine"]}),
+        given={"hosts": {"*.own.example": own, "A": own}, "tags": {"mine": own}},
+    )
+    assert run.take() == [*run.urls]
+
+
+def test_a_host_that_wants_to_be_left_alone_has_its_pages_put_off_and_is_remembered() -> None:
+    run = allowed("http://a/1", "http://a/2", "http://a/3")
+    run.take()
+    assert len(run.answer("http://a/1", status=429, headers="Retry-After: 3600\r\n")) == 1
+    assert run.source.later == {2: 3_600.0, 3: 3_600.0}
+    assert run.links.quiet == {"a": run.now + 3_600.0}
+    assert run.links.exhausted
+    assert not run.outcomes, "what becomes of the page that was asked for is for others to say"
+    run.links.flush()
+    again = Run(["http://a/2"], run.records)
+    assert again.take() == []
+    assert list(again.source.later) == [1]
+    run.records.quiet["a"] = again.now - 1.0
+    assert Run(["http://a/2"], run.records).take() == ["http://a/2"]
+
+
+def test_a_host_that_refuses_even_its_robots_txt_for_long_has_its_pages_put_off() -> None:
+    run = Run(["http://a/1", "http://a/2"])
+    run.take()
+    run.answer("http://a/robots.txt", status=429, headers="Retry-After: 3600\r\n")
+    assert sorted(run.source.later) == [1, 2]
+    assert run.links.exhausted
+    assert not run.outcomes
+
+
+def test_a_run_right_after_another_waits_for_the_rest_that_is_left() -> None:
+    run = Run(["http://a/1"], Records(ended=999.25), given={"robots": "ignore"})
+    assert run.take() == []
+    assert run.later(0.25) == ["http://a/1"]
+
+
+def test_a_short_pause_is_waited_for() -> None:
+    run = allowed("http://a/1", "http://a/2")
+    run.take()
+    run.answer("http://a/1", status=503, headers="Retry-After: 30\r\n")
+    assert run.later(29.9) == []
+    assert run.later(0.1) == ["http://a/2"]
+    assert not run.source.later
+
+
+def test_ten_thousand_pages_of_one_host_hold_up_no_other() -> None:
+    many = [f"http://a/{number}" for number in range(10_000)]
+    run = Run([*many, "http://b/1"], given={"robots": "ignore"})
+    found: list[str] = []
+    while (wait := run.links.next_in()) == 0.0 or not found:
+        found += run.take(10)
+        assert wait in (0.0, None)
+    assert found == ["http://a/0", "http://b/1"]
+    run.taken = {"http://a/0": Link(1, "http://a/0", 1, None)}
+    run.answer("http://a/0")
+    assert run.later(1.0) == ["http://a/1"]
+
+
+def test_of_pages_that_wait_for_long_the_link_is_made_anew_and_those_that_are_gone_make_room() -> None:
+    many = [f"http://a/{number}" for number in range(5_000)]
+    run = Run(many, given={"host_delay": 0.0, "robots": "ignore"}, gone={4_001})
+    (first,) = run.links.take(1)
+    while run.links.take(1) or not run.source.exhausted:
+        pass
+    waiting, found = 0, [first]
+    while not run.links.exhausted:
+        for link in found:
+            waiting += link.sequence == 2
+            run.taken = {link.url: link}
+            run.answer(link.url)
+        found = run.links.take(1)
+    assert waiting > 1_000
+    assert run.source.later == {4_001: 0.0}
+
+
+def test_a_redirect_counts_at_the_host_that_it_leads_to() -> None:
+    run = Run(["http://a/1", "http://b/1"], given={"robots": "ignore"})
+    assert run.take(1) == ["http://a/1"]
+    run.answer("http://a/1", headers="Location: http://b/other\r\n\r\nHTTP/1.1 200 OK\r\n", final_url="http://b/other")
+    assert run.take() == []
+    assert run.later(1.0) == ["http://b/1"]
+
+
+def test_an_errand_goes_before_all_that_waits() -> None:
+    run = allowed("http://a/1", "http://a/2")
+    assert run.take() == ["http://a/1"]
+    errands = run.links.errands(lambda: None)
+    again = Link(1, "http://a/1", 1, None)
+    run.links.run_errand(again, errands)
+    run.answer("http://a/1")
+    assert run.later(1.0) == []
+    assert run.links.granted(errands, 10) == [again]
+    run.taken = {"http://a/1": again}
+    run.answer("http://a/1")
+    assert run.later(1.0) == ["http://a/2"]
+
+
+def test_pages_that_will_take_long_are_told_of_once() -> None:
+    run = allowed(*[f"http://a/{number}" for number in range(20)])
+    assert run.slow == [("a", 20, 1.0)]
+    assert allowed("http://a/1").slow == []
+
+
+def test_once_closed_there_is_nothing_more() -> None:
+    run = allowed("http://a/1", "http://a/2")
+    run.links.close()
+    assert run.take() == []
+    assert run.links.exhausted
+
+
+@pytest.mark.parametrize("at_address", [1, 2])
+def test_many_hosts_on_one_address_share_it(at_address: int) -> None:
+    urls = [f"http://{host}/{page}" for page in "12" for host in "abcd"]
+    run = Run(urls, given={"robots": "ignore", "address_connections": at_address})
+    for url in run.take():
+        document = Document(run.taken[url], 200, b"", b"", 0, url, 0, run.now, 0.01, None, "192.0.2.1")
+        run.links.done([document])
+    assert len(run.later(1.0)) == at_address
