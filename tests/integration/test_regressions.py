@@ -134,7 +134,7 @@ def test_an_answer_that_is_not_http_is_not_called_a_redirect(transfers: Transfer
     with Server(lambda _: Answer(data=raw, close=True)) as server:
         got = crawl(link(server.url()), transfers)
     assert got.failure is not None
-    assert got.failure.kind is FailureKind.CONNECTION, got.failure.sentence
+    assert got.failure.kind is FailureKind.PROTOCOL, got.failure.sentence
 
 
 @pytest.mark.parametrize("target", ["http://", "http://[bad", "http://127.0.0.1:99999/", "http://exa mple.invalid/"])

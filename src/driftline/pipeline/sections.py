@@ -117,6 +117,8 @@ class Crawlers:
                 last = now
                 self._resize(tuner.in_flight)
                 crew.resize(tuner.consumers)
+        for thread in self._threads:
+            thread.join(1.0)
         self._queue.close()
 
     @property
