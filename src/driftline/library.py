@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from driftline.errors import BadSetting, NoTextSearch, StoreError, UnknownChange
+from driftline.errors import BadSetting, NoTextSearch, StoreError, UnknownChange, UsageError
 from driftline.model import POLICIES, Visited, host_of, without_password
 from driftline.pages.catalog import Catalog
 from driftline.pages.intervals import parse_interval
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
 
+    from driftline.crawling.report import CrawlReport
     from driftline.detection.difference import Piece
     from driftline.detection.kinds import Kind
     from driftline.detection.tables import ChangedCell
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from driftline.scheduling.visits.importing import Imported
     from driftline.versions.compaction import Compacted
     from driftline.versions.readings import Readings
+    from driftline.versions.sites import Begun, Site
 
 _EARLY = 0.1  # of an interval: who comes every hour finds the check of the last hour some seconds less than one old
 
@@ -206,6 +208,43 @@ class Driftline:
         from driftline.planner import Planner
 
         return Planner(scheduler, feed, stop, lambda enough: self.catch_up(stop, enough), tell, ticks)
+
+    def crawl(
+        self, *seeds: str, within: str = "host", include: Sequence[str] = (), exclude: Sequence[str] = (),
+        depth: int | None = None, most: int | None = None, keywords: Sequence[str] = (), tag: str | None = None,
+        fresh: bool = False, plan: Plan | None = None, stop: Stop | None = None,
+        begun: Callable[[Begun, int], None] | None = None, told: Callable[[Sequence[Outcome], int], None] | None = None,
+        slow: Callable[[str, int, float], None] | None = None,
+    ) -> CrawlReport:  # fmt: skip
+        """Find the pages of a site by its links, sitemaps and feeds, starting from these addresses.
+
+        With a `tag` the pages are watched from now on under it. The same crawl goes on if it was cut short, unless
+        `fresh`; otherwise it comes again, and tells what is new, gone, moved or changed.
+        """
+        from driftline.crawling.crawl import Crawl
+        from driftline.crawling.options import Options
+        from driftline.pages.tracking import Tracking
+        from driftline.pages.urls import canonical
+
+        if not seeds:
+            raise UsageError("Say where to begin: give the address of a site.")
+        options = Options(
+            within=within, include=tuple(include), exclude=tuple(exclude), depth=depth, most=most,
+            keywords=tuple(keywords), tag=tag,
+        )  # fmt: skip
+        tracking = Tracking(self.settings.tracking)
+        named = list(dict.fromkeys(canonical(seed, tracking) for seed in seeds))
+        options.scope(named)
+        plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
+        with self._store.exclusive_run():
+            crawl = Crawl(self._store, self.catalog, self.settings, plan, stop, self._clock)
+            return crawl.run(named, options, fresh=fresh, begun=begun, told=told, slow=slow)
+
+    def sites(self) -> list[Site]:
+        """The sites that are kept watched, with what they were crawled with."""
+        from driftline.versions.sites import Sites
+
+        return Sites(self._store).kept()
 
     def visit(self, url: str, *, seconds: float = 0.0, available: bool = True, add: bool = False) -> Visited:
         """Count a visit to a page, watched or not, at this moment; what the visits to it add up to now.

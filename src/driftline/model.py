@@ -198,6 +198,7 @@ class Link:
 
     `filters` are its filters as they are stored, and None for most pages; `failures` is how many checks failed since
     the last good one, and `failing` whether that was told; `access` is what its server wants to see, if anything.
+    Unless it is to `follow` them, a redirect is all there is: who crawls has another link for its target.
     """
 
     page_id: int
@@ -208,6 +209,7 @@ class Link:
     failures: int = 0
     failing: bool = False
     access: Access | None = None
+    follow: bool = True
 
     @property
     def host(self) -> str:

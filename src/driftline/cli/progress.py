@@ -8,7 +8,7 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
-from driftline.cli.output import VERDICT_STYLES, clean, count, err, say
+from driftline.cli.output import VERDICT_STYLES, clean, count, err, local_time, say
 from driftline.model import Failure, Verdict
 
 if TYPE_CHECKING:
@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from driftline.model import Outcome
+    from driftline.versions.sites import Begun
+
+
+def tell_slow(host: str, waiting: int, rest: float) -> None:
+    """So many pages of a host wait, with so many seconds between two requests."""
+    text = f"Polite: {count(waiting, 'page')} of {host} wait, a request every {rest:.3g} s, about "
+    text += f"{waiting * rest:,.0f} s in all; --host-delay 0 is for servers of your own."
+    say(clean(text), to_stderr=True)
 
 
 class Progress:
@@ -55,11 +63,7 @@ class Progress:
             self._task = self._bar.add_task("", total=total, figures="")
             self._bar.start()
 
-    def slow(self, host: str, waiting: int, rest: float) -> None:
-        """So many pages of a host wait, with so many seconds between two requests."""
-        text = f"Polite: {count(waiting, 'page')} of {host} wait, a request every {rest:.3g} s, about "
-        text += f"{waiting * rest:,.0f} s in all; --host-delay 0 is for servers of your own."
-        say(clean(text), to_stderr=True)
+    slow = staticmethod(tell_slow)
 
     def told(self, outcomes: Sequence[Outcome]) -> None:
         """These outcomes are recorded."""
@@ -81,6 +85,46 @@ class Progress:
             if self._counts[verdict]
         ]
         return " ".join([f"[dim]{rate:,.0f}/s[/]", *found])
+
+
+class CrawlProgress:
+    """Follows one crawl: a bar of what is done of what is known so far. Told by any thread."""
+
+    def __init__(self) -> None:
+        self._done = 0
+        self._bar: Bar | None = None
+        self._task: TaskID | None = None
+        self._started = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def begun(self, crawl: Begun, waiting: int) -> None:
+        """The crawl starts, or goes on."""
+        self._started = time.monotonic()
+        if crawl.continued:
+            begun = f"Going on with the crawl of {local_time(crawl.started_at)}"
+            say(f"{begun}: {waiting:,} addresses wait; --fresh starts over.", to_stderr=True)
+        if _on_terminal():
+            self._bar = _bar()
+            self._task = self._bar.add_task("", total=None, figures="")
+            self._bar.start()
+
+    slow = staticmethod(tell_slow)
+
+    def told(self, outcomes: Sequence[Outcome], waiting: int) -> None:
+        """These outcomes are recorded, and so many addresses wait."""
+        self._done += len(outcomes)
+        if self._bar is not None and self._task is not None:
+            rate = self._done / max(time.monotonic() - self._started, 1e-3)
+            figures = f"[dim]{rate:,.0f}/s[/]"
+            self._bar.update(self._task, completed=self._done, total=self._done + waiting, figures=figures)
 
 
 @contextmanager

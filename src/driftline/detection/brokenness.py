@@ -104,6 +104,11 @@ def _asks_for_consent(text: str, before: str) -> bool:
     return sum([len(line) for line in text.split("\n") if ABOUT_CONSENT.search(line)]) >= _MOST * len(text)
 
 
+def says_error(title: str, text: str) -> bool:
+    """Whether a page of which nothing is known says, and says little else, that there is no such page."""
+    return len(text) < _SHORT_AT_FIRST and bool(ERROR.search(title) or ERROR.search(text[:_FEW]))
+
+
 def _left_of(before: str, text: str) -> float:
     """The share of what the page said before that it still says, by line."""
     lines = set(before.split("\n")) - {""}

@@ -1,0 +1,163 @@
+"""A crawl: the pipeline of a check, with the frontier in front of it and the recording of a crawl at its end."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from driftline.crawling.filtering import PageFilter
+from driftline.crawling.focus import Focus, keywords_of
+from driftline.crawling.frontier import Frontier
+from driftline.crawling.judging import Judge
+from driftline.crawling.options import site_key
+from driftline.crawling.recording import Recording
+from driftline.crawling.report import read_report
+from driftline.crawling.steps import SurveySteps
+from driftline.crawling.traps import Traps
+from driftline.detection.workers import WorkerPool
+from driftline.model import Link, Outcome, Verdict
+from driftline.pipeline.confirmer import Confirmer
+from driftline.pipeline.polite import PoliteLinks
+from driftline.pipeline.recorder import Recorder
+from driftline.interpreter import at_full_speed
+from driftline.pipeline.sections import Parts
+from driftline.pipeline.wiring import cores, wire
+from driftline.versions.hosts import HostRecords
+from driftline.versions.ledger import Ledger
+from driftline.versions.sites import Sites
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from driftline.crawling.options import Options
+    from driftline.crawling.report import CrawlReport
+    from driftline.crawling.steps import Surveyed
+    from driftline.pages.catalog import Catalog
+    from driftline.pipeline.plan import Plan
+    from driftline.pipeline.stopping import Stop
+    from driftline.settings import Settings
+    from driftline.versions.sites import Begun
+    from driftline.versions.store import Store
+
+_WORKER = "driftline.crawling.worker"
+_FOCUSED = 16  # links that are handed out before what they lead to is known
+_PROBE = "driftline-asks-for-no-page"
+
+
+class Crawl:
+    """The parts of a crawl, put together. It is used once."""
+
+    def __init__(
+        self, store: Store, catalog: Catalog, settings: Settings, plan: Plan, stop: Stop,
+        clock: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._sites = Sites(store)
+        self._catalog = catalog
+        # a page is read once, and what is new needs no second look
+        self._settings = settings.model_copy(update={"confirm": False})
+        self._plan = plan
+        self._stop = stop
+        self._clock = clock
+        self._ledger = Ledger(store, clock, lambda: stop.requested)
+        self._run_id: int | None = None
+
+    def run(
+        self, seeds: Sequence[str], options: Options, *, fresh: bool = False,
+        begun: Callable[[Begun, int], None] | None = None, told: Callable[[Sequence[Outcome], int], None] | None = None,
+        slow: Callable[[str, int, float], None] | None = None,
+    ) -> CrawlReport:  # fmt: skip
+        """Crawl from these seeds, in canonical form, until nothing is left; what was found.
+
+        A crawl that was cut short goes on, unless `fresh`. `begun` is told how many addresses wait, and `told` every
+        batch of outcomes right after it is committed, with the number of those that still wait.
+        """
+        started = time.perf_counter()
+        scope = options.scope(seeds)
+        site = self._sites.begin(
+            site_key(seeds, options), seeds, options.known_by(), options.tag, self._clock(), fresh=fresh
+        )
+        keywords = keywords_of(options.keywords)
+        settings = self._settings
+        traps = Traps(datetime.fromtimestamp(self._clock(), UTC).year)
+        records = HostRecords(self._store)
+        judge = Judge(
+            number=site.number, pages=PageFilter(scope, traps, options.depth), traps=traps,
+            focus=Focus(keywords) if keywords else None, records=records, tracking=settings.tracking,
+            hops=settings.max_redirects, probe=f"{_PROBE}-{site.number}",
+        )  # fmt: skip
+        recording = Recording(
+            self._sites, site, judge, watch=self._watch_with(options.tag), stopped=lambda: self._stop.requested
+        )
+        frontier = Frontier(recording.links, most=options.most, ahead=_FOCUSED if keywords else None)
+        requests = size = 0
+
+        def tell(outcomes: Sequence[Outcome]) -> None:
+            nonlocal requests, size
+            requests += sum(outcome.document.status > 0 for outcome in outcomes)
+            size += sum(outcome.document.size for outcome in outcomes)
+            if told is not None:
+                told(outcomes, len(frontier))
+
+        recorder = Recorder(recording, 0, tell)
+        links = PoliteLinks(
+            frontier, settings, records, links=recording.links, record=recorder.add, clock=self._clock, slow=slow
+        )
+        recording.start(frontier, links.flush, seeds)
+        if begun is not None:
+            begun(site, len(frontier))
+        workers = WorkerPool(
+            most=cores(), deadline=settings.worker_deadline, memory=settings.worker_memory, program=_WORKER
+        )
+        steps = SurveySteps(
+            workers, settings.max_body, kind=recording.kind, obeys=settings.robots == "obey",
+            tracking=settings.tracking, keywords=keywords, kept=options.tag is not None,
+        )  # fmt: skip
+        parts = Parts(
+            links=links, steps=steps, workers=workers, recorder=recorder,
+            confirmer=Confirmer(steps, recorder, settings, links), settings=settings, stop=self._stop,
+            clock=self._clock,
+        )  # fmt: skip
+        try:
+            with at_full_speed():
+                wire(self._plan, parts)
+        finally:
+            workers.close()
+            recorder.close()
+            links.flush()
+        report = read_report(
+            self._sites, site, list(seeds), watched=recording.watched, seconds=time.perf_counter() - started,
+            requests=requests, bytes=size, tag=options.tag, quiet=links.quiet,
+        )  # fmt: skip
+        if not report.left:
+            self._sites.finish(site.site_id, self._clock())
+        if self._run_id is not None:
+            self._ledger.finish(self._run_id)
+        return report
+
+    def _watch_with(self, tag: str | None) -> Callable[[Sequence[Surveyed]], int]:
+        """What puts pages on the watch list under this tag, with what was just fetched as their first version."""
+
+        def watch(found: Sequence[Surveyed]) -> int:
+            if tag is None:
+                return 0
+            by_url = {outcome.document.link.url: outcome for outcome in found}
+            added = self._catalog.add(by_url, tags=[tag])
+            if self._run_id is None:
+                self._run_id = self._ledger.begin_without_end()
+            pages = self._catalog.find_all(added) if added else []
+            first = [_first_check(by_url[page.url], page.id) for page in pages if page.url in by_url]
+            self._ledger.record(self._run_id, [one for one in first if one.version is not None])
+            return len(added)
+
+        return watch
+
+
+def _first_check(outcome: Surveyed, page_id: int) -> Outcome:
+    """What a crawl found of a page, as its first check would have recorded it."""
+    document = replace(outcome.document, link=Link(page_id, outcome.document.link.url, 1, None))
+    return Outcome(
+        document, Verdict.NEW, None, outcome.wire, outcome.body, outcome.version, reading=outcome.reading
+    )  # fmt: skip

@@ -1,0 +1,60 @@
+"""What can be said of a crawl, checked before anything is fetched."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from driftline.crawling.focus import keywords_of
+from driftline.crawling.scope import scope_of
+from driftline.errors import BadSetting, UsageError
+from driftline.pages.catalog import check_tags
+from driftline.versions.codec import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from driftline.crawling.scope import Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a site is crawled. `most` and `tag` may be others when a crawl goes on: they are not what it is known by."""
+
+    within: str = "host"
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    depth: int | None = None
+    keywords: tuple[str, ...] = ()
+    most: int | None = None
+    tag: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.depth is not None and self.depth < 0:
+            raise BadSetting(f"--depth must be 0 or more, not {self.depth}.")
+        if self.most is not None and self.most < 1:
+            raise BadSetting(f"--most must be 1 or more, not {self.most}.")
+        if self.tag is not None:
+            check_tags([self.tag])
+        keywords_of(self.keywords)
+        scope_of(["https://example.com/"], self.within, self.include, self.exclude)
+
+    def scope(self, seeds: Sequence[str]) -> Scope:
+        """Which addresses belong to the site of these seeds; UsageError if a seed itself does not."""
+        scope = scope_of(seeds, self.within, (), self.exclude)
+        for seed in seeds:
+            if not scope.holds(seed):
+                raise UsageError(f"The seed {seed} is excluded by --exclude: nothing would be found.")
+        return scope_of(seeds, self.within, self.include, self.exclude)
+
+    def known_by(self) -> dict[str, Any]:
+        """What a site is known by besides its seeds, as plain data."""
+        known = asdict(self)
+        del known["most"], known["tag"]
+        return known
+
+
+def site_key(seeds: Sequence[str], options: Options) -> bytes:
+    """What a site is known by: a crawl with the same seeds and options goes on, or comes again."""
+    return digest(json.dumps([sorted(seeds), options.known_by()], sort_keys=True).encode())[:16]
