@@ -322,7 +322,7 @@ skips = Table(
     metadata,
     Column("site_id", Integer, ForeignKey("sites.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
     Column("reason", Text, primary_key=True),
-    Column("count", Integer, nullable=False),
+    Column("many", Integer, nullable=False),
     Column("examples", JSON, nullable=False),
 )
 

@@ -260,7 +260,7 @@ class Sites:
         for reason, urls in skipped.items():
             before = known.get(reason)
             examples = list(dict.fromkeys([*(before.examples if before else ()), *urls]))[:_EXAMPLES]
-            values = {"count": (before.count if before else 0) + len(urls), "examples": examples}
+            values = {"many": (before.many if before else 0) + len(urls), "examples": examples}
             if before is None:
                 connection.execute(insert(skips).values(site_id=begun.site_id, reason=reason, **values))
             else:
@@ -271,7 +271,7 @@ class Sites:
         """How many addresses were not followed, and the first few of them, by reason, most first."""
         with self._store.read() as connection:
             rows = connection.execute(select(skips).where(skips.c.site_id == begun.site_id))
-            found = {row.reason: (row.count, list(row.examples)) for row in rows}
+            found = {row.reason: (row.many, list(row.examples)) for row in rows}
         return dict(sorted(found.items(), key=lambda item: -item[1][0]))
 
     def figures(self, begun: Begun) -> dict[tuple[str, str, str | None], int]:

@@ -67,7 +67,7 @@ def upgrade() -> None:
         "skips",
         sa.Column("site_id", sa.Integer, nullable=False),
         sa.Column("reason", sa.Text, nullable=False),
-        sa.Column("count", sa.Integer, nullable=False),
+        sa.Column("many", sa.Integer, nullable=False),
         sa.Column("examples", sa.JSON, nullable=False),
         sa.PrimaryKeyConstraint("site_id", "reason", name="pk_skips"),
         sa.ForeignKeyConstraint(["site_id"], ["sites.id"], name="fk_skips_site_id", ondelete="CASCADE"),
