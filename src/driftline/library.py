@@ -236,7 +236,7 @@ class Driftline:
         named = list(dict.fromkeys(canonical(seed, tracking) for seed in seeds))
         options.scope(named)
         plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
-        with self._store.exclusive_run():
+        with self._store.right_to_check():
             crawl = Crawl(self._store, self.catalog, self.settings, plan, stop, self._clock)
             return crawl.run(named, options, fresh=fresh, begun=begun, told=told, slow=slow)
 
