@@ -64,11 +64,14 @@ class Traps:
     def learn(self, url: str, *, same: bool, near: bool) -> None:
         """A page was fetched, and says the same as another one, nearly the same, or something of its own."""
         shape = shape_of(url)
+        calendar = _is_calendar(url)
         if not same and not near:
             self._in_a_row.pop(shape, None)
             return
+        if near and not calendar and "?" not in url:
+            return  # pages with few words of their own, as tables of figures, are pages all the same
         self._in_a_row[shape] += 1
-        enough = _MONTHS if _is_calendar(url) else _SAME if same else _NEAR
+        enough = _MONTHS if calendar else _SAME if same else _NEAR
         if self._in_a_row[shape] >= enough:
             self._closed.add(shape)
 
