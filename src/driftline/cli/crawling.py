@@ -60,7 +60,7 @@ def crawl(
                      show_default=False),
     ] = None,
     depth: Annotated[
-        int | None, typer.Option(metavar="N", help="How many links away from a seed. [default: any]", show_default=False)
+        int | None, typer.Option(metavar="N", help="Links away from a seed. [default: any]", show_default=False)
     ] = None,
     most: Annotated[
         int | None,
@@ -193,17 +193,30 @@ def _tell_ends(reports: Sequence[CrawlReport]) -> None:
     left = 0
     for report in reports:
         for host, until in report.quiet.items():
-            say(clean(f"{host} wants to be left alone until {local_time(until)}: its other pages wait."), to_stderr=True)
+            say(
+                clean(f"{host} wants to be left alone until {local_time(until)}: its other pages wait."), to_stderr=True
+            )
         left += report.left
     if left:
-        say(f"{count(left, 'address')[:-1] if left == 1 else f'{left:,} addresses'} left: the same command goes on.", to_stderr=True)
+        say(
+            f"{count(left, 'address')[:-1] if left == 1 else f'{left:,} addresses'} left: the same command goes on.",
+            to_stderr=True,
+        )
     for report in reports:
         if report.pages or report.left:
             continue
         if report.astray:
-            raise DriftlineError(f"{report.seeds[0]} leads to {report.astray}, which is out of scope: crawl that instead.")
+            raise DriftlineError(
+                f"{report.seeds[0]} leads to {report.astray}, which is out of scope: crawl that instead."
+            )
         first = next(iter(report.failed), None)
-        why = f" {first[1]}" if first else " robots.txt forbids it; for a site of your own, --robots ignore." if report.skipped else ""
+        why = (
+            f" {first[1]}"
+            if first
+            else " robots.txt forbids it; for a site of your own, --robots ignore."
+            if report.skipped
+            else ""
+        )
         raise DriftlineError(f"Nothing was found at {report.seeds[0]}.{why}")
 
 

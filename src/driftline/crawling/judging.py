@@ -229,9 +229,7 @@ class Judge:
         url = f"{origin}/{self._probe}"
         return [Met(key_of(url), url, "probe", "probe", None, 0, 0, _FIRST, "")]
 
-    def _followed(
-        self, url: str, source: str, via: int, depth: int, priority: float, lastmod: str = ""
-    ) -> Met | None:
+    def _followed(self, url: str, source: str, via: int, depth: int, priority: float, lastmod: str = "") -> Met | None:
         return self._pages.passed(url, source=source, via=via, depth=depth, priority=priority, lastmod=lastmod)
 
     def _priority(self, url: str, anchor: str, score: float, depth: int) -> float:
@@ -241,7 +239,7 @@ class Judge:
         return 100.0 * (1.0 - self._focus.link(url, anchor, score)) + min(depth, 99) / 100
 
     def _is_recent(self, url: str) -> bool:
-        """Whether this very address was judged lately, by this process: most links of a page stand on all others too."""
+        """Whether this very address was judged lately: most links of a page stand on all others too."""
         if url in self._recent:
             return True
         if len(self._recent) >= _MOST_RECENT:

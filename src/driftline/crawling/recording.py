@@ -71,7 +71,7 @@ class Recording:
             for one in closed:
                 del found[one.id]
         self._open.update(found)
-        return [Link(one.id, one.url, 0, None, follow=False) for number in ids if (one := found.get(number))]
+        return [Link(number, found[number].url, 0, None, follow=False) for number in ids if number in found]
 
     def record(self, run_id: int, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
         """Commit what came of some addresses, and let what they lead to wait."""
@@ -101,9 +101,7 @@ class Recording:
         assert frontier is not None
         fresh = self._fresh(met)
         dated = [one for one in met if one.lastmod] if self._begun.number > 1 else []
-        waiting = patiently(
-            lambda: self._sites.record(self._begun, results, fresh, skipped, dated), self._stopped
-        )
+        waiting = patiently(lambda: self._sites.record(self._begun, results, fresh, skipped, dated), self._stopped)
         for one in fresh:
             self._seen.add(one.key)
         if self._seen.full:

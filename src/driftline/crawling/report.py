@@ -41,7 +41,7 @@ class Moved:
 class CrawlReport:
     """What a round of a crawl found.
 
-    `found` are the addresses of pages that were met, `pages` those of them that are pages; `fetched` were asked for, and
+    `found` are the addresses that were met, `pages` those of them that are pages; `fetched` were asked for, and
     `unmodified` were not, because the sitemap says that they are as they were. `duplicates` say the same as others and
     `near` nearly; `soft` are error pages that come as good ones. From the second round on, `new`, `gone`, `moved` and
     `changed` tell what is different; in the first, all is new. `left` addresses wait for the crawl to go on; `quiet`
@@ -121,7 +121,7 @@ def read_report(sites: Sites, begun: Begun, seeds: list[str], **others: Any) -> 
         failed=[(row.url, row.reason) for row in failed if row.reason != SOFT and row not in was],
         best=[(row.url, row.score) for row in sorted(pages, key=lambda row: -(row.score or 0.0))[:_BEST] if row.score],
         skipped={why: Skipped(count=many, examples=some) for why, (many, some) in sites.skipped(begun).items()},
-        astray=next((row.target for row in others_ if row.source == "seed" and row.target), None) if not pages else None,
+        astray=None if pages else next((row.target for row in others_ if row.source == "seed" and row.target), None),
         **others,
     )  # fmt: skip
 

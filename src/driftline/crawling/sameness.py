@@ -11,13 +11,15 @@ import re
 from driftline.versions.codec import digest
 
 KEY_BYTES = 16
-_TOKEN = r"(?=[0-9a-z_-]*\d)[0-9a-z_-]{8,}"
-_SURE = r"phpsessid|jsessionid|aspsessionid[a-z]*|asp\.net_sessionid|cfid|cftoken|zenid|oscsid|sessionid|session_id|sessid"
+_OPAQUE = r"(?=[0-9a-z_-]*\d)[0-9a-z_-]{8,}"
+_SURE = (
+    r"phpsessid|jsessionid|aspsessionid[a-z]*|asp\.net_sessionid|cfid|cftoken|zenid|oscsid|sessionid|session_id|sessid"
+)
 _LIKELY = r"sid|session|sess|sesskey|s"  # the number of a story, too, unless what it says is no number that people use
-_IN_QUERY = re.compile(rf"(?:(?:{_SURE})=[^&]*|(?:{_LIKELY})={_TOKEN})", re.IGNORECASE)
-_IN_SEGMENT = re.compile(rf";(?:(?:{_SURE})=[^/;?]*|(?:{_LIKELY})={_TOKEN})", re.IGNORECASE)
+_IN_QUERY = re.compile(rf"(?:(?:{_SURE})=[^&]*|(?:{_LIKELY})={_OPAQUE})", re.IGNORECASE)
+_IN_SEGMENT = re.compile(rf";(?:(?:{_SURE})=[^/;?]*|(?:{_LIKELY})={_OPAQUE})", re.IGNORECASE)
 _WHOLE_SEGMENT = re.compile(
-    rf"/(?:\((?:[a-z]\([0-9a-z_-]+\))+\)|(?:{_SURE})[-_=:][^/]+|(?:{_LIKELY})[-_=:]{_TOKEN})(?=/|$)", re.IGNORECASE
+    rf"/(?:\((?:[a-z]\([0-9a-z_-]+\))+\)|(?:{_SURE})[-_=:][^/]+|(?:{_LIKELY})[-_=:]{_OPAQUE})(?=/|$)", re.IGNORECASE
 )
 
 

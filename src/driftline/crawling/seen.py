@@ -1,7 +1,7 @@
 """URL-seen: which addresses were met already. A Bloom filter answers for most new ones, and the store for all others.
 
-The filter never forgets an address, but may take a new one for seen: who asks it asks the store then, so that no page is
-lost. It is made anew from the store when a crawl starts, which takes less time than to keep a copy of it up to date.
+The filter never forgets an address, but may take a new one for seen: who asks it asks the store then, so that no page
+is lost. It is made anew from the store when a crawl starts, which takes less time than to keep a copy of it up to date.
 """
 
 from __future__ import annotations

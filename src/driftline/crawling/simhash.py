@@ -28,7 +28,9 @@ def simhash(text: str) -> int:
         return 0
     count = len(words) - _SHINGLE + 1
     hashes = np.fromiter(
-        (xxh3_64_intdigest(" ".join(words[at : at + _SHINGLE]).encode("utf-8", "replace")) for at in range(count)), np.uint64, count
+        (xxh3_64_intdigest(" ".join(words[at : at + _SHINGLE]).encode("utf-8", "replace")) for at in range(count)),
+        np.uint64,
+        count,
     )
     votes = np.unpackbits(hashes.view(np.uint8).reshape(count, 8), axis=1).sum(axis=0, dtype=np.int64)
     bits = np.packbits(votes * 2 > count)

@@ -40,7 +40,9 @@ def read_lists(body: bytes, content_type: str, limit: int) -> Lists | None:
     start = body[:512].lstrip(b"\xef\xbb\xbf \t\r\n")
     if not start.startswith(b"<"):
         return _plain_list(body, content_type)
-    if b"<!ENTITY" in body or not any(name in body[:4_096] for name in (b"urlset", b"sitemapindex", b"rss", b"feed", b"RDF")):
+    if b"<!ENTITY" in body or not any(
+        name in body[:4_096] for name in (b"urlset", b"sitemapindex", b"rss", b"feed", b"RDF")
+    ):
         return None
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=True, remove_comments=True

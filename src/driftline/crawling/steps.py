@@ -47,7 +47,9 @@ class SurveySteps:
 
     def recall(self, documents: list[Document]) -> list[Pair]:
         """There is nothing to compare with."""
-        return [Pair(document, fingerprint(document.body) if document.failure is None else b"") for document in documents]
+        return [
+            Pair(document, fingerprint(document.body) if document.failure is None else b"") for document in documents
+        ]
 
     def compare(self, pairs: list[Pair]) -> list[Outcome]:
         """What each says to a crawl; RunStopped if there is no time left to find out."""

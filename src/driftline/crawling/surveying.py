@@ -43,8 +43,8 @@ class Question(NamedTuple):
 class Survey(NamedTuple):
     """What a page says to a crawl.
 
-    `digest` is of its letters, `mark` its simhash, both empty for what is too short; `error` if it says that there is no
-    such page. `lists` are those of a sitemap or a feed, of which the rest is empty.
+    `digest` is of its letters, `mark` its simhash, both empty for what is too short; `error` if it says that there is
+    no such page. `lists` are those of a sitemap or a feed, of which the rest is empty.
     """
 
     title: str = ""
@@ -89,7 +89,12 @@ def _survey(job: Job) -> Finding:
     extracted = None
     if reading.is_whole_page:
         extracted = extract(
-            body, question.url, Tracking(question.tracking), robots=question.robots, obeys=question.obeys, anchors=bool(question.keywords)
+            body,
+            question.url,
+            Tracking(question.tracking),
+            robots=question.robots,
+            obeys=question.obeys,
+            anchors=bool(question.keywords),
         )
     text = reading.text()
     enough = len(letters) >= _FEWEST_LETTERS
@@ -121,5 +126,9 @@ def _packed(survey: Survey) -> bytes:
     extracted = None if survey.extracted is None else (
         [tuple(one) for one in survey.extracted.links], *survey.extracted[1:]
     )  # fmt: skip
-    lists = None if survey.lists is None else ([tuple(one) for one in survey.lists.pages], [tuple(one) for one in survey.lists.sitemaps])
+    lists = (
+        None
+        if survey.lists is None
+        else ([tuple(one) for one in survey.lists.pages], [tuple(one) for one in survey.lists.sitemaps])
+    )
     return marshal.dumps((survey.title, survey.mark, survey.digest, survey.score, survey.error, extracted, lists))

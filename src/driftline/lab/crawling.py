@@ -44,17 +44,20 @@ class Crawled:
 def measure(pages: int, told: Callable[[int, int], None] | None = None) -> Crawled:
     """Crawl a site of so many pages, which is served here, as the command does."""
     site = Site(pages)
-    with tempfile.TemporaryDirectory(prefix="driftline-crawl-") as folder:
-        with served(site) as running, open_local(str(Path(folder) / "site.db"), _MANNERS) as watch_list:
-            done = 0
+    done = 0
 
-            def tell(outcomes: Sequence[object], waiting: int) -> None:
-                nonlocal done
-                done += len(outcomes)
-                if told is not None:
-                    told(done, waiting)
+    def tell(outcomes: Sequence[object], waiting: int) -> None:
+        nonlocal done
+        done += len(outcomes)
+        if told is not None:
+            told(done, waiting)
 
-            report = watch_list.crawl(running.url, told=tell)
+    with (
+        tempfile.TemporaryDirectory(prefix="driftline-crawl-") as folder,
+        served(site) as running,
+        open_local(str(Path(folder) / "site.db"), _MANNERS) as watch_list,
+    ):
+        report = watch_list.crawl(running.url, told=tell)
     return judge(site, running.log, report)
 
 

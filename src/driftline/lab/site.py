@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-_WORDS = (
-    "amber basin cedar delta ember fjord grove harbor island jetty kelp lagoon meadow nectar orchard prairie quarry reef "
-    "summit tundra upland valley willow yarrow zephyr anchor beacon canyon dune estuary fern glacier heath inlet juniper "
-    "knoll larch marsh north ocean pine quartz ridge spruce thicket umber vista wharf yew zinc bracken cove dell eddy"
-).split()
+_TEXT = """
+amber basin cedar delta ember fjord grove harbor island jetty kelp lagoon meadow nectar orchard prairie quarry reef
+summit tundra upland valley willow yarrow zephyr anchor beacon canyon dune estuary fern glacier heath inlet juniper
+knoll larch marsh north ocean pine quartz ridge spruce thicket umber vista wharf yew zinc bracken cove dell eddy
+"""
+_WORDS = _TEXT.split()
 _LISTED = 2_000  # pages of a sitemap
 _SHELF = 50  # pages that one list of relative links has
 _BRANCHES = 8
@@ -38,7 +39,7 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Site:
-    """A site of so many pages. Of these a tenth stands in sitemaps only, a tenth behind relative links, some in a feed."""
+    """A site of so many pages: a tenth stands in sitemaps only, a tenth behind relative links, some in a feed."""
 
     pages: int
 
@@ -75,7 +76,9 @@ class Site:
         """The pages of the site, each as its path and query."""
         paths = [f"/mapped/{n}" for n in range(self.mapped)] + [f"/news/{n}" for n in range(self.fed)]
         paths += [f"/library/shelf/book-{n}.html" for n in range(self.shelved)]
-        paths += [f"/shelves/{n}" for n in range(self.shelves)] + [f"/compare/{n}?left=a&right=b" for n in range(self.compared)]
+        paths += [f"/shelves/{n}" for n in range(self.shelves)] + [
+            f"/compare/{n}?left=a&right=b" for n in range(self.compared)
+        ]
         paths += ["/", "/shop", "/list"]
         articles = self.pages - len(paths)
         return frozenset([*paths, *(f"/article/{n}" for n in range(articles))])
@@ -107,8 +110,12 @@ class Site:
         if path.startswith("/maps/"):
             return self._map(path, host)
         if path == "/feed.xml":
-            items = "".join(f"<item><title>News {n}</title><link>http://{host}/news/{n}</link></item>" for n in range(self.fed))
-            return Answer(200, "application/rss+xml", f"<rss><channel><title>News</title>{items}</channel></rss>".encode())
+            items = "".join(
+                f"<item><title>News {n}</title><link>http://{host}/news/{n}</link></item>" for n in range(self.fed)
+            )
+            return Answer(
+                200, "application/rss+xml", f"<rss><channel><title>News</title>{items}</channel></rss>".encode()
+            )
         return self._trap(path, target, fresh)
 
     def _page(self, meant: str, fresh: random.Random) -> Answer:
@@ -120,7 +127,14 @@ class Site:
         if path == "/":
             head = '<link rel="alternate" type="application/rss+xml" href="/feed.xml">'
             links = ["/article/0", "/list", "/shop", "//elsewhere.example/", "mailto:somebody@example.com", "/logo.png"]
-            links += ["/calendar/2026/11", "/loop/x/", "/endless/1", "/redirect/a", "/redirect/self", "/redirect/chain/1"]
+            links += [
+                "/calendar/2026/11",
+                "/loop/x/",
+                "/endless/1",
+                "/redirect/a",
+                "/redirect/self",
+                "/redirect/chain/1",
+            ]
             links += ["/missing/1", "/missing/2", "/broken/1", "/forbidden/secret", "/quiet", "/go/1", "/go/2"]
             links += [f"/shelves/{n}" for n in range(self.shelves)]
         elif path == "/list":
@@ -135,7 +149,12 @@ class Site:
         elif path.startswith("/article/"):
             children = range(number * _BRANCHES + 1, number * _BRANCHES + _BRANCHES + 1)
             links = [_in_disguise(f"/article/{n}", fresh) for n in children if n < self.articles]
-            links += ["/", f"/article/{max(0, number - 1)}#top", f"./{number}", f"/go/{number}" if number % 50 == 0 else "/list"]
+            links += [
+                "/",
+                f"/article/{max(0, number - 1)}#top",
+                f"./{number}",
+                f"/go/{number}" if number % 50 == 0 else "/list",
+            ]
         text = "".join(f"<p>{one}</p>" for one in _text(meant))
         marked = '<a rel="nofollow" href="/forbidden/nofollowed">not to be followed</a>' if path == "/" else ""
         return _html(meant, f"<h1>{name} {last}</h1>{text}{marked}", links, head)
@@ -161,7 +180,11 @@ class Site:
             later, before = divmod(year * 12 + month, 12), divmod(year * 12 + month - 2, 12)
             links = [f"/calendar/{one}/{other + 1}" for one, other in (later, before)]
             days = " ".join(map(str, range(1, 31)))
-            return _html(f"{month}/{year}", f"<p>There is nothing in month {month} of {year}, as in every other one. {days}</p>", links)
+            return _html(
+                f"{month}/{year}",
+                f"<p>There is nothing in month {month} of {year}, as in every other one. {days}</p>",
+                links,
+            )
         if path.startswith("/loop/"):
             return _html("loop", f"<p>{' '.join(_WORDS[:30])}</p>", ["x/", "../y/"])
         if path.startswith("/endless/"):
@@ -190,7 +213,8 @@ def _in_disguise(path: str, fresh: random.Random) -> str:
     """A link to a page as sites write it: with a session, for tracking, escaped, or plain."""
     session = f"{fresh.randrange(16**16):016x}"
     return fresh.choice((
-        path, f"{path}?sid={session}", f"{path};jsessionid={session}", f"/(S({session})){path}", f"/sid-{session}{path}",
+        path, f"{path}?sid={session}", f"{path};jsessionid={session}", f"/(S({session})){path}",
+        f"/sid-{session}{path}",
         f"{path}?PHPSESSID={session}&{fresh.choice(_TRACKED)}", f"{path}?{fresh.choice(_TRACKED)}#part",
         path.replace("article", "%61rticle"), f"/x/..{path}", f"/.{path}",
     ))  # fmt: skip
@@ -215,5 +239,3 @@ def bytes_of(answer: Answer) -> bytes:
     lines += [f"Location: {answer.location}"] if answer.location else []
     lines += [f"X-Robots-Tag: {answer.robots}"] if answer.robots else []
     return "\r\n".join([*lines, f"Content-Length: {len(answer.body)}", "", ""]).encode() + answer.body
-
-

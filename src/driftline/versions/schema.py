@@ -22,8 +22,8 @@ Everything that a check leaves behind has the key (page, sequence), so that reco
 twice and one that turns out longer counts in full.
 `sites` are what was crawled, each with the number of the `round` that it is in, or was last. `addresses` is both the
 frontier of a crawl and what it found: an address is met once in a round, under the key of all that means the same, and
-waits until its document is in. What it was in earlier rounds stays until then: `good_round` is the last in which it was a
-page, `gone_round` the one in which it was found gone. `skips` counts the addresses of a round that were not followed.
+waits until its document is in. What it was in earlier rounds stays until then: `good_round` is the last in which it was
+a page, `gone_round` the one in which it was found gone. `skips` counts the addresses of a round that were not followed.
 `indexed` names the versions that the index of words has; that index is no table of ours, see `index`.
 Times are seconds since 1970 in UTC. The `level` of a blob is the one that it was compacted at, and null until then; 0
 means that it could not be read.

@@ -178,7 +178,9 @@ class Sites:
     def seen(self, begun: Begun, keys: Sequence[bytes]) -> set[bytes]:
         """Those of these keys that were met in this round."""
         with self._store.read() as connection:
-            return {row[0] for row in _some(connection, select(addresses.c.key).where(*_of(begun)), addresses.c.key, keys)}
+            return {
+                row[0] for row in _some(connection, select(addresses.c.key).where(*_of(begun)), addresses.c.key, keys)
+            }
 
     def record(
         self, begun: Begun, results: Sequence[Result], met: Sequence[Met], skipped: Mapping[str, Sequence[str]],
@@ -217,7 +219,8 @@ class Sites:
             for name in ("url", "kind", "source", "via", "depth", "hops", "priority", "lastmod", "round", "state")
         }
         statement = statement.on_conflict_do_update(
-            index_elements=[addresses.c.site_id, addresses.c.key], set_=again | {"twin": None, "changed": 0, "reason": None},
+            index_elements=[addresses.c.site_id, addresses.c.key],
+            set_=again | {"twin": None, "changed": 0, "reason": None},
             where=addresses.c.round < new.round,
         )  # fmt: skip
         number = begun.number
@@ -310,7 +313,7 @@ def _row(result: Result, number: int) -> dict[str, Any]:
     return {f"new_{name}": value for name, value in result._asdict().items()} | {"this": result.id, "of": number}
 
 
-_SETTLED = {
+_SETTLED: dict[str, Any] = {
     "state": bindparam("new_state"), "reason": bindparam("new_reason"), "status": bindparam("new_status"),
     "target": bindparam("new_target"), "fetched_at": bindparam("new_at"),
 }  # fmt: skip

@@ -60,9 +60,7 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     waiting = sa.text("state = 'waiting'")
-    op.create_index(
-        "ix_addresses_waiting", "addresses", ["site_id"], sqlite_where=waiting, postgresql_where=waiting
-    )
+    op.create_index("ix_addresses_waiting", "addresses", ["site_id"], sqlite_where=waiting, postgresql_where=waiting)
     op.create_table(
         "skips",
         sa.Column("site_id", sa.Integer, nullable=False),
