@@ -77,7 +77,7 @@ class Crawl:
         started = time.perf_counter()
         scope = options.scope(seeds)
         site = self._sites.begin(
-            site_key(seeds, options), seeds, options.known_by(), options.tag, self._clock(), fresh=fresh
+            site_key(seeds, options), seeds, options.kept(), options.tag, self._clock(), fresh=fresh
         )
         keywords = keywords_of(options.keywords)
         settings = self._settings

@@ -128,6 +128,7 @@ class Judge:
             address.id, "page", "same" if same is not None else "near" if near is not None else None, document.status,
             survey.extracted.canonical or None if survey.extracted else None, survey.title[:300], survey.digest or None,
             survey.mark, near if same is None else same, changed, survey.score, document.fetched_at, good=True,
+            lasting=same is None or address.good_round > 0,
         )  # fmt: skip
 
     def _list(self, address: Address, outcome: Outcome, met: list[Met]) -> Result:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How a site is crawled. `most` and `tag` may be others when a crawl goes on: they are not what it is known by."""
+    """How a site is crawled. What only steers it may be another when it goes on: `keywords`, `most` and `tag`."""
 
     within: str = "host"
     include: tuple[str, ...] = ()
@@ -48,13 +48,14 @@ class Options:
                 raise UsageError(f"The seed {seed} is excluded by --exclude: nothing would be found.")
         return scope_of(seeds, self.within, self.include, self.exclude)
 
-    def known_by(self) -> dict[str, Any]:
-        """What a site is known by besides its seeds, as plain data."""
-        known = asdict(self)
-        del known["most"], known["tag"]
-        return known
+    def kept(self) -> dict[str, Any]:
+        """What is done again when the site is crawled again, as plain data."""
+        kept = asdict(self)
+        del kept["most"], kept["tag"]
+        return kept
 
 
 def site_key(seeds: Sequence[str], options: Options) -> bytes:
     """What a site is known by: a crawl with the same seeds and options goes on, or comes again."""
-    return digest(json.dumps([sorted(seeds), options.known_by()], sort_keys=True).encode())[:16]
+    known_by = {name: value for name, value in options.kept().items() if name != "keywords"}
+    return digest(json.dumps([sorted(seeds), known_by], sort_keys=True).encode())[:16]

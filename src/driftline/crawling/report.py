@@ -102,14 +102,12 @@ def read_report(sites: Sites, begun: Begun, seeds: list[str], **others: Any) -> 
     pages = [*sites.rows(begun, addresses.c.state == "page")]
     others_ = [*sites.rows(begun, addresses.c.state.in_(("failed", "redirect")))]
     names = sites.urls({row.twin for row in pages if row.twin is not None})
-    new = [row for row in pages if row.first_round == number]
+    new = [row for row in pages if row.first_round == number and row.reason != "same"]
     failed = [row for row in others_ if row.state == "failed"]
-    # a page that was never asked for has no status
-    asked = count("page") - count("page", "lastmod") + count("redirect") + sum(bool(row.status) for row in failed)
     was = [row for row in others_ if row.good_round and row.gone_round == number]
     moved = _moved(was, new)
     return CrawlReport(
-        seeds=seeds, number=number, found=sum(of_pages.values()), fetched=asked, pages=count("page"),
+        seeds=seeds, number=number, found=sum(of_pages.values()), fetched=sites.asked(begun), pages=count("page"),
         unmodified=count("page", "lastmod"), redirects=count("redirect"), sitemaps=lists("sitemap"),
         feeds=lists("feed", "page"), left=left, continued=begun.continued,
         new=[row.url for row in new],

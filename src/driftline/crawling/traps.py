@@ -113,7 +113,8 @@ def _repeats(segments: list[str]) -> bool:
         return True
     for length in range(2, len(segments) // 2 + 1):
         for start in range(len(segments) - 2 * length + 1):
-            if segments[start : start + length] == segments[start + length : start + 2 * length]:
+            run = segments[start : start + length]
+            if run == segments[start + length : start + 2 * length] and not all(one.isdigit() for one in run):
                 return True
     return False
 

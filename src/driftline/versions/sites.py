@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy import Integer, bindparam, case, delete, func, insert, select, update
 
 from driftline.versions.schema import addresses, sites, skips
 
@@ -77,7 +77,10 @@ class Address(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What came of an address. One that is no page keeps what it said when it was one."""
+    """What came of an address. One that is no page keeps what it said when it was one.
+
+    A page that is not `lasting` is not looked for again unless something leads to it.
+    """
 
     id: int
     state: str
@@ -92,6 +95,7 @@ class Result(NamedTuple):
     score: float = 0.0
     at: float = 0.0
     good: bool = False
+    lasting: bool = True
     gone: bool = False
     url: str = ""
 
@@ -202,7 +206,7 @@ class Sites:
         moved = [one for one in results if one.url]
         others = [one for one in results if not one.good and not one.url]
         if good:
-            connection.execute(_GOOD, [_row(one, begun.number) for one in good])
+            connection.execute(_GOOD, [_row(one, begun.number if one.lasting else 0) for one in good])
         if others:
             connection.execute(_OTHER, [_row(one, begun.number if one.gone else 0) for one in others])
         if moved:
@@ -284,6 +288,13 @@ class Sites:
         with self._store.read() as connection:
             return {(row[0], row[1], row[2]): row[3] for row in connection.execute(query)}
 
+    def asked(self, begun: Begun) -> int:
+        """How many addresses of pages were asked for in this round."""
+        fetched = (addresses.c.kind == "page") & (addresses.c.state != "waiting") & (addresses.c.status > 0)
+        unlike = addresses.c.reason.is_(None) | (addresses.c.reason != "lastmod")
+        with self._store.read() as connection:
+            return connection.scalar(select(func.count()).where(*_of(begun), fetched, unlike)) or 0
+
     def rows(self, begun: Begun, *conditions: ColumnElement[bool]) -> Iterator[Any]:
         """All that is known of the pages of this round that fulfil some conditions, in the order they were met."""
         query = select(addresses).where(*_of(begun), addresses.c.kind == "page", *conditions).order_by(addresses.c.id)
@@ -322,5 +333,13 @@ _GOOD = update(addresses).where(_HERE).values(
     twin=bindparam("new_twin"), changed=bindparam("new_changed"), score=bindparam("new_score"),
     good_round=bindparam("of"), gone_round=0,
 )  # fmt: skip
-_OTHER = update(addresses).where(_HERE).values(**_SETTLED, gone_round=bindparam("of"))
+_OTHER = (
+    update(addresses)
+    .where(_HERE)
+    .values(
+        **_SETTLED,
+        # gone is told once, and stays until it is a page again
+        gone_round=case((addresses.c.gone_round == 0, bindparam("of", type_=Integer)), else_=addresses.c.gone_round),
+    )
+)
 _AGAIN = update(addresses).where(_HERE).values(url=bindparam("new_url"), hops=addresses.c.hops + 1)
