@@ -212,13 +212,13 @@ class Driftline:
     def crawl(
         self, *seeds: str, within: str = "host", include: Sequence[str] = (), exclude: Sequence[str] = (),
         depth: int | None = None, most: int | None = None, keywords: Sequence[str] = (), tag: str | None = None,
-        fresh: bool = False, plan: Plan | None = None, stop: Stop | None = None,
+        unwatched: bool = False, fresh: bool = False, plan: Plan | None = None, stop: Stop | None = None,
         begun: Callable[[Begun, int], None] | None = None, told: Callable[[Sequence[Outcome], int], None] | None = None,
-        slow: Callable[[str, int, float], None] | None = None,
     ) -> CrawlReport:  # fmt: skip
         """Find the pages of a site by its links, sitemaps and feeds, starting from these addresses.
 
-        With a `tag` the pages are watched from now on under it. The same crawl goes on if it was cut short, unless
+        With a `tag` the pages are watched from now on under it, also those that later crawls find, until a crawl is
+        `unwatched`. The same crawl goes on if it was cut short, unless
         `fresh`; otherwise it comes again, and tells what is new, gone, moved or changed.
         """
         from driftline.crawling.crawl import Crawl
@@ -230,7 +230,7 @@ class Driftline:
             raise UsageError("Say where to begin: give the address of a site.")
         options = Options(
             within=within, include=tuple(include), exclude=tuple(exclude), depth=depth, most=most,
-            keywords=tuple(keywords), tag=tag,
+            keywords=tuple(keywords), tag=tag, unwatched=unwatched,
         )  # fmt: skip
         tracking = Tracking(self.settings.tracking)
         named = list(dict.fromkeys(canonical(seed, tracking) for seed in seeds))
@@ -238,7 +238,7 @@ class Driftline:
         plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
         with self._store.right_to_check():
             crawl = Crawl(self._store, self.catalog, self.settings, plan, stop, self._clock)
-            return crawl.run(named, options, fresh=fresh, begun=begun, told=told, slow=slow)
+            return crawl.run(named, options, fresh=fresh, begun=begun, told=told)
 
     def sites(self) -> list[Site]:
         """The sites that are kept watched, with what they were crawled with."""

@@ -72,8 +72,13 @@ def crawl(
         typer.Option(metavar="WORDS", help="What it is about, with commas: such links come first.", show_default=False),
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Watch the pages; the next crawl tells which are new, gone or moved.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--watch/--no-watch",
+            help="Watch the pages, and those that later crawls find; these tell which are new, gone or moved.",
+            show_default=False,
+        ),
+    ] = None,
     tag: Annotated[
         str | None,
         typer.Option(metavar="TAG", help="The tag of the pages with --watch. [default: the host of the first seed]",
@@ -99,7 +104,7 @@ def crawl(
         tag = host_of(named[0])[:64]
     given: dict[str, Any] = {
         "within": scope, "include": include or (), "exclude": exclude or (), "depth": depth,
-        "keywords": keywords or (), "tag": tag,
+        "keywords": keywords or (), "tag": tag, "unwatched": watch is False,
     }  # fmt: skip
     polite = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
     with opened(store, allow_networks=allow_network, **polite) as watch_list:
@@ -139,9 +144,7 @@ def _crawled(watch_list: Driftline, seeds: Sequence[str], options: dict[str, Any
             say("Stopping: finishing what is in flight…", to_stderr=True)
 
     with first_signal(on_signal), CrawlProgress() as progress:
-        report = watch_list.crawl(
-            *seeds, **options, stop=stop, begun=progress.begun, told=progress.told, slow=progress.slow
-        )
+        report = watch_list.crawl(*seeds, **options, stop=stop, begun=progress.begun, told=progress.told)
     return report, stop.requested
 
 
@@ -190,34 +193,28 @@ def _tell_some(word: str, style: str, urls: Sequence[str], most: int | None) -> 
 
 def _tell_ends(reports: Sequence[CrawlReport]) -> None:
     """Say what is left, and why nothing was found where that is so."""
-    left = 0
     for report in reports:
         for host, until in report.quiet.items():
-            say(
-                clean(f"{host} wants to be left alone until {local_time(until)}: its other pages wait."), to_stderr=True
-            )
-        left += report.left
+            text = f"{host} wants to be left alone until {local_time(until)}: its other pages wait."
+            say(clean(text), to_stderr=True)
+    left = sum(report.left for report in reports)
     if left:
-        say(
-            f"{count(left, 'address')[:-1] if left == 1 else f'{left:,} addresses'} left: the same command goes on.",
-            to_stderr=True,
-        )
+        addresses = "1 address" if left == 1 else f"{left:,} addresses"
+        say(f"{addresses} left: the same command goes on.", to_stderr=True)
     for report in reports:
-        if report.pages or report.left:
-            continue
-        if report.astray:
-            raise DriftlineError(
-                f"{report.seeds[0]} leads to {report.astray}, which is out of scope: crawl that instead."
-            )
-        first = next(iter(report.failed), None)
-        why = (
-            f" {first[1]}"
-            if first
-            else " robots.txt forbids it; for a site of your own, --robots ignore."
-            if report.skipped
-            else ""
-        )
-        raise DriftlineError(f"Nothing was found at {report.seeds[0]}.{why}")
+        if not report.pages and not report.left:
+            raise DriftlineError(_why_nothing(report))
+
+
+def _why_nothing(report: CrawlReport) -> str:
+    seed = report.seeds[0]
+    if report.astray:
+        return f"{seed} leads to {report.astray}, which is out of scope: crawl that instead."
+    if report.failed:
+        return f"Nothing was found at {seed}: {report.failed[0][1]}"
+    if "robots.txt" in report.skipped:
+        return f"The robots.txt of {seed} asks not to fetch it; for a site of your own, --robots ignore."
+    return f"Nothing was found at {seed}: what it answers is no page."
 
 
 def _as_json(report: CrawlReport) -> dict[str, Any]:

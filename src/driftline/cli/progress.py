@@ -21,12 +21,7 @@ if TYPE_CHECKING:
     from driftline.model import Outcome
     from driftline.versions.sites import Begun
 
-
-def tell_slow(host: str, waiting: int, rest: float) -> None:
-    """So many pages of a host wait, with so many seconds between two requests."""
-    text = f"Polite: {count(waiting, 'page')} of {host} wait, a request every {rest:.3g} s, about "
-    text += f"{waiting * rest:,.0f} s in all; --host-delay 0 is for servers of your own."
-    say(clean(text), to_stderr=True)
+_LONG = 120.0  # seconds that a crawl has to go on for to be worth a word
 
 
 class Progress:
@@ -63,7 +58,11 @@ class Progress:
             self._task = self._bar.add_task("", total=total, figures="")
             self._bar.start()
 
-    slow = staticmethod(tell_slow)
+    def slow(self, host: str, waiting: int, rest: float) -> None:
+        """So many pages of a host wait, with so many seconds between two requests."""
+        text = f"Polite: {count(waiting, 'page')} of {host} wait, a request every {rest:.3g} s, about "
+        text += f"{waiting * rest:,.0f} s in all; --host-delay 0 is for servers of your own."
+        say(clean(text), to_stderr=True)
 
     def told(self, outcomes: Sequence[Outcome]) -> None:
         """These outcomes are recorded."""
@@ -90,8 +89,10 @@ class Progress:
 class CrawlProgress:
     """Follows one crawl: a bar of what is done of what is known so far. Told by any thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._done = 0
+        self._warned = False
         self._bar: Bar | None = None
         self._task: TaskID | None = None
         self._started = 0.0
@@ -107,7 +108,7 @@ class CrawlProgress:
 
     def begun(self, crawl: Begun, waiting: int) -> None:
         """The crawl starts, or goes on."""
-        self._started = time.monotonic()
+        self._started = self._clock()
         if crawl.continued:
             begun = f"Going on with the crawl of {local_time(crawl.started_at)}"
             say(f"{begun}: {waiting:,} addresses wait; --fresh starts over.", to_stderr=True)
@@ -116,13 +117,17 @@ class CrawlProgress:
             self._task = self._bar.add_task("", total=None, figures="")
             self._bar.start()
 
-    slow = staticmethod(tell_slow)
-
     def told(self, outcomes: Sequence[Outcome], waiting: int) -> None:
         """These outcomes are recorded, and so many addresses wait."""
         self._done += len(outcomes)
+        rate = self._done / max(self._clock() - self._started, 1e-3)
+        if waiting / rate > _LONG and not self._warned:
+            self._warned = True
+            text = f"Polite: {waiting:,} addresses wait so far, at {rate:,.3g} a second about "
+            text += f"{waiting / rate / 60:,.0f} minutes; Ctrl-C stops, and the same command goes on. "
+            text += "--host-delay 0 is for servers of your own."
+            say(text, to_stderr=True)
         if self._bar is not None and self._task is not None:
-            rate = self._done / max(time.monotonic() - self._started, 1e-3)
             figures = f"[dim]{rate:,.0f}/s[/]"
             self._bar.update(self._task, completed=self._done, total=self._done + waiting, figures=figures)
 

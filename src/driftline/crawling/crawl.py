@@ -26,6 +26,7 @@ from driftline.pipeline.sections import Parts
 from driftline.pipeline.wiring import cores, wire
 from driftline.versions.hosts import HostRecords
 from driftline.versions.ledger import Ledger
+from driftline.versions.schema import addresses
 from driftline.versions.sites import Sites
 
 if TYPE_CHECKING:
@@ -67,7 +68,6 @@ class Crawl:
     def run(
         self, seeds: Sequence[str], options: Options, *, fresh: bool = False,
         begun: Callable[[Begun, int], None] | None = None, told: Callable[[Sequence[Outcome], int], None] | None = None,
-        slow: Callable[[str, int, float], None] | None = None,
     ) -> CrawlReport:  # fmt: skip
         """Crawl from these seeds, in canonical form, until nothing is left; what was found.
 
@@ -77,8 +77,9 @@ class Crawl:
         started = time.perf_counter()
         scope = options.scope(seeds)
         site = self._sites.begin(
-            site_key(seeds, options), seeds, options.kept(), options.tag, self._clock(), fresh=fresh
-        )
+            site_key(seeds, options), seeds, options.kept(), options.tag, self._clock(), fresh=fresh,
+            unwatched=options.unwatched,
+        )  # fmt: skip
         keywords = keywords_of(options.keywords)
         settings = self._settings
         traps = Traps(datetime.fromtimestamp(self._clock(), UTC).year)
@@ -89,7 +90,7 @@ class Crawl:
             hops=settings.max_redirects, probe=f"{_PROBE}-{site.number}",
         )  # fmt: skip
         recording = Recording(
-            self._sites, site, judge, watch=self._watch_with(options.tag), stopped=lambda: self._stop.requested
+            self._sites, site, judge, watch=self._watch_with(site.tag), stopped=lambda: self._stop.requested
         )
         frontier = Frontier(recording.links, most=options.most, ahead=_FOCUSED if keywords else None)
         requests = size = 0
@@ -102,9 +103,7 @@ class Crawl:
                 told(outcomes, len(frontier))
 
         recorder = Recorder(recording, 0, tell)
-        links = PoliteLinks(
-            frontier, settings, records, links=recording.links, record=recorder.add, clock=self._clock, slow=slow
-        )
+        links = PoliteLinks(frontier, settings, records, links=recording.links, record=recorder.add, clock=self._clock)
         recording.start(frontier, links.flush, seeds)
         if begun is not None:
             begun(site, len(frontier))
@@ -113,7 +112,7 @@ class Crawl:
         )
         steps = SurveySteps(
             workers, settings.max_body, kind=recording.kind, obeys=settings.robots == "obey",
-            tracking=settings.tracking, keywords=keywords, kept=options.tag is not None,
+            tracking=settings.tracking, keywords=keywords, kept=site.tag is not None,
         )  # fmt: skip
         parts = Parts(
             links=links, steps=steps, workers=workers, recorder=recorder,
@@ -127,15 +126,21 @@ class Crawl:
             workers.close()
             recorder.close()
             links.flush()
+        watched = recording.watched + (self._adopt(site, site.tag) if site.adopts and site.tag else 0)
         report = read_report(
-            self._sites, site, list(seeds), watched=recording.watched, seconds=time.perf_counter() - started,
-            requests=requests, bytes=size, tag=options.tag, quiet=links.quiet,
+            self._sites, site, list(seeds), watched=watched, seconds=time.perf_counter() - started,
+            requests=requests, bytes=size, tag=site.tag, quiet=links.quiet,
         )  # fmt: skip
         if not report.left:
             self._sites.finish(site.site_id, self._clock())
         if self._run_id is not None:
             self._ledger.finish(self._run_id)
         return report
+
+    def _adopt(self, site: Begun, tag: str) -> int:
+        """Watch the pages too that were found before the site was to be watched; how many were not."""
+        found = self._sites.rows(site, addresses.c.state == "page")
+        return len(self._catalog.add([row.url for row in found if row.reason != "same"], tags=[tag]))
 
     def _watch_with(self, tag: str | None) -> Callable[[Sequence[Surveyed]], int]:
         """What puts pages on the watch list under this tag, with what was just fetched as their first version."""

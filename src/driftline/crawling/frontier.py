@@ -20,9 +20,9 @@ class Frontier:
     """Hands out addresses until none waits and none is under way: what comes of one may bring more. For any thread.
 
     The store has it all; here are only numbers, and `links` makes links of them when they are wanted, leaving out those
-    that are not wanted any more. `most` pages are handed out, and no more than `ahead` at a time, so that what they
-    lead to can change the order. Pages that earlier rounds found wait until all else is done: a sitemap may say meanwhile
-    that they are as they were.
+    that no longer are. `most` pages are handed out, and no more than `ahead` at a time, so that what they lead to can
+    change the order. Pages that earlier rounds found wait until all else is done: a sitemap may say meanwhile that they
+    are as they were.
     """
 
     def __init__(

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How a site is crawled. What only steers it may be another when it goes on: `keywords`, `most` and `tag`."""
+    """How a site is crawled. What only steers it may be another when it goes on: `keywords`, `most` and the `tag`.
+
+    A site that was crawled with a tag is kept watched under it by later crawls too, until one is `unwatched`.
+    """
 
     within: str = "host"
     include: tuple[str, ...] = ()
@@ -29,6 +32,7 @@ class Options:
     keywords: tuple[str, ...] = ()
     most: int | None = None
     tag: str | None = None
+    unwatched: bool = False
 
     def __post_init__(self) -> None:
         if self.depth is not None and self.depth < 0:
@@ -51,7 +55,7 @@ class Options:
     def kept(self) -> dict[str, Any]:
         """What is done again when the site is crawled again, as plain data."""
         kept = asdict(self)
-        del kept["most"], kept["tag"]
+        del kept["most"], kept["tag"], kept["unwatched"]
         return kept
 
 

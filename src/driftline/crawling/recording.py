@@ -89,7 +89,9 @@ class Recording:
             results.append(result)
             met += more
             recorded.append(outcome)
-            if isinstance(outcome, Surveyed) and result.good and result.reason != "same":
+            # a page that was known before, and is not watched, was taken off the list by somebody
+            known = address.good_round > 0 and not self._begun.adopts
+            if isinstance(outcome, Surveyed) and result.good and result.reason != "same" and not known:
                 kept.append(outcome)
         if kept:
             self.watched += self._watch(kept)

@@ -25,12 +25,18 @@ _HERE = addresses.c.id == bindparam("this")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """A round of a crawl, and whether it is one that was cut short and goes on now."""
+    """A round of a crawl, and whether it is one that was cut short and goes on now.
+
+    Its pages are watched under the `tag`, if there is one. It `adopts` what is known of the site if that is watched
+    from now on, and was not before.
+    """
 
     site_id: int
     number: int
     continued: bool
     started_at: float
+    tag: str | None
+    adopts: bool
 
 
 class Site(NamedTuple):
@@ -108,35 +114,33 @@ class Sites:
         self._dialect: Any = import_module(f"sqlalchemy.dialects.{store.engine.dialect.name}")
 
     def begin(
-        self, key: bytes, seeds: Sequence[str], options: Mapping[str, Any], tag: str | None, now: float, *, fresh: bool
-    ) -> Begun:
+        self, key: bytes, seeds: Sequence[str], options: Mapping[str, Any], tag: str | None, now: float, *,
+        fresh: bool, unwatched: bool = False,
+    ) -> Begun:  # fmt: skip
         """The round to work on: the one that was cut short, unless `fresh`, or the next.
 
         In the next one all pages that are known, and not known to be gone, are to be fetched again, after what is new.
+        A site that is kept watched stays so, under the same tag or another one, unless it is to be `unwatched`.
         """
         with self._store.write() as connection:
             row = connection.execute(select(sites).where(sites.c.key == key)).first()
-            if row is not None and row.finished_at is None and not fresh:
-                if tag is not None:
-                    connection.execute(update(sites).where(sites.c.id == row.id).values(tag=tag))
-                return Begun(site_id=row.id, number=row.round, continued=True, started_at=row.started_at)
-            values = {"seeds": list(seeds), "options": dict(options), "started_at": now, "finished_at": None}
+            before = None if row is None else row.tag
+            tag = None if unwatched else tag or before
+            adopts = tag is not None and before is None
             if row is None:
+                values = {"seeds": list(seeds), "options": dict(options), "started_at": now}
                 made = insert(sites).values(key=key, tag=tag, round=1, **values).returning(sites.c.id)
                 site_id = int(connection.execute(made).scalar_one())
-                return Begun(site_id=site_id, number=1, continued=False, started_at=now)
-            number = row.round + 1
-            connection.execute(
-                update(sites).where(sites.c.id == row.id).values(round=number, tag=tag or row.tag, **values)
+                return Begun(site_id=site_id, number=1, continued=False, started_at=now, tag=tag, adopts=adopts)
+            site_id, number, started = row.id, row.round, row.started_at
+            continued = row.finished_at is None and not fresh
+            connection.execute(update(sites).where(sites.c.id == site_id).values(tag=tag, options=dict(options)))
+            if not continued:
+                number, started = number + 1, now
+                _begin_next(connection, site_id, number, now)
+            return Begun(
+                site_id=site_id, number=number, continued=continued, started_at=started, tag=tag, adopts=adopts
             )
-            connection.execute(delete(skips).where(skips.c.site_id == row.id))
-            known = (addresses.c.site_id == row.id) & (addresses.c.good_round > 0) & (addresses.c.gone_round == 0)
-            again = {
-                "round": number, "state": "waiting", "source": "known", "hops": 0, "reason": None, "twin": None,
-                "changed": 0, "priority": KNOWN + addresses.c.depth,
-            }  # fmt: skip
-            connection.execute(update(addresses).where(known).values(again))
-            return Begun(site_id=row.id, number=number, continued=False, started_at=now)
 
     def finish(self, site_id: int, now: float) -> None:
         """The round is complete."""
@@ -306,6 +310,18 @@ class Sites:
         with self._store.read() as connection:
             rows = _some(connection, select(addresses.c.id, addresses.c.url), addresses.c.id, list(ids))
             return {row[0]: row[1] for row in rows}
+
+
+def _begin_next(connection: Connection, site_id: int, number: int, now: float) -> None:
+    values = {"round": number, "started_at": now, "finished_at": None}
+    connection.execute(update(sites).where(sites.c.id == site_id).values(values))
+    connection.execute(delete(skips).where(skips.c.site_id == site_id))
+    known = (addresses.c.site_id == site_id) & (addresses.c.good_round > 0) & (addresses.c.gone_round == 0)
+    again = {
+        "round": number, "state": "waiting", "source": "known", "hops": 0, "reason": None, "twin": None, "changed": 0,
+        "priority": KNOWN + addresses.c.depth,
+    }  # fmt: skip
+    connection.execute(update(addresses).where(known).values(again))
 
 
 def _of(begun: Begun) -> tuple[ColumnElement[bool], ...]:

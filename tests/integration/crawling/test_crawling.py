@@ -122,6 +122,31 @@ def test_pages_are_watched_with_what_was_fetched_as_their_first_version(small: S
     assert (checked.unchanged, checked.pages) == (2, 2)
 
 
+def test_a_site_that_is_kept_watched_stays_so(small: SmallSite, pages: Driftline) -> None:
+    """What later crawls find is watched too, but for what was taken off the list; until it is not to be any more."""
+    small.put("/", "/a", "/b")
+    for name in ("a", "b", "c", "d"):
+        small.put(f"/{name}")
+    pages.crawl(small.url(), tag="mine")
+    assert [site.seeds for site in pages.sites()] == [[small.url()]]
+    pages.remove(small.url("/b"))
+    small.put("/", "/a", "/b", "/c")
+    assert pages.crawl(small.url()).watched == 1
+    assert sorted(page.url for page in pages.pages()) == [small.url(path) for path in ("/", "/a", "/c")]
+    small.put("/", "/a", "/b", "/c", "/d")
+    assert pages.crawl(small.url(), unwatched=True).watched == 0
+    assert pages.sites() == []
+    assert len(pages.pages()) == 3
+
+
+def test_a_site_that_was_crawled_before_can_be_watched(small: SmallSite, pages: Driftline) -> None:
+    """With the pages that an earlier crawl found, also if this one only goes on."""
+    chain(small, 5)
+    pages.crawl(small.url(), most=3)
+    assert pages.crawl(small.url(), tag="mine").watched == 7
+    assert len(pages.pages("mine")) == 7
+
+
 def test_without_a_tag_nothing_is_watched(small: SmallSite, pages: Driftline) -> None:
     """A crawl only looks."""
     small.put("/", "/a")
@@ -199,7 +224,7 @@ def test_a_crawl_that_was_stopped_goes_on_where_it_was(small: SmallSite, pages: 
     chain(small, 30)
     first = Stopping(10)
     cut = pages.crawl(small.url(), stop=first.stop, told=first.told)
-    assert 0 < cut.left
+    assert cut.left > 0
     rest = pages.crawl(small.url())
     assert rest.continued
     assert (rest.left, rest.pages, rest.number) == (0, 32, 1)

@@ -42,7 +42,8 @@ def test_what_is_not_on_the_web_or_within_the_page_is_no_link() -> None:
 
 def test_links_to_pages_come_from_more_than_anchors() -> None:
     """Image maps, frames, the next page, other languages, and a refresh."""
-    markup = """<link rel="next" href="/2"><link rel="alternate" hreflang="de" href="/de"><link rel="stylesheet" href="/x.css">
+    markup = """<link rel="next" href="/2"><link rel="alternate" hreflang="de" href="/de">
+    <link rel="stylesheet" href="/x.css">
     <meta http-equiv="Refresh" content="5; URL='/moved'"><map><area href="/area"></map><iframe src="/frame"></iframe>"""
     assert set(urls(markup)) == {f"https://site.example/{one}" for one in ("2", "de", "moved", "area", "frame")}
 

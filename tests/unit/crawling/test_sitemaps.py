@@ -63,5 +63,6 @@ def test_what_is_no_list_is_none() -> None:
 
 def test_robots_txt_names_sitemaps() -> None:
     """In whatever case, wherever it stands."""
-    text = "Sitemap: https://site.example/a.xml\nUser-agent: *\nDisallow: /x\n sitemap : https://site.example/b.xml # two\n"
+    text = "Sitemap: https://site.example/a.xml\nUser-agent: *\nDisallow: /x\n"
+    text += " sitemap : https://site.example/b.xml # two\n"
     assert sitemaps_of(text) == ["https://site.example/a.xml", "https://site.example/b.xml"]
