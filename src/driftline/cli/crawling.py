@@ -110,6 +110,7 @@ def crawl(
     with opened(store, allow_networks=allow_network, **polite) as watch_list:
         wanted = [(seeds or [], given)] if seeds else _kept(watch_list)
         reports: list[CrawlReport] = []
+        stopped = False
         for some, options in wanted:
             report, stopped = _crawled(watch_list, some, {**options, "most": most, "fresh": fresh})
             reports.append(report)
@@ -121,6 +122,8 @@ def crawl(
         found = [_as_json(report) for report in reports]
         print_json(found[0] if seeds else found)
     _tell_ends(reports)
+    if stopped:
+        raise typer.Exit(1)
 
 
 def _kept(watch_list: Driftline) -> list[tuple[list[str], dict[str, Any]]]:
