@@ -17,11 +17,11 @@ from driftline.crawling.report import read_report
 from driftline.crawling.steps import SurveySteps
 from driftline.crawling.traps import Traps
 from driftline.detection.workers import WorkerPool
+from driftline.interpreter import at_full_speed
 from driftline.model import Link, Outcome, Verdict
 from driftline.pipeline.confirmer import Confirmer
 from driftline.pipeline.polite import PoliteLinks
 from driftline.pipeline.recorder import Recorder
-from driftline.interpreter import at_full_speed
 from driftline.pipeline.sections import Parts
 from driftline.pipeline.wiring import cores, wire
 from driftline.versions.hosts import HostRecords
