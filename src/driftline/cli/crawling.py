@@ -106,7 +106,7 @@ def crawl(
         "within": scope, "include": include or (), "exclude": exclude or (), "depth": depth,
         "keywords": keywords or (), "tag": tag, "unwatched": watch is False,
     }  # fmt: skip
-    polite = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
+    polite: dict[str, Any] = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
     with opened(store, allow_networks=allow_network, **polite) as watch_list:
         wanted = [(seeds or [], given)] if seeds else _kept(watch_list)
         reports: list[CrawlReport] = []

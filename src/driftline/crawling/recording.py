@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from driftline.crawling.seen import filter_of
+from driftline.crawling.seen import Seen
 from driftline.crawling.steps import Surveyed
 from driftline.model import Link
 from driftline.versions.locks import patiently
@@ -46,8 +46,10 @@ class Recording:
         self.watched = 0
         for number, url, digest, mark in sites.marks(begun):
             judge.recall(number, url, digest, mark)
-        keys = sites.keys(begun)
-        self._seen = filter_of(keys, 2 * len(keys))
+        self._seen = Seen(
+            lambda: patiently(lambda: sites.keys(begun), stopped),
+            lambda keys: patiently(lambda: sites.seen(begun, keys), stopped),
+        )
 
     def start(self, frontier: Frontier, flush: Callable[[], None], seeds: Sequence[str]) -> None:
         """Fill the frontier: with what waits in the store, and with the seeds."""
@@ -104,11 +106,7 @@ class Recording:
         fresh = self._fresh(met)
         dated = [one for one in met if one.lastmod] if self._begun.number > 1 else []
         waiting = patiently(lambda: self._sites.record(self._begun, results, fresh, skipped, dated), self._stopped)
-        for one in fresh:
-            self._seen.add(one.key)
-        if self._seen.full:
-            keys = self._sites.keys(self._begun)
-            self._seen = filter_of(keys, 4 * len(keys))
+        self._seen.add(one.key for one in fresh)
         done = [self._open.pop(one.id) for one in results]
         again = [
             Waiting(address.priority, address.id, address.kind)
@@ -118,12 +116,10 @@ class Recording:
         frontier.settle((one.id for one in results), [*waiting, *again])
 
     def _fresh(self, met: Sequence[Met]) -> list[Met]:
-        """Those that were not met in this round: the filter knows most of them, the store all."""
+        """Those that were not met in this round, each as what it was met as first."""
         first: dict[bytes, Met] = {}
         for one in met:
             known = first.get(one.key)
             if known is None or one.priority < known.priority:
                 first[one.key] = one
-        doubtful = [key for key in first if key in self._seen]
-        seen = patiently(lambda: self._sites.seen(self._begun, doubtful), self._stopped) if doubtful else set()
-        return [one for key, one in first.items() if key not in seen]
+        return [first[key] for key in self._seen.new(first)]

@@ -11,11 +11,10 @@ import re
 from driftline.versions.codec import digest
 
 KEY_BYTES = 16
-_OPAQUE = r"(?=[0-9a-z_-]*\d)[0-9a-z_-]{8,}"
-_SURE = (
-    r"phpsessid|jsessionid|aspsessionid[a-z]*|asp\.net_sessionid|cfid|cftoken|zenid|oscsid|sessionid|session_id|sessid"
-)
-_LIKELY = r"sid|session|sess|sesskey|s"  # the number of a story, too, unless what it says is no number that people use
+_OPAQUE = r"(?:[0-9a-f]{16,}|(?=[0-9a-z]*\d)(?=[0-9a-z]*[a-z])[0-9a-z]{20,})"
+_SURE = r"phpsessid|jsessionid|aspsessionid[a-z]*|asp\.net_sessionid|cfid|cftoken|zenid|oscsid"
+# the number of a story, a talk or what is looked for, unless it says nothing to people
+_LIKELY = r"sid|sess|sessid|session|sessionid|session_id|sesskey|s"
 _IN_QUERY = re.compile(rf"(?:(?:{_SURE})=[^&]*|(?:{_LIKELY})={_OPAQUE})", re.IGNORECASE)
 _IN_SEGMENT = re.compile(rf";(?:(?:{_SURE})=[^/;?]*|(?:{_LIKELY})={_OPAQUE})", re.IGNORECASE)
 _WHOLE_SEGMENT = re.compile(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from xxhash import xxh3_128_intdigest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
 _FEWEST = 10_000
 _WRONG = 0.01  # of the new addresses are looked for in the store all the same
@@ -55,15 +55,34 @@ class BloomFilter:
                 return False
         return True
 
-    @property
-    def full(self) -> bool:
-        """Whether it holds so many that it is wrong more often than it should be."""
-        return self.added > self.expected
 
+class Seen:
+    """Which keys were met, told exactly: `look` says which of some the store has, and `all_keys` has all of them."""
 
-def filter_of(keys: Iterable[bytes], expected: int) -> BloomFilter:
-    """A filter that holds these, with room for so many."""
-    made = BloomFilter(expected)
-    for key in keys:
-        made.add(key)
-    return made
+    def __init__(
+        self, all_keys: Callable[[], Collection[bytes]], look: Callable[[Sequence[bytes]], set[bytes]]
+    ) -> None:
+        self._all_keys = all_keys
+        self._look = look
+        self._filter = self._made()
+
+    def new(self, keys: Iterable[bytes]) -> list[bytes]:
+        """Those of these keys that were never met; the store is asked only for those that the filter seems to have."""
+        given = dict.fromkeys(keys)
+        doubtful = [key for key in given if key in self._filter]
+        seen = self._look(doubtful) if doubtful else set()
+        return [key for key in given if key not in seen]
+
+    def add(self, keys: Iterable[bytes]) -> None:
+        """These are in the store from now on."""
+        for key in keys:
+            self._filter.add(key)
+        if self._filter.added > self._filter.expected:
+            self._filter = self._made()  # it would be wrong more often than it should be
+
+    def _made(self) -> BloomFilter:
+        keys = self._all_keys()
+        made = BloomFilter(2 * len(keys))
+        for key in keys:
+            made.add(key)
+        return made

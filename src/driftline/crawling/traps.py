@@ -19,6 +19,10 @@ _SAME, _NEAR, _MONTHS = 25, 60, 12  # pages of one shape in a row that say nothi
 _NUMBER = re.compile(r"\d+")
 _OPAQUE = re.compile(r"(?=[0-9a-z_-]*\d)(?=[0-9a-z_-]*[a-z])[0-9a-z_-]{16,}", re.IGNORECASE)
 _DATE = re.compile(r"(?<!\d)([12]\d{3})[-/_.](?:0?[1-9]|1[0-2])(?:[-/_.](?:0?[1-9]|[12]\d|3[01]))?(?!\d)")
+# numbers of other things look like dates too: without one of these words they are no calendar
+_CALENDAR = re.compile(
+    r"calend|kalend|event|agenda|archiv|schedul|termin|date|day|month|week|monat|mois", re.IGNORECASE
+)
 _YEAR = re.compile(r"[?&](?:y|year|jahr|annee)=(\d{1,9})(?=&|$)", re.IGNORECASE)
 _MONTH = re.compile(r"[?&](?:m|month|monat|mois|week|day)=\d", re.IGNORECASE)
 
@@ -54,7 +58,7 @@ class Traps:
             return Trap.DEEP
         if _repeats(segments):
             return Trap.REPEATING
-        year = _year_of(path, url)
+        year = _year_of(url)
         if year is not None and not _EARLIEST <= year <= self._year + _AHEAD:
             return Trap.CALENDAR
         if query and self._combines(before, query):
@@ -68,7 +72,7 @@ class Traps:
         if not same and not near:
             self._in_a_row.pop(shape, None)
             return
-        if near and not calendar and "?" not in url:
+        if near and not calendar and "&" not in url:
             return  # pages with few words of their own, as tables of figures, are pages all the same
         self._in_a_row[shape] += 1
         enough = _MONTHS if calendar else _SAME if same else _NEAR
@@ -119,9 +123,13 @@ def _repeats(segments: list[str]) -> bool:
     return False
 
 
-def _year_of(path: str, url: str) -> int | None:
-    found = _DATE.search(path) or (_DATE.search(url) if "?" in url else None)
-    if found is None and "?" in url and _MONTH.search(url):
+def _year_of(url: str) -> int | None:
+    """The year that a calendar shows there; None if it does not look like one."""
+    start = url.find("/", 8)
+    if not _CALENDAR.search(url, start):
+        return None
+    found = _DATE.search(url, start)
+    if found is None and _MONTH.search(url):
         found = _YEAR.search(url)
     return None if found is None else int(found[1])
 

@@ -292,6 +292,17 @@ def test_robots_txt_is_obeyed_and_its_sitemaps_are_read(small: SmallSite, tmp_pa
     assert sorted(report.new) == [small.url("/"), small.url("/listed"), small.url("/open")]
 
 
+def test_a_host_that_wants_to_be_left_alone_is_and_the_crawl_goes_on_later(small: SmallSite, pages: Driftline) -> None:
+    """What was not fetched waits, and is named."""
+    small.put("/", "/busy", "/a", "/b")
+    small.pages["/busy"] = answer(b"", "503 Service Unavailable", "Retry-After: 3600")
+    pages.settings = pages.settings.model_copy(update={"host_connections": 1})
+    report = pages.crawl(small.url())
+    assert list(report.quiet) == [small.url().split("/")[2]]
+    assert report.left > 0
+    assert small.asked()["/busy"] == 1
+
+
 def test_a_site_that_answers_every_address_is_found_out(small: SmallSite, pages: Driftline) -> None:
     """What it says of a page that cannot exist is no page anywhere else."""
     shell = SmallSite.put

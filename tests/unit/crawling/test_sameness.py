@@ -30,15 +30,16 @@ def test_a_session_id_is_left_out(url: str) -> None:
     "url",
     [
         f"{PAGE}?sid=5",
-        f"{PAGE}?session=morning",
-        f"{PAGE}?s=shoes",
+        f"{PAGE}?session=2026-spring-keynote",
+        f"{PAGE}?session_id=1234",
+        f"{PAGE}?s=iphone15promax256gb",
         f"https://git.example/commit/{TOKEN}",
         "https://shop.example/session-notes/article/7",
         "https://shop.example/a(b)/7",
     ],
 )
 def test_what_may_choose_a_page_is_kept(url: str) -> None:
-    """The number of a story, a word that is searched for and the name of a commit are no sessions."""
+    """The number of a story or a talk, what is searched for and the name of a commit are no sessions."""
     assert without_session(url) == url
 
 

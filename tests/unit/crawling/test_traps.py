@@ -30,7 +30,7 @@ def test_an_address_that_goes_on_for_ever_is_a_trap(path: str, trap: Trap) -> No
 @pytest.mark.parametrize(
     "path",
     ["/", "/2026/11/16/title", "/archive/1995/05/", "/de/produkte/de-de/", "/page/5000", "/item?id=5000", "/a/b/a/c",
-     "/v/1/1/1/1", "/product/2099-lamp"],
+     "/v/1/1/1/1", "/product/2099-lamp", "/item/1050/12", "/issue/1850/5/7", "/events/2027/5"],
 )  # fmt: skip
 def test_an_ordinary_address_is_none(path: str) -> None:
     """Archives, languages, long lists and numbers in a row are what sites have."""
