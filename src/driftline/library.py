@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
     from driftline.scheduling.scheduler import Scheduler
     from driftline.scheduling.visits.importing import Imported
     from driftline.versions.compaction import Compacted
+    from driftline.versions.crawled import Begun, Site
     from driftline.versions.readings import Readings
-    from driftline.versions.sites import Begun, Site
 
 _EARLY = 0.1  # of an interval: who comes every hour finds the check of the last hour some seconds less than one old
 
@@ -218,8 +219,8 @@ class Driftline:
         """Find the pages of a site by its links, sitemaps and feeds, starting from these addresses.
 
         With a `tag` the pages are watched from now on under it, also those that later crawls find, until a crawl is
-        `unwatched`. The same crawl goes on if it was cut short, unless
-        `fresh`; otherwise it comes again, and tells what is new, gone, moved or changed.
+        `unwatched`. The same crawl goes on if it was cut short, unless `fresh`; otherwise it comes again, and tells
+        what is new, gone, moved or changed. Watched pages that are changed are checked, so that they have a version.
         """
         from driftline.crawling.crawl import Crawl
         from driftline.crawling.options import Options
@@ -238,7 +239,13 @@ class Driftline:
         plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
         with self._store.right_to_check():
             crawl = Crawl(self._store, self.catalog, self.settings, plan, stop, self._clock)
-            return crawl.run(named, options, fresh=fresh, begun=begun, told=told)
+            report = crawl.run(named, options, fresh=fresh, begun=begun, told=told)
+        if report.tag is None or not report.changed or stop.requested:
+            return report
+        left_out = set(self.catalog.unwatched(report.changed))
+        watched = [page.id for page in self.catalog.find_all(url for url in report.changed if url not in left_out)]
+        checked = self.check_pages(watched, plan=plan, fresh=True, stop=stop) if watched else None
+        return report if checked is None else replace(report, changes=checked.changes)
 
     def sites(self) -> list[Site]:
         """The sites that are kept watched, with what they were crawled with."""

@@ -17,7 +17,7 @@ from driftline.cli.options import (
     StoreOption,
     opened,
 )
-from driftline.cli.output import clean, count, local_time, print_json, say, size
+from driftline.cli.output import clean, count, fields, local_time, print_json, say, size
 from driftline.cli.tables import Column, print_table
 from driftline.errors import DriftlineError, UsageError
 
@@ -169,7 +169,9 @@ def _summarise(report: CrawlReport, most: int | None) -> None:
     shown = [(name, many, some) for name, many, some in rows if many or name in ("found", "fetched", "pages")]
     print_table(_COLUMNS, [(name, f"{many:,}", some[0] if some else "") for name, many, some in shown])
     if report.number > 1:
-        news = [("new", "cyan", report.new), ("gone", "red", report.gone), ("changed", "yellow", report.changed)]
+        reasons = {change.url: f"  {change.reason}" for change in report.changes}
+        changed = [f"{url}{reasons.get(url, '')}" for url in report.changed]
+        news = [("new", "cyan", report.new), ("gone", "red", report.gone), ("changed", "yellow", changed)]
         news.append(("moved", "magenta", [f"{one.url} → {one.to}" for one in report.moved]))
         for word, style, urls in news:
             _tell_some(word, style, urls, most)
@@ -222,6 +224,7 @@ def _why_nothing(report: CrawlReport) -> str:
 
 def _as_json(report: CrawlReport) -> dict[str, Any]:
     found = asdict(report)
+    found["changes"] = [fields(change, "id", "url", "kind", "score", "reason") for change in report.changes]
     found["failed"] = [{"url": url, "reason": why} for url, why in report.failed]
     found["best"] = [{"url": url, "score": score} for url, score in report.best]
     del found["astray"]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from driftline.model import Outcome
-    from driftline.versions.sites import Begun
+    from driftline.versions.crawled import Begun
 
 _LONG = 120.0  # seconds that a crawl has to go on for to be worth a word
 

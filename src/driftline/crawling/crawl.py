@@ -34,12 +34,13 @@ if TYPE_CHECKING:
 
     from driftline.crawling.options import Options
     from driftline.crawling.report import CrawlReport
+    from driftline.crawling.scope import Scope
     from driftline.crawling.steps import Surveyed
     from driftline.pages.catalog import Catalog
     from driftline.pipeline.plan import Plan
     from driftline.pipeline.stopping import Stop
     from driftline.settings import Settings
-    from driftline.versions.sites import Begun
+    from driftline.versions.crawled import Begun
     from driftline.versions.store import Store
 
 _WORKER = "driftline.crawling.worker"
@@ -80,19 +81,12 @@ class Crawl:
             site_key(seeds, options), seeds, options.kept(), options.tag, self._clock(), fresh=fresh,
             unwatched=options.unwatched,
         )  # fmt: skip
-        keywords = keywords_of(options.keywords)
-        settings = self._settings
-        traps = Traps(datetime.fromtimestamp(self._clock(), UTC).year)
         records = HostRecords(self._store)
-        judge = Judge(
-            number=site.number, pages=PageFilter(scope, traps, options.depth), traps=traps,
-            focus=Focus(keywords) if keywords else None, records=records, tracking=settings.tracking,
-            hops=settings.max_redirects, probe=f"{_PROBE}-{site.number}",
-        )  # fmt: skip
         recording = Recording(
-            self._sites, site, judge, watch=self._watch_with(site.tag), stopped=lambda: self._stop.requested
-        )
-        frontier = Frontier(recording.links, most=options.most, ahead=_FOCUSED if keywords else None)
+            self._sites, site, self._judge(site, scope, options, records), watch=self._watch_with(site.tag),
+            stopped=lambda: self._stop.requested,
+        )  # fmt: skip
+        frontier = Frontier(recording.links, most=options.most, ahead=_FOCUSED if options.keywords else None)
         requests = size = 0
 
         def tell(outcomes: Sequence[Outcome]) -> None:
@@ -103,16 +97,48 @@ class Crawl:
                 told(outcomes, len(frontier))
 
         recorder = Recorder(recording, 0, tell)
-        links = PoliteLinks(frontier, settings, records, links=recording.links, record=recorder.add, clock=self._clock)
-        recording.start(frontier, links.flush, seeds)
-        if begun is not None:
-            begun(site, len(frontier))
+        links = PoliteLinks(
+            frontier, self._settings, records, links=recording.links, record=recorder.add, clock=self._clock
+        )
+        try:
+            recording.start(frontier, links.flush, seeds)
+            if begun is not None:
+                begun(site, len(frontier))
+            self._fetch(links, recording, recorder, options, kept=site.tag is not None)
+        finally:
+            recorder.close()
+        links.flush()
+        watched = recording.watched + (self._adopt(site, site.tag) if site.adopts and site.tag else 0)
+        report = read_report(
+            self._sites, site, list(seeds), watched=watched, seconds=time.perf_counter() - started,
+            requests=requests, bytes=size, tag=site.tag, quiet=links.quiet,
+        )  # fmt: skip
+        if not report.left:
+            self._sites.finish(site.site_id, self._clock())
+        if self._run_id is not None:
+            self._ledger.finish(self._run_id)
+        return report
+
+    def _judge(self, site: Begun, scope: Scope, options: Options, records: HostRecords) -> Judge:
+        traps = Traps(datetime.fromtimestamp(self._clock(), UTC).year)
+        keywords = keywords_of(options.keywords)
+        return Judge(
+            pages=PageFilter(scope, traps, options.depth), traps=traps, focus=Focus(keywords) if keywords else None,
+            records=records, tracking=self._settings.tracking, hops=self._settings.max_redirects,
+            probe=f"{_PROBE}-{site.number}",
+        )  # fmt: skip
+
+    def _fetch(
+        self, links: PoliteLinks, recording: Recording, recorder: Recorder, options: Options, *, kept: bool
+    ) -> None:
+        """Let everything through the pipeline that the frontier hands out."""
+        settings = self._settings
         workers = WorkerPool(
             most=cores(), deadline=settings.worker_deadline, memory=settings.worker_memory, program=_WORKER
         )
         steps = SurveySteps(
             workers, settings.max_body, kind=recording.kind, obeys=settings.robots == "obey",
-            tracking=settings.tracking, keywords=keywords, kept=site.tag is not None,
+            tracking=settings.tracking, keywords=keywords_of(options.keywords), kept=kept,
         )  # fmt: skip
         parts = Parts(
             links=links, steps=steps, workers=workers, recorder=recorder,
@@ -124,18 +150,6 @@ class Crawl:
                 wire(self._plan, parts)
         finally:
             workers.close()
-            recorder.close()
-            links.flush()
-        watched = recording.watched + (self._adopt(site, site.tag) if site.adopts and site.tag else 0)
-        report = read_report(
-            self._sites, site, list(seeds), watched=watched, seconds=time.perf_counter() - started,
-            requests=requests, bytes=size, tag=site.tag, quiet=links.quiet,
-        )  # fmt: skip
-        if not report.left:
-            self._sites.finish(site.site_id, self._clock())
-        if self._run_id is not None:
-            self._ledger.finish(self._run_id)
-        return report
 
     def _adopt(self, site: Begun, tag: str) -> int:
         """Watch the pages too that were found before the site was to be watched; how many were not."""

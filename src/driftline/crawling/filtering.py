@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from driftline.crawling.sameness import key_of, without_session
 from driftline.crawling.scope import is_file
 from driftline.crawling.seen import BloomFilter
-from driftline.versions.sites import Met
+from driftline.versions.crawled import Met
 
 if TYPE_CHECKING:
     from driftline.crawling.scope import Scope

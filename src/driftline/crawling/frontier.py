@@ -6,7 +6,7 @@ import heapq
 import threading
 from typing import TYPE_CHECKING
 
-from driftline.versions.sites import KNOWN, Waiting
+from driftline.versions.crawled import KNOWN, Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

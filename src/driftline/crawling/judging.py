@@ -16,7 +16,7 @@ from driftline.headers import header, last_response, redirect_targets
 from driftline.model import FailureKind, host_of
 from driftline.pages.tracking import Tracking
 from driftline.pages.urls import canonical
-from driftline.versions.sites import Met, Result
+from driftline.versions.crawled import Met, Result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from driftline.crawling.traps import Traps
     from driftline.model import Outcome
     from driftline.pipeline.robots import Records
-    from driftline.versions.sites import Address
+    from driftline.versions.crawled import Address
 
 REDIRECTS = (301, 302, 303, 307, 308)
 SOFT = "The answer is an error page, though the server calls it good."
@@ -49,10 +49,9 @@ class Judge:
     """Judges the documents of one crawl, in the order in which they came. `hops` redirects are followed in a row."""
 
     def __init__(
-        self, *, number: int, pages: PageFilter, traps: Traps, focus: Focus | None, records: Records,
+        self, *, pages: PageFilter, traps: Traps, focus: Focus | None, records: Records,
         tracking: tuple[str, ...], hops: int, probe: str,
     ) -> None:  # fmt: skip
-        self._number = number
         self._pages = pages
         self._traps = traps
         self._focus = focus

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from driftline.crawling.seen import Seen
 from driftline.crawling.steps import Surveyed
 from driftline.model import Link
+from driftline.versions.crawled import Result, Waiting
 from driftline.versions.locks import patiently
-from driftline.versions.sites import Result, Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from driftline.crawling.frontier import Frontier
     from driftline.crawling.judging import Judge
     from driftline.model import Outcome
-    from driftline.versions.sites import Address, Begun, Met, Sites
+    from driftline.versions.crawled import Address, Begun, Met
+    from driftline.versions.sites import Sites
 
 _ALIKE = "trap: pages that say the same"
 

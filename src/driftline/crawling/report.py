@@ -10,7 +10,9 @@ from driftline.crawling.simhash import NEAR, distance
 from driftline.versions.schema import addresses
 
 if TYPE_CHECKING:
-    from driftline.versions.sites import Begun, Sites
+    from driftline.model import Change
+    from driftline.versions.crawled import Begun
+    from driftline.versions.sites import Sites
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +46,8 @@ class CrawlReport:
     `found` are the addresses that were met, `pages` those of them that are pages; `fetched` were asked for, and
     `unmodified` were not, because the sitemap says that they are as they were. `duplicates` say the same as others and
     `near` nearly; `soft` are error pages that come as good ones. From the second round on, `new`, `gone`, `moved` and
-    `changed` tell what is different; in the first, all is new. `left` addresses wait for the crawl to go on; `quiet`
+    `changed` tell what is different; in the first, all is new. `changes` are what a check found of changed pages that
+    are watched. `left` addresses wait for the crawl to go on; `quiet`
     names the hosts that want to be left alone, and until when. `watched` pages came to the watch list.
     """
 
@@ -68,6 +71,7 @@ class CrawlReport:
     gone: list[str] = field(default_factory=list)
     moved: list[Moved] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
     duplicates: list[Twin] = field(default_factory=list)
     near: list[Twin] = field(default_factory=list)
     soft: list[str] = field(default_factory=list)

@@ -139,6 +139,21 @@ def test_a_site_that_is_kept_watched_stays_so(small: SmallSite, pages: Driftline
     assert len(pages.pages()) == 3
 
 
+def test_a_watched_page_that_a_crawl_finds_changed_is_checked(small: SmallSite, pages: Driftline) -> None:
+    """So that what changed can be looked at; one that is not watched is only named."""
+    small.put("/", "/a", "/b")
+    small.put("/a")
+    small.put("/b")
+    pages.crawl(small.url(), tag="mine")
+    pages.remove(small.url("/b"))
+    small.put("/a", words=text("/a") + " and something new")
+    small.put("/b", words=text("/b") + " and something new")
+    again = pages.crawl(small.url())
+    assert sorted(again.changed) == [small.url("/a"), small.url("/b")]
+    assert [change.url for change in again.changes] == [small.url("/a")]
+    assert "something new" in pages.diff(small.url("/a"))
+
+
 def test_a_site_that_was_crawled_before_can_be_watched(small: SmallSite, pages: Driftline) -> None:
     """With the pages that an earlier crawl found, also if this one only goes on."""
     chain(small, 5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from driftline.cli.progress import CrawlProgress
-from driftline.versions.sites import Begun
+from driftline.versions.crawled import Begun
 from support.making import document, outcome_of
 
 BEGUN = Begun(site_id=1, number=1, continued=False, started_at=0.0, tag=None, adopts=False)

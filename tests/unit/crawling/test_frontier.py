@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from driftline.crawling.frontier import Frontier
 from driftline.model import Link
-from driftline.versions.sites import KNOWN, Waiting
+from driftline.versions.crawled import KNOWN, Waiting
 
 
 def links(ids: Sequence[int]) -> list[Link]:
