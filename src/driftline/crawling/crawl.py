@@ -81,7 +81,7 @@ class Crawl:
             site_key(seeds, options), seeds, options.kept(), options.tag, self._clock(), fresh=fresh,
             unwatched=options.unwatched,
         )  # fmt: skip
-        records = HostRecords(self._store)
+        records = HostRecords(self._store, lambda: self._stop.requested)
         recording = Recording(
             self._sites, site, self._judge(site, scope, options, records), watch=self._watch_with(site.tag),
             stopped=lambda: self._stop.requested,
