@@ -307,6 +307,19 @@ def test_robots_txt_is_obeyed_and_its_sitemaps_are_read(small: SmallSite, tmp_pa
     assert sorted(report.new) == [small.url("/"), small.url("/listed"), small.url("/open")]
 
 
+def test_a_site_cannot_lead_a_crawl_into_a_private_network(small: SmallSite, pages: Driftline) -> None:
+    """Neither by a sitemap that robots.txt names, nor by a redirect, nor to another scheme."""
+    small.put("/", "/inside", "/file")
+    robots = b"Sitemap: http://10.1.2.3/map.xml\nSitemap: http://169.254.169.254/latest/meta-data/\n"
+    small.pages["/robots.txt"] = answer(robots, "200 OK", "Content-Type: text/plain")
+    small.pages["/inside"] = redirect("http://192.168.0.1/admin")
+    small.pages["/file"] = redirect("file:///etc/passwd")
+    report = pages.crawl(small.url(), within="domain")
+    assert (report.pages, report.sitemaps, report.left) == (1, 0, 0)
+    assert report.failed == [(small.url("/file"), "It redirects to nowhere.")]
+    assert report.skipped["out of scope"].examples == ["http://192.168.0.1/admin"]
+
+
 def test_a_host_that_wants_to_be_left_alone_is_and_the_crawl_goes_on_later(small: SmallSite, pages: Driftline) -> None:
     """What was not fetched waits, and is named."""
     small.put("/", "/busy", "/a", "/b")
