@@ -248,6 +248,9 @@ class Judge:
         return False
 
     def _is_error(self, address: Address, survey: Survey) -> bool:
+        """Whether this is what the host says of pages that do not exist; a seed is a page, whatever it says."""
+        if not address.depth:
+            return False
         nowhere = self._nowhere.get(_origin(address.url))
         return survey.error or bool(nowhere and survey.mark and distance(nowhere, survey.mark) <= NEAR)
 

@@ -344,6 +344,15 @@ def test_a_site_that_answers_every_address_is_found_out(small: SmallSite, pages:
     assert sorted(report.new) == [small.url("/"), small.url("/a")]
 
 
+def test_a_site_that_answers_its_front_page_for_every_address_has_one_page(pages: Driftline) -> None:
+    """As applications that run in the browser do: the seed is a page all the same, and its links are followed."""
+    markup = f'<!doctype html><title>App</title><p>{text("app")}</p><a href="/a"></a><a href="/b"></a>'.encode()
+    with Server(lambda _: answer(markup, "200 OK", "Content-Type: text/html")) as server:
+        report = pages.crawl(server.url())
+    assert report.new == [server.url()]
+    assert len(report.soft) + len(report.duplicates) == 2
+
+
 def test_redirects_that_lead_around_in_a_circle_cost_a_request_each(small: SmallSite, pages: Driftline) -> None:
     """And the page behind a redirect is fetched once, however it is come by."""
     small.put("/", "/one", "/self", "/go", "/a")
