@@ -63,7 +63,7 @@ class Crawl:
         self._plan = plan
         self._stop = stop
         self._clock = clock
-        self._ledger = Ledger(store, clock, lambda: stop.requested)
+        self._ledger = Ledger(store, clock, lambda: stop.requested, settings.fail_after)
         self._run_id: int | None = None
 
     def run(
