@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from driftline.crawling.report import CrawlReport
 
-_MANNERS = {"robots": "obey", "host_connections": 64}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crawled:
@@ -55,7 +53,7 @@ def measure(pages: int, told: Callable[[int, int], None] | None = None) -> Crawl
     with (
         tempfile.TemporaryDirectory(prefix="driftline-crawl-") as folder,
         served(site) as running,
-        open_local(str(Path(folder) / "site.db"), _MANNERS) as watch_list,
+        open_local(str(Path(folder) / "site.db"), robots="obey", host_connections=64) as watch_list,
     ):
         report = watch_list.crawl(running.url, told=tell)
     return judge(site, running.log, report)
