@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from driftline.errors import BadSetting, NoTextSearch, StoreError, UnknownChange, UnknownVersion
+from driftline.errors import BadSetting, NoTextSearch, StoreError, UnknownChange, UnknownVersion, UsageError
 from driftline.model import POLICIES, Visited, host_of, without_password
 from driftline.pages.catalog import Catalog
 from driftline.pages.intervals import parse_interval
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
 
+    from driftline.crawling.report import CrawlReport
     from driftline.detection.difference import Piece
     from driftline.detection.kinds import Kind
     from driftline.detection.tables import ChangedCell
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from driftline.scheduling.scheduler import Scheduler
     from driftline.scheduling.visits.importing import Imported
     from driftline.versions.compaction import Compacted
+    from driftline.versions.crawled import Begun, Site
     from driftline.versions.readings import Readings
 
 _EARLY = 0.1  # of an interval: who comes every hour finds the check of the last hour some seconds less than one old
@@ -213,6 +216,49 @@ class Driftline:
         from driftline.planner import Planner
 
         return Planner(scheduler, feed, stop, lambda enough: self.catch_up(stop, enough), tell, ticks)
+
+    def crawl(
+        self, *seeds: str, within: str = "host", include: Sequence[str] = (), exclude: Sequence[str] = (),
+        depth: int | None = None, most: int | None = None, keywords: Sequence[str] = (), tag: str | None = None,
+        unwatched: bool = False, fresh: bool = False, plan: Plan | None = None, stop: Stop | None = None,
+        begun: Callable[[Begun, int], None] | None = None, told: Callable[[Sequence[Outcome], int], None] | None = None,
+    ) -> CrawlReport:  # fmt: skip
+        """Find the pages of a site by its links, sitemaps and feeds, starting from these addresses.
+
+        With a `tag` the pages are watched from now on under it, also those that later crawls find, until a crawl is
+        `unwatched`. The same crawl goes on if it was cut short, unless `fresh`; otherwise it comes again, and tells
+        what is new, gone, moved or changed. Watched pages that are changed are checked, so that they have a version.
+        """
+        from driftline.crawling.crawl import Crawl
+        from driftline.crawling.options import Options
+        from driftline.pages.tracking import Tracking
+        from driftline.pages.urls import canonical
+
+        if not seeds:
+            raise UsageError("Say where to begin: give the address of a site.")
+        options = Options(
+            within=within, include=tuple(include), exclude=tuple(exclude), depth=depth, most=most,
+            keywords=tuple(keywords), tag=tag, unwatched=unwatched,
+        )  # fmt: skip
+        tracking = Tracking(self.settings.tracking)
+        named = list(dict.fromkeys(canonical(seed, tracking) for seed in seeds))
+        options.scope(named)
+        plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
+        with self._store.right_to_check():
+            crawl = Crawl(self._store, self.catalog, self.settings, plan, stop, self._clock)
+            report = crawl.run(named, options, fresh=fresh, begun=begun, told=told)
+        if report.tag is None or not report.changed or stop.requested:
+            return report
+        left_out = set(self.catalog.unwatched(report.changed))
+        watched = [page.id for page in self.catalog.find_all(url for url in report.changed if url not in left_out)]
+        checked = self.check_pages(watched, plan=plan, fresh=True, stop=stop) if watched else None
+        return report if checked is None else replace(report, changes=checked.changes)
+
+    def sites(self) -> list[Site]:
+        """The sites that are kept watched, with what they were crawled with."""
+        from driftline.versions.sites import Sites
+
+        return Sites(self._store).kept()
 
     def _rendered(self, stop: Stop) -> Rendered:
         return Rendered(self._store, self._clock, lambda: stop.requested)

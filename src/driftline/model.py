@@ -218,7 +218,8 @@ class Link:
 
     `filters` are its filters as they are stored, and None for most pages; `failures` is how many checks failed since
     the last good one, and `failing` whether that was told; `access` is what its server wants to see, if anything;
-    `render` says how it is fetched through a browser, and None that it is not.
+    `render` says how it is fetched through a browser, and None that it is not. Unless it is to `follow` them, a
+    redirect is all there is: who crawls has another link for its target.
     """
 
     page_id: int
@@ -230,6 +231,7 @@ class Link:
     failing: bool = False
     access: Access | None = None
     render: Render | None = None
+    follow: bool = True
 
     @property
     def host(self) -> str:

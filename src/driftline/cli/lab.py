@@ -406,6 +406,42 @@ def polite(
     )
 
 
+@lab_app.command()
+def crawl(
+    pages: Annotated[int, typer.Option(min=100, metavar="N", help="How many pages the site has.")] = 5_000,
+    as_json: JsonOption = False,
+) -> None:
+    """Crawl a site with traps, and let its own log tell whether every page was found, once, and nothing else."""
+    from driftline.lab.bare import LabError
+    from driftline.lab.crawling import measure
+
+    found = measure(pages, lambda done, waiting: _tell(f"{done:,} done, {waiting:,} wait"))
+    _tell("")
+    if as_json:
+        print_json(asdict(found))
+        return
+    report = found.report
+    _table(
+        ("", "found", "should be"),
+        [
+            ("pages of the site that were fetched", f"{found.found:,}", f"{found.pages:,}"),
+            ("fetched twice, under whichever address", f"{len(found.twice):,}", "0"),
+            ("addresses asked for twice", f"{found.repeated:,}", "0"),
+            ("requests that robots.txt or a page asked not to make", f"{found.forbidden:,}", "0"),
+            ("addresses left when it stopped", f"{report.left:,}", "0"),
+            ("requests in all", f"{found.requests:,}", ""),
+            ("requests for redirects, lists, error pages and traps", f"{found.others:,}", ""),
+            ("same as another page, nearly the same", f"{len(report.duplicates):,}, {len(report.near):,}", ""),
+            ("error pages that come as good ones", f"{len(report.soft):,}", "2"),
+            *((f"addresses skipped, {why}", f"{one.count:,}", "") for why, one in report.skipped.items()),
+            ("seconds", f"{found.seconds:.1f}", ""),
+            ("pages a second", f"{found.pages_per_s:,.0f}", ""),
+        ],
+    )
+    if found.missed or found.twice or found.repeated or found.forbidden or report.left:
+        raise LabError("The crawl is not what it should be: see the table.")
+
+
 def parse_numbers(text: str) -> list[int]:
     """The numbers of a list such as '1-100', '10,20,78' or '1-10,78', in order and each once."""
     found: set[int] = set()

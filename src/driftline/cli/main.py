@@ -19,6 +19,7 @@ from driftline import __version__
 from driftline.cli import (
     access,
     checking,
+    crawling,
     judging,
     looking,
     planning,
@@ -58,6 +59,7 @@ app.command("access")(access.access)
 app.command("check")(checking.check)
 app.command("run")(running.run)
 app.command("schedule")(planning.schedule)
+app.command("crawl")(crawling.crawl)
 app.command("history")(looking.history)
 app.command("show")(looking.show)
 app.command("diff")(looking.diff)

@@ -8,7 +8,7 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
-from driftline.cli.output import VERDICT_STYLES, clean, count, err, say
+from driftline.cli.output import VERDICT_STYLES, clean, count, err, local_time, say
 from driftline.model import Failure, Verdict
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from driftline.model import Outcome
+    from driftline.versions.crawled import Begun
+
+_LONG = 120.0  # seconds that a crawl has to go on for to be worth a word
 
 
 class Progress:
@@ -81,6 +84,52 @@ class Progress:
             if self._counts[verdict]
         ]
         return " ".join([f"[dim]{rate:,.0f}/s[/]", *found])
+
+
+class CrawlProgress:
+    """Follows one crawl: a bar of what is done of what is known so far. Told by any thread."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._done = 0
+        self._warned = False
+        self._bar: Bar | None = None
+        self._task: TaskID | None = None
+        self._started = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def begun(self, crawl: Begun, waiting: int) -> None:
+        """The crawl starts, or goes on."""
+        self._started = self._clock()
+        if crawl.continued:
+            begun = f"Going on with the crawl of {local_time(crawl.started_at)}"
+            say(f"{begun}: {waiting:,} addresses wait; --fresh starts over.", to_stderr=True)
+        if _on_terminal():
+            self._bar = _bar()
+            self._task = self._bar.add_task("", total=None, figures="")
+            self._bar.start()
+
+    def told(self, outcomes: Sequence[Outcome], waiting: int) -> None:
+        """These outcomes are recorded, and so many addresses wait."""
+        self._done += len(outcomes)
+        rate = self._done / max(self._clock() - self._started, 1e-3)
+        if waiting / rate > _LONG and not self._warned:
+            self._warned = True
+            text = f"Polite: {waiting:,} addresses wait so far, at {rate:,.3g} a second about "
+            text += f"{waiting / rate / 60:,.0f} minutes; Ctrl-C stops, and the same command goes on. "
+            text += "--host-delay 0 is for servers of your own."
+            say(text, to_stderr=True)
+        if self._bar is not None and self._task is not None:
+            figures = f"[dim]{rate:,.0f}/s[/]"
+            self._bar.update(self._task, completed=self._done, total=self._done + waiting, figures=figures)
 
 
 @contextmanager

@@ -109,6 +109,11 @@ def needs_script(title: str, text: str) -> bool:
     return not text or (len(text) < _SHORT_AT_FIRST and bool(NEEDS_SCRIPT.search(f"{title}\n{text}")))
 
 
+def says_error(title: str, text: str) -> bool:
+    """Whether a page of which nothing is known says, and says little else, that there is no such page."""
+    return len(text) < _SHORT_AT_FIRST and bool(ERROR.search(title) or ERROR.search(text[:_FEW]))
+
+
 def _left_of(before: str, text: str) -> float:
     """The share of what the page said before that it still says, by line."""
     lines = set(before.split("\n")) - {""}

@@ -94,7 +94,7 @@ def compare(pairs: Sequence[Pair], examiner: Examiner, limit: int, *, twice: boo
     With `twice`, a change keeps what it takes to `confirm` it.
     """
     unread = [pair for pair in pairs if pair.proof is None and pair.document.failure is None]
-    findings = iter(examiner.examine([_job(pair, limit) for pair in unread]) if unread else ())
+    findings = iter(examiner.examine([job_of(pair, limit) for pair in unread]) if unread else ())
     failed, unchanged, changed = Verdict.FAILED, Verdict.UNCHANGED, Verdict.CHANGED
     outcomes: list[Outcome] = []
     for pair in pairs:
@@ -104,7 +104,7 @@ def compare(pairs: Sequence[Pair], examiner: Examiner, limit: int, *, twice: boo
         elif pair.proof is not None:
             outcomes.append(Outcome(document, unchanged, pair.proof, pair.wire))
         else:
-            outcomes.append(_outcome(pair, next(findings)))
+            outcomes.append(outcome_of(pair, next(findings)))
     for outcome in outcomes:
         if twice and outcome.verdict is changed:
             continue
@@ -127,7 +127,7 @@ def confirm(found: Sequence[tuple[Outcome, Document]], examiner: Examiner, limit
             unlike.append((outcome, outcome.pair, document))
     findings = examiner.examine([_second_job(pair, document, limit) for _, pair, document in unlike]) if unlike else []
     for (outcome, pair, _), finding in zip(unlike, findings, strict=True):
-        outcomes.append(outcome if finding.failure_kind else _outcome(pair, finding))
+        outcomes.append(outcome if finding.failure_kind else outcome_of(pair, finding))
     for outcome in outcomes:
         outcome.document.body = b""
         outcome.pair = None
@@ -143,7 +143,8 @@ def _proof(document: Document) -> tuple[bytes, Proof | None]:
     return wire, Proof.WIRE if known is not None and wire == known.wire else None
 
 
-def _job(pair: Pair, limit: int) -> Job:
+def job_of(pair: Pair, limit: int) -> Job:
+    """What a worker is asked of a pair."""
     document, old = pair.document, pair.old
     block = last_response(document.headers)
     codings, content_type = content_encodings(block), header(block, b"content-type") or ""
@@ -163,10 +164,11 @@ def _job(pair: Pair, limit: int) -> Job:
 def _second_job(pair: Pair, document: Document, limit: int) -> Job:
     """The job of a change, with the same page fetched once more."""
     codings = content_encodings(last_response(document.headers))
-    return _job(pair, limit)._replace(again=document.body, again_codings=codings)
+    return job_of(pair, limit)._replace(again=document.body, again_codings=codings)
 
 
-def _outcome(pair: Pair, finding: Finding) -> Outcome:
+def outcome_of(pair: Pair, finding: Finding) -> Outcome:
+    """What a finding means for the page."""
     document = pair.document
     if finding.failure_kind:
         failure = Failure(kind=FailureKind(finding.failure_kind), sentence=finding.failure)

@@ -8,7 +8,7 @@ they travel between processes as such.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from driftline.detection.brokenness import needs_script, why_broken
 from driftline.detection.decoding import UnreadableBody, decode_body
@@ -25,6 +25,9 @@ from driftline.memory import Memory
 from driftline.model import FETCHED_OTHERWISE, Blob, FailureKind, Matter, Proof
 from driftline.versions.codec import digest, pack, pack_next, unpack, unpack_both
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 PackedBlob: TypeAlias = tuple[bytes, bytes | None, int, int, bytes]
 
 _UNAWAITED, _AWAITED = 0.4, 0.5  # scores: the most of what does not matter, the least of what does
@@ -35,6 +38,7 @@ class Job(NamedTuple):
 
     `again` is what came when the page was fetched once more right after, if it was. With `anew`, there is nothing to
     compare: the body `kept_body` of a version is to be read in the way of today, and its text is `kept_text` so far.
+    `question` is what a crawl asks besides: see `crawling.surveying`.
     """
 
     wire: bytes
@@ -56,6 +60,7 @@ class Job(NamedTuple):
     filters: list[list[str]] | None = None
     reading: str | None = None
     anew: bool = False
+    question: tuple[Any, ...] = ()
 
 
 class Finding(NamedTuple):
@@ -80,12 +85,18 @@ class Finding(NamedTuple):
     lesson: tuple[bytes, tuple[bytes, ...]] | None = None
     reading: str = ""
     wants_script: bool = False
+    survey: bytes = b""
 
 
 def examine(job: Job) -> Finding:
     """Read the body and compare it with the version in force; a page that cannot be read gives a failure."""
+    return guarded(_read_anew if job.anew else _examine, job)
+
+
+def guarded(read: Callable[[Job], Finding], job: Job) -> Finding:
+    """What `read` finds, or the failure that it ends in."""
     try:
-        return _read_anew(job) if job.anew else _examine(job)
+        return read(job)
     except UnreadableBody as error:
         return Finding(failure_kind=error.failure.kind.value, failure=error.failure.sentence)
     except BrokenVersion as error:
@@ -132,7 +143,7 @@ def _examine(job: Job) -> Finding:
         wants_script = needs_script(title, shown)
         broken = why_broken(title, shown, body, before, old_body)
         if broken:
-            return Finding(failure_kind=FailureKind.BROKEN.value, failure=broken, wants_script=wants_script)
+            return broken_page(broken, wants_script=wants_script)
     if old_text is not None:
         sides = Side(old_body, old_text, job.old_at), Side(body, words, job.at, blocks)
         change, lesson, by_itself = _change(*sides, title, job)
@@ -148,6 +159,11 @@ def _examine(job: Job) -> Finding:
         content_type=seen.content_type, charset=seen.charset, blobs=(_plain(body_blob), _plain(text_blob)),
         change=change, lesson=lesson, reading=reading, wants_script=wants_script,
     )  # fmt: skip
+
+
+def broken_page(why: str, *, wants_script: bool = False) -> Finding:
+    """What is found of an answer that is not the page."""
+    return Finding(failure_kind=FailureKind.BROKEN.value, failure=why, wants_script=wants_script)
 
 
 def _words(text: str, job: Job) -> str:

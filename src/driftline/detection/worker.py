@@ -12,11 +12,16 @@ import resource
 import signal
 import sys
 from contextlib import suppress
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from driftline.detection.examination import Job, examine
 from driftline.detection.filters import watch_expressions
 from driftline.interpreter import hunt_less_for_cycles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from driftline.detection.examination import Finding
 
 LENGTH = 8
 
@@ -35,7 +40,7 @@ def read_frame(stream: IO[bytes]) -> Any:
     return marshal.loads(stream.read(int.from_bytes(head, "little")))  # noqa: S302 from our own child or parent
 
 
-def serve(memory: int) -> None:
+def serve(memory: int, examine: Callable[[Job], Finding] = examine) -> None:
     """Examine jobs until there are no more, within `memory` bytes of address space."""
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -49,7 +54,12 @@ def serve(memory: int) -> None:
             sink.flush()
 
 
-if __name__ == "__main__":
+def run(memory: int, examine: Callable[[Job], Finding] = examine) -> NoReturn:
+    """Be a worker process, to its end."""
     with suppress(BrokenPipeError):  # then the run is gone, and nobody waits for what is left in the buffers
-        serve(int(sys.argv[1]))
+        serve(memory, examine)
     os._exit(0)  # to take everything apart first would only keep the run waiting
+
+
+if __name__ == "__main__":
+    run(int(sys.argv[1]))

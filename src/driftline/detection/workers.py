@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # keep what was freed for the next page instead of giving it back to the system and asking for it again
 _MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(64 * 1024 * 1024), "MALLOC_TRIM_THRESHOLD_": str(128 * 1024 * 1024)}
+PROGRAM = "driftline.detection.worker"  # the module that a worker process runs
 _PIPE = 1024 * 1024
 _READ = 1024 * 1024
 _SENT_AT_ONCE = 8 * 1024 * 1024
@@ -33,10 +34,10 @@ class WorkerPool:
     up the others as long as one worker is free.
     """
 
-    def __init__(self, *, most: int, deadline: float, memory: int) -> None:
+    def __init__(self, *, most: int, deadline: float, memory: int, program: str = PROGRAM) -> None:
         self._free = threading.BoundedSemaphore(most)
         self._lock = threading.Lock()
-        self._idle = [Worker(deadline=deadline, memory=memory) for _ in range(most)]
+        self._idle = [Worker(deadline=deadline, memory=memory, program=program) for _ in range(most)]
         self._workers = tuple(self._idle)
         self._stopped = False
 
@@ -69,7 +70,8 @@ class WorkerPool:
 class Worker:
     """One worker process, started when first needed. Used by one thread at a time; `kill` by any."""
 
-    def __init__(self, *, deadline: float, memory: int) -> None:
+    def __init__(self, *, deadline: float, memory: int, program: str = PROGRAM) -> None:
+        self._program = program
         self._killed = False
         self._deadline = deadline
         self._memory = memory
@@ -124,7 +126,7 @@ class Worker:
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "driftline.detection.worker", str(self._memory)],
+                [sys.executable, "-P", "-m", self._program, str(self._memory)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=None if os.environ.get("DRIFTLINE_DEBUG") == "1" else subprocess.DEVNULL,

@@ -50,12 +50,13 @@ _SLOWEST = 10  # bytes a second
 class _Slot:
     """One reusable easy handle with what its transfer fills."""
 
-    __slots__ = ("body", "conditional", "curl", "entry", "gate", "headers", "hosts", "link", "retries")
+    __slots__ = ("body", "conditional", "curl", "entry", "follows", "gate", "headers", "hosts", "link", "retries")
 
     def __init__(self, settings: Settings, judge: Judge, hosts: Sequence[str]) -> None:
         self.body = BytesIO()
         self.headers: list[bytes] = []
         self.conditional = False
+        self.follows = True
         self.link: Link | None = None
         self.entry: Entry | None = None
         self.gate = Gate(judge)
@@ -98,6 +99,9 @@ class _Slot:
         curl.setopt(pycurl.URL, link.url)
         if self.hosts:
             curl.setopt(pycurl.RESOLVE, self.hosts)
+        if link.follow is not self.follows:
+            self.follows = link.follow
+            curl.setopt(pycurl.FOLLOWLOCATION, int(link.follow))
         validators = _validators(link)
         if self.entry is not None:
             self.entry.begin(validators)

@@ -13,7 +13,7 @@ from driftline.model import Link, Outcome, Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from driftline.pipeline.consumers import Steps
+    from driftline.pipeline.consumers import ConsumerSteps
     from driftline.pipeline.polite import PoliteLinks
     from driftline.pipeline.recorder import Recorder
     from driftline.settings import Settings
@@ -31,7 +31,7 @@ class Confirmer:
     that a stop leaves unconfirmed is not recorded, and the next run finds it again.
     """
 
-    def __init__(self, steps: Steps, recorder: Recorder, settings: Settings, links: PoliteLinks) -> None:
+    def __init__(self, steps: ConsumerSteps, recorder: Recorder, settings: Settings, links: PoliteLinks) -> None:
         self._steps = steps
         self._links = links
         self._recorder = recorder

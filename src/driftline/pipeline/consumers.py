@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from driftline.detection.comparison import compare, confirm, recall, settle
 from driftline.errors import RunStopped, StoreError
@@ -20,6 +20,22 @@ T = TypeVar("T")
 _BATCH = 64
 _HANDFUL = 32
 _PATIENCE = 0.2  # seconds after which an idle thread looks whether it is still wanted
+
+
+class ConsumerSteps(Protocol):
+    """What is done with documents once they are fetched: `Steps` for a check, and others for a crawl."""
+
+    def settle(self, documents: list[Document]) -> tuple[list[Outcome], list[Document]]:
+        """The outcomes of those that need no consumer, and the documents that do."""
+
+    def recall(self, documents: list[Document]) -> list[Pair]:
+        """Each document with what is known of its page."""
+
+    def compare(self, pairs: list[Pair]) -> list[Outcome]:
+        """What each pair shows; RunStopped if there is no time left to find out."""
+
+    def confirm(self, found: list[tuple[Outcome, Document]]) -> list[Outcome]:
+        """What changes amount to, given the same pages fetched once more."""
 
 
 class Steps:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from driftline.fetching.hosts import Errands
     from driftline.model import Document
     from driftline.pipeline.confirmer import Confirmer
-    from driftline.pipeline.consumers import Steps
+    from driftline.pipeline.consumers import ConsumerSteps
     from driftline.pipeline.recorder import Recorder
     from driftline.pipeline.stopping import Stop
     from driftline.settings import Settings
@@ -87,7 +87,7 @@ class Rendering:
     """
 
     def __init__(
-        self, steps: Steps, recorder: Recorder, confirmer: Confirmer, hosts: Hosts, settings: Settings,
+        self, steps: ConsumerSteps, recorder: Recorder, confirmer: Confirmer, hosts: Hosts, settings: Settings,
         stop: Stop, rendered: Rendered, renderer: Callable[[], Renderer],
     ) -> None:  # fmt: skip
         self._steps = steps

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from driftline.detection.workers import WorkerPool
     from driftline.model import Document, Outcome, Pair
     from driftline.pipeline.confirmer import Confirmer
-    from driftline.pipeline.consumers import Steps
+    from driftline.pipeline.consumers import ConsumerSteps
     from driftline.pipeline.plan import Plan
     from driftline.pipeline.polite import PoliteLinks
     from driftline.pipeline.queues import BoundedQueue
@@ -36,7 +36,7 @@ class Parts:
     """What every wiring is made of."""
 
     links: PoliteLinks
-    steps: Steps
+    steps: ConsumerSteps
     workers: WorkerPool
     recorder: Recorder
     confirmer: Confirmer

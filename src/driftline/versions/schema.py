@@ -22,6 +22,10 @@ Everything that a check leaves behind has the key (page, sequence), so that reco
 twice and one that turns out longer counts in full.
 `screenshots` has a row for each version that a browser fetched, with its picture if one could be taken, and
 `scripted_hosts` one for each host whose pages need a browser.
+`sites` are what was crawled, each with the number of the `round` that it is in, or was last. `addresses` is both the
+frontier of a crawl and what it found: an address is met once in a round, under the key of all that means the same, and
+waits until its document is in. What it was in earlier rounds stays until then: `good_round` is the last in which it was
+a page, `gone_round` the one in which it was found gone. `skips` counts the addresses of a round that were not followed.
 `indexed` names the versions that the index of words has; that index is no table of ours, see `index`.
 Times are seconds since 1970 in UTC. The `level` of a blob is the one that it was compacted at, and null until then; 0
 means that it could not be read.
@@ -268,6 +272,62 @@ visit_keys = Table(
     Column("seconds", Double, nullable=False),
 )
 
+sites = Table(
+    "sites",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("key", LargeBinary, nullable=False, unique=True),
+    Column("seeds", JSON, nullable=False),
+    Column("options", JSON, nullable=False),
+    Column("tag", Text),
+    Column("round", Integer, nullable=False),
+    Column("started_at", Double, nullable=False),
+    Column("finished_at", Double),
+    sqlite_autoincrement=True,
+)
+
+addresses = Table(
+    "addresses",
+    metadata,
+    Column("id", Long, primary_key=True),
+    Column("site_id", Integer, ForeignKey("sites.id", ondelete="CASCADE"), nullable=False),
+    Column("key", LargeBinary, nullable=False),
+    Column("url", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("via", Long),
+    Column("depth", Integer, nullable=False),
+    Column("hops", Integer, nullable=False),
+    Column("priority", Double, nullable=False),
+    Column("lastmod", Text),
+    Column("round", Integer, nullable=False),
+    Column("first_round", Integer, nullable=False),
+    Column("good_round", Integer, nullable=False),
+    Column("gone_round", Integer, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("reason", Text),
+    Column("status", Integer),
+    Column("target", Text),
+    Column("title", Text),
+    Column("digest", LargeBinary),
+    Column("mark", BigInteger),
+    Column("twin", Long),
+    Column("changed", Integer),
+    Column("score", Double),
+    Column("fetched_at", Double),
+    UniqueConstraint("site_id", "key"),
+    sqlite_autoincrement=True,
+)
+
+skips = Table(
+    "skips",
+    metadata,
+    Column("site_id", Integer, ForeignKey("sites.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("reason", Text, primary_key=True),
+    Column("many", Integer, nullable=False),
+    Column("examples", JSON, nullable=False),
+)
+
 blobs = Table(
     "blobs",
     metadata,
@@ -306,6 +366,9 @@ scripted_hosts = Table(
     Column("at", Double, nullable=False),
 )
 
+_WAITING = addresses.c.state == "waiting"
+#: the frontier, found without a walk through all that was met
+Index("ix_addresses_waiting", addresses.c.site_id, sqlite_where=_WAITING, postgresql_where=_WAITING)
 _LOOSE = blobs.c.level.is_(None)
 #: a few bytes for every blob that is not compacted yet, which are found without a walk through all that is stored
 Index("ix_blobs_loose", blobs.c.level, sqlite_where=_LOOSE, postgresql_where=_LOOSE)

@@ -1,0 +1,1 @@
+"""Whole sites: which pages there are, found by following links, sitemaps and feeds."""

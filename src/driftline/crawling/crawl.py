@@ -1,0 +1,191 @@
+"""A crawl: the pipeline of a check, with the frontier in front of it and the recording of a crawl at its end."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from driftline.crawling.filtering import PageFilter
+from driftline.crawling.focus import Focus, keywords_of
+from driftline.crawling.frontier import Frontier
+from driftline.crawling.judging import Judge
+from driftline.crawling.options import site_key
+from driftline.crawling.recording import Recording
+from driftline.crawling.report import read_report
+from driftline.crawling.steps import SurveySteps
+from driftline.crawling.traps import Traps
+from driftline.detection.workers import WorkerPool
+from driftline.interpreter import at_full_speed
+from driftline.model import Link, Outcome, Verdict
+from driftline.pipeline.confirmer import Confirmer
+from driftline.pipeline.polite import PoliteLinks
+from driftline.pipeline.recorder import Recorder
+from driftline.pipeline.rendering import Rendering
+from driftline.pipeline.sections import Parts
+from driftline.pipeline.wiring import cores, wire
+from driftline.versions.hosts import HostRecords
+from driftline.versions.ledger import Ledger
+from driftline.versions.schema import addresses
+from driftline.versions.screenshots import Rendered
+from driftline.versions.sites import Sites
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from driftline.crawling.options import Options
+    from driftline.crawling.report import CrawlReport
+    from driftline.crawling.scope import Scope
+    from driftline.crawling.steps import Surveyed
+    from driftline.pages.catalog import Catalog
+    from driftline.pipeline.plan import Plan
+    from driftline.pipeline.rendering import Renderer
+    from driftline.pipeline.stopping import Stop
+    from driftline.settings import Settings
+    from driftline.versions.crawled import Begun
+    from driftline.versions.store import Store
+
+_WORKER = "driftline.crawling.worker"
+_FOCUSED = 16  # links that are handed out before what they lead to is known
+_PROBE = "driftline-asks-for-no-page"
+
+
+class Crawl:
+    """The parts of a crawl, put together. It is used once."""
+
+    def __init__(
+        self, store: Store, catalog: Catalog, settings: Settings, plan: Plan, stop: Stop,
+        clock: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._sites = Sites(store)
+        self._catalog = catalog
+        # a page is read once, and what is new needs no second look
+        self._settings = settings.model_copy(update={"confirm": False})
+        self._plan = plan
+        self._stop = stop
+        self._clock = clock
+        self._ledger = Ledger(store, clock, lambda: stop.requested, settings.fail_after)
+        self._run_id: int | None = None
+
+    def run(
+        self, seeds: Sequence[str], options: Options, *, fresh: bool = False,
+        begun: Callable[[Begun, int], None] | None = None, told: Callable[[Sequence[Outcome], int], None] | None = None,
+    ) -> CrawlReport:  # fmt: skip
+        """Crawl from these seeds, in canonical form, until nothing is left; what was found.
+
+        A crawl that was cut short goes on, unless `fresh`. `begun` is told how many addresses wait, and `told` every
+        batch of outcomes right after it is committed, with the number of those that still wait.
+        """
+        started = time.perf_counter()
+        scope = options.scope(seeds)
+        site = self._sites.begin(
+            site_key(seeds, options), seeds, options.kept(), options.tag, self._clock(), fresh=fresh,
+            unwatched=options.unwatched,
+        )  # fmt: skip
+        records = HostRecords(self._store, lambda: self._stop.requested)
+        recording = Recording(
+            self._sites, site, self._judge(site, scope, options, records), watch=self._watch_with(site.tag),
+            stopped=lambda: self._stop.requested,
+        )  # fmt: skip
+        frontier = Frontier(recording.links, most=options.most, ahead=_FOCUSED if options.keywords else None)
+        requests = size = 0
+
+        def tell(outcomes: Sequence[Outcome]) -> None:
+            nonlocal requests, size
+            requests += sum(outcome.document.status > 0 for outcome in outcomes)
+            size += sum(outcome.document.size for outcome in outcomes)
+            if told is not None:
+                told(outcomes, len(frontier))
+
+        recorder = Recorder(recording, 0, tell)
+        links = PoliteLinks(
+            frontier, self._settings, records, links=recording.links, record=recorder.add, clock=self._clock
+        )
+        try:
+            recording.start(frontier, links.flush, seeds)
+            if begun is not None:
+                begun(site, len(frontier))
+            self._fetch(links, recording, recorder, options, kept=site.tag is not None)
+        finally:
+            recorder.close()
+        links.flush()
+        watched = recording.watched + (self._adopt(site, site.tag) if site.adopts and site.tag else 0)
+        report = read_report(
+            self._sites, site, list(seeds), watched=watched, seconds=time.perf_counter() - started,
+            requests=requests, bytes=size, tag=site.tag, quiet=links.quiet,
+        )  # fmt: skip
+        if not report.left:
+            self._sites.finish(site.site_id, self._clock())
+        if self._run_id is not None:
+            self._ledger.finish(self._run_id)
+        return report
+
+    def _judge(self, site: Begun, scope: Scope, options: Options, records: HostRecords) -> Judge:
+        traps = Traps(datetime.fromtimestamp(self._clock(), UTC).year)
+        keywords = keywords_of(options.keywords)
+        return Judge(
+            pages=PageFilter(scope, traps, options.depth), traps=traps, focus=Focus(keywords) if keywords else None,
+            records=records, tracking=self._settings.tracking, hops=self._settings.max_redirects,
+            probe=f"{_PROBE}-{site.number}",
+        )  # fmt: skip
+
+    def _fetch(
+        self, links: PoliteLinks, recording: Recording, recorder: Recorder, options: Options, *, kept: bool
+    ) -> None:
+        """Let everything through the pipeline that the frontier hands out."""
+        settings = self._settings
+        workers = WorkerPool(
+            most=cores(), deadline=settings.worker_deadline, memory=settings.worker_memory, program=_WORKER
+        )
+        steps = SurveySteps(
+            workers, settings.max_body, kind=recording.kind, obeys=settings.robots == "obey",
+            tracking=settings.tracking, keywords=keywords_of(options.keywords), kept=kept,
+        )  # fmt: skip
+        confirmer = Confirmer(steps, recorder, settings, links)
+        rendered = Rendered(self._store, self._clock, lambda: self._stop.requested)
+        parts = Parts(
+            links=links, steps=steps, workers=workers, recorder=recorder, confirmer=confirmer,
+            rendering=Rendering(steps, recorder, confirmer, links, settings, self._stop, rendered, _no_browser),
+            settings=settings, stop=self._stop, clock=self._clock,
+        )  # fmt: skip
+        try:
+            with at_full_speed():
+                wire(self._plan, parts)
+        finally:
+            workers.close()
+
+    def _adopt(self, site: Begun, tag: str) -> int:
+        """Watch the pages too that were found before the site was to be watched; how many were not."""
+        found = self._sites.rows(site, addresses.c.state == "page")
+        return len(self._catalog.add([row.url for row in found if row.reason != "same"], tags=[tag]))
+
+    def _watch_with(self, tag: str | None) -> Callable[[Sequence[Surveyed]], int]:
+        """What puts pages on the watch list under this tag, with what was just fetched as their first version."""
+
+        def watch(found: Sequence[Surveyed]) -> int:
+            if tag is None:
+                return 0
+            by_url = {outcome.document.link.url: outcome for outcome in found}
+            added = self._catalog.add(by_url, tags=[tag])
+            if self._run_id is None:
+                self._run_id = self._ledger.begin_without_end()
+            pages = self._catalog.find_all(added) if added else []
+            first = [_first_check(by_url[page.url], page.id) for page in pages if page.url in by_url]
+            self._ledger.record(self._run_id, [one for one in first if one.version is not None])
+            return len(added)
+
+        return watch
+
+
+def _no_browser() -> Renderer:
+    raise AssertionError("no link of a crawl asks for a browser")
+
+
+def _first_check(outcome: Surveyed, page_id: int) -> Outcome:
+    """What a crawl found of a page, as its first check would have recorded it."""
+    document = replace(outcome.document, link=Link(page_id, outcome.document.link.url, 1, None))
+    return Outcome(
+        document, Verdict.NEW, None, outcome.wire, outcome.body, outcome.version, reading=outcome.reading
+    )  # fmt: skip

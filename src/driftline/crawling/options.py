@@ -1,0 +1,65 @@
+"""What can be said of a crawl, checked before anything is fetched."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from driftline.crawling.focus import keywords_of
+from driftline.crawling.scope import scope_of
+from driftline.errors import BadSetting, UsageError
+from driftline.pages.catalog import check_tags
+from driftline.versions.codec import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from driftline.crawling.scope import Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a site is crawled. What only steers it may be another when it goes on: `keywords`, `most` and the `tag`.
+
+    A site that was crawled with a tag is kept watched under it by later crawls too, until one is `unwatched`.
+    """
+
+    within: str = "host"
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    depth: int | None = None
+    keywords: tuple[str, ...] = ()
+    most: int | None = None
+    tag: str | None = None
+    unwatched: bool = False
+
+    def __post_init__(self) -> None:
+        if self.depth is not None and self.depth < 0:
+            raise BadSetting(f"--depth must be 0 or more, not {self.depth}.")
+        if self.most is not None and self.most < 1:
+            raise BadSetting(f"--most must be 1 or more, not {self.most}.")
+        if self.tag is not None:
+            check_tags([self.tag])
+        keywords_of(self.keywords)
+        scope_of(["https://example.com/"], self.within, self.include, self.exclude)
+
+    def scope(self, seeds: Sequence[str]) -> Scope:
+        """Which addresses belong to the site of these seeds; UsageError if a seed itself does not."""
+        scope = scope_of(seeds, self.within, (), self.exclude)
+        for seed in seeds:
+            if not scope.holds(seed):
+                raise UsageError(f"The seed {seed} is excluded by --exclude: nothing would be found.")
+        return scope_of(seeds, self.within, self.include, self.exclude)
+
+    def kept(self) -> dict[str, Any]:
+        """What is done again when the site is crawled again, as plain data."""
+        kept = asdict(self)
+        del kept["most"], kept["tag"], kept["unwatched"]
+        return kept
+
+
+def site_key(seeds: Sequence[str], options: Options) -> bytes:
+    """What a site is known by: a crawl with the same seeds and options goes on, or comes again."""
+    known_by = {name: value for name, value in options.kept().items() if name != "keywords"}
+    return digest(json.dumps([sorted(seeds), known_by], sort_keys=True).encode())[:16]

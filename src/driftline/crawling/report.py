@@ -1,0 +1,141 @@
+"""What a crawl found, read from the store: the same for one that was cut short and went on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from driftline.crawling.judging import SOFT
+from driftline.crawling.simhash import NEAR, distance
+from driftline.versions.schema import addresses
+
+if TYPE_CHECKING:
+    from driftline.model import Change
+    from driftline.versions.crawled import Begun
+    from driftline.versions.sites import Sites
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """How many addresses were not followed for a reason, and the first few of them."""
+
+    count: int
+    examples: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Twin:
+    """A page that says the same as another one, or nearly."""
+
+    url: str
+    like: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A page that stood at another address in an earlier round."""
+
+    url: str
+    to: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlReport:
+    """What a round of a crawl found.
+
+    `found` are the addresses that were met, `pages` those of them that are pages; `fetched` were asked for, and
+    `unmodified` were not, because the sitemap says that they are as they were. `duplicates` say the same as others and
+    `near` nearly; `soft` are error pages that come as good ones. From the second round on, `new`, `gone`, `moved` and
+    `changed` tell what is different; in the first, all is new. `changes` are what a check found of changed pages that
+    are watched. `left` addresses wait for the crawl to go on; `quiet`
+    names the hosts that want to be left alone, and until when. `watched` pages came to the watch list.
+    """
+
+    seeds: list[str]
+    number: int
+    continued: bool
+    found: int
+    fetched: int
+    pages: int
+    unmodified: int
+    redirects: int
+    sitemaps: int
+    feeds: int
+    left: int
+    watched: int
+    seconds: float
+    requests: int
+    bytes: int
+    tag: str | None
+    new: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    moved: list[Moved] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    duplicates: list[Twin] = field(default_factory=list)
+    near: list[Twin] = field(default_factory=list)
+    soft: list[str] = field(default_factory=list)
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    best: list[tuple[str, float]] = field(default_factory=list)
+    skipped: dict[str, Skipped] = field(default_factory=dict)
+    quiet: dict[str, float] = field(default_factory=dict)
+    astray: str | None = None
+
+    @property
+    def pages_per_s(self) -> float:
+        """Pages fetched a second."""
+        return self.fetched / max(self.seconds, 1e-9)
+
+
+_BEST = 20
+
+
+def read_report(sites: Sites, begun: Begun, seeds: list[str], **others: Any) -> CrawlReport:
+    """Add up what the store has of a round."""
+    number = begun.number
+    figures = sites.figures(begun)
+    of_pages = {(state, reason): many for (kind, state, reason), many in figures.items() if kind == "page"}
+
+    def count(state: str, reason: str | None = "any") -> int:
+        return sum(many for (one, why), many in of_pages.items() if one == state and reason in ("any", why))
+
+    def lists(*kinds: str) -> int:
+        return sum(many for (kind, state, _), many in figures.items() if kind in kinds and state == "list")
+
+    left = sum(many for (_, state, _), many in figures.items() if state == "waiting")
+    pages = [*sites.rows(begun, addresses.c.state == "page")]
+    others_ = [*sites.rows(begun, addresses.c.state.in_(("failed", "redirect")))]
+    names = sites.urls({row.twin for row in pages if row.twin is not None})
+    new = [row for row in pages if row.first_round == number and row.reason != "same"]
+    failed = [row for row in others_ if row.state == "failed"]
+    was = [row for row in others_ if row.good_round and row.gone_round == number]
+    moved = _moved(was, new)
+    return CrawlReport(
+        seeds=seeds, number=number, found=sum(of_pages.values()), fetched=sites.asked(begun), pages=count("page"),
+        unmodified=count("page", "lastmod"), redirects=count("redirect"), sitemaps=lists("sitemap"),
+        feeds=lists("feed", "page"), left=left, continued=begun.continued,
+        new=[row.url for row in new],
+        gone=[row.url for row in was if row.state == "failed" and row.url not in {one.url for one in moved}],
+        moved=moved, changed=[row.url for row in pages if row.changed],
+        duplicates=[Twin(url=row.url, like=names[row.twin]) for row in pages if row.reason == "same"],
+        near=[Twin(url=row.url, like=names[row.twin]) for row in pages if row.reason == "near"],
+        soft=[row.url for row in failed if row.reason == SOFT],
+        failed=[(row.url, row.reason) for row in failed if row.reason != SOFT and row not in was],
+        best=[(row.url, row.score) for row in sorted(pages, key=lambda row: -(row.score or 0.0))[:_BEST] if row.score],
+        skipped={why: Skipped(count=many, examples=some) for why, (many, some) in sites.skipped(begun).items()},
+        astray=None if pages else next((row.target for row in others_ if row.source == "seed" and row.target), None),
+        **others,
+    )  # fmt: skip
+
+
+def _moved(was: list[Any], new: list[Any]) -> list[Moved]:
+    """Where pages went that are not where they were: to where they redirect, or to a new page that says the same."""
+    by_digest = {row.digest: row.url for row in reversed(new) if row.digest}
+    found: list[Moved] = []
+    for row in was:
+        to = row.target if row.state == "redirect" else by_digest.get(row.digest)
+        if to is None and row.mark:
+            to = next((one.url for one in new if one.mark and distance(one.mark, row.mark) <= NEAR), None)
+        if to:
+            found.append(Moved(url=row.url, to=to))
+    return found

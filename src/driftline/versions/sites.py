@@ -1,0 +1,278 @@
+"""What was crawled, in the store: the frontier, every address that was met, and what came of it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Integer, bindparam, case, delete, func, insert, select, update
+
+from driftline.versions.crawled import KNOWN, Address, Begun, Site, Waiting
+from driftline.versions.schema import addresses, sites, skips
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from sqlalchemy import ColumnElement, Connection, Select
+
+    from driftline.versions.crawled import Met, Result
+    from driftline.versions.store import Store
+
+_CHUNK = 500
+_EXAMPLES = 5
+_HERE = addresses.c.id == bindparam("this")
+
+
+class Sites:
+    """The sites in a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._dialect: Any = import_module(f"sqlalchemy.dialects.{store.engine.dialect.name}")
+
+    def begin(
+        self, key: bytes, seeds: Sequence[str], options: Mapping[str, Any], tag: str | None, now: float, *,
+        fresh: bool, unwatched: bool = False,
+    ) -> Begun:  # fmt: skip
+        """The round to work on: the one that was cut short, unless `fresh`, or the next.
+
+        In the next one all pages that are known, and not known to be gone, are to be fetched again, after what is new.
+        A site that is kept watched stays so, under the same tag or another one, unless it is to be `unwatched`.
+        """
+        with self._store.write() as connection:
+            row = connection.execute(select(sites).where(sites.c.key == key)).first()
+            before = None if row is None else row.tag
+            tag = None if unwatched else tag or before
+            adopts = tag is not None and before is None
+            if row is None:
+                values = {"seeds": list(seeds), "options": dict(options), "started_at": now}
+                made = insert(sites).values(key=key, tag=tag, round=1, **values).returning(sites.c.id)
+                site_id = int(connection.execute(made).scalar_one())
+                return Begun(site_id=site_id, number=1, continued=False, started_at=now, tag=tag, adopts=adopts)
+            site_id, number, started = row.id, row.round, row.started_at
+            continued = row.finished_at is None and not fresh
+            connection.execute(update(sites).where(sites.c.id == site_id).values(tag=tag, options=dict(options)))
+            if not continued:
+                number, started = number + 1, now
+                _begin_next(connection, site_id, number, now)
+            return Begun(
+                site_id=site_id, number=number, continued=continued, started_at=started, tag=tag, adopts=adopts
+            )
+
+    def finish(self, site_id: int, now: float) -> None:
+        """The round is complete."""
+        with self._store.write() as connection:
+            connection.execute(update(sites).where(sites.c.id == site_id).values(finished_at=now))
+
+    def kept(self) -> list[Site]:
+        """The sites that are kept watched, in the order in which they came."""
+        with self._store.read() as connection:
+            rows = connection.execute(select(sites).where(sites.c.tag.is_not(None)).order_by(sites.c.id))
+            return [Site(row.seeds, row.options, row.tag) for row in rows]
+
+    def waiting(self, begun: Begun) -> list[Waiting]:
+        """The frontier as it is."""
+        columns = (addresses.c.priority, addresses.c.id, addresses.c.kind)
+        query = select(*columns).where(*_of(begun), addresses.c.state == "waiting")
+        with self._store.read() as connection:
+            return [Waiting(*row) for row in connection.execute(query)]
+
+    def keys(self, begun: Begun) -> list[bytes]:
+        """The keys of all that was met in this round."""
+        with self._store.read() as connection:
+            return list(connection.scalars(select(addresses.c.key).where(*_of(begun))))
+
+    def marks(self, begun: Begun) -> list[tuple[int, str, bytes, int]]:
+        """Number, address, digest and mark of the pages of this round, in the order in which they were met."""
+        columns = (addresses.c.id, addresses.c.url, addresses.c.digest, addresses.c.mark)
+        query = select(*columns).where(*_of(begun), addresses.c.state == "page", addresses.c.digest.is_not(None))
+        with self._store.read() as connection:
+            return [(row[0], row[1], row[2], row[3]) for row in connection.execute(query.order_by(addresses.c.id))]
+
+    def open_ones(self, ids: Sequence[int]) -> dict[int, Address]:
+        """Those of these addresses that still wait, by their numbers."""
+        columns = (
+            addresses.c.id, addresses.c.url, addresses.c.kind, addresses.c.depth, addresses.c.hops,
+            addresses.c.priority, addresses.c.digest, addresses.c.good_round,
+        )  # fmt: skip
+        query = select(*columns).where(addresses.c.state == "waiting")
+        with self._store.read() as connection:
+            rows = _some(connection, query, addresses.c.id, ids)
+            return {row[0]: Address(*row) for row in rows}
+
+    def seen(self, begun: Begun, keys: Sequence[bytes]) -> set[bytes]:
+        """Those of these keys that were met in this round."""
+        with self._store.read() as connection:
+            return {
+                row[0] for row in _some(connection, select(addresses.c.key).where(*_of(begun)), addresses.c.key, keys)
+            }
+
+    def record(
+        self, begun: Begun, results: Sequence[Result], met: Sequence[Met], skipped: Mapping[str, Sequence[str]],
+        dated: Sequence[Met] = (),
+    ) -> list[Waiting]:  # fmt: skip
+        """What came of some addresses and what was met there, in one transaction; the new places in the frontier.
+
+        `dated` are addresses with the time at which they changed last, as a sitemap says, met before or not.
+        """
+        with self._store.write() as connection:
+            self._settle(connection, begun, results)
+            waiting = self._admit(connection, begun, met)
+            waiting += self._dated(connection, begun, dated)
+            self._count(connection, begun, skipped)
+            return waiting
+
+    def _settle(self, connection: Connection, begun: Begun, results: Sequence[Result]) -> None:
+        good = [one for one in results if one.good]
+        moved = [one for one in results if one.url]
+        others = [one for one in results if not one.good and not one.url]
+        if good:
+            connection.execute(_GOOD, [_row(one, begun.number if one.lasting else 0) for one in good])
+        if others:
+            connection.execute(_OTHER, [_row(one, begun.number if one.gone else 0) for one in others])
+        if moved:
+            connection.execute(_AGAIN, [{"this": one.id, "new_url": one.url} for one in moved])
+
+    def _admit(self, connection: Connection, begun: Begun, met: Sequence[Met]) -> list[Waiting]:
+        """Let those wait that were not met in this round yet."""
+        if not met:
+            return []
+        statement = self._dialect.insert(addresses)
+        new = statement.excluded
+        again = {
+            name: new[name]
+            for name in ("url", "kind", "source", "via", "depth", "hops", "priority", "lastmod", "round", "state")
+        }
+        statement = statement.on_conflict_do_update(
+            index_elements=[addresses.c.site_id, addresses.c.key],
+            set_=again | {"twin": None, "changed": 0, "reason": None},
+            where=addresses.c.round < new.round,
+        )  # fmt: skip
+        number = begun.number
+        rows = [
+            one._asdict() | {
+                "site_id": begun.site_id, "round": number, "first_round": number, "good_round": 0, "gone_round": 0,
+                "state": "waiting", "lastmod": one.lastmod or None,
+            }
+            for one in met
+        ]  # fmt: skip
+        connection.execute(statement, rows)
+        columns = (addresses.c.priority, addresses.c.id, addresses.c.kind)
+        query = select(*columns).where(*_of(begun), addresses.c.state == "waiting")
+        return [Waiting(*row) for row in _some(connection, query, addresses.c.key, [one.key for one in met])]
+
+    def _dated(self, connection: Connection, begun: Begun, met: Sequence[Met]) -> list[Waiting]:
+        """What a sitemap says of pages that are known: one that is as old as before is as it was; others come first."""
+        known: dict[bytes, Any] = {}
+        columns = (addresses.c.id, addresses.c.key, addresses.c.kind, addresses.c.lastmod)
+        query = select(*columns).where(*_of(begun), addresses.c.state == "waiting", addresses.c.priority >= KNOWN)
+        for row in _some(connection, query, addresses.c.key, [one.key for one in met]):
+            known[row.key] = row
+        same = [one for one in met if one.key in known and known[one.key].lastmod == one.lastmod]
+        other = [one for one in met if one.key in known and known[one.key].lastmod != one.lastmod]
+        if same:
+            values = {"state": "page", "reason": "lastmod", "good_round": begun.number}
+            ids = [{"this": known[one.key].id} for one in same]
+            connection.execute(update(addresses).where(_HERE).values(values), ids)
+        if other:
+            rows = [{"this": known[one.key].id, "when": one.lastmod, "first": one.priority} for one in other]
+            values = {"lastmod": bindparam("when"), "priority": bindparam("first")}
+            connection.execute(update(addresses).where(_HERE).values(values), rows)
+        return [Waiting(one.priority, known[one.key].id, known[one.key].kind) for one in other]
+
+    def _count(self, connection: Connection, begun: Begun, skipped: Mapping[str, Sequence[str]]) -> None:
+        if not skipped:
+            return
+        query = select(skips).where(skips.c.site_id == begun.site_id)
+        known = {row.reason: row for row in connection.execute(query)}
+        for reason, urls in skipped.items():
+            before = known.get(reason)
+            examples = list(dict.fromkeys([*(before.examples if before else ()), *urls]))[:_EXAMPLES]
+            values = {"many": (before.many if before else 0) + len(urls), "examples": examples}
+            if before is None:
+                connection.execute(insert(skips).values(site_id=begun.site_id, reason=reason, **values))
+            else:
+                this = (skips.c.site_id == begun.site_id) & (skips.c.reason == reason)
+                connection.execute(update(skips).where(this).values(values))
+
+    def skipped(self, begun: Begun) -> dict[str, tuple[int, list[str]]]:
+        """How many addresses were not followed, and the first few of them, by reason, most first."""
+        with self._store.read() as connection:
+            rows = connection.execute(select(skips).where(skips.c.site_id == begun.site_id))
+            found = {row.reason: (row.many, list(row.examples)) for row in rows}
+        return dict(sorted(found.items(), key=lambda item: -item[1][0]))
+
+    def figures(self, begun: Begun) -> dict[tuple[str, str, str | None], int]:
+        """How many addresses of this round there are, by kind, state and reason."""
+        columns = (addresses.c.kind, addresses.c.state, addresses.c.reason)
+        query = select(*columns, func.count()).where(*_of(begun)).group_by(*columns)
+        with self._store.read() as connection:
+            return {(row[0], row[1], row[2]): row[3] for row in connection.execute(query)}
+
+    def asked(self, begun: Begun) -> int:
+        """How many addresses of pages were asked for in this round."""
+        fetched = (addresses.c.kind == "page") & (addresses.c.state != "waiting") & (addresses.c.status > 0)
+        unlike = addresses.c.reason.is_(None) | (addresses.c.reason != "lastmod")
+        with self._store.read() as connection:
+            return connection.scalar(select(func.count()).where(*_of(begun), fetched, unlike)) or 0
+
+    def rows(self, begun: Begun, *conditions: ColumnElement[bool]) -> Iterator[Any]:
+        """All that is known of the pages of this round that fulfil some conditions, in the order they were met."""
+        query = select(addresses).where(*_of(begun), addresses.c.kind == "page", *conditions).order_by(addresses.c.id)
+        with self._store.read() as connection:
+            yield from connection.execute(query)
+
+    def urls(self, ids: Iterable[int]) -> dict[int, str]:
+        """The addresses by their numbers."""
+        with self._store.read() as connection:
+            rows = _some(connection, select(addresses.c.id, addresses.c.url), addresses.c.id, list(ids))
+            return {row[0]: row[1] for row in rows}
+
+
+def _begin_next(connection: Connection, site_id: int, number: int, now: float) -> None:
+    values = {"round": number, "started_at": now, "finished_at": None}
+    connection.execute(update(sites).where(sites.c.id == site_id).values(values))
+    connection.execute(delete(skips).where(skips.c.site_id == site_id))
+    known = (addresses.c.site_id == site_id) & (addresses.c.good_round > 0) & (addresses.c.gone_round == 0)
+    again = {
+        "round": number, "state": "waiting", "source": "known", "hops": 0, "reason": None, "twin": None, "changed": 0,
+        "priority": KNOWN + addresses.c.depth,
+    }  # fmt: skip
+    connection.execute(update(addresses).where(known).values(again))
+
+
+def _of(begun: Begun) -> tuple[ColumnElement[bool], ...]:
+    return addresses.c.site_id == begun.site_id, addresses.c.round == begun.number
+
+
+def _some(connection: Connection, query: Select[Any], column: ColumnElement[Any], values: Sequence[Any]) -> list[Any]:
+    """The rows of a query for which a column has one of many values."""
+    found: list[Any] = []
+    for start in range(0, len(values), _CHUNK):
+        found += connection.execute(query.where(column.in_(values[start : start + _CHUNK])))
+    return found
+
+
+def _row(result: Result, number: int) -> dict[str, Any]:
+    return {f"new_{name}": value for name, value in result._asdict().items()} | {"this": result.id, "of": number}
+
+
+_SETTLED: dict[str, Any] = {
+    "state": bindparam("new_state"), "reason": bindparam("new_reason"), "status": bindparam("new_status"),
+    "target": bindparam("new_target"), "fetched_at": bindparam("new_at"),
+}  # fmt: skip
+_GOOD = update(addresses).where(_HERE).values(
+    **_SETTLED, title=bindparam("new_title"), digest=bindparam("new_digest"), mark=bindparam("new_mark"),
+    twin=bindparam("new_twin"), changed=bindparam("new_changed"), score=bindparam("new_score"),
+    good_round=bindparam("of"), gone_round=0,
+)  # fmt: skip
+_OTHER = (
+    update(addresses)
+    .where(_HERE)
+    .values(
+        **_SETTLED,
+        # gone is told once, and stays until it is a page again
+        gone_round=case((addresses.c.gone_round == 0, bindparam("of", type_=Integer)), else_=addresses.c.gone_round),
+    )
+)
+_AGAIN = update(addresses).where(_HERE).values(url=bindparam("new_url"), hops=addresses.c.hops + 1)

@@ -1,0 +1,137 @@
+"""`crawl` tells what it found, in a table or as JSON, and refuses what means nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driftline.cli.main import run
+from servers import Site
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRIFTLINE_STORE", str(tmp_path / "pages.db"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+def put(site: Site, path: str, *links: str, words: str = "") -> str:
+    listed = "".join(f'<a href="{link}"></a>' for link in links)
+    own = " ".join(f"{path.strip('/') or 'front'}{letter}" for letter in "abcdefghijklmnop")
+    site.pages[path] = f"<!doctype html><title>{path}</title><p>{words or own}</p>{listed}".encode()
+    return site.url(path)
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> tuple[str, str]:
+    assert run(["crawl", *words]) == status
+    captured = capsys.readouterr()
+    return captured.out, captured.err
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    return json.loads(said(capsys, *words, "--json")[0])
+
+
+def test_the_table_tells_what_was_found_and_what_was_skipped(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a number and an example for each."""
+    front = put(site, "/", "/a", "https://elsewhere.example/", "/logo.png")
+    put(site, "/a")
+    out, err = said(capsys, front)
+    lines = {line.rpartition("  ")[0].strip() or line: line for line in out.splitlines()}
+    assert any(line.startswith("found ") and " 2 " in line for line in lines.values())
+    assert any("skipped, out of scope" in line and "https://elsewhere.example/" in line for line in lines.values())
+    assert out.splitlines()[-1].startswith("2 pages in ")
+    assert err == ""
+
+
+def test_the_next_crawl_names_what_is_different(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """New, gone and moved pages by their addresses; and that there is nothing, if so."""
+    front = put(site, "/", "/a", "/b")
+    put(site, "/a")
+    put(site, "/b")
+    said(capsys, front, "--watch")
+    site.pages["/moved"] = site.pages.pop("/a")
+    del site.pages["/b"]
+    put(site, "/", "/moved", "/c")
+    put(site, "/c")
+    out, _ = said(capsys)  # without a seed: all sites that are kept watched
+    assert f"new     {site.url('/c')}" in out
+    assert f"gone    {site.url('/b')}" in out
+    assert f"moved   {site.url('/a')} → {site.url('/moved')}" in out
+    out, _ = said(capsys, front, "--watch")
+    assert "Nothing is new, gone, moved or changed since the last crawl." in out
+
+
+def test_json_is_one_document(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """With every figure of the table; without seeds, a list with one for each site."""
+    front = put(site, "/", "/a")
+    put(site, "/a")
+    found = told(capsys, front, "--watch", "--tag", "mine")
+    assert (found["pages"], found["fetched"], found["new"]) == (2, 2, [front, site.url("/a")])
+    assert found["tag"] == "mine"
+    assert found["pages_per_s"] > 0
+    assert [one["seeds"] for one in told(capsys)] == [[front]]
+
+
+def test_a_crawl_that_is_limited_says_how_to_go_on(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """And the same command goes on."""
+    front = put(site, "/", "/a", "/b")
+    put(site, "/a")
+    put(site, "/b")
+    _, err = said(capsys, front, "--most", "2")
+    assert err == "1 address left: the same command goes on.\n"
+    out, err = said(capsys, front, "--most", "2")
+    assert err.startswith("Going on with the crawl of ")
+    assert out.splitlines()[-1].startswith("3 pages in ")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["hello"], "'hello' is not the address of a web page"),
+        (["ftp://example.com/"], "only http and https"),
+        (["https://example.com/", "--scope", "galaxy"], "There is no scope 'galaxy'"),
+        (["https://example.com/", "--depth", "-1"], "--depth must be 0 or more"),
+        (["https://example.com/", "--most", "0"], "--most must be 1 or more"),
+        (["https://example.com/", "--include", "*"], "--include '*' says nothing"),
+        (["https://example.com/", "--exclude", "/*"], "is excluded by --exclude"),
+        (["https://example.com/", "--keywords", ","], "--keywords names no word"),
+        (["https://example.com/", "--tag", "x"], "give --watch too"),
+        (["https://example.com/", "--watch", "--tag", "two words"], "is not a tag"),
+        ([], "No site is kept watched"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(
+    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything is fetched."""
+    _, err = said(capsys, *words, status=2)
+    assert sentence in err
+    assert err.count("\n") == 1
+
+
+def test_a_site_that_cannot_be_reached_is_an_error(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the reason."""
+    _, err = said(capsys, site.url("/missing"), status=1)
+    assert "Nothing was found at" in err
+    assert "404" in err
+
+
+def test_a_seed_that_leads_elsewhere_says_where(capsys: pytest.CaptureFixture[str]) -> None:
+    """The new address may be what was meant; it is another site all the same."""
+    from support.servers import Server, redirect
+
+    with Server(lambda _: redirect("https://elsewhere.example/")) as server:
+        _, err = said(capsys, server.url(), status=1)
+    assert "leads to https://elsewhere.example/, which is out of scope" in err
+
+
+def test_the_lab_tells_whether_a_crawl_is_what_it_should_be(capsys: pytest.CaptureFixture[str]) -> None:
+    """By the log of a site with traps."""
+    assert run(["lab", "crawl", "--pages", "100"]) == 0
+    lines = {line[:40].strip(): line[40:].split() for line in capsys.readouterr().out.splitlines()}
+    assert lines["pages of the site that were fetched"][-2:] == ["100", "100"]
+    assert lines["fetched twice, under whichever address"][-2:] == ["0", "0"]
