@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from driftline.errors import RunStopped
 from driftline.fetching.transfers import Transfers
+from driftline.fetching.unsafe import NOTHING
 from driftline.model import Link, Outcome, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from driftline.fetching.unsafe import Blocked
     from driftline.pipeline.consumers import Steps
     from driftline.pipeline.recorder import Recorder
     from driftline.settings import Settings
@@ -28,10 +30,11 @@ class Confirmer:
     stop leaves unconfirmed is not recorded, and the next run finds it again.
     """
 
-    def __init__(self, steps: Steps, recorder: Recorder, settings: Settings) -> None:
+    def __init__(self, steps: Steps, recorder: Recorder, settings: Settings, blocked: Blocked = NOTHING) -> None:
         self._steps = steps
         self._recorder = recorder
         self._settings = settings
+        self._blocked = blocked
         self._lock = threading.Lock()
         self._room = threading.Condition(self._lock)
         self._waiting: list[Outcome] = []
@@ -60,7 +63,7 @@ class Confirmer:
             self._waiting += changed
             self._at_hand += sum(map(_weight, changed))
             if self._thread is None:
-                self._transfers = Transfers(self._settings)
+                self._transfers = Transfers(self._settings, blocked=self._blocked)
                 self._thread = threading.Thread(target=self._work, name="confirmer", daemon=True)
                 self._thread.start()
         if self._transfers is not None:
