@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from driftline.errors import BadSetting, NoTextSearch, StoreError, UnknownChange, UnknownVersion, UsageError
-from driftline.model import POLICIES, Visited, host_of, without_password
+from driftline.model import POLICIES, Safety, Visited, host_of, without_password
 from driftline.pages.catalog import Catalog
 from driftline.pages.intervals import parse_interval
 from driftline.pages.tracking import Tracking
@@ -38,13 +38,16 @@ if TYPE_CHECKING:
     from driftline.detection.difference import Piece
     from driftline.detection.kinds import Kind
     from driftline.detection.tables import ChangedCell
-    from driftline.model import Check, Matter, Mention, Outcome, Page, Render, Said, Version
+    from driftline.model import Check, Link, Matter, Mention, Outcome, Page, Render, Said, Version
     from driftline.pages.accesses import Accesses
     from driftline.pipeline.endless import EndlessRun
     from driftline.pipeline.feed import Feed
     from driftline.pipeline.rereading import Reread
     from driftline.pipeline.run import Report
     from driftline.planner import Planner
+    from driftline.safety.blocklists import Blocklists
+    from driftline.safety.reports import Reported, Reports
+    from driftline.safety.unsafe import Unsafe
     from driftline.scheduling.scheduler import Scheduler
     from driftline.scheduling.visits.importing import Imported
     from driftline.versions.compaction import Compacted
@@ -82,6 +85,28 @@ class Driftline:
     def close(self) -> None:
         """Close the store."""
         self._store.close()
+
+    @cached_property
+    def unsafe(self) -> Unsafe:
+        """Which pages are blocked, by lists and by votes, and why: nothing is fetched from them."""
+        from driftline.safety.unsafe import Unsafe
+
+        return Unsafe(self._store, self.settings.unsafe_votes, self._clock)
+
+    @cached_property
+    def blocklists(self) -> Blocklists:
+        """The lists of unsafe hosts and addresses."""
+        from driftline.safety.blocklists import Blocklists
+        from driftline.safety.downloads import download
+
+        return Blocklists(self._store, self._clock, partial(download, self.settings))
+
+    @cached_property
+    def reports(self) -> Reports:
+        """What users reported as unsafe."""
+        from driftline.safety.reports import Reports
+
+        return Reports(self._store, self._clock)
 
     @cached_property
     def _readings(self) -> Readings:
@@ -153,6 +178,18 @@ class Driftline:
         """The ids of those of these pages that are gone for good: not there at any of their checks for days."""
         return gone(self._store, [page.id for page in pages if page.failures >= GONE_AFTER], self._clock())
 
+    def safety(self, pages: Iterable[Page]) -> dict[int, Safety]:
+        """Which of these pages are blocked, and what looks dangerous on them; by id, without those that are fine."""
+        from driftline.safety.warnings import warnings_of
+
+        listed = list(pages)
+        blocked = self.unsafe.pages()
+        warned = warnings_of(self._store, listed)
+        return {
+            page.id: Safety(blocked[page.id].reason if page.id in blocked else None, tuple(warned.get(page.id, ())))
+            for page in listed if page.id in blocked or page.id in warned
+        }  # fmt: skip
+
     def check(
         self, *urls: str, plan: Plan | None = None, fresh: bool = False, stop: Stop | None = None,
         told: Callable[[Sequence[Outcome]], None] | None = None, begun: Callable[[int, bool], None] | None = None,
@@ -182,8 +219,12 @@ class Driftline:
         ledger = Ledger(self._store, self._clock, lambda: stop.requested, self.settings.fail_after)
         records = HostRecords(self._store, lambda: stop.requested)
         with self._store.right_to_check():
-            run = Run(ledger, self.repository, self._rendered(stop), records, self.settings, plan, stop, self._clock)
-            return run.check(page_ids, fresh=fresh, told=told, begun=begun, slow=slow)
+            run = Run(
+                ledger, self.repository, self._rendered(stop), records, self.settings, plan, stop, self._clock,
+                self.unsafe,
+            )  # fmt: skip
+            barred = self.unsafe.pages()
+            return run.check(page_ids, fresh=fresh, told=told, begun=begun, slow=slow, barred=barred)
 
     def keep_checking(
         self, told: Callable[[Sequence[Outcome]], None], *, plan: Plan | None = None, stop: Stop | None = None
@@ -201,8 +242,15 @@ class Driftline:
         plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
         ledger = Ledger(self._store, self._clock, lambda: stop.requested, self.settings.fail_after)
         records = HostRecords(self._store, lambda: stop.requested)
-        run = Run(ledger, self.repository, self._rendered(stop), records, self.settings, plan, stop, self._clock)
-        feed = Feed(ledger.links, self._store.right_to_check)
+        self.unsafe.refresh()
+        run = Run(
+            ledger, self.repository, self._rendered(stop), records, self.settings, plan, stop, self._clock, self.unsafe
+        )
+
+        def links(page_ids: Sequence[int]) -> list[Link]:
+            return [link for link in ledger.links(page_ids) if self.unsafe.why(link.url) is None]
+
+        feed = Feed(links, self._store.right_to_check)
         return EndlessRun(run, feed, stop, told, self._store.right_to_keep_checking)
 
     def planner(
@@ -245,7 +293,8 @@ class Driftline:
         options.scope(named)
         plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
         with self._store.right_to_check():
-            crawl = Crawl(self._store, self.catalog, self.settings, plan, stop, self._clock)
+            self.unsafe.refresh()
+            crawl = Crawl(self._store, self.catalog, self.settings, plan, stop, self.unsafe, self._clock)
             report = crawl.run(named, options, fresh=fresh, begun=begun, told=told)
         if report.tag is None or not report.changed or stop.requested:
             return report
@@ -262,6 +311,22 @@ class Driftline:
 
     def _rendered(self, stop: Stop) -> Rendered:
         return Rendered(self._store, self._clock, lambda: stop.requested)
+
+    def report_unsafe(self, url: str, *, reason: str = "", votes: int = 1, whole_host: bool = False) -> Reported:
+        """Vote against a page, watched or not, or against all pages of its host; what was said of it by now.
+
+        With as many votes as the settings ask for, one unless set, nothing is fetched from it until all are withdrawn.
+        """
+        return self.reports.add(self._reported(url, whole_host), reason=reason, votes=votes, whole_host=whole_host)
+
+    def withdraw_report(self, url: str, *, whole_host: bool = False) -> int:
+        """Forget what was reported of a page, or of its host; how many reports there were."""
+        return self.reports.withdraw(self._reported(url, whole_host), whole_host=whole_host)
+
+    def _reported(self, url: str, whole_host: bool) -> str:
+        """The address that reports of a page, or of its host, are kept under."""
+        name = self.catalog.names([url])[url]
+        return f"https://{host_of(name)}/" if whole_host else name
 
     def visit(self, url: str, *, seconds: float = 0.0, available: bool = True, add: bool = False) -> Visited:
         """Count a visit to a page, watched or not, at this moment; what the visits to it add up to now.
@@ -306,10 +371,15 @@ class Driftline:
     def rank(self, by: str = By.INTELLIGENT) -> list[Visited]:
         """The visited pages by `frequency`, `weightage`, or the `intelligent` order, which drops unavailable ones.
 
+        Those that are blocked as unsafe are left out.
+
         By `value` they are the pages that are watched, visited or not: those first whose check is worth most now.
         """
         order = order_named(by)
         pages = self._valued() if order is By.VALUE else self.visited()
+        self.unsafe.refresh()
+        if self.unsafe.any:
+            pages = [one for one in pages if self.unsafe.why(one.url) is None]
         return rank(pages, order, self.settings.rank_threshold)
 
     def _valued(self) -> list[Visited]:
@@ -347,6 +417,7 @@ class Driftline:
             self._store, policy=chosen[0], budget=None if once else rate, host_budget=None if once else host_rate,
             every=parse_interval(every),
             threshold=self.settings.rank_threshold, early=_EARLY if once else 0.0, clock=self._clock,
+            barred=self.unsafe.pages,
         )  # fmt: skip
 
     def history(self, url: str, limit: int | None = None, *, news_only: bool = False) -> list[Check]:

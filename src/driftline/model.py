@@ -83,11 +83,48 @@ class FailureKind(StrEnum):
     PROTOCOL = "protocol"
     BODY = "body"
     SELECTION = "selection"
+    UNSAFE = "unsafe"
     HOSTILE = "hostile"
     BROWSER = "browser"
     ROBOTS = "robots"
     BROKEN = "broken"
     INTERNAL = "internal"
+
+
+class WarningKind(StrEnum):
+    """What looks dangerous on a page."""
+
+    MIXED_CONTENT = "mixed-content"
+    HIDDEN_FRAME = "hidden-frame"
+    OBFUSCATED_SCRIPT = "obfuscated-script"
+    CERTIFICATE = "certificate"
+    LOOK_ALIKE = "look-alike"
+
+
+class Warned(NamedTuple):
+    """What looks dangerous on a page, with one plain sentence for people."""
+
+    kind: WarningKind
+    sentence: str
+
+
+class Barred(NamedTuple):
+    """A page that is not fetched while it is blocked, and why."""
+
+    url: str
+    reason: str
+
+
+class Safety(NamedTuple):
+    """Why a page is blocked, None if it is not, and what looks dangerous on it."""
+
+    blocked: str | None
+    warnings: tuple[Warned, ...]
+
+    @property
+    def sentence(self) -> str:
+        """All of it in words."""
+        return " ".join([*([self.blocked] if self.blocked else []), *(sentence for _, sentence in self.warnings)])
 
 
 class FilterKind(StrEnum):
@@ -349,6 +386,7 @@ class Lesson:
 class Outcome:
     """What a check found, with all that must be recorded of it; `pair` is what a change can be judged by once more.
 
+    `warnings` is what looks dangerous, and `alarms`, once it is recorded, what of it was never told of the page before.
     `recalled` names the text that the page was compared with, which may be read anew before the outcome is recorded;
     None says that nobody else is at work. `wants_script` says that the page shows little or nothing without a browser.
     """
@@ -367,6 +405,8 @@ class Outcome:
     recalled: bytes | None = None
     turned: Turned | None = None
     wants_script: bool = False
+    warnings: tuple[Warned, ...] = ()
+    alarms: tuple[Warned, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -488,6 +528,7 @@ class Check:
     change: Change | None
     reread_at: float | None = None
     turned: Turned | None = None
+    warnings: tuple[Warned, ...] = ()
 
     @property
     def reason(self) -> str:

@@ -190,6 +190,7 @@ class Settings(BaseSettings):
         default=1024 * 1024 * 1024, ge=256 * 1024 * 1024, description="bytes of memory per rendered page"
     )
     render_bytes: int = Field(default=100_000_000, gt=0, description="bytes that a page and what it loads may have")
+    unsafe_votes: int = Field(default=1, ge=1, description="votes after which a page that was reported is blocked")
     stop_grace: Seconds = Field(default=3.5, description="how long a stopped run waits for what is in flight")
 
     @property

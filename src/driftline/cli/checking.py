@@ -139,7 +139,7 @@ def _checked(
         )  # fmt: skip
         report = in_turn(check, stop)
     progress.stopped = stop.requested
-    if not progress.total and not stop.requested:
+    if not progress.total and not report.blocked and not stop.requested:
         raise DriftlineError(NOTHING_YET)
     return report, progress
 
@@ -158,11 +158,16 @@ def _summarise(report: Report, failures: Sequence[tuple[str, Failure]], most: in
     for url, failure in failures[:most]:
         say(("failed  ", "red"), clean(url), "  ", (clean(failure.sentence), "dim"))
     _tell_more(len(failures), "failed", "red", most)
+    for page in report.blocked[:most]:
+        say(("blocked ", "red"), clean(page.url), "  ", (clean(page.reason), "dim"))
+    _tell_more(len(report.blocked), "blocked", "red", most)
     found = [(report.new, "new", "cyan"), (report.changed, "changed", "yellow")]
     found += [(report.unchanged, "unchanged", "green"), (report.failed, "failed", "red")]
     parts: list[str | tuple[str, str]] = []
     for number, word, style in found:
         parts += [", " if parts else "", (f"{number:,} {word}", style if number else "")]
+    if report.blocked:
+        parts.append(f"; {len(report.blocked):,} blocked, not fetched")
     if report.noisy:
         parts.append(f"; {report.noisy:,} of the unchanged but for noise")
     say(
@@ -202,5 +207,6 @@ def _as_json(report: Report, plan: Plan, failures: Sequence[tuple[str, Failure]]
         "queue_statistics": [asdict(statistics) for statistics in report.queues],
         "changes": [fields(change, *changed) for change in report.changes],
         "events": [fields(event, "event", "at", "host", "urls", "kind", "score", "reason") for event in report.events],
+        "blocked": [page._asdict() for page in report.blocked],
         "failures": [{"url": url, "kind": failure.kind, "reason": failure.sentence} for url, failure in failures],
     }

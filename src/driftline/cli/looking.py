@@ -25,6 +25,7 @@ from driftline.cli.output import (
     say,
     size,
 )
+from driftline.cli.safety import safety_as_json
 from driftline.cli.tables import Cell, Column, print_table
 from driftline.errors import DriftlineError, UsageError
 from driftline.model import Matter
@@ -102,8 +103,12 @@ def show(
     """Show a version of a page."""
     with opened(store, make=False) as watch_list:
         found = watch_list.version(url, version)
+        page = watch_list.catalog.find(url)
+        safety = watch_list.safety([page]).get(page.id)
+    if safety is not None and not as_json:
+        say((clean(safety.sentence), "red"), to_stderr=True)
     if as_json:
-        print_json(_version_as_json(found, raw))
+        print_json({**_version_as_json(found, raw), **safety_as_json(safety)})
     elif raw and out().is_terminal:
         raise UsageError(
             "A raw body may hold anything, also commands to your terminal: write it to a file, with '> FILE'."
@@ -307,6 +312,8 @@ def _row(check: Check, now: float) -> list[str | Cell]:
     if check.change:
         recovered = f"{check.turned.reason} " if check.turned else ""
         what = f"{recovered}{_told_change(check.change)} (change {check.change.id})"
+    if check.warnings:
+        what = " ".join([what, *(warned.sentence for warned in check.warnings)]).strip()
     if check.redirected_to:
         what = f"{what} Redirected to {check.redirected_to}".strip()
     if check.reread_at:
@@ -335,6 +342,7 @@ def _check_as_json(check: Check) -> dict[str, Any]:
         **fields(check, "verdict", "proof", "status", "seconds", "bytes", "redirected_to", "version", "reason"),
         "reread_at": iso(check.reread_at),
         "turned": None if check.turned is None else check.turned.turn,
+        "warnings": [{"kind": kind, "reason": sentence} for kind, sentence in check.warnings],
         "change": change,
         "failure": failure,
     }

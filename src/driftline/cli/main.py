@@ -26,6 +26,7 @@ from driftline.cli import (
     ranking,
     rendering,
     running,
+    safety,
     searching,
     upkeep,
     visiting,
@@ -69,6 +70,8 @@ app.command("search")(searching.search)
 app.command("visit")(visiting.visit)
 app.add_typer(visiting.visits_app, name="visits")
 app.command("rank")(ranking.rank)
+app.command("report-unsafe")(safety.report_unsafe)
+app.add_typer(safety.blocklist_app, name="blocklist")
 app.command("compact")(upkeep.compact)
 app.command("doctor")(upkeep.doctor)
 app.command("settings")(upkeep.settings)

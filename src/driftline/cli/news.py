@@ -1,4 +1,4 @@
-"""What `run` tells as it goes: each change, each page that begins to fail or recovers, and how many are new."""
+"""What `run` tells as it goes: each change, each page that fails, recovers or looks dangerous, and how many are new."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from driftline.cli.output import EVENT_STYLES, VERDICT_STYLES, clean, count, local_time, named, say
 from driftline.model import Matter, Verdict
-from driftline.pipeline.events import changes_of, events_of, turned_by
+from driftline.pipeline.events import changes_of, events_of, turned_by, warnings_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from driftline.model import Change, Outcome, Turned
+    from driftline.pipeline.events import Event
     from driftline.pipeline.stopping import Stop
 
 _TOGETHER = 2.0  # seconds that a change waits for others by the same edit
@@ -60,6 +61,7 @@ class News:
         self._alarm: Alarm | None = None
         self._changes: list[Change] = []
         self._turned: list[Turned] = []
+        self._warnings: list[Event] = []
         self._noise: list[Change] = []
         self._new = 0
         self._first_at = self._last_at = 0.0  # of the noise and the new pages that wait
@@ -86,6 +88,7 @@ class News:
             changes = changes_of(outcomes)
             self._changes += [change for change in changes if change.verdict is Matter.MEANINGFUL]
             self._turned += turned_by(outcomes)
+            self._warnings += warnings_by(outcomes)
             noise = [change for change in changes if change.verdict is not Matter.MEANINGFUL]
             new = sum([outcome.verdict is Verdict.NEW for outcome in outcomes])
             if noise or new:
@@ -94,7 +97,7 @@ class News:
                     self._first_at = self._last_at
                 self._noise += noise
                 self._new += new
-            if self._alarm is None and (self._changes or self._turned or self._noise or self._new):
+            if self._alarm is None and (self._changes or self._turned or self._warnings or self._noise or self._new):
                 self._alarm = self._later(_TOGETHER, self._ring)
             for outcome in outcomes if self._verbose else ():
                 self._say(_logged(outcome), to_stderr=True)
@@ -114,18 +117,19 @@ class News:
     def _tell_changes(self) -> None:
         changes, self._changes = self._changes, []
         turned, self._turned = self._turned, []
-        self._tell_events(changes, turned)
+        warnings, self._warnings = self._warnings, []
+        self._tell_events([*events_of(changes, turned), *warnings])
 
     def _tell_the_rest(self) -> None:
         noise, self._noise = self._noise, []
         new, self._new = self._new, 0
-        self._tell_events(noise)
+        self._tell_events(events_of(noise))
         if new:
             found = f"{count(new, 'page')} seen for the first time"
             self._say(f"{local_time(time.time())}  ", (f"{'new':<10}", VERDICT_STYLES[Verdict.NEW]), found)
 
-    def _tell_events(self, changes: Sequence[Change], turned: Sequence[Turned] = ()) -> None:
-        for event in events_of(changes, turned):
+    def _tell_events(self, events: Sequence[Event]) -> None:
+        for event in events:
             self._hook(asdict(event))
             told = f"{named(event)}  {clean(event.reason)}"
             self._say(f"{local_time(event.at)}  ", (f"{event.event:<10}", EVENT_STYLES[event.event]), told)

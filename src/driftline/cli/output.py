@@ -28,7 +28,12 @@ VERDICT_STYLES = {
     Verdict.UNCHANGED: "green",
     Verdict.FAILED: "red",
 }
-EVENT_STYLES: dict[str, str] = {Verdict.CHANGED: "yellow", Turn.FAILING: "red", Turn.RECOVERED: "green"}
+EVENT_STYLES: dict[str, str] = {
+    Verdict.CHANGED: "yellow",
+    Turn.FAILING: "red",
+    Turn.RECOVERED: "green",
+    "warning": "red",
+}
 _REPLACEMENT = "\ufffd"
 _DIRECTIONS = (*range(0x200E, 0x2010), *range(0x2028, 0x202F), *range(0x2066, 0x206A))
 _CONTROLS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), *_DIRECTIONS, *range(0xD800, 0xE000)), _REPLACEMENT)

@@ -34,6 +34,7 @@ _WHY: dict[Lane, str] = {
     "probe": "a probe, {when}",
     "waiting": "failed {times}, last {last}, next try {when}",
     "gone": "is gone, next try {when}",
+    "unsafe": "never while it is blocked: {reason}",
 }
 
 
@@ -74,7 +75,7 @@ def _why(one: Terms) -> str:
     if one.lane == "deadline" and one.every is not None:
         return f"every {format_interval(one.every)}, {_when(one.due_at)}"
     times, last = count(one.failures, "time"), ago(one.tried_at, time.time())
-    return _WHY[one.lane].format(when=_when(one.due_at), times=times, last=last)
+    return _WHY[one.lane].format(when=_when(one.due_at), times=times, last=last, reason=one.reason)
 
 
 def _when(at: float | None) -> str:

@@ -106,7 +106,11 @@ def _ranked(store: str | None, order: By, *, example: bool) -> tuple[Sequence[Vi
         threshold = load_settings(store=store).rank_threshold
         return ranked(EXAMPLE, order, threshold), len(EXAMPLE), threshold
     with opened(store, make=False) as watch_list:
-        return watch_list.rank(order), len(watch_list.visited()), watch_list.settings.rank_threshold
+        ordered, visited = watch_list.rank(order), watch_list.visited()
+        safe = [one for one in visited if watch_list.unsafe.why(one.url) is None]
+        if len(safe) < len(visited):
+            say(f"{count(len(visited) - len(safe), 'page')} left out, blocked as unsafe.", to_stderr=True)
+        return ordered, len(safe), watch_list.settings.rank_threshold
 
 
 def _print_table(rows: Sequence[Visited], threshold: float, *, example: bool, valued: bool) -> None:

@@ -104,8 +104,10 @@ def _told_once(scheduler: Scheduler, found: Counter[Verdict]) -> str:
         return NOTHING_YET
     verdicts = ", ".join(f"{found[one]:,} {one}" for one in Verdict if found[one])
     done = f"Checked {count(found.total(), 'page')}: {verdicts}." if found else "Nothing is due."
-    following = scheduler.terms(1)
-    due_at = following[0].due_at if following else None
+    following = [one for one in scheduler.terms(1) if one.lane != "unsafe"]
+    if not following:
+        return f"{done} All other pages are blocked as unsafe."
+    due_at = following[0].due_at
     when = "now" if due_at is None or due_at <= time.time() else f"at {local_time(due_at)}"
     return f"{done} The next page is due {when}."
 

@@ -41,6 +41,7 @@ from driftline.cli.rendering import (
     told_rendering,
     warn_of_browser,
 )
+from driftline.cli.safety import safety_as_json
 from driftline.cli.tables import Cell, Column, print_table
 from driftline.errors import DriftlineError, UsageError
 from driftline.pages.intervals import format_interval, parse_interval
@@ -48,8 +49,9 @@ from driftline.pages.intervals import format_interval, parse_interval
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from driftline.model import Page
+    from driftline.model import Page, Safety
 
+_ALWAYS = 7  # columns that are shown even if they are empty
 _NAMED = 10  # pages told by name; more than that only by their number
 _COLUMNS = (
     Column(name="url", least=40, keep=4, middle=True),
@@ -60,6 +62,7 @@ _COLUMNS = (
     Column(name="versions", right=True),
     Column(name="tags", least=4, optional=True, keep=1, style="dim"),
     Column(name="filters", least=8, optional=True, style="dim"),
+    Column(name="safety", least=20, keep=5, style="red"),
 )
 
 
@@ -88,12 +91,17 @@ def add(
     with opened(store) as watch_list:
         wanted = list(dict.fromkeys(watch_list.catalog.names(given).values()))
         added = set(watch_list.add(*wanted, every=every, tags=tag or (), filters=filters, render=rendering))
+        watched = watch_list.catalog.find_all(wanted)
+        safety = watch_list.safety(watched)
     if as_json:
         print_json(_added_as_json(wanted, added))
         return
     _tell_added(wanted, added)
     warn_of_networks(wanted, watch_list.settings.allow_networks)
     warn_of_browser(rendering, watch_list.settings.browser)
+    for page in watched:
+        if page.id in safety:
+            say(clean(f"{page.url}: {safety[page.id].sentence}"), to_stderr=True)
     if len(added) < len(wanted) and (every or tag or filters or rendering):
         say("Pages that were watched already keep their settings: 'driftline edit' changes them.", to_stderr=True)
 
@@ -139,13 +147,15 @@ def list_(tag: TagOption = None, store: StoreOption = None, as_json: JsonOption 
     with opened(store, make=False) as watch_list:
         pages = watch_list.pages(tag)
         gone = watch_list.gone(pages)
+        safety = watch_list.safety(pages)
     if as_json:
-        print_json([_as_json(page, gone) for page in pages])
+        print_json([_as_json(page, gone, safety) for page in pages])
     elif pages:
         now = time.time()
-        # most people have no filters, and need no column for them
-        columns = _COLUMNS if any(page.filters for page in pages) else _COLUMNS[:-1]
-        print_table(columns, [_row(page, gone, now)[: len(columns)] for page in pages])
+        rows = [_row(page, gone, safety, now) for page in pages]
+        # most people have no filters and nothing unsafe, and need no columns for them
+        shown = [place for place in range(len(_COLUMNS)) if place < _ALWAYS or any(row[place] for row in rows)]
+        print_table([_COLUMNS[place] for place in shown], [[row[place] for place in shown] for row in rows])
     else:
         say(NOTHING_YET if tag is None else clean(f"No page has the tag '{tag}'."), to_stderr=True)
 
@@ -206,8 +216,9 @@ def edit(
         )  # fmt: skip
         page = in_turn(change, Stop())
         gone = watch_list.gone([page])
+        safety = watch_list.safety([page])
     if as_json:
-        print_json(_as_json(page, gone))
+        print_json(_as_json(page, gone, safety))
         return
     often = "at the default interval" if page.every is None else f"every {format_interval(page.every)}"
     filtered = f", filtered by {told(page.filters)}" if page.filters else ""
@@ -284,20 +295,24 @@ def _read_list(file: str, name: str) -> str:
     return text
 
 
-def _row(page: Page, gone: set[int], now: float) -> list[str | Cell]:
+def _row(page: Page, gone: set[int], safety: dict[int, Safety], now: float) -> list[str | Cell]:
     found = "gone" if page.id in gone else page.verdict or "not yet"
     verdict = Cell(found, VERDICT_STYLES[page.verdict] if page.verdict else "dim")
+    unsafe = safety.get(page.id)
+    if unsafe is not None and unsafe.blocked:
+        verdict = Cell("blocked", "red")
     every = "" if page.every is None else format_interval(page.every)
     checked = ago(page.checked_at, now)
     tags, filters = ",".join(page.tags), told(page.filters)
-    return [page.url, page.title or "", every, checked, verdict, str(page.versions), tags, filters]
+    told_of = "" if unsafe is None else unsafe.sentence
+    return [page.url, page.title or "", every, checked, verdict, str(page.versions), tags, filters, told_of]
 
 
 def _tags(tags: Sequence[str]) -> str:
     return f"tagged {', '.join(tags)}" if tags else "no tags"
 
 
-def _as_json(page: Page, gone: set[int]) -> dict[str, Any]:
+def _as_json(page: Page, gone: set[int], safety: dict[int, Safety]) -> dict[str, Any]:
     times = {name: iso(getattr(page, name)) for name in ("added_at", "checked_at", "changed_at")}
     failure = None if page.failure is None else {"kind": page.failure.kind, "reason": page.failure.sentence}
     return {
@@ -307,4 +322,5 @@ def _as_json(page: Page, gone: set[int]) -> dict[str, Any]:
         "render": rendering_as_json(page.render),
         "failure": failure,
         "gone": page.id in gone,
+        **safety_as_json(safety.get(page.id)),
     }

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from driftline.crawling.report import CrawlReport
     from driftline.crawling.scope import Scope
     from driftline.crawling.steps import Surveyed
+    from driftline.fetching.unsafe import Blocked
     from driftline.pages.catalog import Catalog
     from driftline.pipeline.plan import Plan
     from driftline.pipeline.rendering import Renderer
@@ -55,10 +56,11 @@ class Crawl:
     """The parts of a crawl, put together. It is used once."""
 
     def __init__(
-        self, store: Store, catalog: Catalog, settings: Settings, plan: Plan, stop: Stop,
+        self, store: Store, catalog: Catalog, settings: Settings, plan: Plan, stop: Stop, blocked: Blocked,
         clock: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
         self._store = store
+        self._blocked = blocked
         self._sites = Sites(store)
         self._catalog = catalog
         # a page is read once, and what is new needs no second look
@@ -126,9 +128,9 @@ class Crawl:
         traps = Traps(datetime.fromtimestamp(self._clock(), UTC).year)
         keywords = keywords_of(options.keywords)
         return Judge(
-            pages=PageFilter(scope, traps, options.depth), traps=traps, focus=Focus(keywords) if keywords else None,
-            records=records, tracking=self._settings.tracking, hops=self._settings.max_redirects,
-            probe=f"{_PROBE}-{site.number}",
+            pages=PageFilter(scope, traps, options.depth, self._blocked), traps=traps,
+            focus=Focus(keywords) if keywords else None, records=records, tracking=self._settings.tracking,
+            hops=self._settings.max_redirects, probe=f"{_PROBE}-{site.number}",
         )  # fmt: skip
 
     def _fetch(
@@ -148,7 +150,7 @@ class Crawl:
         parts = Parts(
             links=links, steps=steps, workers=workers, recorder=recorder, confirmer=confirmer,
             rendering=Rendering(steps, recorder, confirmer, links, settings, self._stop, rendered, _no_browser),
-            settings=settings, stop=self._stop, clock=self._clock,
+            settings=settings, stop=self._stop, clock=self._clock, blocked=self._blocked,
         )  # fmt: skip
         try:
             with at_full_speed():

@@ -8,22 +8,26 @@ from typing import TYPE_CHECKING
 from driftline.crawling.sameness import key_of, without_session
 from driftline.crawling.scope import is_file
 from driftline.crawling.seen import BloomFilter
+from driftline.fetching.unsafe import NOTHING
 from driftline.versions.crawled import Met
 
 if TYPE_CHECKING:
     from driftline.crawling.scope import Scope
     from driftline.crawling.traps import Traps
+    from driftline.fetching.unsafe import Blocked
 
 OUT_OF_SCOPE = "out of scope"
 FILE = "not a page"
 TOO_DEEP = "deeper than --depth"
+UNSAFE = "blocked as unsafe"
 
 
 class PageFilter:
     """Judges the addresses of one crawl. `skipped` has those that were not let through since it was last emptied."""
 
-    def __init__(self, scope: Scope, traps: Traps, depth: int | None) -> None:
+    def __init__(self, scope: Scope, traps: Traps, depth: int | None, blocked: Blocked = NOTHING) -> None:
         self._scope = scope
+        self._blocked = blocked
         self._traps = traps
         self._depth = depth
         self._told = BloomFilter(100_000)  # each is counted once; to be wrong in one of a hundred will do for that
@@ -55,6 +59,8 @@ class PageFilter:
             return OUT_OF_SCOPE
         if is_file(url):
             return FILE
+        if self._blocked.why(url) is not None:
+            return UNSAFE
         if self._depth is not None and depth > self._depth and source != "redirect":
             return TOO_DEEP
         trap = self._traps.why(url)

@@ -20,6 +20,8 @@ from driftline.model import (
     Pair,
     Proof,
     Verdict,
+    Warned,
+    WarningKind,
 )
 from driftline.versions.codec import fingerprint
 
@@ -148,16 +150,17 @@ def job_of(pair: Pair, limit: int) -> Job:
     document, old = pair.document, pair.old
     block = last_response(document.headers)
     codings, content_type = content_encodings(block), header(block, b"content-type") or ""
+    disposition = header(block, b"content-disposition") or ""
     if old is None:
         return Job(
             document.body, codings, content_type, limit, b"", b"", b"", b"", [], 0.0, document.fetched_at,
-            filters=document.link.filters,
+            filters=document.link.filters, url=document.final_url, disposition=disposition,
         )  # fmt: skip
     packed = [(blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in old.blobs.values()]
     return Job(
         document.body, codings, content_type, limit, old.body, old.letters, old.kept_body, old.kept_text, packed,
         old.at, document.fetched_at, old.memory, pair.host_memory, document.link.sequence,
-        filters=document.link.filters, reading=old.reading,
+        filters=document.link.filters, reading=old.reading, url=document.final_url, disposition=disposition,
     )  # fmt: skip
 
 
@@ -175,9 +178,13 @@ def outcome_of(pair: Pair, finding: Finding) -> Outcome:
         return Outcome(document, Verdict.FAILED, failure=failure, wants_script=finding.wants_script)
     lesson = None if finding.lesson is None else Lesson(memory=finding.lesson[0], for_host=finding.lesson[1])
     reading = finding.reading
+    warnings = tuple(Warned(WarningKind(kind), sentence) for kind, sentence in finding.warnings)
     if finding.proof and not finding.text:
         proof = Proof(finding.proof)
-        return Outcome(document, Verdict.UNCHANGED, proof, pair.wire, finding.body, lesson=lesson, reading=reading)
+        return Outcome(
+            document, Verdict.UNCHANGED, proof, pair.wire, finding.body, lesson=lesson, reading=reading,
+            warnings=warnings,
+        )  # fmt: skip
     known = document.link.known
     version = NewVersion(
         number=known.version + 1 if known else 1, body=finding.body, letters=finding.letters, text=finding.text,
@@ -188,7 +195,7 @@ def outcome_of(pair: Pair, finding: Finding) -> Outcome:
     outcome = Outcome(
         document, Verdict.CHANGED if known else Verdict.NEW, None, pair.wire, finding.body, version, summary
     )
-    outcome.lesson, outcome.reading, outcome.pair = lesson, reading, pair
+    outcome.lesson, outcome.reading, outcome.pair, outcome.warnings = lesson, reading, pair, warnings
     outcome.wants_script = finding.wants_script
     if summary is not None and summary.verdict is Matter.NOISE:
         outcome.verdict, outcome.proof = Verdict.UNCHANGED, Proof(finding.proof or Proof.NOISE)

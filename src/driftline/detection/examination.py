@@ -11,8 +11,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from driftline.detection.brokenness import needs_script, why_broken
+from driftline.detection.dangers import intruders, mixed_content
 from driftline.detection.decoding import UnreadableBody, decode_body
 from driftline.detection.edits import Experience, Judgement, Read
+from driftline.detection.executables import why_executable
 from driftline.detection.extraction import Reading
 from driftline.detection.filters import awaited_by, counts_also, how_read, sieve_of
 from driftline.detection.judgement import judge
@@ -38,7 +40,8 @@ class Job(NamedTuple):
 
     `again` is what came when the page was fetched once more right after, if it was. With `anew`, there is nothing to
     compare: the body `kept_body` of a version is to be read in the way of today, and its text is `kept_text` so far.
-    `question` is what a crawl asks besides: see `crawling.surveying`.
+    `question` is what a crawl asks besides: see `crawling.surveying`. `url` is the address that the body came from, and
+    `disposition` what the server wants to be done with it.
     """
 
     wire: bytes
@@ -61,6 +64,8 @@ class Job(NamedTuple):
     reading: str | None = None
     anew: bool = False
     question: tuple[Any, ...] = ()
+    url: str = ""
+    disposition: str = ""
 
 
 class Finding(NamedTuple):
@@ -68,6 +73,7 @@ class Finding(NamedTuple):
 
     `reading` says how the page was read. A version with the proof 'reread' is the one in force, read in another way.
     `wants_script` says that the page shows nothing, or says that it needs JavaScript.
+    `warnings` are kinds and sentences of what looks dangerous.
     """
 
     failure_kind: str = ""
@@ -86,6 +92,7 @@ class Finding(NamedTuple):
     reading: str = ""
     wants_script: bool = False
     survey: bytes = b""
+    warnings: tuple[tuple[str, str], ...] = ()
 
 
 def examine(job: Job) -> Finding:
@@ -116,16 +123,19 @@ def _examine(job: Job) -> Finding:
     as_before = reading == job.reading
     if as_before and body_name == job.known_body:
         return Finding(proof="body", body=body_name, reading=reading)
+    program = why_executable(body, job.content_type, job.disposition)
+    if program is not None:
+        return Finding(failure_kind=FailureKind.UNSAFE.value, failure=program)
     seen = Reading(body, job.content_type, job.filters)
     letters = digest(seen.letters())
     if as_before and letters == job.known_letters:
-        return Finding(proof="text", body=body_name, reading=reading)
+        return Finding(proof="text", body=body_name, reading=reading, warnings=_warnings(seen, body, job))
     title = seen.title()
     blocks = seen.blocks() if job.kept_body else None
     text = (seen.text() if blocks is None else "\n".join(blocks.lines)).encode("utf-8", "replace")
     text_name = digest(text)
     if text_name == job.kept_text:
-        return Finding(proof="text", body=body_name, reading=reading)
+        return Finding(proof="text", body=body_name, reading=reading, warnings=_warnings(seen, body, job))
     words = text.decode()
     proof, change, lesson, wants_script = "", None, None, False
     blobs = {packed[0]: Blob(*packed) for packed in job.blobs}
@@ -158,12 +168,29 @@ def _examine(job: Job) -> Finding:
         proof=proof, body=body_name, letters=letters, text=text_name, size=len(body), title=title,
         content_type=seen.content_type, charset=seen.charset, blobs=(_plain(body_blob), _plain(text_blob)),
         change=change, lesson=lesson, reading=reading, wants_script=wants_script,
+        warnings=_warnings(seen, body, job, made=True),
     )  # fmt: skip
 
 
 def broken_page(why: str, *, wants_script: bool = False) -> Finding:
     """What is found of an answer that is not the page."""
     return Finding(failure_kind=FailureKind.BROKEN.value, failure=why, wants_script=wants_script)
+
+
+def _warnings(seen: Reading, body: bytes, job: Job, *, made: bool = False) -> tuple[tuple[str, str], ...]:
+    """What looks dangerous on a page, of which a version is `made` or not: what counts anyway, and what appeared.
+
+    On a page that is new nothing appears: it is what its user chose to watch.
+    """
+    if not seen.is_page:
+        return ()
+    mixed = mixed_content(body, job.url) if made else None
+    found = [] if mixed is None else [mixed]
+    old = next((packed for packed in job.blobs if packed[0] == job.kept_body), None)
+    if old is not None and (suspects := intruders(body, job.url, old[3])):
+        old_body = unpack(job.kept_body, {packed[0]: Blob(*packed) for packed in job.blobs})
+        found += [one for one in suspects if one.mark not in old_body]
+    return tuple((one.kind.value, one.sentence) for one in found)
 
 
 def _words(text: str, job: Job) -> str:

@@ -66,6 +66,11 @@ class Reading:
             self._rendering = kinds.render(text, kind, steps)
 
     @property
+    def is_page(self) -> bool:
+        """Whether it is a document that a browser would show as a page."""
+        return self._tree is not None
+
+    @property
     def is_whole_page(self) -> bool:
         """Whether it is a document that a browser would show as a page, and no filter leaves out parts of it."""
         return self._tree is not None and not (self._sieve and self._sieve.narrows)

@@ -26,12 +26,14 @@ from driftline.fetching.entry import Entry, not_let_in
 from driftline.fetching.failures import status_failure, transfer_failure
 from driftline.fetching.guard import Gate, refused_failure
 from driftline.fetching.retries import NO_ANSWER, Retries
+from driftline.fetching.unsafe import NOTHING, Way, turned_away, unsafe_failure, why_not
 from driftline.model import Document, Link
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from driftline.fetching.addresses import Judge
+    from driftline.fetching.unsafe import Blocked
     from driftline.settings import Settings
 
 _SYSTEM_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
@@ -50,9 +52,12 @@ _SLOWEST = 10  # bytes a second
 class _Slot:
     """One reusable easy handle with what its transfer fills."""
 
-    __slots__ = ("body", "conditional", "curl", "entry", "follows", "gate", "headers", "hosts", "link", "retries")
+    __slots__ = (
+        "body", "conditional", "curl", "entry", "follows", "gate", "headers", "hosts", "link", "retries", "watched",
+        "way",
+    )  # fmt: skip
 
-    def __init__(self, settings: Settings, judge: Judge, hosts: Sequence[str]) -> None:
+    def __init__(self, settings: Settings, judge: Judge, hosts: Sequence[str], blocked: Blocked) -> None:
         self.body = BytesIO()
         self.headers: list[bytes] = []
         self.conditional = False
@@ -61,6 +66,8 @@ class _Slot:
         self.entry: Entry | None = None
         self.gate = Gate(judge)
         self.retries = Retries(self.headers)
+        self.way = Way(self.headers, blocked)
+        self.watched = False
         self.hosts = hosts
         self.curl = curl = pycurl.Curl()
         curl.setopt(pycurl.WRITEFUNCTION, self.body.write)
@@ -89,14 +96,18 @@ class _Slot:
         curl.setopt(pycurl.COOKIEFILE, "")  # cookies live within one transfer, for redirects that need them
         curl.setopt(pycurl.CAINFO, certificates(settings))
 
-    def aim(self, link: Link) -> None:
-        """Point the handle at a link, with the validators of its last good check."""
+    def aim(self, link: Link, *, watched: bool) -> None:
+        """Point the handle at a link, with the validators of its last good check; redirects are `watched`, or not."""
         self.link = link
         self.gate.refused = None
         self.gate.address = ""
         self.retries.begin()
         curl = self.curl
         curl.setopt(pycurl.URL, link.url)
+        if watched != self.watched:
+            curl.setopt(pycurl.HEADERFUNCTION, self.way.take if watched else self.headers.append)
+            self.watched = watched
+        self.way.begin(link.url)
         if self.hosts:
             curl.setopt(pycurl.RESOLVE, self.hosts)
         if link.follow is not self.follows:
@@ -147,15 +158,18 @@ class Transfers:
     """Starts transfers and gives their documents back as they finish. Used by one thread; `wake` by any.
 
     `hosts` are addresses of names that nobody else is asked for, as libcurl writes them: 'name:port:address,address'.
+    What is `blocked` is not asked for, neither by a link nor by a redirect: its documents say why.
     """
 
     def __init__(
-        self, settings: Settings, clock: Callable[[], float] = time.time, hosts: Sequence[str] = ()
+        self, settings: Settings, clock: Callable[[], float] = time.time, hosts: Sequence[str] = (),
+        blocked: Blocked = NOTHING,
     ) -> None:  # fmt: skip
         self._settings = settings
         self._clock = clock
         self._hosts = hosts
         self._judge = judge_for(settings.allow_networks)
+        self._blocked = blocked
         self._free: list[_Slot] = []
         self._busy: dict[pycurl.Curl, _Slot] = {}
         self._refused: list[Document] = []
@@ -178,8 +192,13 @@ class Transfers:
 
     def start(self, links: Iterable[Link]) -> None:
         """Put these links in flight; their documents come out of `wait`."""
+        blocked = self._blocked
+        watched = blocked.any
         for link in links:
-            slot = self._free.pop() if self._free else _Slot(self._settings, self._judge, self._hosts)
+            if watched and (reason := blocked.why(link.url)) is not None:
+                self._refused.append(turned_away(link, reason, self._clock()))
+                continue
+            slot = self._free.pop() if self._free else _Slot(self._settings, self._judge, self._hosts, blocked)
             if link.access is not None:
                 try:
                     slot.admit(link, self._settings)
@@ -187,7 +206,7 @@ class Transfers:
                     self._refused.append(not_let_in(link, error, self._clock()))
                     slot.curl.close()
                     continue
-            slot.aim(link)
+            slot.aim(link, watched=watched)
             self._busy[slot.curl] = slot
             self._multi.add_handle(slot.curl)
 
@@ -276,8 +295,10 @@ class Transfers:
         final_url = curl.getinfo_raw(pycurl.EFFECTIVE_URL).decode("latin-1") if redirects else link.url
         seconds: float = curl.getinfo(pycurl.TOTAL_TIME)
         conditional = slot.conditional
-        refused = slot.gate.refused
+        refused, unsafe = slot.gate.refused, slot.way.refused
         address = "" if redirects else slot.gate.address
+        if redirects and slot.watched and unsafe is None:
+            unsafe = why_not(self._blocked, final_url)
         headers, body = slot.take()
         failure = None
         if slot.entry is None:
@@ -286,7 +307,9 @@ class Transfers:
             redirects, final_url, failure = slot.entry.redirects, slot.entry.url, slot.entry.failure
             seconds = slot.entry.seconds or seconds
             curl.close()  # nobody else is to use what lets this page in
-        if error is not None and error[0] == pycurl.E_COULDNT_CONNECT and refused is not None:
+        if unsafe is not None:
+            failure = unsafe_failure(unsafe[1], unsafe[0])
+        elif error is not None and error[0] == pycurl.E_COULDNT_CONNECT and refused is not None:
             failure = refused_failure(refused, final_url, redirected=redirects > 0)
         elif error is not None:
             failure = transfer_failure(*(NO_ANSWER if slot.retries.spent else error), status)

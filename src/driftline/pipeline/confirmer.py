@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from driftline.errors import RunStopped
 from driftline.fetching.transfers import Transfers
+from driftline.fetching.unsafe import NOTHING
 from driftline.model import Link, Outcome, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from driftline.fetching.unsafe import Blocked
     from driftline.pipeline.consumers import ConsumerSteps
     from driftline.pipeline.polite import PoliteLinks
     from driftline.pipeline.recorder import Recorder
@@ -31,11 +33,15 @@ class Confirmer:
     that a stop leaves unconfirmed is not recorded, and the next run finds it again.
     """
 
-    def __init__(self, steps: ConsumerSteps, recorder: Recorder, settings: Settings, links: PoliteLinks) -> None:
+    def __init__(
+        self, steps: ConsumerSteps, recorder: Recorder, settings: Settings, links: PoliteLinks,
+        blocked: Blocked = NOTHING,
+    ) -> None:  # fmt: skip
         self._steps = steps
         self._links = links
         self._recorder = recorder
         self._settings = settings
+        self._blocked = blocked
         self._lock = threading.Lock()
         self._room = threading.Condition(self._lock)
         self._waiting: list[Outcome] = []
@@ -64,7 +70,7 @@ class Confirmer:
             self._waiting += changed
             self._at_hand += sum(map(_weight, changed))
             if self._thread is None:
-                self._transfers = Transfers(self._settings)
+                self._transfers = Transfers(self._settings, blocked=self._blocked)
                 self._thread = threading.Thread(target=self._work, name="confirmer", daemon=True)
                 self._thread.start()
         if self._transfers is not None:

@@ -18,7 +18,7 @@ _SITE_WIDE = 5  # pages: an edit beside the content, noise on one page, is news 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What is told of a run: a change, or that pages began to fail or recovered; for all pages of a host that share it.
+    """What is told of a run: a change, that pages began to fail or recovered, or a warning; for all that share it.
 
     `event` says which of them it is, and `at` when the last of its pages was fetched.
     """
@@ -76,6 +76,18 @@ def _turn(host: str, same: list[Turned]) -> Event:
         event=first.turn.value, at=max(one.at for one in same), host=host, urls=tuple(one.url for one in same),
         kind=first.kind, score=1.0, reason=first.reason,
     )  # fmt: skip
+
+
+def warnings_by(outcomes: Sequence[Outcome]) -> list[Event]:
+    """What looks dangerous on pages for the first time by these outcomes."""
+    return [
+        Event(
+            event="warning", at=outcome.document.fetched_at, host=outcome.document.link.host,
+            urls=(outcome.document.link.url,), kind=alarm.kind.value, score=1.0, reason=alarm.sentence,
+        )
+        for outcome in outcomes
+        for alarm in outcome.alarms
+    ]  # fmt: skip
 
 
 def turned_by(outcomes: Sequence[Outcome]) -> list[Turned]:

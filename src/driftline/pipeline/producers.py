@@ -7,10 +7,12 @@ import time
 from typing import TYPE_CHECKING
 
 from driftline.fetching.transfers import Transfers
+from driftline.fetching.unsafe import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from driftline.fetching.unsafe import Blocked
     from driftline.model import Document, Link
     from driftline.pipeline.polite import PoliteLinks
     from driftline.pipeline.queues import BoundedQueue
@@ -31,12 +33,12 @@ class Producer:
         self, *, links: PoliteLinks, queue: BoundedQueue[Document], settings: Settings, slots: int,
         clock: Callable[[], float], ended: Callable[[], None],
         settle: Callable[[list[Document]], list[Document]] | None = None,
-        divert: Callable[[list[Link]], list[Link]] | None = None,
+        divert: Callable[[list[Link]], list[Link]] | None = None, blocked: Blocked = NOTHING,
     ) -> None:  # fmt: skip
         self._divert = divert
         self._links = links
         self._queue = queue
-        self._transfers = Transfers(settings, clock)
+        self._transfers = Transfers(settings, clock, blocked=blocked)
         self._slots = slots
         self._kept_alive = 0
         self._give_up_at: float | None = None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from driftline.detection.workers import WorkerPool
+from driftline.fetching.unsafe import NOTHING
 from driftline.interpreter import at_full_speed
 from driftline.model import Change, Verdict
 from driftline.pipeline import recorder as recording
@@ -22,10 +23,11 @@ from driftline.pipeline.tally import Tally
 from driftline.pipeline.wiring import Wired, cores, wire
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from driftline.detection.comparison import Versions
-    from driftline.model import Link, Outcome
+    from driftline.fetching.unsafe import Blocked
+    from driftline.model import Barred, Link, Outcome
     from driftline.pipeline.events import Event
     from driftline.pipeline.feed import Feed
     from driftline.pipeline.links import Source
@@ -64,7 +66,8 @@ class Report:
     """What a run found.
 
     `noisy` counts the unchanged pages that differ in noise, `left` those that a stopped run did not get to, or that
-    were put off because their hosts want to be left alone: `quiet` names these, and until when.
+    were put off because their hosts want to be left alone: `quiet` names these, and until when. Those that are
+    `blocked` as unsafe were not fetched.
     """
 
     pages: int
@@ -87,6 +90,7 @@ class Report:
     events: list[Event] = field(default_factory=list)
     queues: list[QueueStatistics] = field(default_factory=list)
     quiet: dict[str, float] = field(default_factory=dict)
+    blocked: list[Barred] = field(default_factory=list)
 
 
 class Run:
@@ -94,11 +98,12 @@ class Run:
 
     def __init__(
         self, ledger: Ledger, versions: Versions, rendered: Rendered, records: Records, settings: Settings, plan: Plan,
-        stop: Stop, clock: Callable[[], float] = time.time,
+        stop: Stop, clock: Callable[[], float] = time.time, blocked: Blocked = NOTHING,
     ) -> None:  # fmt: skip
         self._ledger = ledger
         self._rendered = rendered
         self._records = records
+        self._blocked = blocked
         self._versions = versions
         self._settings = settings
         self._plan = plan
@@ -108,13 +113,21 @@ class Run:
     def check(
         self, page_ids: Sequence[int] | None, *, fresh: bool, told: Callable[[Sequence[Outcome]], None] | None,
         begun: Callable[[int, bool], None] | None, slow: Callable[[str, int, float], None] | None = None,
+        barred: Mapping[int, Barred] | None = None,
     ) -> Report:  # fmt: skip
-        """Check these pages, or all of them. The clock runs until the last outcome is committed."""
+        """Check these pages, or all of them, but for those `barred`. The clock runs until the last is committed."""
         ledger, plan = self._ledger, self._plan
         started = time.perf_counter()
         run_id, continued = ledger.begin(page_ids, fresh=fresh)
+        left_out = dict(barred or {})
+        if left_out and page_ids is not None:
+            left_out = {page_id: left_out[page_id] for page_id in page_ids if page_id in left_out}
+
+        def remain() -> int:
+            return max(0, ledger.remain(run_id, page_ids) - len(left_out))
+
         if begun is not None:
-            begun(ledger.remain(run_id, page_ids), continued)
+            begun(remain(), continued)
         tally = Tally()
 
         def tell(outcomes: Sequence[Outcome]) -> None:
@@ -123,9 +136,11 @@ class Run:
                 told(outcomes)
 
         with self._workers() as workers:
-            source = LinkQueue(ledger.remaining(run_id, page_ids))
-            wired, quiet = self._wired(source, workers, run_id, tell, slow=slow)
-            left = ledger.remain(run_id, page_ids) if self._stop.requested or quiet else 0
+            links = ledger.remaining(run_id, page_ids)
+            if left_out:
+                links = (link for link in links if link.page_id not in left_out)
+            wired, quiet = self._wired(LinkQueue(links), workers, run_id, tell, slow=slow)
+            left = remain() if self._stop.requested or quiet else 0
             if not left:
                 ledger.finish(run_id)
             seconds = time.perf_counter() - started
@@ -137,7 +152,7 @@ class Run:
             effective_ms=seconds / max(pages, 1) * 1000, bytes=tally.bytes, pipeline=plan.pipeline,
             producers=wired.producers, slots=wired.slots, consumers=wired.consumers, comparers=wired.comparers,
             continued=continued, changes=tally.changes(), events=tally.events(),
-            queues=wired.queues, quiet=quiet,
+            queues=wired.queues, quiet=quiet, blocked=list(left_out.values()),
         )  # fmt: skip
 
     def check_offered(self, feed: Feed, told: Callable[[Sequence[Outcome]], None]) -> None:
@@ -164,7 +179,7 @@ class Run:
         # most runs need no browser, and none of what drives it
         from driftline.fetching.browser.renderer import Renderer
 
-        return Renderer(self._settings, self._clock)
+        return Renderer(self._settings, self._clock, blocked=self._blocked)
 
     def _wired(
         self, source: Source, workers: WorkerPool, run_id: int, told: Callable[[Sequence[Outcome]], None],
@@ -188,7 +203,7 @@ class Run:
                 slow=slow,
             )  # fmt: skip
             steps = Steps(self._versions, workers, settings.max_body, twice=settings.confirm)
-            confirmer = Confirmer(steps, recorder, settings, links)
+            confirmer = Confirmer(steps, recorder, settings, links, self._blocked)
             rendering = Rendering(
                 steps, recorder, confirmer, links, settings, self._stop, self._rendered, self._renderer
             )
@@ -201,6 +216,7 @@ class Run:
                 rendering=rendering,
                 settings=settings,
                 stop=self._stop,
+                blocked=self._blocked,
                 clock=self._clock,
             )
             try:

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from driftline.fetching.unsafe import NOTHING
 from driftline.pipeline.consumers import Consumer, fair_share
 from driftline.pipeline.producers import Producer
 from driftline.pipeline.tuner import Sample, Tuner
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from driftline.detection.workers import WorkerPool
+    from driftline.fetching.unsafe import Blocked
     from driftline.model import Document, Outcome, Pair
     from driftline.pipeline.confirmer import Confirmer
     from driftline.pipeline.consumers import ConsumerSteps
@@ -43,6 +45,7 @@ class Parts:
     rendering: Rendering
     settings: Settings
     stop: Stop
+    blocked: Blocked = NOTHING
     clock: Callable[[], float] = time.time
 
     def compared(self, outcomes: list[Outcome]) -> None:
@@ -70,7 +73,7 @@ class Crawlers:
             self._threads.append(
                 Producer(
                     links=parts.links, queue=self._queue, settings=parts.settings, slots=self.slots,
-                    clock=parts.clock, ended=parts.stop.bell.ring,
+                    clock=parts.clock, ended=parts.stop.bell.ring, blocked=parts.blocked,
                     settle=None if self._plan.slots == 1 else self._settle, divert=parts.rendering.divert,
                 )
             )  # fmt: skip

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from driftline.model import Change, Matter, Proof, Turned, Verdict
-from driftline.pipeline.events import Event, changes_of, events_of, turned_by
+from driftline.pipeline.events import Event, changes_of, events_of, turned_by, warnings_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +23,7 @@ class Tally:
         self.noisy = 0  # pages of which only noise changed
         self._changes: list[Change] = []
         self._turned: list[Turned] = []
+        self._warnings: list[Event] = []
 
     def add(self, outcomes: Sequence[Outcome]) -> None:
         """These outcomes are recorded."""
@@ -31,12 +32,13 @@ class Tally:
         self.noisy += sum([outcome.proof is Proof.NOISE for outcome in outcomes])
         self._changes += changes_of(outcomes)
         self._turned += turned_by(outcomes)
+        self._warnings += warnings_by(outcomes)
 
     def changes(self) -> list[Change]:
         """The changes that matter, in the order in which they were recorded."""
         return [change for change in self._changes if change.verdict is Matter.MEANINGFUL]
 
     def events(self) -> list[Event]:
-        """What there is to tell: changes, those that matter first, then pages that began to fail or recovered."""
+        """What there is to tell: changes, those that matter first, then pages that fail or recovered, then warnings."""
         changes = sorted(self._changes, key=lambda change: change.verdict is not Matter.MEANINGFUL)
-        return events_of(changes, self._turned)
+        return events_of(changes, self._turned) + self._warnings

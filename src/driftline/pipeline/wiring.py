@@ -49,7 +49,7 @@ def wire(plan: Plan, parts: Parts) -> Wired:
 def _sequential(parts: Parts) -> Wired:
     """Configuration 1: one thread, one step after the other."""
     steps = parts.steps
-    transfers = Transfers(parts.settings, parts.clock)
+    transfers = Transfers(parts.settings, parts.clock, blocked=parts.blocked)
     stopped_at: float | None = None
 
     def give_up() -> bool:

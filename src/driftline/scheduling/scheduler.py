@@ -23,9 +23,9 @@ from driftline.scheduling.terms import Terms
 from driftline.scheduling.value import believed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from driftline.model import Outcome, Policy
+    from driftline.model import Barred, Outcome, Policy
     from driftline.scheduling.index import Floats, Places
     from driftline.scheduling.terms import Lane
     from driftline.versions.store import Store
@@ -45,9 +45,10 @@ class Scheduler:
     def __init__(
         self, store: Store, *, policy: Policy = "value", budget: float | None = None, host_budget: float | None = None,
         every: float = 3_600.0, threshold: float = 0.5, early: float = 0.0, clock: Callable[[], float] = time.time,
-        ticks: Callable[[], float] = time.monotonic,
+        ticks: Callable[[], float] = time.monotonic, barred: Callable[[], Mapping[int, Barred]] = dict,
     ) -> None:  # fmt: skip
         self._store = store
+        self._barred = barred
         self._policy: Policy = policy
         self._budget = budget
         self._every = every
@@ -192,7 +193,7 @@ class Scheduler:
             now, allowed, policy=self._policy, default_every=self._every, early=self._early, cycle=self._cycle(),
             room=None if self._rooms is None else self._rooms.grow(self._ticks(), len(self._hosts)),
             shared=shared, probes=int(max(self._probes, _PROBED * allowed)),
-            without=np.r_[self._known.places([*without]), self._left_alone(now)],
+            without=np.r_[self._known.places([*without, *self._barred()]), self._left_alone(now)],
         )[:most]  # fmt: skip
         if len(places):
             claim()
@@ -209,12 +210,13 @@ class Scheduler:
 
     def terms(self, limit: int | None = None) -> list[Terms]:
         """What will be checked next, and why, as things stand now: what can be picked, then the rest by its time."""
-        index, now = self._known.index, self._clock()
+        index, now, barred = self._known.index, self._clock(), self._barred()
         ready = index.pick(
             now, len(index), policy=self._policy, default_every=self._every, cycle=self._cycle(),
-            without=self._left_alone(now),
+            without=np.r_[self._known.places([*barred]), self._left_alone(now)],
         )  # fmt: skip
         due = self._due()
+        due[self._known.places([*barred])] = np.inf
         rest = np.setdiff1d(np.arange(len(index)), ready)
         rest = rest[np.argsort(due[rest], kind="stable")]
         shown = np.r_[ready, rest][:limit]
@@ -225,7 +227,9 @@ class Scheduler:
         tried = last_checks(self._store, index.page[shown].tolist())
         return [
             Terms(
-                page_id=int(index.page[place]), url=urls[int(index.page[place])], lane=self._lane(place, now),
+                page_id=int(index.page[place]), url=urls[int(index.page[place])],
+                lane="unsafe" if int(index.page[place]) in barred else self._lane(place, now),
+                reason=barred[int(index.page[place])].reason if int(index.page[place]) in barred else "",
                 failures=int(index.failures[place]), tried_at=tried.get(int(index.page[place])),
                 value=float(worth[which]), weight=float(index.weight[place]),
                 rate=float(index.a[place] / index.b[place]),

@@ -17,7 +17,7 @@ from driftline.model import Known, Lesson, Link, Outcome, Proof, Verdict, stored
 from driftline.versions.batches import in_batches
 from driftline.versions.codec import digest
 from driftline.versions.locks import lock_memories, patiently
-from driftline.versions.schema import pages, runs, states, tags
+from driftline.versions.schema import pages, runs, states, tags, warnings
 from driftline.versions.statements import LINK_COLUMNS, host_memories_of, memories_of
 from driftline.versions.turns import insert_turns
 
@@ -303,11 +303,36 @@ def _insert_found(store: Store, connection: Connection, outcomes: Sequence[Outco
     statements.screenshot.many(connection, pictures)
     statements.change.many(connection, changes)
     statements.new_version.many(connection, new)
+    warned = [outcome for outcome in outcomes if outcome.warnings]
+    if warned:
+        _keep_warnings(connection, warned)
     lessons = [(outcome.document.link, outcome.lesson) for outcome in outcomes if outcome.lesson is not None]
     if lessons:
         lock_memories(connection)
         statements.memory.many(connection, _with_pins(connection, lessons))
         _teach_hosts(store, connection, [(link.host, lesson.for_host) for link, lesson in lessons if lesson.for_host])
+
+
+def _keep_warnings(connection: Connection, warned: Sequence[Outcome]) -> None:
+    """Record what looks dangerous; only what was never recorded of its page is left to be told.
+
+    A page whose text stays the same is compared with the same version at every check: it is warned of once.
+    """
+    keys = [outcome.document.link.page_id for outcome in warned]
+    columns = warnings.c.page_id, warnings.c.kind, warnings.c.reason
+    known = {tuple(row) for row in connection.execute(select(*columns).where(warnings.c.page_id.in_(keys)))}
+    rows: list[dict[str, Any]] = []
+    for outcome in warned:
+        link = outcome.document.link
+        fresh = tuple(one for one in outcome.warnings if (link.page_id, one.kind.value, one.sentence) not in known)
+        kept = outcome.warnings if outcome.version is not None else fresh
+        rows += [
+            {"page_id": link.page_id, "sequence": link.sequence, "kind": one.kind.value, "reason": one.sentence}
+            for one in kept
+        ]
+        outcome.alarms = fresh
+    if rows:
+        connection.execute(insert(warnings), rows)
 
 
 def _with_pins(connection: Connection, lessons: Sequence[tuple[Link, Lesson]]) -> list[tuple[Any, ...]]:

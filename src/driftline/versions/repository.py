@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, case, func, not_, or_, select
+from sqlalchemy import and_, case, exists, func, not_, or_, select
 
 from driftline.errors import BrokenVersion, UnknownVersion
 from driftline.model import (
@@ -23,10 +24,12 @@ from driftline.model import (
     Turned,
     Verdict,
     Version,
+    Warned,
+    WarningKind,
     change_id,
 )
 from driftline.versions.codec import chain_of, unpack, unpack_both
-from driftline.versions.schema import blobs, changes, checks, feedback, memories, states, turns, versions
+from driftline.versions.schema import blobs, changes, checks, feedback, memories, states, turns, versions, warnings
 from driftline.versions.statements import OLD_COLUMNS, chains_of, host_memories_of
 
 if TYPE_CHECKING:
@@ -43,7 +46,8 @@ _OF_THIS_CHANGE = and_(feedback.c.page_id == changes.c.page_id, feedback.c.seque
 _matter = func.coalesce(feedback.c.verdict, changes.c.verdict)
 _THIS_TURN = and_(turns.c.page_id == checks.c.page_id, turns.c.sequence == checks.c.sequence)
 _FOUND_NEWS = func.coalesce(_matter == Matter.MEANINGFUL.value, checks.c.verdict != Verdict.UNCHANGED.value)
-_IS_NEWS = or_(turns.c.turn.is_not(None), _FOUND_NEWS)
+_WARNED = exists().where(warnings.c.page_id == checks.c.page_id, warnings.c.sequence == checks.c.sequence)
+_IS_NEWS = or_(turns.c.turn.is_not(None), _FOUND_NEWS, _WARNED)
 _IS_NOISE = or_(checks.c.proof == Proof.NOISE.value, and_(_matter == Matter.NOISE.value, checks.c.proof.is_(None)))
 
 
@@ -134,7 +138,15 @@ class Repository:
         )
         with self._store.read() as connection:
             rows = connection.execute(query.where(_IS_NEWS) if news_only else query)
-            return [_check(page.url, row) for row in rows]
+            found = [_check(page.url, row) for row in rows]
+            warned = select(warnings).where(warnings.c.page_id == page.id).order_by(warnings.c.kind)
+            by_check: dict[int, tuple[Warned, ...]] = {}
+            for row in connection.execute(warned):
+                by_check[row.sequence] = (
+                    *by_check.get(row.sequence, ()),
+                    Warned(WarningKind(row.kind), row.reason),
+                )
+        return [replace(one, warnings=by_check[one.sequence]) if one.sequence in by_check else one for one in found]
 
     def quiet_checks(self, page: Page) -> tuple[int, int]:
         """How many checks of the page found nothing that matters, and how many of these found noise."""

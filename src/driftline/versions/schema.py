@@ -26,6 +26,8 @@ twice and one that turns out longer counts in full.
 frontier of a crawl and what it found: an address is met once in a round, under the key of all that means the same, and
 waits until its document is in. What it was in earlier rounds stays until then: `good_round` is the last in which it was
 a page, `gone_round` the one in which it was found gone. `skips` counts the addresses of a round that were not followed.
+`blocklists` are lists of unsafe hosts and addresses as sorted digests of 8 bytes each, `reports` what users said of
+unsafe pages, and `warnings` what a check found on a page that looks dangerous: see `safety`.
 `indexed` names the versions that the index of words has; that index is no table of ours, see `index`.
 Times are seconds since 1970 in UTC. The `level` of a blob is the one that it was compacted at, and null until then; 0
 means that it could not be read.
@@ -326,6 +328,44 @@ skips = Table(
     Column("reason", Text, primary_key=True),
     Column("many", Integer, nullable=False),
     Column("examples", JSON, nullable=False),
+)
+
+blocklists = Table(
+    "blocklists",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("source", Text, nullable=False),
+    Column("format", Text, nullable=False),
+    Column("updated_at", Double, nullable=False),
+    Column("skipped", Integer, nullable=False),
+    Column("hosts", LargeBinary, nullable=False),
+    Column("exceptions", LargeBinary, nullable=False),
+    Column("addresses", LargeBinary, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+reports = Table(
+    "reports",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("url", Text, nullable=False),
+    Column("whole_host", Integer, nullable=False),
+    Column("votes", Integer, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    Index("ix_reports_url", "url"),
+    sqlite_autoincrement=True,
+)
+
+warnings = Table(
+    "warnings",
+    metadata,
+    _page_key(),
+    Column("sequence", Integer, primary_key=True, autoincrement=False),
+    Column("kind", Text, primary_key=True),
+    Column("reason", Text, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 blobs = Table(

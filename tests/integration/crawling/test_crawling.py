@@ -376,3 +376,14 @@ def test_what_means_nothing_is_refused_before_anything_is_fetched(
     with pytest.raises(UsageError):
         pages.crawl(small.url(), **wrong)
     assert small.server.requests == []
+
+
+def test_pages_that_are_blocked_as_unsafe_are_not_asked_for(small: SmallSite, pages: Driftline) -> None:
+    small.put("/", "/good", "/bad")
+    small.put("/good")
+    small.put("/bad")
+    pages.report_unsafe(small.url("/bad"))
+    report = pages.crawl(small.url())
+    assert small.asked()["/bad"] == 0
+    assert report.skipped["blocked as unsafe"].count == 1
+    assert report.pages == 2

@@ -155,3 +155,15 @@ def test_no_more_bytes_come_in_than_are_allowed() -> None:
 def test_a_server_that_speaks_no_http_ends_the_connection_and_nothing_else(words: bytes) -> None:
     with Server(lambda _: Answer(data=words, close=True)) as server:
         assert asked(gateway(), f"GET {server.url()} HTTP/1.1") in (b"", words[:-4] + b"\r\nConnection: close\r\n\r\n")
+
+
+def test_a_host_that_is_blocked_is_neither_resolved_nor_connected_to() -> None:
+    class Blocked:
+        any = True
+
+        def why(self, url: str) -> str | None:
+            return "It is on a list." if url == "http://bad.example/" else None
+
+    blocking = Gateway(ALLOWED, most=1_000, connect_timeout=5.0, resolve=names(), blocked=Blocked())
+    got = asked(blocking, "GET http://Bad.example/x HTTP/1.1\r\nHost: bad.example")
+    assert got.startswith(b"HTTP/1.1 403")

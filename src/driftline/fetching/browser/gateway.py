@@ -1,8 +1,9 @@
 """The only way out of a page that is being rendered: a proxy on the loopback interface that judges every address.
 
 Chromium resolves no name and opens no connection of its own: it asks the gateway, for pages, scripts, pictures,
-redirects and web sockets alike. The gateway resolves the name, judges each address as libcurl's are judged, and
-connects to the very address that it judged. So there is no moment at which a name could come to mean another machine.
+redirects and web sockets alike. The gateway resolves the name unless that host is blocked, judges each address as
+libcurl's are judged, and connects to the very address that it judged. So there is no moment at which a name could come
+to mean another machine.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from driftline.fetching.guard import refused_failure
+from driftline.fetching.unsafe import NOTHING, unsafe_failure
 from driftline.model import Failure, FailureKind
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from driftline.fetching.addresses import Judge, Refusal
+    from driftline.fetching.unsafe import Blocked
 
 Resolve: TypeAlias = "Callable[[str, int], Awaitable[list[str]]]"
 
@@ -46,9 +49,10 @@ class Gateway:
 
     def __init__(
         self, judge: Judge, *, most: int, connect_timeout: float,
-        resolve: Resolve = resolve,
+        resolve: Resolve = resolve, blocked: Blocked = NOTHING,
     ) -> None:  # fmt: skip
         self._judge = judge
+        self._blocked = blocked
         self._left = most
         self._connect_timeout = connect_timeout
         self._resolve = resolve
@@ -137,6 +141,11 @@ class Gateway:
 
     async def _connect(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
         """A connection to an address of the host that may be connected to, or None and the reason in `trouble`."""
+        url = f"http://{f'[{host}]' if ':' in host else host.lower()}/"
+        unsafe = self._blocked.why(url)
+        if unsafe is not None:
+            self._trouble[host, port] = unsafe_failure(unsafe, url)
+            return None
         try:
             addresses = await self._resolve(host, port)
         except (OSError, UnicodeError):
@@ -158,7 +167,7 @@ class Gateway:
         self._trouble[host, port] = (
             Failure(kind=FailureKind.REFUSED, sentence="The host refused the connection or could not be reached.")
             if refusal is None
-            else refused_failure(refusal, f"http://{f'[{host}]' if ':' in host else host}/", redirected=False)
+            else refused_failure(refusal, url, redirected=False)
         )
         return None
 

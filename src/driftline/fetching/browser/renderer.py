@@ -18,6 +18,7 @@ from driftline.fetching.browser.chromium import Chromium, proxy_of
 from driftline.fetching.browser.failing import CRASHED, TOO_LONG, TOO_MUCH, explained, failed
 from driftline.fetching.browser.finding import find_browser
 from driftline.fetching.browser.gateway import Gateway, resolve
+from driftline.fetching.unsafe import NOTHING
 from driftline.model import Document, Failure, FailureKind
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Page, Playwright, ProxySettings
 
     from driftline.fetching.browser.gateway import Resolve
+    from driftline.fetching.unsafe import Blocked
     from driftline.model import Link
     from driftline.settings import Settings
 
@@ -48,8 +50,10 @@ class Renderer:
     """
 
     def __init__(
-        self, settings: Settings, clock: Callable[[], float] = time.time, resolve: Resolve = resolve
+        self, settings: Settings, clock: Callable[[], float] = time.time, resolve: Resolve = resolve,
+        blocked: Blocked = NOTHING,
     ) -> None:  # fmt: skip
+        self._blocked = blocked
         self._settings = settings
         self._resolve = resolve
         self._clock = clock
@@ -198,7 +202,11 @@ class Renderer:
 
         settings = self._settings
         gateway = Gateway(
-            self._judge, most=settings.render_bytes, connect_timeout=settings.connect_timeout, resolve=self._resolve
+            self._judge,
+            most=settings.render_bytes,
+            connect_timeout=settings.connect_timeout,
+            resolve=self._resolve,
+            blocked=self._blocked,
         )
         async with gateway:
             try:

@@ -1,0 +1,1 @@
+"""Unsafe pages: blocklists, what users report, and names that pass for others."""

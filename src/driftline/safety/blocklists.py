@@ -1,0 +1,149 @@
+"""The blocklists in the store: added from a file or an address, read again when asked, looked up by `unsafe`."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from sqlalchemy import delete, func, insert, select, update
+
+from driftline.errors import DriftlineError, UsageError
+from driftline.model import without_password
+from driftline.safety.formats import Read, read_list
+from driftline.versions.schema import blocklists
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from driftline.versions.store import Store
+
+_DIGEST = 8  # bytes
+_GZIP = b"\x1f\x8b"
+LARGEST = 500_000_000  # bytes of a list
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocklist:
+    """A blocklist of the store: what it is called, where it came from and how much of what it names."""
+
+    name: str
+    source: str
+    format: str
+    updated_at: float
+    hosts: int
+    exceptions: int
+    addresses: int
+    skipped: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What came of reading a list: the list, and its first lines that name nothing."""
+
+    blocklist: Blocklist
+    problems: list[tuple[int, str]]
+
+
+class Blocklists:
+    """Adds, updates, lists and removes blocklists. `fetch` gets the bytes that an address on the web holds."""
+
+    def __init__(self, store: Store, clock: Callable[[], float], fetch: Callable[[str], bytes]) -> None:
+        self._store = store
+        self._clock = clock
+        self._fetch = fetch
+
+    def add(self, source: str, name: str | None = None) -> Taken:
+        """Take over the list in a file or at an address; the same source again, or the same name, is the same list."""
+        on_web = source.lower().startswith(("http://", "https://"))
+        source = source if on_web else str(Path(source).expanduser().absolute())
+        with self._store.read() as connection:
+            known = connection.scalar(select(blocklists.c.name).where(blocklists.c.source == source))
+        return self._take(source, name or known or _name_of(source))
+
+    def update(self) -> list[Taken | DriftlineError]:
+        """Read all lists again; a list that cannot be read stays as it is, and the error says so."""
+        results: list[Taken | DriftlineError] = []
+        for one in self.all():
+            try:
+                results.append(self._take(one.source, one.name))
+            except DriftlineError as error:
+                results.append(DriftlineError(f"{str(error).rstrip('.')}; the list '{one.name}' stays as it was."))
+        return results
+
+    def remove(self, name: str) -> Blocklist:
+        """Forget a list, named by its name or its source."""
+        given = {name, str(Path(name).expanduser().absolute())}
+        found = next((one for one in self.all() if one.name == name or one.source in given), None)
+        if found is None:
+            raise UsageError(f"There is no blocklist '{name}': 'driftline blocklist list' shows those there are.")
+        with self._store.write() as connection:
+            connection.execute(delete(blocklists).where(blocklists.c.name == found.name))
+        return found
+
+    def all(self) -> list[Blocklist]:
+        """The lists, in the order in which they were added."""
+        counts = [
+            (func.length(blocklists.c[name]) / _DIGEST).label(name) for name in ("hosts", "exceptions", "addresses")
+        ]
+        columns = [blocklists.c[name] for name in ("name", "source", "format", "updated_at", "skipped")]
+        with self._store.read() as connection:
+            rows = connection.execute(select(*columns, *counts).order_by(blocklists.c.id))
+            return [Blocklist(**{**row, **{c.name: int(row[c.name]) for c in counts}}) for row in rows.mappings()]
+
+    def _take(self, source: str, name: str) -> Taken:
+        self._store.insist_on_writing()
+        read = read_list(self._lines(source), without_password(source))
+        if not (read.hosts or read.addresses or read.exceptions):
+            first = f": line {read.problems[0][0]}: {read.problems[0][1]}" if read.problems else "."
+            raise DriftlineError(f"{without_password(source)} names no host and no address{first}")
+        now = self._clock()
+        values = {
+            "source": source, "format": read.format.value, "updated_at": now, "skipped": read.skipped,
+            "hosts": read.hosts, "exceptions": read.exceptions, "addresses": read.addresses,
+        }  # fmt: skip
+        with self._store.write() as connection:
+            this = update(blocklists).where(blocklists.c.name == name).values(values)
+            if not connection.execute(this).rowcount:
+                connection.execute(insert(blocklists).values(name=name, **values))
+        return Taken(blocklist=_blocklist(name, source, now, read), problems=read.problems)
+
+    def _lines(self, source: str) -> Iterable[bytes]:
+        if source.lower().startswith(("http://", "https://")):
+            data = self._fetch(source)
+        else:
+            try:
+                data = Path(source).read_bytes()
+            except OSError as error:
+                raise DriftlineError(f"{source} cannot be read: {error.strerror}.") from None
+        if data.startswith(_GZIP):
+            data = _unpacked(data, source)
+        return io.BytesIO(data)
+
+
+def _unpacked(data: bytes, source: str) -> bytes:
+    try:
+        with gzip.open(io.BytesIO(data)) as stream:
+            whole = stream.read(LARGEST + 1)
+    except (OSError, EOFError, zlib.error):
+        raise DriftlineError(f"{without_password(source)} is no valid gzip file.") from None
+    if len(whole) > LARGEST:
+        raise DriftlineError(f"{without_password(source)} is larger than {LARGEST:,} bytes.")
+    return whole
+
+
+def _blocklist(name: str, source: str, updated_at: float, read: Read) -> Blocklist:
+    counts = {part: len(getattr(read, part)) // _DIGEST for part in ("hosts", "exceptions", "addresses")}
+    return Blocklist(
+        name=name, source=source, format=read.format.value, updated_at=updated_at, skipped=read.skipped, **counts
+    )
+
+
+def _name_of(source: str) -> str:
+    """What a list is called: the last part of its path, or the host that it comes from."""
+    parts = urlsplit(source)
+    return Path(parts.path).name or parts.hostname or source
