@@ -20,7 +20,8 @@ _SITE_WIDE = 5  # pages: an edit beside the content, noise on one page, is news 
 class Event:
     """What is told of a run: a change, that pages began to fail or recovered, or a warning; for all that share it.
 
-    `event` says which of them it is, and `at` when the last of its pages was fetched.
+    `event` says which of them it is, and `at` when the last of its pages was fetched. `ids` name the page and the check
+    of each of its `urls`: who hears of an event twice knows it by them.
     """
 
     event: str
@@ -30,6 +31,7 @@ class Event:
     kind: str
     score: float
     reason: str
+    ids: tuple[str, ...] = ()
 
 
 def events_of(changes: Iterable[Change], turned: Iterable[Turned] = ()) -> list[Event]:
@@ -59,7 +61,7 @@ def _event(host: str, same: list[Change]) -> Event:
     return Event(
         event=Verdict.CHANGED.value, at=max(change.at for change in same),
         host=host, urls=tuple(change.url for change in same), kind=first.kind,
-        score=max(change.score for change in same), reason=first.reason,
+        score=max(change.score for change in same), reason=first.reason, ids=tuple(change.id for change in same),
     )  # fmt: skip
 
 
@@ -74,7 +76,7 @@ def _turn(host: str, same: list[Turned]) -> Event:
     first = same[0]
     return Event(
         event=first.turn.value, at=max(one.at for one in same), host=host, urls=tuple(one.url for one in same),
-        kind=first.kind, score=1.0, reason=first.reason,
+        kind=first.kind, score=1.0, reason=first.reason, ids=tuple(one.id for one in same),
     )  # fmt: skip
 
 
@@ -97,12 +99,7 @@ def turned_by(outcomes: Sequence[Outcome]) -> list[Turned]:
 
 def changes_of(outcomes: Sequence[Outcome]) -> list[Change]:
     """What changed by these outcomes: what matters, and noise with a cause that other pages may share."""
-    return [_change(outcome) for outcome in outcomes if outcome.verdict is Verdict.CHANGED or _is_beside(outcome)]
-
-
-def _is_beside(outcome: Outcome) -> bool:
-    """Whether only noise changed, with a cause that other pages may share."""
-    return outcome.verdict is Verdict.UNCHANGED and outcome.change is not None and bool(outcome.change.cause)
+    return [_change(outcome) for outcome in outcomes if outcome.may_be_news]
 
 
 def _change(outcome: Outcome) -> Change:

@@ -74,6 +74,7 @@ def test_run_tells_a_command_of_both(site: Site, told: Told, tmp_path: Path, mon
     assert "failing" in told("run", "--once", "--exec", command)
     [event] = [json.loads(line) for line in heard.read_text().splitlines()]
     assert event.pop("at") > 0
+    assert event.pop("ids") == ["1-1"]
     assert event == {
         "event": "failing", "host": url.split("/")[2], "urls": [url], "kind": "status", "score": 1.0,
         "reason": "1 check failed. The server answered 404 Not Found.",

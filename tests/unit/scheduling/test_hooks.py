@@ -33,9 +33,11 @@ def test_each_event_runs_the_command_with_the_event_on_its_standard_input(tmp_pa
 def test_a_command_that_fails_is_told_and_ends_nothing() -> None:
     complaints: list[str] = []
     hook = Hook(f"{sys.executable} -c 'import sys; sys.exit(\"no room\")'", complaints.append)
-    hook.tell({"event": "changed"})
-    hook.tell({"event": "changed"})
-    hook.close(60.0)
+    done: list[int] = []
+    hook.tell({"event": "changed"}, lambda: done.append(1))
+    hook.tell({"event": "changed"}, lambda: done.append(2))
+    assert hook.close(60.0), "it was told all the same"
+    assert done == [1, 2]
     assert len(complaints) == 2
     assert all("ended with status 1: no room" in one for one in complaints)
 
@@ -47,9 +49,19 @@ def test_a_command_that_went_away_meanwhile_is_told_and_ends_nothing(tmp_path: P
     complaints: list[str] = []
     hook = Hook(str(program), complaints.append)
     program.unlink()
-    hook.tell({"event": "changed"})
-    hook.close(60.0)
+    hook.tell({"event": "changed"}, pytest.fail)
+    assert not hook.close(60.0)
     assert complaints == [f"'{program}' cannot be run: No such file or directory."]
+
+
+def test_a_command_that_takes_too_long_was_not_told(tmp_path: Path) -> None:
+    fifo = tmp_path / "gate"
+    os.mkfifo(fifo)
+    complaints: list[str] = []
+    hook = Hook(f"cat {fifo}", complaints.append, seconds=0.01)
+    hook.tell({"event": "changed"}, pytest.fail)
+    assert not hook.close(60.0)
+    assert complaints == ["'cat' took longer than 0.01 s for an event and was stopped."]
 
 
 @pytest.mark.parametrize("command", ["", "   ", "echo 'open"])
