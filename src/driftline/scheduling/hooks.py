@@ -12,6 +12,7 @@ import os
 import queue
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
@@ -128,7 +129,8 @@ class Hook:
             try:
                 status = process.wait(self._seconds)
             except subprocess.TimeoutExpired:
-                process.kill()
+                with contextlib.suppress(ProcessLookupError):  # it ended just now
+                    os.killpg(process.pid, signal.SIGKILL)  # with all that it started, as a shell does
                 process.wait()
                 raise
             said.seek(max(0, said.seek(0, os.SEEK_END) - _SAID))
