@@ -34,6 +34,11 @@ class Ended:
     err: str
 
 
+def stopped(err: str) -> int:
+    """The status of a `run` that was stopped and said this: 1 if that left pages behind whose turn it was."""
+    return int("left to the next run" in err)
+
+
 @dataclass(slots=True)
 class Command:
     """Runs `driftline` in a folder of its own."""

@@ -60,7 +60,10 @@ def run(
     allow_network: NetworksOption = None,
     store: StoreOption = None,
 ) -> None:  # fmt: skip
-    """Keep checking pages, those first whose check is worth most, and tell what changed."""
+    """Keep checking pages, those first whose check is worth most, and tell what changed.
+
+    Ctrl-C ends it, with status 1 if that left pages unchecked whose turn it was. Status 1, too, if an event was not told.
+    """
     from driftline.cli.news import News
     from driftline.cli.signals import first_signal
     from driftline.cli.turns import in_turn
@@ -100,7 +103,7 @@ def run(
         planner.end(once=once)
         if once and not stop.requested:
             say(clean(_told_once(scheduler, found)), to_stderr=True)
-    if not all_told():
+    if not all_told() or (stop.requested and running.left):
         raise typer.Exit(1)
 
 

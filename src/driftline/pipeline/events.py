@@ -20,7 +20,7 @@ _SITE_WIDE = 5  # pages: an edit beside the content, noise on one page, is news 
 class Event:
     """What is told of a run: a change, that pages began to fail or recovered, or a warning; for all that share it.
 
-    `event` says which of them it is, and `at` when the last of its pages was fetched. `ids` name the page and the check
+    `event` says which of them it is, and `at` when the last of its pages was checked. `ids` name the page and the check
     of each of its `urls`: who hears of an event twice knows it by them.
     """
 

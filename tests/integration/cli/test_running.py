@@ -72,6 +72,8 @@ def test_a_command_hears_what_an_earlier_run_left_whatever_it_makes_of_it(site: 
         assert run(["run", "--once", "--exec", f"sh -c 'cat >> {heard}; exit 3'"]) == 0
     event = json.loads(heard.read_text())
     assert (event["event"], event["urls"], event["ids"]) == ("changed", [url], ["1-2"])
+    with driftline.open(str(tmp_path / "pages.db")) as pages:
+        assert event["at"] == pages.history(url)[0].at, "the time of the check, whenever it is told"
 
 
 def test_what_a_command_could_not_be_told_is_left_to_the_next_run(site: Site, tmp_path: Path) -> None:
