@@ -95,7 +95,7 @@ class Command:
         return process.wait(), received.decode(errors="replace")
 
     def _line(self, arguments: tuple[str, ...]) -> list[str]:
-        return [sys.executable, "-m", "driftline.cli.main", *arguments]
+        return [sys.executable, "-m", "driftline", *arguments]
 
     def _environment(self, more: dict[str, str]) -> dict[str, str]:
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}

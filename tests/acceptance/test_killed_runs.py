@@ -28,7 +28,7 @@ WORLD = World(
 
 
 def start(store: Path, *words: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "driftline.cli.main", *words, "--store", str(store)]
+    command = [sys.executable, "-m", "driftline", *words, "--store", str(store)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
 

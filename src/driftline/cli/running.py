@@ -62,7 +62,7 @@ def run(
 ) -> None:  # fmt: skip
     """Keep checking pages, those first whose check is worth most, and tell what changed.
 
-    Ctrl-C ends it, with status 1 if that left pages unchecked whose turn it was. Status 1, too, if an event was not told.
+    Ctrl-C ends it, with status 1 if that left pages unchecked whose turn it was; so it is if an event was not told.
     """
     from driftline.cli.news import News
     from driftline.cli.signals import first_signal
