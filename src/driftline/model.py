@@ -435,6 +435,22 @@ class Turned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Danger:
+    """What looks dangerous on a page for the first time, with the check that found it, which `id` names."""
+
+    id: str
+    url: str
+    at: float
+    kind: WarningKind
+    reason: str
+
+    @property
+    def host(self) -> str:
+        """The host of the page."""
+        return host_of(self.url)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """Two versions of a page that differ, in a way that matters or, by its verdict, in noise only.
 
@@ -481,7 +497,7 @@ def stored_render(settings: dict[str, Any]) -> Render | None:
 
 
 def change_id(page_id: int, sequence: int) -> str:
-    """What people name a change by, and we a turn: the page and the check that found it."""
+    """What people name a change by, and we all that is told: the page and the check that found it."""
     return f"{page_id}-{sequence}"
 
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from sqlalchemy import and_, bindparam, delete, insert, select
 
 from driftline.errors import StoreError
-from driftline.model import Change, Matter, Turn, Turned, Verdict, change_id
+from driftline.model import Change, Danger, Matter, Turn, Turned, Verdict, WarningKind, change_id
 from driftline.versions.locks import patiently
-from driftline.versions.schema import changes, checks, outbox, pages, turns
+from driftline.versions.schema import changes, checks, outbox, pages, turns, warnings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -30,7 +30,7 @@ _CHANGES = (
     select(changes, pages.c.url)
     .join(outbox, and_(outbox.c.page_id == changes.c.page_id, outbox.c.sequence == changes.c.sequence))
     .join(pages, pages.c.id == changes.c.page_id)
-    .where(outbox.c.event == _CHANGED)
+    .where(outbox.c.what == _CHANGED)
     .order_by(changes.c.at, changes.c.page_id)
 )
 _TURNS = (
@@ -40,18 +40,32 @@ _TURNS = (
         and_(
             outbox.c.page_id == turns.c.page_id,
             outbox.c.sequence == turns.c.sequence,
-            outbox.c.event == turns.c.turn,
+            outbox.c.what == turns.c.turn,
         ),
     )
     .join(pages, pages.c.id == turns.c.page_id)
     .join(checks, and_(checks.c.page_id == turns.c.page_id, checks.c.sequence == turns.c.sequence))
     .order_by(turns.c.at, turns.c.page_id)
 )
+_DANGERS = (
+    select(warnings, pages.c.url, checks.c.at)
+    .join(
+        outbox,
+        and_(
+            outbox.c.page_id == warnings.c.page_id,
+            outbox.c.sequence == warnings.c.sequence,
+            outbox.c.what == warnings.c.kind,
+        ),
+    )
+    .join(pages, pages.c.id == warnings.c.page_id)
+    .join(checks, and_(checks.c.page_id == warnings.c.page_id, checks.c.sequence == warnings.c.sequence))
+    .order_by(checks.c.at, warnings.c.page_id, warnings.c.kind)
+)
 _TAKE = delete(outbox).where(
     and_(
         outbox.c.page_id == bindparam("page"),
         outbox.c.sequence == bindparam("number"),
-        outbox.c.event == bindparam("what"),
+        outbox.c.what == bindparam("what"),
     )
 )
 
@@ -60,9 +74,10 @@ def put_in_outbox(connection: Connection, outcomes: Sequence[Outcome]) -> None:
     """Have told what these outcomes, which are being recorded, amount to."""
     told = [(outcome, _CHANGED) for outcome in outcomes if outcome.may_be_news]
     told += [(outcome, outcome.turned.turn.value) for outcome in outcomes if outcome.turned is not None]
+    told += [(outcome, alarm.kind.value) for outcome in outcomes for alarm in outcome.alarms]
     if told:
-        links = [(outcome.document.link, event) for outcome, event in told]
-        rows = [{"page_id": link.page_id, "sequence": link.sequence, "event": event} for link, event in links]
+        links = [(outcome.document.link, what) for outcome, what in told]
+        rows = [{"page_id": link.page_id, "sequence": link.sequence, "what": what} for link, what in links]
         connection.execute(insert(outbox), rows)
 
 
@@ -73,10 +88,10 @@ class Outbox:
         self._store = store
         self._stopped = stopped
 
-    def left(self) -> tuple[list[Change], list[Turned]]:
+    def left(self) -> tuple[list[Change], list[Turned], list[Danger]]:
         """What is to be told, in the order in which it was found."""
 
-        def read() -> tuple[list[Change], list[Turned]]:
+        def read() -> tuple[list[Change], list[Turned], list[Danger]]:
             with self._store.read() as connection:
                 found = [
                     Change(
@@ -93,17 +108,24 @@ class Outbox:
                     )
                     for row in connection.execute(_TURNS)
                 ]  # fmt: skip
-                return found, turned
+                dangers = [
+                    Danger(
+                        id=change_id(row.page_id, row.sequence), url=row.url, at=row.at, kind=WarningKind(row.kind),
+                        reason=row.reason,
+                    )
+                    for row in connection.execute(_DANGERS)
+                ]  # fmt: skip
+                return found, turned, dangers
 
         return patiently(read, self._stopped)
 
     def take_out(self, told: Iterable[tuple[str, str]]) -> None:
-        """These were told: each a change or a turn, by its id, and what it was told as.
+        """These were told: each a change, a turn or a danger, by its id, and what it was told as.
 
         What cannot be taken out stays, to be told once more by the next run: that must end nothing.
         """
-        keys = sorted((*map(int, name.split("-")), event) for name, event in told)
-        rows = [{"page": page, "number": number, "what": event} for page, number, event in keys]
+        keys = sorted((*map(int, name.split("-")), what) for name, what in told)
+        rows = [{"page": page, "number": number, "what": what} for page, number, what in keys]
         if not rows:
             return
 

@@ -11,7 +11,8 @@ server says that it lasts. `distrusted` names the hosts that changed a page befo
 when; `pauses` names the hosts that asked to be left alone, and until when.
 `retry_at` is until when a server asked for no other check when it refused one.
 `turns` are the checks by which a page began to fail or recovered; `failing_at` is when it was told that it fails.
-`outbox` names the events that a run without an end has recorded and not told yet: see there.
+`outbox` names the checks of which a run without an end has not told yet what they found: `changed`, the turn, or the
+kind of a warning.
 `reading` says how `kept_text` was read, by which extractor and through which filters, and that of a version the same of
 its text. `unread` is the reading that a version could not be given, `reread_at` when its text changed by another one;
 `caught_up` is the reading that all versions of a page have, or could not be given: see `readings`.
@@ -198,7 +199,7 @@ outbox = Table(
     metadata,
     _page_key(),
     Column("sequence", Integer, primary_key=True, autoincrement=False),
-    Column("event", Text, primary_key=True),
+    Column("what", Text, primary_key=True),
 )
 
 feedback = Table(

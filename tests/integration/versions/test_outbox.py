@@ -10,9 +10,9 @@ from sqlalchemy import event
 from driftline.detection.comparison import compare, recall
 from driftline.detection.examination import Finding, Job, examine
 from driftline.errors import StoreError
-from driftline.model import Change, Failure, FailureKind, Outcome, Turned, Verdict
+from driftline.model import Change, Danger, Failure, FailureKind, Outcome, Turned, Verdict, Warned, WarningKind
 from driftline.pages.catalog import Catalog
-from driftline.pipeline.events import changes_of, turned_by
+from driftline.pipeline.events import changes_of, dangers_by, turned_by
 from driftline.versions.ledger import Ledger
 from driftline.versions.outbox import Outbox
 from driftline.versions.repository import Repository
@@ -55,14 +55,15 @@ class World:
         ledger = Ledger(self.store, fail_after=2, to_outbox=to_outbox)
         return [*ledger.record(ledger.begin_without_end(), outcomes)]
 
-    def check(self, *bodies: str | None) -> tuple[list[Change], list[Turned]]:
+    def check(self, *bodies: str | None) -> tuple[list[Change], list[Turned], list[Danger]]:
         """Check the page so many times; what there is to tell of it."""
         found = [one for body in bodies for one in self.record(self.found(body))]
-        return changes_of(found), turned_by(found)
+        return changes_of(found), turned_by(found), dangers_by(found)
 
     def left(self) -> list[tuple[str, str]]:
-        changes, turned = self.outbox.left()
-        return [(one.id, "changed") for one in changes] + [(one.id, one.turn.value) for one in turned]
+        changes, turned, dangers = self.outbox.left()
+        found = [(one.id, "changed") for one in changes] + [(one.id, one.turn.value) for one in turned]
+        return found + [(one.id, one.kind.value) for one in dangers]
 
 
 @pytest.fixture
@@ -74,12 +75,12 @@ def world(where: str) -> Iterator[World]:
 
 def test_what_is_recorded_is_found_there_as_it_was_told(world: World) -> None:
     told = world.check("One word of it.", "Another word of it.", None, None, "Words that are new to it.")
-    assert [len(some) for some in told] == [2, 2]
+    assert [len(some) for some in told] == [2, 2, 0]
     assert world.outbox.left() == told
 
 
 def test_checks_of_which_nothing_is_told_put_nothing_there(world: World) -> None:
-    assert world.check("One word of it.", "One word of it.", None) == ([], [])
+    assert world.check("One word of it.", "One word of it.", None) == ([], [], [])
     assert world.left() == []
 
 
@@ -97,6 +98,21 @@ def test_only_what_was_told_is_taken_out(world: World) -> None:
     assert world.left() == everything[:2]
     world.outbox.take_out(everything)
     assert world.left() == []
+
+
+def test_each_danger_that_is_new_is_told_by_itself(world: World) -> None:
+    frame = Warned(WarningKind.HIDDEN_FRAME, "A hidden frame appeared.")
+    script = Warned(WarningKind.OBFUSCATED_SCRIPT, "A script appeared that hides what it does.")
+    world.check("One word of it.")
+    outcomes = []
+    for _ in range(2):
+        outcome = world.found("One word of it.")
+        outcome.warnings = (frame, script)
+        outcomes += world.record(outcome)
+    assert world.outbox.left() == ([], [], dangers_by(outcomes))
+    assert world.left() == [("1-2", "hidden-frame"), ("1-2", "obfuscated-script")]
+    world.outbox.take_out([("1-2", "hidden-frame")])
+    assert world.left() == [("1-2", "obfuscated-script")]
 
 
 def test_what_is_recorded_again_is_not_told_again(world: World) -> None:

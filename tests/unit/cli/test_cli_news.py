@@ -215,7 +215,7 @@ def test_what_an_earlier_run_left_is_told_before_what_this_one_finds() -> None:
     evening = Evening()
     earlier = changed(9)
     with evening.news() as news:
-        news.left(changes_of([earlier]), turned_by([turned(8, Turn.FAILING)]))
+        news.left(changes_of([earlier]), turned_by([turned(8, Turn.FAILING)]), [])
         news.told([changed(1)])
         evening.pass_by(2.0)
     assert [event["ids"] for _, event in evening.events] == [("9-2",), ("1-2",), ("8-2",)]

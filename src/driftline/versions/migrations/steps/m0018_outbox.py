@@ -20,5 +20,5 @@ def upgrade() -> None:
             autoincrement=False,
         ),
         sa.Column("sequence", sa.Integer, primary_key=True, autoincrement=False),
-        sa.Column("event", sa.Text, primary_key=True),
+        sa.Column("what", sa.Text, primary_key=True),
     )
