@@ -49,7 +49,7 @@ def show(console: Console, folder: str, *words: str) -> None:
         "DRIFTLINE_STORE": "pages.db",
         "HOME": folder,
     }
-    command = [sys.executable, "-m", "driftline.cli.main", *words]
+    command = [sys.executable, "-m", "driftline", *words]
     ran = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=True)
     console.print(Text.from_ansi(ran.stdout))
 

@@ -34,6 +34,11 @@ class Ended:
     err: str
 
 
+def stopped(err: str) -> int:
+    """The status of a `run` that was stopped and said this: 1 if that left pages behind whose turn it was."""
+    return int("left to the next run" in err)
+
+
 @dataclass(slots=True)
 class Command:
     """Runs `driftline` in a folder of its own."""
@@ -90,7 +95,7 @@ class Command:
         return process.wait(), received.decode(errors="replace")
 
     def _line(self, arguments: tuple[str, ...]) -> list[str]:
-        return [sys.executable, "-m", "driftline.cli.main", *arguments]
+        return [sys.executable, "-m", "driftline", *arguments]
 
     def _environment(self, more: dict[str, str]) -> dict[str, str]:
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}

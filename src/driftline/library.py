@@ -7,7 +7,7 @@ pages must not wait for what checks them.
 from __future__ import annotations
 
 import time
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -31,7 +31,7 @@ from driftline.versions.store import Store
 from driftline.versions.visits import Visits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import TracebackType
 
     from driftline.crawling.report import CrawlReport
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from driftline.scheduling.visits.importing import Imported
     from driftline.versions.compaction import Compacted
     from driftline.versions.crawled import Begun, Site
+    from driftline.versions.outbox import Outbox
     from driftline.versions.readings import Readings
 
 _EARLY = 0.1  # of an interval: who comes every hour finds the check of the last hour some seconds less than one old
@@ -226,13 +227,27 @@ class Driftline:
             barred = self.unsafe.pages()
             return run.check(page_ids, fresh=fresh, told=told, begun=begun, slow=slow, barred=barred)
 
+    @contextmanager
+    def outbox(self, stop: Stop | None = None) -> Iterator[Outbox]:
+        """What was recorded and not told yet, for who keeps checking pages in this block and tells what comes of it.
+
+        StoreBusy while another process keeps checking the same store: what it found is for it to tell.
+        """
+        from driftline.versions.outbox import Outbox
+
+        stop = stop or Stop()
+        with self._store.right_to_keep_checking():
+            yield Outbox(self._store, lambda: stop.requested)
+
     def keep_checking(
-        self, told: Callable[[Sequence[Outcome]], None], *, plan: Plan | None = None, stop: Stop | None = None
-    ) -> EndlessRun:
+        self, told: Callable[[Sequence[Outcome]], None], *, outbox: Outbox | None = None, plan: Plan | None = None,
+        stop: Stop | None = None,
+    ) -> EndlessRun:  # fmt: skip
         """A run without an end, for a `with` block: it checks the pages that its feed is offered, as they come.
 
         `told` is told every batch of outcomes right after it is committed. Entering the block is refused with StoreBusy
-        while another process keeps checking the same store; `check` may be used meanwhile.
+        while another process keeps checking the same store; `check` may be used meanwhile. Who has the `outbox` has
+        that right already, and finds there what is to be told, from the moment at which it is recorded.
         """
         from driftline.pipeline.endless import EndlessRun
         from driftline.pipeline.feed import Feed
@@ -240,7 +255,9 @@ class Driftline:
         from driftline.versions.ledger import Ledger
 
         plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
-        ledger = Ledger(self._store, self._clock, lambda: stop.requested, self.settings.fail_after)
+        ledger = Ledger(
+            self._store, self._clock, lambda: stop.requested, self.settings.fail_after, to_outbox=outbox is not None
+        )
         records = HostRecords(self._store, lambda: stop.requested)
         self.unsafe.refresh()
         run = Run(
@@ -251,7 +268,8 @@ class Driftline:
             return [link for link in ledger.links(page_ids) if self.unsafe.why(link.url) is None]
 
         feed = Feed(links, self._store.right_to_check)
-        return EndlessRun(run, feed, stop, told, self._store.right_to_keep_checking)
+        right = self._store.right_to_keep_checking if outbox is None else nullcontext
+        return EndlessRun(run, feed, stop, told, right)
 
     def planner(
         self, scheduler: Scheduler, feed: Feed, stop: Stop, tell: Callable[[str], None],

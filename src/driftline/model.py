@@ -408,15 +408,40 @@ class Outcome:
     warnings: tuple[Warned, ...] = ()
     alarms: tuple[Warned, ...] = ()
 
+    @property
+    def may_be_news(self) -> bool:
+        """Whether there is a change to tell: one that matters, or noise with a cause that other pages may share."""
+        return self.change is not None and (self.verdict is Verdict.CHANGED or self.change.cause != b"")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turned:
-    """A page that began to fail or recovered, with the check that made it so; `kind` is that of its failure, if any."""
+    """A page that began to fail or recovered, with the check that made it so; `kind` is that of its failure, if any.
 
+    `id` names the page and the check, as that of a change does.
+    """
+
+    id: str
     url: str
     at: float
     turn: Turn
     kind: str
+    reason: str
+
+    @property
+    def host(self) -> str:
+        """The host of the page."""
+        return host_of(self.url)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Danger:
+    """What looks dangerous on a page for the first time, with the check that found it, which `id` names."""
+
+    id: str
+    url: str
+    at: float
+    kind: WarningKind
     reason: str
 
     @property
@@ -472,7 +497,7 @@ def stored_render(settings: dict[str, Any]) -> Render | None:
 
 
 def change_id(page_id: int, sequence: int) -> str:
-    """What people name a change by: the page and the check that found it."""
+    """What people name a change by, and we all that is told: the page and the check that found it."""
     return f"{page_id}-{sequence}"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import driftline as package
-from command import Command
+from command import Command, stopped
 from servers import Site
 
 _FIGURES = {
@@ -147,7 +147,7 @@ def test_a_run_follows_the_pages_and_ends_on_a_signal(driftline: Command, site: 
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate()
 
-    assert process.returncode == 0
+    assert process.returncode == stopped(err)
     assert "Traceback" not in err
 
 

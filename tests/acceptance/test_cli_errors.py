@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -163,3 +165,19 @@ def test_something_unexpected_is_a_sentence_too() -> None:
     )
     assert told.returncode == 1
     assert "Traceback" in told.stderr
+
+
+@pytest.mark.parametrize("how", ["module", "script"])
+def test_ctrl_c_while_it_is_still_being_imported_ends_it_without_a_word(tmp_path: Path, how: str) -> None:
+    """A library that it needs is one that is interrupted."""
+    (tmp_path / "typer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    module, _, name = project["scripts"]["driftline"].partition(":")
+    line = ["-m", "driftline"] if how == "module" else ["-c", f"from {module} import {name}; {name}()"]
+    heard = "import signal, sys, os; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+    done = subprocess.run(
+        [sys.executable, "-c", heard, sys.executable, *line, "list"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])},
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")

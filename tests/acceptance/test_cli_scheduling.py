@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from command import Command
+from command import Command, stopped
 from servers import Site
 
 
@@ -84,7 +84,7 @@ def test_a_run_tells_each_event_to_the_command_of_the_user(driftline: Command, s
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate()
 
-    assert process.returncode == 0
+    assert process.returncode == stopped(err)
     events = [json.loads(line) for line in heard.read_text().splitlines()]
     assert [(event["event"], event["urls"]) for event in events] == [("changed", [page]), ("failing", [page])]
     assert events[0]["reason"] == "1 word added and 1 word removed in one place."
@@ -109,8 +109,8 @@ def test_a_run_goes_on_when_the_store_fails_at_what_is_done_in_idle_time(
         site.put("/a", "one two four")
         assert "changed" in process.stdout.readline()
         process.send_signal(signal.SIGTERM)
-        process.communicate()
-    assert process.returncode == 0
+        _, err = process.communicate()
+    assert process.returncode == stopped(err)
 
 
 def test_a_page_that_does_not_answer_holds_up_no_news_of_others(driftline: Command, site: Site) -> None:
@@ -124,8 +124,8 @@ def test_a_page_that_does_not_answer_holds_up_no_news_of_others(driftline: Comma
             assert "changed" in process.stdout.readline()
             slow.open_gate.set()
             process.send_signal(signal.SIGTERM)
-            out, _ = process.communicate()
-    assert (process.returncode, out) == (0, ""), "nothing is told twice"
+            out, err = process.communicate()
+    assert (process.returncode, out) == (stopped(err), ""), "nothing is told twice"
 
 
 def test_a_run_that_is_stopped_says_what_it_leaves(driftline: Command, site: Site) -> None:
@@ -138,7 +138,7 @@ def test_a_run_that_is_stopped_says_what_it_leaves(driftline: Command, site: Sit
             assert slow.asked.wait(60)
             process.send_signal(signal.SIGINT)
             _, err = process.communicate()
-    assert process.returncode == 0
+    assert process.returncode == 1
     assert err.endswith("Stopped: 1 page left to the next run.\n")
 
 
@@ -202,7 +202,7 @@ def test_a_run_warns_of_intervals_that_take_its_whole_budget(driftline: Command,
         assert "take 1/s, more than 80% of the host budget of 20/m" in process.stderr.readline()
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate()
-    assert process.returncode == 0, err
+    assert process.returncode == stopped(err), err
 
 
 @pytest.mark.parametrize("words", [(), ("--budget", "1/m"), ("--policy", "fixed")])

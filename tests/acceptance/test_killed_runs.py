@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import sqlite3
@@ -14,8 +15,10 @@ from typing import Any
 import pytest
 
 import driftline
+from command import Command
 from driftline.lab.client import RunningWeb, serve
 from driftline.lab.world import World
+from servers import Site
 
 PAGES = 400
 KILLS = 20
@@ -25,7 +28,7 @@ WORLD = World(
 
 
 def start(store: Path, *words: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "driftline.cli.main", *words, "--store", str(store)]
+    command = [sys.executable, "-m", "driftline", *words, "--store", str(store)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
 
@@ -142,3 +145,24 @@ def test_a_run_without_an_end_loses_nothing_when_it_is_killed_and_goes_on(tmp_pa
         for page in pages.pages():
             assert [check.sequence for check in pages.history(page.url)] == list(range(page.checks, 0, -1))
         assert sum(page.checks for page in pages.pages()) == recorded >= 4 * 90
+
+
+def test_a_change_that_was_recorded_is_told_though_the_run_was_killed(
+    driftline: Command, site: Site, tmp_path: Path
+) -> None:
+    url = site.put("/", "Words of a page, as they were at first.")
+    heard = tmp_path / "heard"
+    command = f"sh -c 'cat >> {heard}; echo >> {heard}'"
+    driftline("add", url, "--every", "1s")
+    process = driftline.start("run", "-v", "--exec", command)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "verdict=new" in line:
+            site.put("/", "Words of a page, and they are others now.")
+        if "verdict=changed" in line:
+            break
+    process.kill()
+    process.communicate()
+    assert driftline("run", "--once", "--exec", command).status == 0
+    told = [json.loads(line) for line in heard.read_text().splitlines()]
+    assert {(event["event"], *event["urls"]) for event in told} == {("changed", url)}

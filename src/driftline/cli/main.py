@@ -10,7 +10,7 @@ import gc
 import io
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from typer.main import get_command
@@ -96,7 +96,7 @@ def _driftline(
         raise typer.Exit(2)
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Run the command with the arguments of the process, and end the process."""
     hunt_less_for_cycles()
     status = run(sys.argv[1:])
@@ -150,7 +150,3 @@ def _close_quietly() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
-
-
-if __name__ == "__main__":
-    main()

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from driftline.cli.output import EVENT_STYLES, VERDICT_STYLES, clean, count, local_time, named, say
 from driftline.model import Matter, Verdict
-from driftline.pipeline.events import changes_of, events_of, turned_by, warnings_by
+from driftline.pipeline.events import changes_of, dangers_by, events_of, turned_by
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from types import TracebackType
 
-    from driftline.model import Change, Outcome, Turned
-    from driftline.pipeline.events import Event
+    from driftline.model import Change, Danger, Outcome, Turned
     from driftline.pipeline.stopping import Stop
 
 _TOGETHER = 2.0  # seconds that a change waits for others by the same edit
 _LONGEST = 30.0  # seconds that noise and new pages wait while more of them come
+
+
+Hearer = Callable[[dict[str, Any], Callable[[], None]], None]
 
 
 class Alarm(Protocol):
@@ -43,16 +47,21 @@ class News:
 
     A change waits for others by the same edit, and a page that fails for others of its host, two seconds at most.
     Noise, which is news only if many pages share it, and new pages, which are only counted, wait as long as more of
-    them come. `hook` is given each event.
+    them come.
+
+    `take_out` is told what was told, or turned out to be no news: changes, turns and dangers by their ids, and what
+    they were told as. That is what was printed; or, where there is a `hook`, what this says that it is done with: it is
+    given each event, and what to call then.
     """
 
     def __init__(
-        self, stop: Stop, hook: Callable[[dict[str, Any]], None], *, verbose: bool = False,
-        say: Callable[..., None] = say,
+        self, stop: Stop, hook: Hearer | None, take_out: Callable[[list[tuple[str, str]]], None], *,
+        verbose: bool = False, say: Callable[..., None] = say,
         later: Callable[[float, Callable[[], None]], Alarm] = later, monotonic: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._stop = stop
         self._hook = hook
+        self._take_out = take_out
         self._verbose = verbose
         self._write = say
         self._later = later
@@ -61,7 +70,7 @@ class News:
         self._alarm: Alarm | None = None
         self._changes: list[Change] = []
         self._turned: list[Turned] = []
-        self._warnings: list[Event] = []
+        self._dangers: list[Danger] = []
         self._noise: list[Change] = []
         self._new = 0
         self._first_at = self._last_at = 0.0  # of the noise and the new pages that wait
@@ -85,22 +94,31 @@ class News:
     def told(self, outcomes: Sequence[Outcome]) -> None:
         """These outcomes are recorded. An output that is gone ends the run, and not its recorder."""
         with self._lock:
-            changes = changes_of(outcomes)
-            self._changes += [change for change in changes if change.verdict is Matter.MEANINGFUL]
-            self._turned += turned_by(outcomes)
-            self._warnings += warnings_by(outcomes)
-            noise = [change for change in changes if change.verdict is not Matter.MEANINGFUL]
             new = sum([outcome.verdict is Verdict.NEW for outcome in outcomes])
-            if noise or new:
-                self._last_at = self._monotonic()
-                if not (self._noise or self._new):
-                    self._first_at = self._last_at
-                self._noise += noise
-                self._new += new
-            if self._alarm is None and (self._changes or self._turned or self._warnings or self._noise or self._new):
-                self._alarm = self._later(_TOGETHER, self._ring)
+            self._await_more(changes_of(outcomes), turned_by(outcomes), dangers_by(outcomes), new)
             for outcome in outcomes if self._verbose else ():
                 self._say(_logged(outcome), to_stderr=True)
+
+    def left(self, changes: Sequence[Change], turned: Sequence[Turned], dangers: Sequence[Danger]) -> None:
+        """An earlier run recorded these, and did not get to tell them."""
+        with self._lock:
+            self._await_more(changes, turned, dangers, 0)
+
+    def _await_more(
+        self, changes: Sequence[Change], turned: Sequence[Turned], dangers: Sequence[Danger], new: int
+    ) -> None:  # fmt: skip
+        self._changes += [change for change in changes if change.verdict is Matter.MEANINGFUL]
+        self._turned += turned
+        self._dangers += dangers
+        noise = [change for change in changes if change.verdict is not Matter.MEANINGFUL]
+        if noise or new:
+            self._last_at = self._monotonic()
+            if not (self._noise or self._new):
+                self._first_at = self._last_at
+            self._noise += noise
+            self._new += new
+        if self._alarm is None and (self._changes or self._turned or self._dangers or self._noise or self._new):
+            self._alarm = self._later(_TOGETHER, self._ring)
 
     def _ring(self) -> None:
         with self._lock:
@@ -117,31 +135,43 @@ class News:
     def _tell_changes(self) -> None:
         changes, self._changes = self._changes, []
         turned, self._turned = self._turned, []
-        warnings, self._warnings = self._warnings, []
-        self._tell_events([*events_of(changes, turned), *warnings])
+        dangers, self._dangers = self._dangers, []
+        self._tell_events(changes, turned, dangers)
 
     def _tell_the_rest(self) -> None:
         noise, self._noise = self._noise, []
         new, self._new = self._new, 0
-        self._tell_events(events_of(noise))
+        self._tell_events(noise)
         if new:
             found = f"{count(new, 'page')} seen for the first time"
             self._say(f"{local_time(time.time())}  ", (f"{'new':<10}", VERDICT_STYLES[Verdict.NEW]), found)
 
-    def _tell_events(self, events: Sequence[Event]) -> None:
+    def _tell_events(
+        self, changes: Sequence[Change], turned: Sequence[Turned] = (), dangers: Sequence[Danger] = ()
+    ) -> None:  # fmt: skip
+        events = events_of(changes, turned, dangers)
+        made = {one for event in events for one in event.ids}
+        done = [(change.id, Verdict.CHANGED.value) for change in changes if change.id not in made]
         for event in events:
-            self._hook(asdict(event))
-            told = f"{named(event)}  {clean(event.reason)}"
-            self._say(f"{local_time(event.at)}  ", (f"{event.event:<10}", EVENT_STYLES[event.event]), told)
+            told = [(one, event.what) for one in event.ids]
+            if self._hook is not None:
+                self._hook(asdict(event), partial(self._take_out, told))
+            words = f"{named(event)}  {clean(event.reason)}"
+            style = EVENT_STYLES[event.event]
+            if self._say(f"{local_time(event.at)}  ", (f"{event.event:<10}", style), words) and self._hook is None:
+                done += told
+        if done:
+            self._take_out(done)
 
-    def _say(self, *parts: str | tuple[str, str], to_stderr: bool = False) -> None:
-        """Say it, unless the output is gone: that ends the run."""
+    def _say(self, *parts: str | tuple[str, str], to_stderr: bool = False) -> bool:
+        """Say it, unless the output is gone, which ends the run; whether it was said."""
         if self._error is None:
             try:
                 self._write(*parts, to_stderr=to_stderr)
             except OSError as error:
                 self._error = error
                 self._stop.request()
+        return self._error is None
 
 
 def _logged(outcome: Outcome) -> str:

@@ -27,7 +27,7 @@ from driftline.model import Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from driftline.library import Driftline
+    from driftline.cli.news import Hearer
     from driftline.model import Outcome
     from driftline.pipeline.stopping import Stop
     from driftline.scheduling.scheduler import Scheduler
@@ -41,8 +41,9 @@ def run(
         str | None,
         typer.Option(
             "--exec", metavar="COMMAND", show_default=False,
-            help="Run this, without a shell (for pipes: sh -c '…'), on each event that this run finds; it gets the "
-            "event as JSON on its standard input. What 'driftline check' finds meanwhile is told by it alone.",
+            help="Run this, without a shell (for pipes: sh -c '…'), on each event that this run finds, or an earlier "
+            "one did not get to tell; it gets the event as JSON on its standard input. What 'driftline check' finds "
+            "meanwhile is told by it alone.",
         ),
     ] = None,
     once: Annotated[
@@ -59,7 +60,10 @@ def run(
     allow_network: NetworksOption = None,
     store: StoreOption = None,
 ) -> None:  # fmt: skip
-    """Keep checking pages, those first whose check is worth most, and tell what changed."""
+    """Keep checking pages, those first whose check is worth most, and tell what changed.
+
+    Ctrl-C ends it, with status 1 if that left pages unchecked whose turn it was; so it is if an event was not told.
+    """
     from driftline.cli.news import News
     from driftline.cli.signals import first_signal
     from driftline.cli.turns import in_turn
@@ -74,28 +78,33 @@ def run(
             say("Stopping: finishing what is in flight…", to_stderr=True)
 
     polite: dict[str, Any] = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
-    watched = opened(store, allow_networks=allow_network, **polite)
-    with watched as watch_list, first_signal(on_signal), _hook(command, watch_list, stop) as hook:
+    with opened(store, allow_networks=allow_network, **polite) as watch_list, first_signal(on_signal):
         scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, once=once)
         with (
-            News(stop, hook, verbose=verbose) as news,
-            watch_list.keep_checking(_each(scheduler.heard, news.told, partial(_count, found)), stop=stop) as running,
+            watch_list.outbox(stop) as outbox,
+            _telling(command, watch_list.settings.stop_grace, stop) as (hook, all_told),
+            News(stop, hook, outbox.take_out, verbose=verbose) as news,
         ):
-            for short in watch_list.shortages(budget) if not once else ():
-                say(clean(short), to_stderr=True)
-            planner = watch_list.planner(
-                scheduler, running.feed, stop, lambda remark: say(clean(remark), to_stderr=True)
-            )
-            if once:
-                in_turn(planner.offer_patiently, stop)
-            while not once and running.at_work:
-                running.wait(planner.go())
+            news.left(*outbox.left())
+            told = _each(scheduler.heard, news.told, partial(_count, found))
+            with watch_list.keep_checking(told, outbox=outbox, stop=stop) as running:
+                for short in watch_list.shortages(budget) if not once else ():
+                    say(clean(short), to_stderr=True)
+                planner = watch_list.planner(
+                    scheduler, running.feed, stop, lambda remark: say(clean(remark), to_stderr=True)
+                )
+                if once:
+                    in_turn(planner.offer_patiently, stop)
+                while not once and running.at_work:
+                    running.wait(planner.go())
         if running.left:
             why = "Stopped" if stop.requested else "Hosts want to be left alone"
             say(f"{why}: {count(running.left, 'page')} left to the next run.", to_stderr=True)
         planner.end(once=once)
         if once and not stop.requested:
             say(clean(_told_once(scheduler, found)), to_stderr=True)
+    if not all_told() or (stop.requested and running.left):
+        raise typer.Exit(1)
 
 
 def _told_once(scheduler: Scheduler, found: Counter[Verdict]) -> str:
@@ -127,17 +136,16 @@ def _each(*told: Callable[[Sequence[Outcome]], None]) -> Callable[[Sequence[Outc
 
 
 @contextlib.contextmanager
-def _hook(command: str | None, watch_list: Driftline, stop: Stop) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """What is told of every event, and runs the user's command for it if there is one; status 1 if any was not told."""
+def _telling(command: str | None, grace: float, stop: Stop) -> Iterator[tuple[Hearer | None, Callable[[], bool]]]:
+    """What runs the user's command, if there is one, for each event; and, asked in the end, whether all were told."""
     if command is None:
-        yield lambda _: None
+        yield None, lambda: True
         return
     from driftline.scheduling.hooks import Hook
 
     hook = Hook(command, lambda sentence: say(clean(sentence), to_stderr=True))
+    all_told = False
     try:
-        yield hook.tell
+        yield hook.tell, lambda: all_told
     finally:
-        all_told = hook.close(watch_list.settings.stop_grace, lambda: stop.requested)
-    if not all_told:
-        raise typer.Exit(1)
+        all_told = hook.close(grace, lambda: stop.requested)

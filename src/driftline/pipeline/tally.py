@@ -6,12 +6,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from driftline.model import Change, Matter, Proof, Turned, Verdict
-from driftline.pipeline.events import Event, changes_of, events_of, turned_by, warnings_by
+from driftline.pipeline.events import changes_of, dangers_by, events_of, turned_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from driftline.model import Outcome
+    from driftline.model import Danger, Outcome
+    from driftline.pipeline.events import Event
 
 
 class Tally:
@@ -23,7 +24,7 @@ class Tally:
         self.noisy = 0  # pages of which only noise changed
         self._changes: list[Change] = []
         self._turned: list[Turned] = []
-        self._warnings: list[Event] = []
+        self._dangers: list[Danger] = []
 
     def add(self, outcomes: Sequence[Outcome]) -> None:
         """These outcomes are recorded."""
@@ -32,7 +33,7 @@ class Tally:
         self.noisy += sum([outcome.proof is Proof.NOISE for outcome in outcomes])
         self._changes += changes_of(outcomes)
         self._turned += turned_by(outcomes)
-        self._warnings += warnings_by(outcomes)
+        self._dangers += dangers_by(outcomes)
 
     def changes(self) -> list[Change]:
         """The changes that matter, in the order in which they were recorded."""
@@ -41,4 +42,4 @@ class Tally:
     def events(self) -> list[Event]:
         """What there is to tell: changes, those that matter first, then pages that fail or recovered, then warnings."""
         changes = sorted(self._changes, key=lambda change: change.verdict is not Matter.MEANINGFUL)
-        return events_of(changes, self._turned) + self._warnings
+        return events_of(changes, self._turned, self._dangers)

@@ -12,6 +12,7 @@ import os
 import queue
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
@@ -31,12 +32,15 @@ _WAITING = 10_000  # events: past that, something is wrong with the command
 
 
 class Hook:
-    """Runs a command for each event it is given. `complain` is told a sentence when one fails; `most` may wait.
+    """Runs a command for each event it is given. `complain` is told a sentence when one fails; `most` may wait, and
+    each command may take so many `seconds`.
 
     BadSetting if there is no such command: it would fail at each event, the first of which may be days away.
     """
 
-    def __init__(self, command: str, complain: Callable[[str], None], *, most: int = _WAITING) -> None:
+    def __init__(
+        self, command: str, complain: Callable[[str], None], *, most: int = _WAITING, seconds: float = _SECONDS
+    ) -> None:
         try:
             self._words = shlex.split(command)
         except ValueError as error:
@@ -49,21 +53,28 @@ class Hook:
                 "its path. What a shell has to read is written as sh -c '…'."
             )
         self._complain = complain
+        self._seconds = seconds
         self._complete = True
-        self._events: queue.Queue[dict[str, Any] | None] = queue.Queue(most)
+        self._events: queue.Queue[tuple[dict[str, Any], Callable[[], None]] | None] = queue.Queue(most)
         self._thread = threading.Thread(target=self._run, name="hook", daemon=True)
         self._thread.start()
 
-    def tell(self, event: dict[str, Any]) -> None:
-        """Have the command run for this event; when far too many wait, it is said and the event is not told."""
+    def tell(self, event: dict[str, Any], done: Callable[[], None] = lambda: None) -> None:
+        """Have the command run for this event, and `done` called once it ended, whatever its status.
+
+        When far too many wait, it is said and the event is not told. Nor is one for which the command cannot be run, or
+        takes too long.
+        """
         try:
-            self._events.put_nowait(event)
+            self._events.put_nowait((event, done))
         except queue.Full:
             self._complete = False
-            self._complain(f"{self._events.maxsize:,} events wait for '{self._words[0]}': one more is not told.")
+            self._complain(
+                f"{self._events.maxsize:,} events wait for '{self._words[0]}': one more is left to the next run."
+            )
 
     def close(self, seconds: float, hurried: Callable[[], bool] = lambda: True) -> bool:
-        """Let the commands that wait run, for `seconds` at most from when somebody is in a hurry; whether all were run.
+        """Let the commands that wait run, `seconds` at most from when somebody is in a hurry; whether all were told.
 
         Each has its own time, so that without any hurry it ends too.
         """
@@ -74,7 +85,8 @@ class Hook:
                 end = time.monotonic() + seconds
             left = _LOOK if end is None else min(_LOOK, end - time.monotonic())
             if left <= 0:
-                self._complain(f"About {self._events.qsize():,} events were not told to '{self._words[0]}' in time.")
+                waiting = f"About {self._events.qsize():,} events were not told to '{self._words[0]}' in time"
+                self._complain(f"{waiting}: the next run tells them.")
                 return False
             if asked:
                 self._thread.join(left)
@@ -85,18 +97,22 @@ class Hook:
         return self._complete
 
     def _run(self) -> None:
-        while (event := self._events.get()) is not None:
+        while (waiting := self._events.get()) is not None:
+            event, done = waiting
             try:
                 status, said = self._ran(json.dumps(_shown(event)).encode())
             except subprocess.TimeoutExpired:
-                self._complain(f"'{self._words[0]}' took longer than {_SECONDS:.0f} s for an event and was stopped.")
+                self._complete = False
+                self._complain(f"'{self._words[0]}' took longer than {self._seconds:g} s for an event and was stopped.")
             except OSError as error:
+                self._complete = False
                 self._complain(f"'{self._words[0]}' cannot be run: {error.strerror}.")
             else:
                 if status:
                     lines = said.decode("utf-8", "replace").strip().splitlines()
                     last = f": {lines[-1]}" if lines else ""
                     self._complain(f"'{self._words[0]}' ended with status {status}{last}")
+                done()
 
     def _ran(self, event: bytes) -> tuple[int, bytes]:
         """Run the command for an event to its end; its status, and the last that it said on standard error.
@@ -111,9 +127,10 @@ class Hook:
                 self._words, stdin=given, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
             )
             try:
-                status = process.wait(_SECONDS)
+                status = process.wait(self._seconds)
             except subprocess.TimeoutExpired:
-                process.kill()
+                with contextlib.suppress(ProcessLookupError):  # it ended just now
+                    os.killpg(process.pid, signal.SIGKILL)  # with all that it started, as a shell does
                 process.wait()
                 raise
             said.seek(max(0, said.seek(0, os.SEEK_END) - _SAID))

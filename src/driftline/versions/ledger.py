@@ -17,6 +17,7 @@ from driftline.model import Known, Lesson, Link, Outcome, Proof, Verdict, stored
 from driftline.versions.batches import in_batches
 from driftline.versions.codec import digest
 from driftline.versions.locks import lock_memories, patiently
+from driftline.versions.outbox import put_in_outbox
 from driftline.versions.schema import pages, runs, states, tags, warnings
 from driftline.versions.statements import LINK_COLUMNS, host_memories_of, memories_of
 from driftline.versions.turns import insert_turns
@@ -39,13 +40,15 @@ class Ledger:
     """Gives out what a run must check, and records what came of it.
 
     While another program keeps the store locked it waits, until the run is `stopped`: work that is at hand is not to be
-    thrown away for that. So many failures in a row make a page a failing one, as `fail_after` says.
+    thrown away for that. So many failures in a row make a page a failing one, as `fail_after` says. With `to_outbox`,
+    what is to be told of the outcomes is recorded with them.
     """
 
     def __init__(
         self, store: Store, clock: Callable[[], float] = time.time, stopped: Callable[[], bool] = lambda: True,
-        fail_after: int = FAIL_AFTER,
+        fail_after: int = FAIL_AFTER, *, to_outbox: bool = False,
     ) -> None:  # fmt: skip
+        self._to_outbox = to_outbox
         self._fail_after = fail_after
         self._store = store
         self._clock = clock
@@ -169,6 +172,8 @@ class Ledger:
     def _insert_rest(self, connection: Connection, outcomes: Sequence[Outcome]) -> None:
         _insert_found(self._store, connection, outcomes)
         insert_turns(self._store.statements, connection, outcomes, self._fail_after)
+        if self._to_outbox:
+            put_in_outbox(connection, outcomes)
 
 
 def _page_id(outcome: Outcome) -> int:

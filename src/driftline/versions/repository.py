@@ -229,4 +229,7 @@ def _check(url: str, row: Row[Any]) -> Check:
 
 
 def _turned(url: str, row: Row[Any]) -> Turned:
-    return Turned(url=url, at=row.at, turn=Turn(row.turn), kind=row.failure_kind or "", reason=row.turned)
+    return Turned(
+        id=change_id(row.page_id, row.sequence), url=url, at=row.at, turn=Turn(row.turn), kind=row.failure_kind or "",
+        reason=row.turned,
+    )  # fmt: skip

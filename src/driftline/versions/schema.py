@@ -11,6 +11,8 @@ server says that it lasts. `distrusted` names the hosts that changed a page befo
 when; `pauses` names the hosts that asked to be left alone, and until when.
 `retry_at` is until when a server asked for no other check when it refused one.
 `turns` are the checks by which a page began to fail or recovered; `failing_at` is when it was told that it fails.
+`outbox` names the checks of which a run without an end has not told yet what they found: `changed`, the turn, or the
+kind of a warning.
 `reading` says how `kept_text` was read, by which extractor and through which filters, and that of a version the same of
 its text. `unread` is the reading that a version could not be given, `reread_at` when its text changed by another one;
 `caught_up` is the reading that all versions of a page have, or could not be given: see `readings`.
@@ -190,6 +192,14 @@ turns = Table(
     Column("at", Double, nullable=False),
     Column("turn", Text, nullable=False),
     Column("reason", Text, nullable=False),
+)
+
+outbox = Table(
+    "outbox",
+    metadata,
+    _page_key(),
+    Column("sequence", Integer, primary_key=True, autoincrement=False),
+    Column("what", Text, primary_key=True),
 )
 
 feedback = Table(

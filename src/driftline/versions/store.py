@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from driftline.versions.rights import Right
 
-NEWEST = "0017"
+NEWEST = "0018"
 _SHRINKS_IN_STEPS = "PRAGMA auto_vacuum=INCREMENTAL"
 _PAGES_AT_ONCE = 256
 _PRAGMAS = (

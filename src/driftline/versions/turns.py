@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from driftline.model import Turn, Turned
+from driftline.model import Turn, Turned, change_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,8 @@ def turn_of(outcome: Outcome, fail_after: int) -> Turned | None:
         turn, kind, reason = Turn.RECOVERED, "", f"The page could be read again, after {times} that failed."
     else:
         return None
-    return Turned(url=link.url, at=document.fetched_at, turn=turn, kind=kind, reason=reason)
+    name = change_id(link.page_id, link.sequence)
+    return Turned(id=name, url=link.url, at=document.fetched_at, turn=turn, kind=kind, reason=reason)
 
 
 def insert_turns(

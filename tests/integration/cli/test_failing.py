@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import driftline
 from driftline.cli.main import run
 from servers import Site
 
@@ -28,7 +29,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
 
 def events(found: str) -> list[tuple[str, list[str]]]:
-    return [(event["event"], event["urls"]) for event in json.loads(found)["events"]]
+    return [(event["event"], sorted(event["urls"])) for event in json.loads(found)["events"]]
 
 
 def test_a_check_tells_that_pages_of_a_host_began_to_fail_and_recovered(site: Site, told: Told) -> None:
@@ -73,7 +74,9 @@ def test_run_tells_a_command_of_both(site: Site, told: Told, tmp_path: Path, mon
     command = f"sh -c 'cat >> {heard}; echo >> {heard}'"
     assert "failing" in told("run", "--once", "--exec", command)
     [event] = [json.loads(line) for line in heard.read_text().splitlines()]
-    assert event.pop("at") > 0
+    with driftline.open(str(tmp_path / "pages.db")) as pages:
+        assert event.pop("at") == pages.history(url)[0].at
+    assert event.pop("ids") == ["1-1"]
     assert event == {
         "event": "failing", "host": url.split("/")[2], "urls": [url], "kind": "status", "score": 1.0,
         "reason": "1 check failed. The server answered 404 Not Found.",

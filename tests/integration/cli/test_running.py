@@ -38,6 +38,65 @@ def test_every_event_is_told_to_the_command_before_it_ends(tmp_path: Path, monke
     assert [json.loads(line)["event"] for line in heard.read_text().splitlines()] == ["failing"] * 9
 
 
+def leave_a_change_untold(site: Site, store: Path) -> str:
+    """What a run leaves behind that ends after it recorded a change and before it told it; the page."""
+    url = site.put("/", "Words of a page, as they were at first.")
+    run(["add", url, "--every", "1h"])
+    with driftline.open(str(store)) as pages:
+        pages.check()
+        site.put("/", "Words of a page, and they are others now.")
+        with pages.outbox() as outbox, pages.keep_checking(lambda _: None, outbox=outbox) as running:
+            running.feed.offer([page.id for page in pages.pages()])
+        assert [change.url for change in outbox.left()[0]] == [url]
+    return url
+
+
+def test_it_tells_what_an_earlier_one_left_and_tells_it_once(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = leave_a_change_untold(site, tmp_path / "pages.db")
+    capsys.readouterr()
+    assert run(["run", "--once"]) == 0
+    said = capsys.readouterr()
+    assert "changed" in said.out
+    assert url in said.out
+    assert said.err.startswith("Nothing is due.")
+    assert run(["run", "--once"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_a_command_hears_what_an_earlier_run_left_whatever_it_makes_of_it(site: Site, tmp_path: Path) -> None:
+    url = leave_a_change_untold(site, tmp_path / "pages.db")
+    heard = tmp_path / "heard"
+    for _ in range(2):
+        assert run(["run", "--once", "--exec", f"sh -c 'cat >> {heard}; exit 3'"]) == 0
+    event = json.loads(heard.read_text())
+    assert (event["event"], event["urls"], event["ids"]) == ("changed", [url], ["1-2"])
+    with driftline.open(str(tmp_path / "pages.db")) as pages:
+        assert event["at"] == pages.history(url)[0].at, "the time of the check, whenever it is told"
+
+
+def test_what_a_command_could_not_be_told_is_left_to_the_next_run(site: Site, tmp_path: Path) -> None:
+    leave_a_change_untold(site, tmp_path / "pages.db")
+    broken = tmp_path / "broken"
+    broken.write_bytes(b"\x7fELF, or nearly")
+    broken.chmod(0o700)
+    heard = tmp_path / "heard"
+    assert run(["run", "--once", "--exec", str(broken)]) == 1
+    assert run(["run", "--once", "--exec", f"sh -c 'cat >> {heard}'"]) == 0
+    assert json.loads(heard.read_text())["event"] == "changed"
+
+
+def test_what_a_check_finds_is_not_told_by_the_next_run(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["add", site.put("/", "Words of a page, as they were at first."), "--every", "1h"])
+    run(["check"])
+    site.put("/", "Words of a page, and they are others now.")
+    run(["check"])
+    assert "changed" in capsys.readouterr().out
+    assert run(["run", "--once"]) == 0
+    assert capsys.readouterr().out == ""
+
+
 @pytest.mark.parametrize("how", [(), ("--once",)])
 def test_it_is_refused_while_another_goes_on(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str], how: tuple[str, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -147,9 +148,16 @@ def test_warnings_are_told_by_check_list_show_and_history(
 def test_a_run_hands_warnings_to_its_command() -> None:
     warned = Warned(WarningKind.HIDDEN_FRAME, "A hidden frame appeared that loads https://evil.example/x.")
     heard: list[dict[str, Any]] = []
-    with News(Stop(), heard.append, say=lambda *_, **__: None, later=lambda *_: Timer(0, print)) as news:
+    told: list[tuple[str, str]] = []
+
+    def hook(event: dict[str, Any], done: Callable[[], None]) -> None:
+        heard.append(event)
+        done()
+
+    with News(Stop(), hook, told.extend, say=lambda *_, **__: None, later=lambda *_: Timer(0, print)) as news:
         news.told([Outcome(document(), Verdict.UNCHANGED, Proof.TEXT, alarms=(warned,))])
     (event,) = heard
+    assert told == [(*event["ids"], "hidden-frame")]
     assert (event["event"], event["urls"]) == ("warning", ("http://page.example/",))
     assert (event["kind"], event["reason"]) == ("hidden-frame", warned.sentence)
 

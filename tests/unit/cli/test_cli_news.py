@@ -10,6 +10,7 @@ import pytest
 
 from driftline.cli.news import News
 from driftline.model import ChangeSummary, Link, Matter, NewVersion, Outcome, Proof, Turn, Turned, Verdict
+from driftline.pipeline.events import changes_of, turned_by
 from driftline.pipeline.stopping import Stop
 from support.making import document
 
@@ -22,6 +23,8 @@ class Evening:
     alarms: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
     events: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
     stop: Stop = field(default_factory=Stop)
+    unfinished: list[Callable[[], None]] = field(default_factory=list)
+    taken_out: list[tuple[str, str]] = field(default_factory=list)
 
     def later(self, seconds: float, do: Callable[[], None]) -> Evening:
         self.alarms.append((self.now + seconds, do))
@@ -30,11 +33,13 @@ class Evening:
     def cancel(self) -> None:
         self.alarms.clear()
 
-    def hook(self, event: dict[str, Any]) -> None:
+    def hook(self, event: dict[str, Any], done: Callable[[], None]) -> None:
         self.events.append((self.now, event))
+        self.unfinished.append(done)
 
-    def news(self) -> News:
-        return News(self.stop, self.hook, later=self.later, monotonic=lambda: self.now)
+    def news(self, *, hooked: bool = True) -> News:
+        hook = self.hook if hooked else None
+        return News(self.stop, hook, self.taken_out.extend, later=self.later, monotonic=lambda: self.now)
 
     def pass_by(self, seconds: float) -> None:
         end = self.now + seconds
@@ -70,7 +75,9 @@ def turned(number: int, turn: Turn | None, host: str = "page.example") -> Outcom
     of = document(Link(number, f"http://{host}/{number}", 2, None))
     outcome = Outcome(of, Verdict.UNCHANGED, Proof.WIRE)
     if turn is not None:
-        outcome.turned = Turned(url=of.link.url, at=of.fetched_at, turn=turn, kind="status", reason="It said 404.")
+        outcome.turned = Turned(
+            id=f"{number}-2", url=of.link.url, at=of.fetched_at, turn=turn, kind="status", reason="It said 404."
+        )
     return outcome
 
 
@@ -162,7 +169,7 @@ def test_an_output_that_is_gone_ends_the_run_but_the_hook_hears_on() -> None:
         raise BrokenPipeError
 
     evening = Evening()
-    news = News(evening.stop, evening.hook, say=gone, later=evening.later)
+    news = News(evening.stop, evening.hook, evening.taken_out.extend, say=gone, later=evening.later)
     news.told([turned(1, Turn.FAILING)])
     evening.pass_by(2.0)
     assert evening.stop.requested
@@ -170,3 +177,45 @@ def test_an_output_that_is_gone_ends_the_run_but_the_hook_hears_on() -> None:
     with pytest.raises(BrokenPipeError):
         news.__exit__(None, None, None)
     assert [what for _, what, _ in evening.told()] == ["failing", "changed"]
+
+
+def test_what_is_printed_is_told_and_noise_that_is_no_news_needs_no_telling() -> None:
+    evening = Evening()
+    with evening.news(hooked=False) as news:
+        news.told([changed(1), turned(2, Turn.FAILING), changed(3, b"a footer with another year", Matter.NOISE)])
+        assert evening.taken_out == []
+        evening.pass_by(2.0)
+    assert evening.taken_out == [("1-2", "changed"), ("2-2", "failing"), ("3-2", "changed")]
+
+
+def test_with_a_hook_an_event_is_told_once_that_is_done_with_it() -> None:
+    evening = Evening()
+    with evening.news() as news:
+        news.told([changed(1, b"a menu"), changed(2, b"a menu"), turned(3, Turn.RECOVERED)])
+        evening.pass_by(2.0)
+    assert evening.taken_out == []
+    assert [event["ids"] for _, event in evening.events] == [("1-2", "2-2"), ("3-2",)]
+    evening.unfinished[0]()
+    assert evening.taken_out == [("1-2", "changed"), ("2-2", "changed")]
+
+
+def test_what_could_not_be_printed_is_not_told() -> None:
+    def gone(*_: object, **__: object) -> None:
+        raise BrokenPipeError
+
+    evening = Evening()
+    news = News(evening.stop, None, evening.taken_out.extend, say=gone, later=evening.later)
+    news.told([changed(1)])
+    with pytest.raises(BrokenPipeError):
+        news.__exit__(None, None, None)
+    assert evening.taken_out == []
+
+
+def test_what_an_earlier_run_left_is_told_before_what_this_one_finds() -> None:
+    evening = Evening()
+    earlier = changed(9)
+    with evening.news() as news:
+        news.left(changes_of([earlier]), turned_by([turned(8, Turn.FAILING)]), [])
+        news.told([changed(1)])
+        evening.pass_by(2.0)
+    assert [event["ids"] for _, event in evening.events] == [("9-2",), ("1-2",), ("8-2",)]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import sys
 from pathlib import Path
 
@@ -33,9 +34,11 @@ def test_each_event_runs_the_command_with_the_event_on_its_standard_input(tmp_pa
 def test_a_command_that_fails_is_told_and_ends_nothing() -> None:
     complaints: list[str] = []
     hook = Hook(f"{sys.executable} -c 'import sys; sys.exit(\"no room\")'", complaints.append)
-    hook.tell({"event": "changed"})
-    hook.tell({"event": "changed"})
-    hook.close(60.0)
+    done: list[int] = []
+    hook.tell({"event": "changed"}, lambda: done.append(1))
+    hook.tell({"event": "changed"}, lambda: done.append(2))
+    assert hook.close(60.0), "it was told all the same"
+    assert done == [1, 2]
     assert len(complaints) == 2
     assert all("ended with status 1: no room" in one for one in complaints)
 
@@ -47,9 +50,36 @@ def test_a_command_that_went_away_meanwhile_is_told_and_ends_nothing(tmp_path: P
     complaints: list[str] = []
     hook = Hook(str(program), complaints.append)
     program.unlink()
-    hook.tell({"event": "changed"})
-    hook.close(60.0)
+    hook.tell({"event": "changed"}, pytest.fail)
+    assert not hook.close(60.0)
     assert complaints == [f"'{program}' cannot be run: No such file or directory."]
+
+
+def test_a_command_that_takes_too_long_was_not_told(tmp_path: Path) -> None:
+    fifo = tmp_path / "gate"
+    os.mkfifo(fifo)
+    complaints: list[str] = []
+    hook = Hook(f"cat {fifo}", complaints.append, seconds=0.01)
+    hook.tell({"event": "changed"}, pytest.fail)
+    assert not hook.close(60.0)
+    assert complaints == ["'cat' took longer than 0.01 s for an event and was stopped."]
+
+
+def test_what_a_command_started_is_stopped_with_it(tmp_path: Path) -> None:
+    """A shell in the shell holds one end of a pipe for as long as it lives."""
+    alive, gate = tmp_path / "alive", tmp_path / "gate"
+    os.mkfifo(alive)
+    os.mkfifo(gate)
+    reading = os.open(alive, os.O_RDONLY | os.O_NONBLOCK)
+    for seconds in (0.5, 5.0, 50.0):  # the machine may be busy
+        hook = Hook(f"sh -c '(exec 3> {alive}; echo here >&3; cat {gate}); true'", lambda _: None, seconds=seconds)
+        hook.tell({"event": "changed"})
+        hook.close(120.0)
+        if select.select([reading], [], [], 0)[0] and os.read(reading, 100) == b"here\n":
+            break
+    assert select.select([reading], [], [], 60)[0], "it lives on"
+    assert os.read(reading, 100) == b""
+    os.close(reading)
 
 
 @pytest.mark.parametrize("command", ["", "   ", "echo 'open"])
@@ -123,7 +153,7 @@ def test_what_a_command_leaves_running_holds_up_nothing(tmp_path: Path) -> None:
     hook.tell({"event": "changed"})
     hook.close(30.0)
     assert complaints == ["'sh' ended with status 3: no room"] * 2
-    os.close(os.open(fifo, os.O_WRONLY))
+    release(fifo)
 
 
 def test_a_command_does_not_hear_what_the_terminal_says_to_the_run(tmp_path: Path) -> None:
