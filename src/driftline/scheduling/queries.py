@@ -94,6 +94,21 @@ def last_checks(store: Store, page_ids: Sequence[int]) -> dict[int, float]:
     return found
 
 
+def redirected(store: Store, page_ids: Sequence[int]) -> dict[int, str]:
+    """Where the last check of each of these pages was led to, of those where it was led to another address."""
+    last = and_(checks.c.page_id == states.c.page_id, checks.c.sequence == states.c.sequence)
+    found: dict[int, str] = {}
+    with store.read() as connection:
+        for some in in_batches(page_ids):
+            rows = connection.execute(
+                select(checks.c.page_id, checks.c.redirected_to)
+                .join(states, last)
+                .where(states.c.page_id.in_(some), checks.c.redirected_to.is_not(None))
+            )
+            found |= {row.page_id: row.redirected_to for row in rows}
+    return found
+
+
 def unlearned(page_ids: Sequence[int]) -> Any:
     """Where these pages stand, with what was learned of them and each check that nothing was learned from yet.
 

@@ -215,7 +215,8 @@ class Scheduler:
             now, len(index), policy=self._policy, default_every=self._every, cycle=self._cycle(),
             without=np.r_[self._known.places([*barred]), self._left_alone(now)],
         )  # fmt: skip
-        due = self._due()
+        asked = self._asked(now)
+        due = self._due(asked)
         due[self._known.places([*barred])] = np.inf
         rest = np.setdiff1d(np.arange(len(index)), ready)
         rest = rest[np.argsort(due[rest], kind="stable")]
@@ -228,7 +229,8 @@ class Scheduler:
         return [
             Terms(
                 page_id=int(index.page[place]), url=urls[int(index.page[place])],
-                lane="unsafe" if int(index.page[place]) in barred else self._lane(place, now),
+                lane="unsafe" if int(index.page[place]) in barred
+                else self._lane(place, now, held=bool(now < asked[place] == due[place])),
                 reason=barred[int(index.page[place])].reason if int(index.page[place]) in barred else "",
                 failures=int(index.failures[place]), tried_at=tried.get(int(index.page[place])),
                 value=float(worth[which]), weight=float(index.weight[place]),
@@ -247,12 +249,15 @@ class Scheduler:
         worth = dict(zip(index.page.tolist(), index.values(self._clock()).tolist(), strict=True))
         return {url: worth[page] for page, url in addresses(self._store, index.page.tolist()).items()}
 
-    def _lane(self, place: int, now: float) -> Lane:
+    def _lane(self, place: int, now: float, *, held: bool) -> Lane:
+        """Why a page is checked when it is; `held` is whether that is when its host may be asked again."""
         index = self._known.index
         if index.gone[place]:
             return "gone"
-        if index.not_before[place] > now or index.host[place] in self._known.asked.alone(now):
+        if index.not_before[place] > now:
             return "waiting"
+        if held:
+            return "asked"
         if np.isinf(index.checked[place]):
             return "waiting" if index.failures[place] else "new"
         if np.isfinite(index.every[place]):
@@ -261,8 +266,8 @@ class Scheduler:
             return "probe"
         return _LANES[self._policy]
 
-    def _due(self) -> Floats:
-        """When each page is to be checked; minus infinity where it is as soon as the budget allows."""
+    def _due(self, asked: Floats) -> Floats:
+        """When each page is to be checked, not before its host `asked` for; minus infinity if as the budget allows."""
         index = self._known.index
         every = index.every.astype(np.float64)
         if self._policy == "fixed":
@@ -271,15 +276,16 @@ class Scheduler:
             every = np.where(np.isinf(every), index.turns(self._cycle()), every)
         timed = np.isfinite(every) & np.isfinite(index.checked)
         due = np.add(index.checked, every, where=timed, out=np.full(len(index), -np.inf))
-        asked = self._known.asked.until(len(self._hosts))[index.host]
         latest: Floats = np.maximum(due, np.maximum(index.not_before, asked))
         return latest
 
     def _left_alone(self, now: float) -> Places:
         """Where the pages are whose hosts asked not to be asked for anything now."""
-        alone = np.zeros(len(self._hosts), np.bool_)
-        alone[self._known.asked.alone(now)] = True
-        return np.flatnonzero(alone[self._known.index.host]) if alone.any() else np.zeros(0, np.int64)
+        return np.flatnonzero(self._asked(now) > now) if len(self._known.asked) else np.zeros(0, np.int64)
+
+    def _asked(self, now: float) -> Floats:
+        """Until when the host of each page is to be left alone, minus infinity if it is not."""
+        return self._known.asked.until(len(self._hosts), now)[self._known.index.host]
 
     def _cycle(self) -> float:
         """Seconds after which the paper's order begins anew: a day, or less if the budget allows for more."""
