@@ -56,7 +56,8 @@ class Scheduler:
         self._early = early
         self._clock = clock
         self._ticks = ticks
-        self._credit = Credit(ticks())
+        self._started = clock(), ticks()
+        self._credit: Credit | None = None
         self._rooms = None if host_budget is None else Rooms(host_budget, ticks())
         self._hosts = Hosts()
         self._known = Learned(store, self._hosts, 0)
@@ -186,7 +187,8 @@ class Scheduler:
         self._latest = now
         index = self._known.index
         shared = self._budget is not None
-        allowed = self._credit.grow(self._ticks(), self.budget)
+        credit = self._credit = self._credit or self._first_credit()
+        allowed = credit.grow(self._ticks(), self.budget)
         if most is not None:
             allowed = min(allowed, most)
         places = index.pick(
@@ -199,7 +201,7 @@ class Scheduler:
             claim()
         charged = places if shared else places[np.isfinite(index.checked[places]) & np.isinf(index.every[places])]
         if self._policy != "fixed" or shared:
-            self._credit.spend(len(charged))
+            credit.spend(len(charged))
         # where picks are too small to share, some go by before there is a probe in one
         probed = int(np.isinf(index.rank[charged]).sum())
         earned = self._probes + _PROBED * (len(charged) - probed)
@@ -278,6 +280,19 @@ class Scheduler:
         due = np.add(index.checked, every, where=timed, out=np.full(len(index), -np.inf))
         latest: Floats = np.maximum(due, np.maximum(index.not_before, asked))
         return latest
+
+    def _first_credit(self) -> Credit:
+        """What the time since the last check has brought, one check at most: so a start neither wins nor costs one.
+
+        Where nothing was ever checked, only a budget that was set has to allow for the first check.
+        """
+        index = self._known.index
+        charged = index.checked if self._budget is not None else index.checked[np.isinf(index.every)]
+        last = charged.max(initial=-np.inf)
+        if np.isinf(last) and self._budget is None:
+            return Credit(self._ticks(), 0.0)
+        started, ticks = self._started
+        return Credit(ticks, min(1.0, max(0.0, started - float(last)) * self.budget))
 
     def _left_alone(self, now: float) -> Places:
         """Where the pages are whose hosts asked not to be asked for anything now."""
