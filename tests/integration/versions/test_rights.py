@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from driftline.errors import StoreBusy
+from driftline.errors import StoreBusy, StoreError
 from driftline.versions.rights import TO_CHECK, TO_KEEP_CHECKING, Right
 from driftline.versions.store import Store
 
@@ -93,3 +93,27 @@ def _until_noticed(store: Store, right: Right) -> None:
     with store.engine.connect() as connection:
         connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": right.number})
         connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": right.number})
+
+
+@pytest.mark.parametrize(("method", "right"), RIGHTS)
+def test_who_loses_a_right_to_the_server_is_told(postgres: str, method: str, right: Right) -> None:
+    store, other = Store.open(postgres), Store.open(postgres)
+    with getattr(store, method)() as insist:
+        insist()
+        with other.write() as connection:
+            locked = text(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' AND objid = :key"
+            )
+            assert connection.scalars(locked, {"key": right.number}).all() == [True]
+        with getattr(other, method)(), pytest.raises(StoreError, match=r"ended the connection .* start again\.$"):
+            insist()
+        with pytest.raises(StoreError, match="ended the connection"):
+            insist()
+    store.close()
+    other.close()
+
+
+@pytest.mark.parametrize("method", ["right_to_check", "right_to_keep_checking"])
+def test_who_has_a_right_may_insist_on_it(store: Store, method: str) -> None:
+    with getattr(store, method)() as insist:
+        insist()
