@@ -14,7 +14,7 @@ from driftline.headers import lifetime
 from driftline.model import Verdict, host_of
 from driftline.scheduling.asked import Asked
 from driftline.scheduling.index import DAY, MOST_FAILURES, Index
-from driftline.scheduling.queries import LEARNED, STANDING, addresses, distrusted_since, stored, unlearned
+from driftline.scheduling.queries import LEARNED, STANDING, addresses, checked, distrusted_since, stored, unlearned
 from driftline.versions.batches import in_batches
 
 if TYPE_CHECKING:
@@ -95,6 +95,15 @@ class Learned:
         here = found < len(known)
         here[here] = known[found[here]] == wanted[here]
         return found[here], here
+
+    def overtaken(self) -> list[int]:
+        """The pages that are here and have checks which nothing was learned from yet."""
+        found: list[int] = []
+        for rows in checked(self._store):
+            places, here = self.find(rows["page_id"])
+            later = np.array(rows["sequence"], np.int32)[here] > self.upto[places]
+            found += self.index.page[places[later]].tolist()
+        return found
 
     def take(self, places: Places, rows: dict[str, tuple[Any, ...]]) -> NDArray[np.bool_]:
         """Put these rows of the watch list at these places; of which of them there are checks to learn from."""

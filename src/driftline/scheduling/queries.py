@@ -46,6 +46,13 @@ _VISITS = (
     .order_by(visits.c.id)
 )
 
+_CHECKED = select(states.c.page_id, states.c.sequence).order_by(states.c.page_id)
+
+
+def checked(store: Store) -> Iterator[dict[str, tuple[Any, ...]]]:
+    """How many checks of each page there were, in order of page, likewise by columns; a tenth of the whole list."""
+    return _portions(store, _CHECKED, states.c.page_id, ("page_id", "sequence"))
+
 
 def watched(store: Store) -> Iterator[dict[str, tuple[Any, ...]]]:
     """The watch list by columns, in order of page, a portion of the rows at a time: there may be a million."""

@@ -69,6 +69,7 @@ class Scheduler:
         self._stamp: object = None
         self._reading: Reading | None = None
         self._followed: list[int] = []  # pages that were learned from since the reading began
+        self._others = False  # whether others checked pages since then
 
         self.edition = 0  # another number whenever a page came or went, has another version or other settings
 
@@ -116,7 +117,7 @@ class Scheduler:
             stamp = self._store.stamp()
             if stamp == self._stamp:
                 return True
-            self._followed = []
+            self._followed, self._others = [], False
             self._reading = self._begin(stamp)
         reading = self._reading
         try:
@@ -129,6 +130,8 @@ class Scheduler:
             reading.known.take_over(self._known, self._followed)
             self._known, self.edition, self._stamp = reading.known, reading.edition, reading.stamp
             self._forget(self._clock())
+            if self._others:
+                self.follow_others()  # pages that came meanwhile may be among those that they checked
         return done
 
     def _begin(self, stamp: object) -> Reading:
@@ -150,6 +153,14 @@ class Scheduler:
         for places, told in self._known.follow(page_ids, now, self._heard):
             self._known.settle(places, self._good, now)
             self._patience.stand_by(self._known, places, told, now)
+
+    def follow_others(self) -> None:
+        """The same of whichever pages others have checked. To find these takes a tenth of the time of a `refresh`."""
+        if self._stamp is None:
+            self.refresh()
+        else:
+            self._others = self._reading is not None
+            self.follow(self._known.overtaken())
 
     def _forget(self, now: float) -> None:
         """Keep nothing of pages that are no more, or stand otherwise today: a run may go on for months."""
