@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+import time
 from types import FrameType
 
 import pytest
 
+from driftline.cli.main import run
 from driftline.scheduling import asked
 from driftline.scheduling.index import DAY
 from driftline.scheduling.scheduler import Scheduler
@@ -63,6 +65,19 @@ def test_it_is_the_host_that_refused_which_is_left_alone_and_not_who_led_to_it(s
     schedule.checked(leading, "new")
     scheduler.follow([leading])
     assert refusing in scheduler.pick(), "it answered since"
+
+
+def test_the_schedule_tells_pages_that_failed_from_those_that_wait_with_them(
+    schedule: Schedule, where: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schedule.clock.now = time.time()
+    busy, beside = schedule.add("host/busy", "host/beside")
+    schedule.checked(beside, "new")
+    schedule.checked(busy, "failed", status=429, retry_at=schedule.clock.now + 7_200)
+    assert run(["schedule", "--store", where]) == 0
+    lines = {name: line for line in capsys.readouterr().out.splitlines() for name in ("busy", "beside") if name in line}
+    assert "its host asked to wait, until 20" in lines["beside"]
+    assert "failed 1 time, last" in lines["busy"]
 
 
 def test_a_time_that_is_over_is_not_named_any_more(schedule: Schedule) -> None:
