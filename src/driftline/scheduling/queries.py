@@ -50,7 +50,7 @@ _CHECKED = select(states.c.page_id, states.c.sequence).order_by(states.c.page_id
 
 
 def checked(store: Store) -> Iterator[dict[str, tuple[Any, ...]]]:
-    """How many checks of each page there were, in order of page, likewise by columns; a tenth of the whole list."""
+    """How many checks of each page there were, in order of page, by columns, a portion of the rows at a time."""
     return _portions(store, _CHECKED, states.c.page_id, ("page_id", "sequence"))
 
 
