@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+import driftline
 from driftline.errors import StoreBusy, StoreError
 from driftline.versions.rights import TO_CHECK, TO_KEEP_CHECKING, Right
 from driftline.versions.store import Store
@@ -23,6 +24,7 @@ with getattr(store, sys.argv[2])():
     print("held", flush=True)
     sys.stdin.read()
 """
+END = text("SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' AND objid = :key")
 RIGHTS = [pytest.param("right_to_check", TO_CHECK), pytest.param("right_to_keep_checking", TO_KEEP_CHECKING)]
 
 
@@ -101,10 +103,7 @@ def test_who_loses_a_right_to_the_server_is_told(postgres: str, method: str, rig
     with getattr(store, method)() as insist:
         insist()
         with other.write() as connection:
-            locked = text(
-                "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' AND objid = :key"
-            )
-            assert connection.scalars(locked, {"key": right.number}).all() == [True]
+            assert connection.scalars(END, {"key": right.number}).all() == [True]
         with getattr(other, method)(), pytest.raises(StoreError, match=r"ended the connection .* start again\.$"):
             insist()
         with pytest.raises(StoreError, match="ended the connection"):
@@ -117,3 +116,18 @@ def test_who_loses_a_right_to_the_server_is_told(postgres: str, method: str, rig
 def test_who_has_a_right_may_insist_on_it(store: Store, method: str) -> None:
     with getattr(store, method)() as insist:
         insist()
+
+
+def test_a_run_that_loses_its_right_ends(postgres: str) -> None:
+    other = Store.open(postgres)
+    with (
+        driftline.open(postgres) as pages,
+        pages.outbox() as outbox,
+        pages.keep_checking(lambda _: None, outbox=outbox) as run,
+    ):
+        run.wait(0.0)
+        with other.write() as connection:
+            assert connection.scalars(END, {"key": TO_KEEP_CHECKING.number}).all() == [True]
+        with pytest.raises(StoreError, match="ended the connection"):
+            run.wait(0.0)
+    other.close()
