@@ -62,4 +62,5 @@ def impatient_store(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def driftline(tmp_path: Path) -> Command:
+    (tmp_path / "pages.db").touch()  # a store that is named has to be there for who only looks: nothing is in it yet
     return Command(tmp_path)

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from driftline.versions.crawled import Begun, Site
     from driftline.versions.outbox import Outbox
     from driftline.versions.readings import Readings
+    from driftline.versions.rights import Having
 
 _EARLY = 0.1  # of an interval: who comes every hour finds the check of the last hour some seconds less than one old
 
@@ -236,8 +237,8 @@ class Driftline:
         from driftline.versions.outbox import Outbox
 
         stop = stop or Stop()
-        with self._store.right_to_keep_checking():
-            yield Outbox(self._store, lambda: stop.requested)
+        with self._store.right_to_keep_checking() as insist:
+            yield Outbox(self._store, lambda: stop.requested, insist)
 
     def keep_checking(
         self, told: Callable[[Sequence[Outcome]], None], *, outbox: Outbox | None = None, plan: Plan | None = None,
@@ -268,7 +269,10 @@ class Driftline:
             return [link for link in ledger.links(page_ids) if self.unsafe.why(link.url) is None]
 
         feed = Feed(links, self._store.right_to_check)
-        right = self._store.right_to_keep_checking if outbox is None else nullcontext
+
+        def right() -> Having:
+            return self._store.right_to_keep_checking() if outbox is None else nullcontext(outbox.insist)
+
         return EndlessRun(run, feed, stop, told, right)
 
     def planner(

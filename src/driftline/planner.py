@@ -87,7 +87,7 @@ class Planner:
 
             if self._others:
                 claim()
-                self._scheduler.refresh()
+                self._scheduler.follow_others()
             self._learn()
             self._refresh()
             self._others = False

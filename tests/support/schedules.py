@@ -46,7 +46,7 @@ class Schedule:
 
     def checked(
         self, page: int, verdict: str, at: float | None = None, status: int = 200, headers: str = "",
-        retry_at: float | None = None,
+        retry_at: float | None = None, led_to: str | None = None,
     ) -> None:  # fmt: skip
         """Record a check; with headers, one that made a version."""
         at = self.clock.now if at is None else at
@@ -66,6 +66,7 @@ class Schedule:
                     bytes=1,
                     failure_kind=kind,
                     failure="It failed." if kind else None,
+                    redirected_to=led_to,
                 )
             )
             values = {

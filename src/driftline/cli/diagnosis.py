@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from driftline.cli.options import no_store
+from driftline.cli.options import is_named, no_store
 from driftline.cli.output import count, size
 from driftline.errors import DriftlineError, MissingExtra
 
@@ -54,7 +54,7 @@ def _findings(store: str | None) -> Iterator[Finding]:
     yield Finding(what="Settings", well=True, detail="every value is valid.")
     yield _network(settings)
     yield _worker(settings)
-    yield from _store(settings, named=store is not None)
+    yield from _store(settings)
     yield _browser(settings)
     yield _nginx()
 
@@ -138,13 +138,14 @@ def _first_page(worker: Worker) -> str:
     return "" if outcome.version.title == "well" else "it reads it wrongly"
 
 
-def _store(settings: Settings, *, named: bool) -> Iterator[Finding]:
+def _store(settings: Settings) -> Iterator[Finding]:
     from sqlalchemy.exc import DatabaseError
 
     from driftline.library import open as open_store
     from driftline.versions.store import is_there
 
     if not is_there(settings.store):
+        named = is_named(settings)
         there_will_be = f"none yet: 'driftline add URL' makes {settings.store}."
         yield Finding(what="Store", well=not named, detail=no_store(settings.store) if named else there_will_be)
         return

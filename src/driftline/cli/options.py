@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from driftline.library import Driftline
     from driftline.model import Page
+    from driftline.settings import Settings
 
 StoreOption = Annotated[
     str | None,
@@ -95,8 +96,8 @@ def opened(
 
     `manners` are settings of how hosts are treated, as far as they are given.
 
-    A store that is not there is made, unless `make` is false, for who only looks or needs what is in it: then the
-    option that names it is mistyped, and said to be; without the option nothing was added yet, and it is an empty one.
+    A store that is not there is made, unless `make` is false, for who only looks or needs what is in it: then
+    whoever names it has mistyped it, and is told so; where nobody does, nothing was added yet, and it is an empty one.
     """
     from driftline.library import open as open_store
     from driftline.settings import load_settings, parse_network
@@ -110,13 +111,18 @@ def opened(
     settings = load_settings(store=store, allow_networks=allow_networks, **manners)
     with ExitStack() as stack:
         if not make and not is_there(settings.store):
-            if store is not None:
-                raise UsageError(no_store(store))
+            if is_named(settings):
+                raise UsageError(no_store(settings.store))
             from tempfile import TemporaryDirectory
 
             folder = stack.enter_context(TemporaryDirectory(prefix="driftline-"))
             settings = settings.model_copy(update={"store": f"{folder}/empty.db"})
         yield stack.enter_context(open_store(settings=settings))
+
+
+def is_named(settings: Settings) -> bool:
+    """Whether the store is one that somebody names: by the option, in the environment or in the settings file."""
+    return "store" in settings.model_fields_set
 
 
 def no_store(where: str) -> str:

@@ -33,6 +33,7 @@ _WHY: dict[Lane, str] = {
     "rank": "its turn, {when}",
     "probe": "a probe, {when}",
     "waiting": "failed {times}, last {last}, next try {when}",
+    "asked": "its host asked to wait, until {when}",
     "gone": "is gone, next try {when}",
     "unsafe": "never while it is blocked: {reason}",
 }

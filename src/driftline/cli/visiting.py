@@ -68,7 +68,7 @@ def import_(
     """Count the visits of a browser's history, a server log or a table; what was counted before counts nothing."""
     from driftline.cli.progress import counted
 
-    with opened(store) as watch_list, counted() as told, _as_file(file) as (path, name):
+    with _as_file(file) as (path, name), opened(store) as watch_list, counted() as told:
         done = watch_list.import_visits(path, format=file_format, site=site, add=add, called=name, told=told)
     row = "visit" if done.format in ("chrome", "firefox") else "line"
     for problem in done.problems:
@@ -86,8 +86,14 @@ def import_(
 
 @contextmanager
 def _as_file(file: str) -> Iterator[tuple[Path, str]]:
-    """Where the visits are, and what that is called; standard input is put into a file first, to be read twice."""
+    """Where the visits are, and what that is called; standard input is put into a file first, to be read twice.
+
+    A mistyped name is found out here, before a store is made for nothing.
+    """
+    from driftline.scheduling.visits.importing import insist_on_file
+
     if file != "-":
+        insist_on_file(Path(file), file)
         yield Path(file), file
         return
     from tempfile import NamedTemporaryFile

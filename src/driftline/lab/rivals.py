@@ -54,7 +54,7 @@ class Shipped:
             self._index.learn(places, now * DAY, changed)
 
     def failed(self, places: Places, now: float) -> None:
-        self._index.fail(places, now * DAY)
+        self._index.fail(places, self._index.failures[places] + 1, now * DAY)
 
 
 class Due:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
     from types import TracebackType
 
     from driftline.model import Outcome
     from driftline.pipeline.feed import Feed
     from driftline.pipeline.run import Run
     from driftline.pipeline.stopping import Stop
+    from driftline.versions.rights import Having
 
 
 class EndlessRun:
@@ -29,7 +29,7 @@ class EndlessRun:
 
     def __init__(
         self, run: Run, feed: Feed, stop: Stop, told: Callable[[Sequence[Outcome]], None],
-        right: Callable[[], AbstractContextManager[None]],
+        right: Callable[[], Having],
     ) -> None:  # fmt: skip
         self.feed = feed
         self.left = 0
@@ -38,12 +38,13 @@ class EndlessRun:
         self._told = told
         self._right = right
         self._rights = ExitStack()
+        self._insist: Callable[[], None] = lambda: None
         self._bell = stop.listen()
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._work, name="pipeline", daemon=True)
 
     def __enter__(self) -> Self:
-        self._rights.enter_context(self._right())
+        self._insist = self._rights.enter_context(self._right())
         self._thread.start()
         return self
 
@@ -65,7 +66,8 @@ class EndlessRun:
         return self._thread.is_alive() and not self._stop.requested
 
     def wait(self, seconds: float) -> None:
-        """Return after so long, or when it is not at work any more."""
+        """Return after so long, or when it is not at work any more; StoreError if it is not the only one any more."""
+        self._insist()
         self._bell.wait(seconds)
 
     def _work(self) -> None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from contextlib import AbstractContextManager
 
     from driftline.model import Link
+    from driftline.versions.rights import Having
 
 _FEWEST = 256  # pages that may wait, however slowly they are taken
 
@@ -28,7 +28,7 @@ class Feed:
     """
 
     def __init__(
-        self, links: Callable[[Sequence[int]], list[Link]], right: Callable[[], AbstractContextManager[None]],
+        self, links: Callable[[Sequence[int]], list[Link]], right: Callable[[], Having],
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._ticks = ticks
@@ -36,6 +36,7 @@ class Feed:
         self._links = links
         self._right = right
         self._rights = ExitStack()
+        self._insist: Callable[[], None] = lambda: None
         self._lock = threading.Lock()
         self._waiting: deque[int] = deque()
         self._held: set[int] = set()
@@ -83,10 +84,15 @@ class Feed:
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
-        """Hold the right to check pages for a block in which it is decided what to offer; StoreBusy as for an offer."""
+        """Hold the right to check pages for a block in which it is decided what to offer; StoreBusy as for an offer.
+
+        StoreError if it was held, and lost meanwhile: somebody else may be checking the same pages.
+        """
         with self._lock:
             if not len(self) and not self._claims:
-                self._rights.enter_context(self._right())
+                self._insist = self._rights.enter_context(self._right())
+            else:
+                self._insist()
             self._claims += 1
         try:
             yield

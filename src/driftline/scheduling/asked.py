@@ -16,44 +16,39 @@ if TYPE_CHECKING:
 
 
 class Asked:
-    """Hosts by their numbers, each with its pages that are to be left alone until a time: so long all of it is.
+    """Pages that a host refused, each with the number of that host and until when it wants to be left alone.
 
-    A server that refuses a page and says when to ask again speaks for itself, and not for the page. No more pages are
-    here than were in flight when it did so.
+    A server that refuses a page and says when to ask again speaks for itself, and not for the page: all of the host is
+    left alone until the last of these times. A page is here until it is asked for again or its time is over.
     """
 
     def __init__(self) -> None:
-        self._pages: dict[int, dict[int, float]] = {}
+        self._pages: dict[int, tuple[int, float]] = {}
+
+    def __len__(self) -> int:
+        return len(self._pages)
 
     def note(self, hosts: Hosts, pages: Pages, until: Floats) -> None:
-        """These pages of these hosts are to be left alone until then."""
+        """These hosts refused these pages, and want to be left alone until then."""
         for host, page, then in zip(hosts.tolist(), pages.tolist(), until.tolist(), strict=True):
-            self._pages.setdefault(host, {})[page] = then
+            self._pages[page] = (host, then)
 
-    def take_back(self, hosts: Hosts, pages: Pages) -> None:
+    def take_back(self, pages: Pages) -> None:
         """These pages were asked for since."""
         if not self._pages:
             return
-        for host, page in zip(hosts.tolist(), pages.tolist(), strict=True):
-            left = self._pages.get(host)
-            if left is not None and left.pop(page, None) is not None and not left:
-                del self._pages[host]
+        for page in pages.tolist():
+            self._pages.pop(page, None)
 
-    def take_over(self, other: Asked, hosts: Hosts, pages: Pages) -> None:
+    def take_over(self, other: Asked, pages: Pages) -> None:
         """Of these pages, what the other one has counts."""
-        self.take_back(hosts, pages)
-        for host, page in zip(hosts.tolist(), pages.tolist(), strict=True):
-            then = other._pages.get(host, {}).get(page)
-            if then is not None:
-                self._pages.setdefault(host, {})[page] = then
+        self.take_back(pages)
+        self._pages |= {page: other._pages[page] for page in pages.tolist() if page in other._pages}
 
-    def until(self, hosts: int) -> Floats:
-        """Until when each of so many hosts is to be left alone, minus infinity if it is not."""
+    def until(self, hosts: int, now: float) -> Floats:
+        """Until when each of so many hosts is to be left alone, minus infinity if it is not; what is over is let go."""
+        self._pages = {page: asked for page, asked in self._pages.items() if asked[1] > now}
         found = np.full(hosts, -np.inf)
-        for host, pages in self._pages.items():
-            found[host] = max(pages.values())
+        for host, then in self._pages.values():
+            found[host] = max(found[host], then)
         return found
-
-    def alone(self, now: float) -> list[int]:
-        """The hosts that are to be left alone now."""
-        return [host for host, pages in self._pages.items() if max(pages.values()) > now]

@@ -29,7 +29,7 @@ class Credit:
     """The checks that may be made now; it grows with time, up to what a minute brings."""
 
     at: float
-    saved: float = 1.0
+    saved: float
 
     def grow(self, now: float, rate: float) -> int:
         """How many checks may be made by now; a clock that went backwards brings none."""

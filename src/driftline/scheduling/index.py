@@ -114,10 +114,18 @@ class Index:
         self.not_before[places] = _NEVER
         self.failures[places] = 0
 
-    def fail(self, places: Places, now: Floats | float) -> None:
-        """Checks of these pages failed. That says nothing about change: they are tried again later and later."""
-        self.failures[places] = np.minimum(self.failures[places] + 1, MOST_FAILURES)
-        self.not_before[places] = now + back_off(self.failures[places], self.every[places])
+    def fail(
+        self, places: Places, failures: NDArray[Any], last: Floats | float, *, every: float = np.inf, early: float = 0.0
+    ) -> None:  # fmt: skip
+        """So many checks of these pages have failed in a row, the last of them then.
+
+        That says nothing about change: they are tried again later and later. `every` is the interval of those which
+        have none of their own, and `early` as in `pick`.
+        """
+        self.failures[places] = np.minimum(failures, MOST_FAILURES)
+        own = self.every[places]
+        wait = _back_off(self.failures[places], np.where(np.isinf(own), every, own))
+        self.not_before[places] = last + wait - lead(early, wait)
 
     def values(self, now: float, places: Places | None = None) -> NDArray[np.float32]:
         """What a check of each page is worth now, whether or not it may be checked."""
@@ -193,7 +201,7 @@ def lead(early: float, seconds: NDArray[np.floating[Any]]) -> NDArray[np.floatin
     return found
 
 
-def back_off(failures: NDArray[np.int16], every: NDArray[np.floating[Any]]) -> Floats:
+def _back_off(failures: NDArray[np.int16], every: NDArray[np.floating[Any]]) -> Floats:
     """The seconds for which a page is left alone after so many failures in a row, twice as long after each.
 
     Who asked for an interval, infinite if nobody did, wants to know of a recovery soon: such a page is tried again

@@ -14,7 +14,7 @@ from driftline.headers import lifetime
 from driftline.model import Verdict, host_of
 from driftline.scheduling.asked import Asked
 from driftline.scheduling.index import DAY, MOST_FAILURES, Index
-from driftline.scheduling.queries import LEARNED, STANDING, addresses, distrusted_since, stored, unlearned
+from driftline.scheduling.queries import LEARNED, STANDING, addresses, checked, distrusted_since, stored, unlearned
 from driftline.versions.batches import in_batches
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ class Learned:
     """So many pages of the watch list, as an index, with what was learned of them.
 
     `upto` is the check of each page up to which it was learned from, and `failed` how many of those had failed. `asked`
-    are the hosts that want to be left alone.
+    are those of the `hosts` that want to be left alone.
     """
 
     def __init__(self, store: Store, hosts: Hosts, size: int) -> None:
         self._store = store
-        self._hosts = hosts
+        self.hosts = hosts
         self.index = Index(size)
         self.upto = np.zeros(size, np.int32)
         self.failed = np.zeros(size, np.int32)
@@ -81,8 +81,8 @@ class Learned:
             (index.gone, told.gone), (self.upto, other.upto), (self.failed, other.failed),
         ):  # fmt: skip
             facts[here] = newer[there]
-        self.asked.take_over(other.asked, index.host[here], index.page[here])
-        index.lifetime[self._hosts.distrusted[index.host]] = 0.0
+        self.asked.take_over(other.asked, index.page[here])
+        index.lifetime[self.hosts.distrusted[index.host]] = 0.0
 
     def places(self, page_ids: Sequence[int]) -> Places:
         """Where these pages are, of those that are here."""
@@ -96,11 +96,20 @@ class Learned:
         here[here] = known[found[here]] == wanted[here]
         return found[here], here
 
+    def overtaken(self) -> list[int]:
+        """The pages that are here and have checks which nothing was learned from yet."""
+        found: list[int] = []
+        for rows in checked(self._store):
+            places, here = self.find(rows["page_id"])
+            later = np.array(rows["sequence"], np.int32)[here] > self.upto[places]
+            found += self.index.page[places[later]].tolist()
+        return found
+
     def take(self, places: Places, rows: dict[str, tuple[Any, ...]]) -> NDArray[np.bool_]:
         """Put these rows of the watch list at these places; of which of them there are checks to learn from."""
         index = self.index
         index.page[places] = rows["id"]
-        index.host[places] = self._hosts.of(rows["url"])
+        index.host[places] = self.hosts.of(rows["url"])
         index.every[places] = [np.inf if every is None else every for every in rows["every"]]
         index.failures[places] = np.minimum(rows["failures"], MOST_FAILURES)
         self.remember(places, columns(LEARNED, [rows[name] for name in LEARNED]))
@@ -114,7 +123,7 @@ class Learned:
         a, b, at, learned, failed, lasts = (told[name][known] for name in LEARNED)
         index = self.index
         index.remember(places, a, b, np.where(np.isnan(at), -np.inf, at), learned - failed >= 2)
-        index.lifetime[places] = np.where(self._hosts.distrusted[index.host[places]], 0.0, lasts)
+        index.lifetime[places] = np.where(self.hosts.distrusted[index.host[places]], 0.0, lasts)
         self.upto[places], self.failed[places] = learned, failed
 
     def follow(
@@ -181,14 +190,14 @@ class Learned:
 
     def _believe(self, place: int, lasts: float) -> None:
         """The server of this page says that it lasts for so many seconds."""
-        believed = not self._hosts.distrusted[self.index.host[place]]
+        believed = not self.hosts.distrusted[self.index.host[place]]
         self.index.lifetime[place] = min(lasts, _LONGEST_LIFETIME) if believed else 0.0
 
     def _distrust(self, page_ids: Sequence[int], now: float) -> None:
         """Believe the hosts of these pages no more, which changed one before its time; not their other pages either."""
         names = sorted({host_of(url) for url in addresses(self._store, page_ids).values()})
-        self._hosts.distrusted[self._hosts.named(names)] = True
-        self.index.lifetime[self._hosts.distrusted[self.index.host]] = 0.0
+        self.hosts.distrusted[self.hosts.named(names)] = True
+        self.index.lifetime[self.hosts.distrusted[self.index.host]] = 0.0
         if not self._store.read_only:
             with self._store.write() as connection:
                 self._store.statements.distrust.many(connection, [(name, now) for name in names])

@@ -8,7 +8,8 @@ import numpy as np
 
 from driftline.scheduling.absence import GONE_AFTER, gone
 from driftline.scheduling.ahead import Ahead
-from driftline.scheduling.index import DAY, MOST_FAILURES, PROBE, back_off, lead
+from driftline.scheduling.index import DAY, PROBE
+from driftline.scheduling.queries import redirected
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +25,8 @@ class Patience:
     """Says of pages whether they may be checked at all, after what their last checks were.
 
     `every` is the interval of all pages which have none of their own, infinite if they have none at all. `early` as in
-    `Index.pick`. A server that says when to ask again means all pages of its host.
+    `Index.pick`. A server that says when to ask again means all pages of its host, which is not that of the page where
+    this one leads to another.
     """
 
     def __init__(self, store: Store, every: float, early: float = 0.0) -> None:
@@ -38,22 +40,34 @@ class Patience:
         """Leave those of these pages alone for a while that fail, and for long if they are gone; the others not."""
         index = known.index
         failures = told["failures"]
-        index.failures[places] = np.minimum(failures, MOST_FAILURES)
+        index.failures[places] = 0
         index.not_before[places] = -np.inf
         index.gone[places] = False
         bad = failures > 0
-        known.asked.take_back(index.host[places], index.page[places])
-        places, last, retry = places[bad], told["checked_at"][bad], told["retry_at"][bad]
-        last = self._tried.settled(index.page[places], np.where(np.isnan(last), now, last), now)
+        known.asked.take_back(index.page[places])
+        places, failures, tried, retry = places[bad], failures[bad], told["checked_at"][bad], told["retry_at"][bad]
+        last = self._tried.settled(index.page[places], np.where(np.isnan(tried), now, tried), now)
+        index.fail(places, failures, last, every=self._every, early=self._early)
         index.gone[places] = self._are_gone(known, places, now)
-        every = index.every[places]
-        wait = back_off(index.failures[places], np.where(np.isinf(every), self._every, every))
-        wait -= lead(self._early, wait)
-        # what a server asks for goes before what the user asked for
-        asked = np.where(np.isnan(retry), last, np.minimum(retry, last + _LONGEST_RETRY))
-        index.not_before[places] = np.maximum(last + np.where(index.gone[places], PROBE, wait), asked)
-        told_when = ~np.isnan(retry)
-        known.asked.note(index.host[places[told_when]], index.page[places[told_when]], asked[told_when])
+        index.not_before[places[index.gone[places]]] = last[index.gone[places]] + PROBE
+        # what a server asks for goes before what the user asked for; it asked for a time from when it was asked
+        waits = np.minimum(retry - tried, _LONGEST_RETRY)
+        asked = last + np.where(np.isnan(waits), 0.0, waits)
+        index.not_before[places] = np.maximum(index.not_before[places], asked)
+        held = asked > now
+        self._note(known, places[held], asked[held])
+
+    def _note(self, known: Learned, places: Places, until: Floats) -> None:
+        """Leave the hosts alone that refused these pages: those which the pages lead to, where they do."""
+        pages = known.index.page[places]
+        hosts = known.index.host[places]
+        elsewhere = redirected(self._store, pages.tolist())
+        if elsewhere:
+            hosts = hosts.copy()
+            hosts[np.isin(pages, list(elsewhere))] = known.hosts.of(
+                [elsewhere[page] for page in pages.tolist() if page in elsewhere]
+            )
+        known.asked.note(hosts, pages, until)
 
     def forget(self, known: Learned, now: float) -> None:
         """Let go of pages that fail no more, or are no more."""

@@ -46,6 +46,13 @@ _VISITS = (
     .order_by(visits.c.id)
 )
 
+_CHECKED = select(states.c.page_id, states.c.sequence).order_by(states.c.page_id)
+
+
+def checked(store: Store) -> Iterator[dict[str, tuple[Any, ...]]]:
+    """How many checks of each page there were, in order of page, by columns, a portion of the rows at a time."""
+    return _portions(store, _CHECKED, states.c.page_id, ("page_id", "sequence"))
+
 
 def watched(store: Store) -> Iterator[dict[str, tuple[Any, ...]]]:
     """The watch list by columns, in order of page, a portion of the rows at a time: there may be a million."""
@@ -91,6 +98,21 @@ def last_checks(store: Store, page_ids: Sequence[int]) -> dict[int, float]:
                 )
             )
             found |= {row.page_id: row.checked_at for row in rows}
+    return found
+
+
+def redirected(store: Store, page_ids: Sequence[int]) -> dict[int, str]:
+    """Where the last check of each of these pages was led to, of those where it was led to another address."""
+    last = and_(checks.c.page_id == states.c.page_id, checks.c.sequence == states.c.sequence)
+    found: dict[int, str] = {}
+    with store.read() as connection:
+        for some in in_batches(page_ids):
+            rows = connection.execute(
+                select(checks.c.page_id, checks.c.redirected_to)
+                .join(states, last)
+                .where(states.c.page_id.in_(some), checks.c.redirected_to.is_not(None))
+            )
+            found |= {row.page_id: row.redirected_to for row in rows}
     return found
 
 

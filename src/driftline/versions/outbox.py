@@ -82,9 +82,15 @@ def put_in_outbox(connection: Connection, outcomes: Sequence[Outcome]) -> None:
 
 
 class Outbox:
-    """The events that are still to be told; for the one run that has the right to keep checking. Used by any thread."""
+    """The events that are still to be told; for the one run that has the right to keep checking. Used by any thread.
 
-    def __init__(self, store: Store, stopped: Callable[[], bool] = lambda: True) -> None:
+    `insist` raises StoreError if that right was lost.
+    """
+
+    def __init__(
+        self, store: Store, stopped: Callable[[], bool] = lambda: True, insist: Callable[[], None] = lambda: None
+    ) -> None:
+        self.insist = insist
         self._store = store
         self._stopped = stopped
 

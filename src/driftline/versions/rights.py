@@ -1,27 +1,30 @@
 """What only one process may do at a time: check the pages of a store, and be the run that keeps checking them.
 
 A right ends with the process that has it, however that ends: nothing is left behind to be cleaned up, or to be taken
-for a run that goes on.
+for a run that goes on. Who has one is given what insists on it: on PostgreSQL the server may have ended it unnoticed.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlalchemy import text
-from sqlalchemy.exc import DatabaseError
+from sqlalchemy.exc import SQLAlchemyError
 
-from driftline.errors import StoreBusy
+from driftline.errors import StoreBusy, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from sqlalchemy import Engine
+
+    #: a block in which one has a right, and is given what insists on it
+    Having = AbstractContextManager[Callable[[], None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +54,7 @@ TO_KEEP_CHECKING = Right(
 
 
 @contextmanager
-def held_by_file(right: Right, store: Path, where: str) -> Iterator[None]:
+def held_by_file(right: Right, store: Path, where: str) -> Iterator[Callable[[], None]]:
     """Have the right by a lock on a file beside the store, which ends with the process; StoreBusy if another has it."""
     # a store of several names has one lock: what a name points to is what counts
     lock = os.open(f"{store.resolve()}{right.ending}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -63,25 +66,43 @@ def held_by_file(right: Right, store: Path, where: str) -> Iterator[None]:
             raise StoreBusy(right.refusal.format(holder=f" (process {holder or 'unknown'})", where=where)) from None
         os.ftruncate(lock, 0)
         os.write(lock, str(os.getpid()).encode())
-        yield
+        yield lambda: None  # nobody can take it away
     finally:
         os.close(lock)
 
 
 @contextmanager
-def held_by_session(right: Right, engine: Engine, where: str) -> Iterator[None]:
-    """Have the right by a lock that the server ends with the connection; StoreBusy if another process has it."""
+def held_by_session(right: Right, engine: Engine, where: str) -> Iterator[Callable[[], None]]:
+    """Have the right by a lock that the server ends with the connection; StoreBusy if another process has it.
+
+    What it gives raises StoreError once the connection is gone: then somebody else may have the right.
+    """
     # one connection for all of the time, taken out of the pool: the lock belongs to it
     with engine.connect() as connection:
         if not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": right.number}):
             raise StoreBusy(right.refusal.format(holder="", where=where))
         connection.commit()
+
+        def insist() -> None:
+            try:
+                connection.execute(text("SELECT 1"))
+                connection.commit()
+            except SQLAlchemyError as error:
+                raise StoreError(
+                    f"The server of {where} ended the connection that kept others from checking its pages "
+                    f"({_first_line(error)}): start again."
+                ) from None
+
         try:
-            yield
+            yield insist
         finally:
             # a connection that is only closed keeps its lock until the server notices, and the next run is refused
             try:
                 connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": right.number})
                 connection.commit()
-            except DatabaseError:
+            except SQLAlchemyError:
                 connection.invalidate()
+
+
+def _first_line(error: SQLAlchemyError) -> str:
+    return str(getattr(error, "orig", error)).strip().partition("\n")[0].rstrip(".")

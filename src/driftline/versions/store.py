@@ -19,11 +19,10 @@ from driftline.versions.statements import Statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from contextlib import AbstractContextManager
 
     from sqlalchemy import Connection, Engine, PoolProxiedConnection
 
-    from driftline.versions.rights import Right
+    from driftline.versions.rights import Having, Right
 
 NEWEST = "0018"
 _SHRINKS_IN_STEPS = "PRAGMA auto_vacuum=INCREMENTAL"
@@ -136,15 +135,18 @@ class Store:
         except (sqlite3.Error, DatabaseError) as error:
             raise self._trouble("read", getattr(error, "orig", error)) from None
 
-    def right_to_check(self) -> AbstractContextManager[None]:
-        """Have the right to check pages for a block; StoreBusy if another process has it. It ends with the process."""
+    def right_to_check(self) -> Having:
+        """Have the right to check pages for a block; StoreBusy if another process has it. It ends with the process.
+
+        The block is given what raises StoreError if the right was lost meanwhile.
+        """
         return self._have(TO_CHECK)
 
-    def right_to_keep_checking(self) -> AbstractContextManager[None]:
+    def right_to_keep_checking(self) -> Having:
         """Be the one run that goes on, for a block; StoreBusy as above. Others may check pages meanwhile, in turn."""
         return self._have(TO_KEEP_CHECKING)
 
-    def _have(self, right: Right) -> AbstractContextManager[None]:
+    def _have(self, right: Right) -> Having:
         self.insist_on_writing()
         if self.path is None:
             return held_by_session(right, self.engine, self.where)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from driftline.cli.main import run
-from driftline.settings import default_store
+from driftline.settings import default_store, settings_file
 
 PAGE = "https://a.example/"
 LOOKING = [
@@ -36,6 +36,25 @@ def test_one_that_the_option_names_is_not_made(
     assert f"There is no store '{tmp_path}/my pages.db': correct its name" in said.err
     assert f"driftline add URL --store '{tmp_path}/my pages.db'" in said.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("by", ["environment", "settings file"])
+def test_one_that_is_named_otherwise_is_not_made_either(
+    by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mistyped = tmp_path / "mistyped.db"
+    if by == "environment":
+        monkeypatch.setenv("DRIFTLINE_STORE", str(mistyped))
+    else:
+        settings_file().parent.mkdir(parents=True)
+        settings_file().write_text(f'store = "{mistyped}"\n')
+    assert run(["list"]) == 2
+    assert f"There is no store '{mistyped}': correct its name" in capsys.readouterr().err
+    assert run(["doctor"]) == 1
+    assert f"There is no store '{mistyped}': correct its name" in capsys.readouterr().out
+    assert not mistyped.exists()
+    assert run(["add", PAGE]) == 0
+    assert run(["list"]) == 0
 
 
 @pytest.mark.parametrize("words", LOOKING, ids=" ".join)
@@ -68,3 +87,14 @@ def test_who_puts_something_into_it_makes_it(words: tuple[str, ...], tmp_path: P
     assert run([*words, "--store", str(tmp_path / "pages.db")]) == 0
     assert (tmp_path / "pages.db").exists()
     assert run(["list", "--store", str(tmp_path / "pages.db")]) == 0
+
+
+def test_a_mistyped_file_of_visits_makes_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store, visits = tmp_path / "pages.db", tmp_path / "visits.csv"
+    assert run(["visits", "import", str(visits), "--store", str(store)]) == 1
+    assert f"{visits} cannot be read: No such file" in capsys.readouterr().err
+    assert run(["visits", "import", str(tmp_path), "--store", str(store)]) == 2
+    assert list(tmp_path.iterdir()) == []
+    visits.write_text(f"url\n{PAGE}\n")
+    assert run(["visits", "import", str(visits), "--store", str(store)]) == 0
+    assert store.exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -244,6 +245,25 @@ def test_what_is_no_history_is_refused_with_a_sentence(pages: Driftline, tmp_pat
         pages.import_visits(tmp_path / "nowhere")
     with pytest.raises(BadSetting, match="not a format"):
         pages.import_visits(text, format="safari")
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n", "\n"], ids=["old Mac", "Windows", "Unix"])
+def test_a_table_counts_whatever_ends_its_lines(pages: Driftline, tmp_path: Path, end: str) -> None:
+    table = tmp_path / "visits.csv"
+    rows = [f"https://a.example/{number},{'n' * 50}" for number in range(3_000)]
+    table.write_bytes(end.join(["url,notes", *rows, "no address,x", "b.example,y"]).encode())
+    done = pages.import_visits(table)
+    assert (done.format, done.visits, done.bad, done.problems[0].line) == ("csv", 3_001, 1, 3_002)
+
+
+def test_what_is_no_text_is_refused_with_a_sentence(pages: Driftline, tmp_path: Path) -> None:
+    binary = tmp_path / "picture"
+    for seed in range(20):
+        binary.write_bytes(random.Random(seed).randbytes(300_000))
+        with pytest.raises(UsageError, match="is not the history of a browser, a server log or a table"):
+            pages.import_visits(binary)
+        with pytest.raises(UsageError, match="must name its columns"):
+            pages.import_visits(binary, format="csv")
 
 
 def test_an_address_in_broken_characters_does_not_stop_an_import(pages: Driftline, tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ class Watched(World):
         """Wait until nothing is being checked, but for so many pages."""
         while len(self.run.feed) > but:
             self.run.wait(0.01)
+        self.run.feed.held()  # whoever settled the last page has let go of the right by then
 
     def paths(self) -> list[str]:
         """What the server was asked for, in order."""

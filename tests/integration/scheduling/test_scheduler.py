@@ -73,6 +73,28 @@ def test_learning_in_pieces_is_learning_at_once(schedule: Schedule, learned: int
     assert found.lifetime == expected.lifetime == 40_000.0, "no change came before its time"
 
 
+def test_a_start_wins_no_check_and_costs_none(schedule: Schedule) -> None:
+    pages = schedule.add("a", "b", "c")
+    scheduler = schedule.scheduler(every=7 * DAY)
+    assert sorted(scheduler.pick()) == pages
+    for page in pages:
+        schedule.checked(page, "new")
+    scheduler.follow(pages)
+    begin = schedule.clock.now
+    picked = []
+    for _ in range(4 * 7):
+        for _ in range(2):
+            schedule.clock.now += 1
+            picked += [(schedule.clock.now - begin, page) for page in scheduler.pick()]
+        for _, page in picked:
+            schedule.checked(page, "unchanged")
+        if picked:
+            break
+        schedule.clock.now += DAY / 4
+        scheduler = schedule.scheduler(every=7 * DAY)
+    assert [round(at / DAY, 1) for at, _ in picked] == [2.5], "three pages a week, however often it is started"
+
+
 def test_a_budget_is_shared_by_all_and_kept_to(schedule: Schedule) -> None:
     for page in schedule.add(*[f"h{number}" for number in range(50)]):
         schedule.checked(page, "new")
@@ -372,13 +394,13 @@ def test_what_is_being_checked_or_more_than_can_be_takes_nothing_of_the_budget(s
         schedule.checked(page, "new")
     scheduler = schedule.scheduler(budget=1.0)
     scheduler.pick(0)
-    schedule.clock.now += 4
+    schedule.clock.now += 5
     busy = scheduler.pick(2)
     assert len(busy) == 2
     rest = scheduler.pick(without=busy)
     assert len(rest) == 3
     assert not set(rest) & set(busy)
-    assert scheduler.pick() == [], "one check to begin with, and four for four seconds"
+    assert scheduler.pick() == [], "five for five seconds"
 
 
 def test_who_comes_every_hour_finds_the_pages_due_that_were_checked_some_seconds_after_the_last_time(

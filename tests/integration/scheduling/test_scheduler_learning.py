@@ -69,8 +69,9 @@ def test_a_server_that_says_when_to_ask_again_means_all_pages_of_its_host(schedu
         assert one.pick() == [elsewhere]
         shown = terms(one)
         assert [(shown[name].lane, shown[name].due_at) for name in ("host/beside", "host/new")] == [
-            ("waiting", BEGIN + 7_200)
+            ("asked", BEGIN + 7_200)
         ] * 2
+        assert shown["host/busy"].lane == "waiting", "it failed itself"
     schedule.clock.now = BEGIN + 7_201
     for one in (scheduler, restarted):
         assert {busy, beside, never_checked} <= set(one.pick())

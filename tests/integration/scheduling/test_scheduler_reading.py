@@ -135,3 +135,40 @@ def test_reading_that_fails_begins_anew(schedule: Schedule, monkeypatch: pytest.
             read_to_the_end(scheduler)
     read_to_the_end(scheduler)
     assert len(scheduler) == 3
+
+
+def test_what_others_checked_is_followed_without_reading_the_list(schedule: Schedule) -> None:
+    theirs, ours = schedule.add("theirs", "ours", every=300.0)
+    for page in (theirs, ours):
+        schedule.checked(page, "new")
+    scheduler = schedule.scheduler()
+    schedule.clock.now += 400
+    schedule.add("added", every=300.0)
+    schedule.checked(theirs, "unchanged")
+    schedule.scheduler()  # whoever only looks learns from it, too
+    scheduler.follow_others()
+    assert scheduler.pick() == [ours]
+    assert len(scheduler) == 2
+
+
+def test_what_others_checked_while_the_list_is_read_is_not_checked_again(schedule: Schedule) -> None:
+    (known,) = schedule.add("known", every=300.0)
+    schedule.checked(known, "new")
+    scheduler = schedule.scheduler()
+    schedule.clock.now += 400
+    read, unread = schedule.add("read", "unread")
+    for _ in range(2):
+        assert not scheduler.read_on(lambda: True)
+    for page in (known, read, unread):
+        schedule.checked(page, "new")
+    scheduler.follow_others()
+    read_to_the_end(scheduler)
+    assert len(scheduler) == 3
+    assert scheduler.pick() == []
+
+
+def test_there_is_nothing_to_follow_before_the_list_was_read(schedule: Schedule) -> None:
+    (page,) = schedule.add("page")
+    scheduler = Scheduler(schedule.store, clock=schedule.clock, ticks=schedule.clock)
+    scheduler.follow_others()
+    assert scheduler.pick() == [page]

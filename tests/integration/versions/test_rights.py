@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from driftline.errors import StoreBusy
+import driftline
+from driftline.errors import StoreBusy, StoreError
 from driftline.versions.rights import TO_CHECK, TO_KEEP_CHECKING, Right
 from driftline.versions.store import Store
 
@@ -23,6 +24,7 @@ with getattr(store, sys.argv[2])():
     print("held", flush=True)
     sys.stdin.read()
 """
+END = text("SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' AND objid = :key")
 RIGHTS = [pytest.param("right_to_check", TO_CHECK), pytest.param("right_to_keep_checking", TO_KEEP_CHECKING)]
 
 
@@ -93,3 +95,39 @@ def _until_noticed(store: Store, right: Right) -> None:
     with store.engine.connect() as connection:
         connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": right.number})
         connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": right.number})
+
+
+@pytest.mark.parametrize(("method", "right"), RIGHTS)
+def test_who_loses_a_right_to_the_server_is_told(postgres: str, method: str, right: Right) -> None:
+    store, other = Store.open(postgres), Store.open(postgres)
+    with getattr(store, method)() as insist:
+        insist()
+        with other.write() as connection:
+            assert connection.scalars(END, {"key": right.number}).all() == [True]
+        with getattr(other, method)(), pytest.raises(StoreError, match=r"ended the connection .* start again\.$"):
+            insist()
+        with pytest.raises(StoreError, match="ended the connection"):
+            insist()
+    store.close()
+    other.close()
+
+
+@pytest.mark.parametrize("method", ["right_to_check", "right_to_keep_checking"])
+def test_who_has_a_right_may_insist_on_it(store: Store, method: str) -> None:
+    with getattr(store, method)() as insist:
+        insist()
+
+
+def test_a_run_that_loses_its_right_ends(postgres: str) -> None:
+    other = Store.open(postgres)
+    with (
+        driftline.open(postgres) as pages,
+        pages.outbox() as outbox,
+        pages.keep_checking(lambda _: None, outbox=outbox) as run,
+    ):
+        run.wait(0.0)
+        with other.write() as connection:
+            assert connection.scalars(END, {"key": TO_KEEP_CHECKING.number}).all() == [True]
+        with pytest.raises(StoreError, match="ended the connection"):
+            run.wait(0.0)
+    other.close()

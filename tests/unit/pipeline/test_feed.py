@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
 
-from driftline.errors import StoreBusy
+from driftline.errors import StoreBusy, StoreError
 from driftline.model import Link
 from driftline.pipeline.feed import Feed
 from support.making import link
@@ -20,19 +20,23 @@ class Pages:
         self.made = 0
         self.gone: set[int] = set()
         self.rights = 0
-        self.busy = False
+        self.busy = self.lost = False
 
     def links(self, page_ids: Sequence[int]) -> list[Link]:
         self.made += 1
         return [link(page_id=page_id, sequence=self.made) for page_id in page_ids if page_id not in self.gone]
 
     @contextmanager
-    def right(self) -> Iterator[None]:
+    def right(self) -> Iterator[Callable[[], None]]:
         if self.busy:
             raise StoreBusy("Another run is checking.")
         self.rights += 1
-        yield
+        yield self.insist
         self.rights -= 1
+
+    def insist(self) -> None:
+        if self.lost:
+            raise StoreError("The right is lost.")
 
     def feed(self) -> Feed:
         return Feed(self.links, self.right)
@@ -104,6 +108,18 @@ def test_the_right_to_check_is_held_as_long_as_any_page_is() -> None:
     feed.settled()
     feed.offer([1])
     assert (pages.rights, feed.give_up(), pages.rights) == (1, 1, 0)
+
+
+def test_nothing_is_taken_over_once_the_right_is_lost() -> None:
+    pages = Pages()
+    feed = pages.feed()
+    feed.offer([1])
+    pages.lost = True
+    with pytest.raises(StoreError, match="lost"), feed.claimed():
+        pytest.fail("somebody else may be checking")
+    with pytest.raises(StoreError, match="lost"):
+        feed.offer([2])
+    assert feed.held() == [1]
 
 
 def test_nothing_is_taken_over_while_another_process_checks() -> None:

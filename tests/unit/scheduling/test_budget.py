@@ -43,7 +43,7 @@ def test_a_budget_in_the_settings_is_looked_at_when_they_are_loaded(name: str, t
 
 
 def test_credit_grows_with_time_up_to_a_minute_of_it() -> None:
-    credit = Credit(at=0.0)
+    credit = Credit(at=0.0, saved=1.0)
     assert credit.grow(0.0, 2.0) == 1
     credit.spend(1)
     assert credit.grow(0.25, 2.0) == 0

@@ -80,7 +80,7 @@ def test_what_failed_is_left_alone_for_longer_and_longer_and_learns_nothing() ->
     before = float(index.a[0]), float(index.b[0])
     waits = []
     for _ in range(12):
-        index.fail(np.array([0]), NOW)
+        index.fail(np.array([0]), index.failures[:1] + 1, NOW)
         waits.append(float(index.not_before[0]) - NOW)
     assert picked(index, 1) == []
     assert waits[0] == 15 * 60
@@ -102,7 +102,7 @@ def test_a_page_with_an_interval_is_left_alone_for_longer_and_longer_too_and_not
     index.every[0] = every
     waits = []
     for _ in range(2_000):
-        index.fail(np.array([0]), NOW)
+        index.fail(np.array([0]), index.failures[:1] + 1, NOW)
         waits.append(float(index.not_before[0]) - NOW)
     assert waits[:2] == [first, 2 * first]
     assert all(after == min(2 * before, longest) for before, after in pairwise(waits))

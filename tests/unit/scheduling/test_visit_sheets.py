@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from driftline.errors import UsageError
 from driftline.model import Visit
 from driftline.scheduling.visits.sheets import read_sheet
-from driftline.scheduling.visits.tally import Tally
+from driftline.scheduling.visits.tally import LONGEST_LINE, Tally
 from support.properties import searched
 
 NOW = 1_800_000_000.0
@@ -89,3 +89,36 @@ def test_equal_rows_are_different_visits_and_the_same_when_they_are_read_again()
 def test_whatever_stands_in_a_row_nothing_breaks(rows: list[list[str]]) -> None:
     visits, _ = read("url,seconds,available,at\n" + "\n".join(",".join(row) for row in rows))
     assert all(visit.seconds >= 0 and visit.at >= 0 for visit in visits)
+
+
+@pytest.mark.parametrize("stray", ['"a.example', 'a.example,5\nb.example,"x'], ids=range(2))
+def test_a_quotation_mark_that_nobody_closes_takes_no_other_row_with_it(stray: str) -> None:
+    rows = "".join(f"https://c.example/{number},1\n" for number in range(300))
+    visits, tally = read(f"url,seconds\nhttps://first.example/,1\n{stray}\n{rows}")
+    assert sum(visit.url.startswith("https://c.example/") for visit in visits) == 300
+    problem = tally.problems[-1]
+    assert (problem.line, problem.sentence) == (2 + stray.count("\n") + 1, "A quotation mark in it is not closed.")
+
+
+def test_a_quotation_mark_that_is_never_closed_does_not_hold_up_the_end_of_the_table() -> None:
+    visits, tally = read('url,notes\na.example,"one\ntwo"\nb.example,"three\nc.example,four\n')
+    assert [visit.url for visit in visits] == ["https://a.example/", "https://c.example/"]
+    assert [problem.line for problem in tally.problems] == [4]
+
+
+def test_a_line_that_is_too_long_is_said_to_be_so_and_takes_no_other_row_with_it() -> None:
+    long = f'a.example,"{"x" * LONGEST_LINE}'
+    visits, tally = read(f'url,notes\n{long}\nb.example,y\nc.example,"z\n{long}\nd.example,z\n')
+    assert [visit.url for visit in visits] == ["https://b.example/", "https://d.example/"]
+    assert [(problem.line, problem.sentence) for problem in tally.problems] == [
+        (2, "It is longer than 65,536 bytes."),
+        (4, "A quotation mark in it is not closed."),
+        (5, "It is longer than 65,536 bytes."),
+    ]
+
+
+def test_a_row_that_no_reader_takes_costs_its_first_line() -> None:
+    lines = "".join(f"https://c.example/{number}{'x' * 40_000}\n" for number in range(5))
+    visits, tally = read(f'url,notes\na.example,"z\n{lines}b.example,y\n')
+    assert visits[-1].url == "https://b.example/"
+    assert (tally.bad, tally.problems[0]) == (6, (2, "It is no row of a table."))

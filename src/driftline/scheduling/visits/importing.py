@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from driftline.errors import DriftlineError, UsageError
 from driftline.pages.tracking import KNOWN
 from driftline.scheduling.visits import browsers, logs, sheets
-from driftline.scheduling.visits.tally import Tally
+from driftline.scheduling.visits.tally import LONGEST_LINE, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from driftline.versions.visits import Visits
 
 _AT_ONCE = 5_000
-_LONGEST_LINE = 65_536
+_CHUNK = 65_536
 _LOOKED_AT = 20  # lines: a log may begin with some that are broken
 _SQLITE = b"SQLite format 3\0"
 _GZIP = b"\x1f\x8b"
@@ -97,14 +97,27 @@ def _named(visits: Iterable[Visit], names: Callable[[Iterable[str]], dict[str, s
     return [visit if named[visit.url] == visit.url else visit._replace(url=named[visit.url]) for visit in found]
 
 
+def insist_on_file(path: Path, name: str) -> None:
+    """Raise what is wrong if this is no file that can be read, before anything is done for it."""
+    try:
+        if not S_ISREG(path.stat().st_mode):
+            raise UsageError(f"{name} is not a file: save what it holds as one, for it is read more than once.")
+        path.open("rb").close()
+    except OSError as error:
+        raise DriftlineError(_unreadable(name, error)) from None
+
+
+def _unreadable(name: str, error: OSError) -> str:
+    return f"{name} cannot be read: {error.strerror or error}."
+
+
 @contextmanager
 def _opened(
     path: Path, name: str, wanted: Format | None, site: str | None, now: float, tally: Tally
 ) -> Iterator[tuple[Format, Iterator[Visit]]]:
     """The format of a file and its visits."""
+    insist_on_file(path, name)
     try:
-        if not S_ISREG(path.stat().st_mode):
-            raise UsageError(f"{name} is not a file: save what it holds as one, for it is read more than once.")
         with path.open("rb") as stream:
             start = stream.read(len(_SQLITE))
         if start == _SQLITE:
@@ -123,7 +136,7 @@ def _opened(
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise DriftlineError(f"{name} is damaged ({error}): import it again when it is whole.") from None
     except OSError as error:
-        raise DriftlineError(f"{name} cannot be read: {error.strerror or error}.") from None
+        raise DriftlineError(_unreadable(name, error)) from None
 
 
 def _browser(tables: set[str], name: str, wanted: Format | None) -> Format:
@@ -154,8 +167,18 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _split(source: BinaryIO | io.BufferedReader) -> Iterator[str]:
-    while line := source.readline(_LONGEST_LINE):
-        rest = line
-        while len(rest) == _LONGEST_LINE and not rest.endswith(b"\n"):
-            rest = source.readline(_LONGEST_LINE)
-        yield line.decode("utf-8", "replace")
+    """The lines, however they end; of one that is too long, a little more than it may have."""
+    pending = b""
+    while chunk := source.read(_CHUNK):
+        # the last one may go on with the next chunk, be it with the second half of its end
+        *lines, pending = (pending + chunk).splitlines(keepends=True)
+        for line in lines:
+            yield _decoded(line)
+        content = pending.rstrip(b"\r\n")
+        pending = content[: LONGEST_LINE + 1] + pending[len(content) :]
+    if pending:
+        yield _decoded(pending)
+
+
+def _decoded(line: bytes) -> str:
+    return line[: LONGEST_LINE + 1].decode("utf-8", "replace")

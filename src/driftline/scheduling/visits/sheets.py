@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import math
+from collections import deque
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from driftline.errors import BadURL, UsageError
 from driftline.model import Visit
-from driftline.scheduling.visits.tally import LONGEST_VISIT, Keys, web_address
+from driftline.scheduling.visits.tally import LONGEST_LINE, LONGEST_VISIT, Keys, web_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("url", "seconds", "available", "at")
 _ALSO_AT = ("time", "timestamp")  # what others call it; if they were passed over, all visits would be of today
+_MOST_LINES = 100  # that a row may have: a quotation mark which nobody closes ends there, and not with the file
 _AHEAD = 86_400.0  # seconds by which a clock elsewhere, or its time zone, may differ
 _YES = frozenset({"", "1", "true", "yes", "y", "t"})
 _NO = frozenset({"0", "false", "no", "n", "f"})
@@ -25,33 +27,89 @@ _NO = frozenset({"0", "false", "no", "n", "f"})
 
 def is_heading(line: str) -> bool:
     """Whether a line can be the first of such a table."""
-    return "url" in _names(next(csv.reader([line], delimiter=_delimiter(line)), []))
+    return "url" in _names(line)
 
 
 def read_sheet(lines: Iterable[str], now: float, tally: Tally) -> Iterator[Visit]:
     """The visits of a table, a row each; those without a time are taken to be of `now`."""
     source = iter(lines)
     heading = next(source, "")
-    delimiter = _delimiter(heading)
-    names = _names(next(csv.reader([heading], delimiter=delimiter), []))
+    names = _names(heading)
     if "url" not in names:
         raise UsageError(f"The first line of the table must name its columns, url among them: {', '.join(_COLUMNS)}.")
-    return _visits(csv.reader(source, delimiter=delimiter), names, now, tally)
+    return _visits(_rows(source, _delimiter(heading), tally), names, now, tally)
 
 
-def _visits(rows: Iterator[list[str]], names: list[str], now: float, tally: Tally) -> Iterator[Visit]:
-    keys = Keys("csv")
+def _rows(source: Iterator[str], delimiter: str, tally: Tally) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a table after its heading, each with the number of its first line; what is no row is rejected."""
+    lines = _Lines(source, after=1)
+    reader = csv.reader(lines, delimiter=delimiter)
     while True:
-        line = getattr(rows, "line_num", 0) + 2  # the heading was read before, and rows are counted from 1
+        lines.begin_row()
         try:
-            cells = next(rows, None)
-        except csv.Error as error:
-            tally.reject(line, f"{error}.")
-            continue
-        if cells is None:
+            cells = next(reader)
+        except StopIteration:
             return
-        if not any(cell.strip() for cell in cells):
-            continue
+        except _BadRow as error:
+            tally.reject(lines.number, str(error))
+        except csv.Error:
+            lines.keep_one()
+            tally.reject(lines.number, "It is no row of a table.")
+        else:
+            if any(cell.strip() for cell in cells):
+                yield lines.number, cells
+
+
+class _Lines:
+    """The lines that a reader of rows asks for: one for each row, and more only while a quotation mark is open.
+
+    If nobody closes it, all lines but the first are given again: one stray mark must not take other rows with it. The
+    first line of the row that was begun has that `number`.
+    """
+
+    def __init__(self, source: Iterator[str], after: int) -> None:
+        self._source = source
+        self._again: deque[str] = deque()
+        self._row: list[str] = []
+        self.number = after + 1
+
+    def begin_row(self) -> None:
+        self.number += len(self._row)
+        self._row = []
+
+    def keep_one(self) -> None:
+        """Only the first line was of this row."""
+        self._again.extendleft(reversed(self._row[1:]))
+        self._row = self._row[:1]
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._again.popleft() if self._again else next(self._source, None)
+        too_long = line is not None and len(line.encode()) > LONGEST_LINE
+        if self._row and (line is None or too_long or len(self._row) == _MOST_LINES):
+            if line is not None:
+                self._again.appendleft(line)
+            self.keep_one()
+            raise _BadRow("A quotation mark in it is not closed.")
+        if line is None:
+            raise StopIteration
+        self._row.append(line)
+        if too_long:
+            raise _BadRow(f"It is longer than {LONGEST_LINE:,} bytes.")
+        return line
+
+
+class _BadRow(Exception):
+    """A line is no row."""
+
+
+def _visits(
+    rows: Iterable[tuple[int, list[str]]], names: list[str], now: float, tally: Tally
+) -> Iterator[Visit]:  # fmt: skip
+    keys = Keys("csv")
+    for line, cells in rows:
         row = {name: cell.strip() for name, cell in zip(names, cells, strict=False) if name in _COLUMNS}
         try:
             url = web_address(row.get("url", ""), tally.tracking)
@@ -111,7 +169,12 @@ def _from_iso(text: str) -> float:
         return math.nan
 
 
-def _names(cells: list[str]) -> list[str]:
+def _names(heading: str) -> list[str]:
+    """What a first line calls its columns; nothing, if it is no row of a table."""
+    try:
+        cells = next(csv.reader([heading], delimiter=_delimiter(heading)), [])
+    except csv.Error:
+        return []
     names = [cell.strip().strip("\ufeff").lower() for cell in cells]
     return names if "at" in names else ["at" if name in _ALSO_AT else name for name in names]
 

@@ -17,6 +17,8 @@ from driftline.pages.urls import acceptable, reduced, written
 LONGEST_STAY = 1_800.0
 #: a day: who says that a visit took longer means something else
 LONGEST_VISIT = 86_400.0
+#: bytes: of a longer line in a text, only the beginning is read
+LONGEST_LINE = 65_536
 
 _NAMED = 10
 _WEB = re.compile(r"https?:", re.IGNORECASE)
