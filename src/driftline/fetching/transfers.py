@@ -2,9 +2,7 @@
 
 Content decoding is off: the consumer decodes, and only where the wire bytes differ from those of the last check.
 Every Python callback inside libcurl costs a hand-over of the interpreter lock, so there are few: header lines go
-straight into `list.append` and bodies into a buffer, and the size limits, the time-outs and the redirects are libcurl's
-own. A list of the chunks of a body would be faster by a copy, but a server that sends them byte by byte would make it
-take fifty times what the body takes.
+straight into `list.append`, and the size limits, the time-outs and the redirects are libcurl's own.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ import os
 import select
 import threading
 import time
-from io import BytesIO
 from typing import TYPE_CHECKING
 
 import certifi
@@ -22,6 +19,7 @@ import pycurl
 from driftline.access import MissingSecret
 from driftline.errors import RunStopped
 from driftline.fetching.addresses import judge_for
+from driftline.fetching.bodies import Body
 from driftline.fetching.entry import Entry, not_let_in
 from driftline.fetching.failures import status_failure, transfer_failure
 from driftline.fetching.guard import Gate, refused_failure
@@ -58,7 +56,7 @@ class _Slot:
     )  # fmt: skip
 
     def __init__(self, settings: Settings, judge: Judge, hosts: Sequence[str], blocked: Blocked) -> None:
-        self.body = BytesIO()
+        self.body = Body()
         self.headers: list[bytes] = []
         self.conditional = False
         self.follows = True
@@ -70,7 +68,7 @@ class _Slot:
         self.watched = False
         self.hosts = hosts
         self.curl = curl = pycurl.Curl()
-        curl.setopt(pycurl.WRITEFUNCTION, self.body.write)
+        curl.setopt(pycurl.WRITEFUNCTION, self.body.add)
         curl.setopt(pycurl.HEADERFUNCTION, self.headers.append)
         curl.setopt(pycurl.PREREQFUNCTION, self.retries.allow)
         curl.setopt(pycurl.HTTPHEADER, _ACCEPT)
@@ -135,23 +133,18 @@ class _Slot:
             return False
         self.conditional = False
         self.retries.begin()
-        self._forget_body()
+        self.body.take()
         return True
 
     def take(self) -> tuple[bytes, bytes]:
         """The header block and the body that came, leaving the slot empty for the next link."""
         headers = b"".join(self.headers)
-        body = self.body.getvalue()
-        self._forget_body()
+        body = self.body.take()
         self.headers.clear()
         self.link = None
         if b"set-cookie:" in headers.lower():
             self.curl.setopt(pycurl.COOKIELIST, "ALL")
         return headers, body
-
-    def _forget_body(self) -> None:
-        self.body.seek(0)
-        self.body.truncate()
 
 
 class Transfers:
