@@ -206,10 +206,15 @@ class Hosts(Generic[Item]):
             if (host.waiting or host.first) and not host.queued:
                 self._queue(host, self._clock())
 
-    def came_by(self, host: Host[Item]) -> None:
-        """A request went to this host unasked, by a redirect: the next one is to wait for its rest."""
+    def came_by(self, host: Host[Item], pause: float | None = None) -> list[tuple[Host[Item], Item]]:
+        """A request went to this host unasked, by a redirect: the next one is to wait for its rest.
+
+        It may have asked for a `pause`: what waited there, to be put off, if that is a long one.
+        """
         with self._lock:
-            host.at = max(host.at, self._clock() + host.rest())
+            rest = max(host.rest(), min(pause or 0.0, _LONGEST_PAUSE))
+            host.at = max(host.at, self._clock() + rest)
+            return self._put_off(host) if rest > self._patience else []
 
     def ask(self, host: Host[Item], delay: float) -> None:
         """The host asks for so many seconds between two requests."""

@@ -90,7 +90,8 @@ class PoliteLinks:
             status, pause = document.status, None
             if status in _BUSY or document.redirects or document.link.page_id == _ROBOTS:
                 special.append((origin, document))
-                pause = (retry_after(document.headers) or 0.0) if status in _BUSY else None
+                asked = status in _BUSY and _asker(document) == origin.host.name
+                pause = (retry_after(document.headers) or 0.0) if asked else None
             answers.append((origin.host, document.seconds, document.address, pause))
         refused = self._hosts.done(answers)
         if refused:
@@ -295,7 +296,18 @@ class PoliteLinks:
         for name in names:
             with self._lock:
                 other = self._origins.host(name)
-            self._hosts.came_by(other)
+            asked = document.status in _BUSY and name == _asker(document)
+            refused = self._hosts.came_by(other, retry_after(document.headers) if asked else None)
+            if asked:
+                self._note_pause(other)
+            if refused:
+                with self._lock:
+                    self._put_off(refused)
+
+
+def _asker(document: Document) -> str:
+    """The host that answered in the end: what it asks for is asked for itself."""
+    return host_of(document.final_url if document.redirects else document.link.url)
 
 
 def _failed(link: Link, failure: Failure, now: float) -> Outcome:

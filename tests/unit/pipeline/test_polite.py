@@ -293,6 +293,18 @@ def test_a_redirect_counts_at_the_host_that_it_leads_to() -> None:
     assert run.later(1.0) == ["http://b/1"]
 
 
+def test_a_host_behind_a_redirect_asks_to_be_left_alone_for_itself() -> None:
+    run = Run(["http://a/1", "http://b/1", "http://a/2"], given={"robots": "ignore"})
+    assert run.take(1) == ["http://a/1"]
+    moved = "Location: http://b/dead\r\n\r\nHTTP/1.1 503 X\r\nRetry-After: 3600\r\n"
+    run.answer("http://a/1", status=503, headers=moved, final_url="http://b/dead")
+    assert run.later(1.0) == ["http://a/2"], "it asked for nothing"
+    assert [*run.source.later] == [2]
+    assert [*run.links.quiet] == ["b"]
+    run.links.flush()
+    assert [*run.records.quiet] == ["b"]
+
+
 def test_an_errand_goes_before_all_that_waits() -> None:
     run = allowed("http://a/1", "http://a/2")
     assert run.take() == ["http://a/1"]
