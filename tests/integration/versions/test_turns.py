@@ -8,25 +8,16 @@ import pytest
 from sqlalchemy import func, select
 
 from driftline.detection.comparison import compare, recall
-from driftline.detection.examination import Finding, Job, examine
 from driftline.model import Check, Failure, FailureKind, Link, Outcome, Verdict
 from driftline.pages.catalog import Catalog
 from driftline.versions.ledger import Ledger
 from driftline.versions.repository import Repository
 from driftline.versions.schema import turns
 from driftline.versions.store import Store
-from support.making import document
+from support.making import Here, document
 
 URL = "https://a.example/"
 DOWN = Failure(kind=FailureKind.STATUS, sentence="The server answered 503 Service Unavailable.")
-
-
-class Here:
-    """Reads bodies where the test is, which is enough when they mean no harm."""
-
-    def examine(self, jobs: list[Job] | object) -> list[Finding]:
-        assert isinstance(jobs, list)
-        return [examine(job) for job in jobs]
 
 
 class World:

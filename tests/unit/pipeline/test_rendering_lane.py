@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from driftline.detection.examination import Finding, Job, examine
 from driftline.errors import StoreError
 from driftline.fetching.hosts import Errands
 from driftline.model import Document, Known, Link, Old, Outcome, Proof, Render, RenderMode, Verdict
@@ -19,20 +18,13 @@ from driftline.pipeline.rendering import Rendering
 from driftline.pipeline.stopping import Stop
 from driftline.versions.codec import fingerprint
 from support.hosts import Records
-from support.making import document, outcome_of, settings
+from support.making import Here, document, outcome_of, settings
 from support.worlds import Painter
 
 ALWAYS, AUTO = Render(), Render(mode=RenderMode.AUTO)
 URL = "http://page.example/"
 BEFORE = b"<p>The words that the page said before, which are not few.</p>"
 AFTER = b"<p>Altogether different words are on the page by now, and more of them.</p>"
-
-
-class Here:
-    """Reads pages in this process."""
-
-    def examine(self, jobs: Sequence[Job]) -> list[Finding]:
-        return [examine(one) for one in jobs]
 
 
 class Past:
