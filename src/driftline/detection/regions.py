@@ -210,15 +210,10 @@ def _read_links(part: str, in_link: bool, noted: bool, lines: list[str], linked:
 
 def _without_links(run: str, in_link: bool) -> tuple[str, int, bool]:
     """The run without the marks of links, how many letters stand outside of them, and whether it ends in one."""
-    outside = 0
-    for started, part in enumerate(run.split(_LINK)):
-        first, *others = part.split(_LINK_END)
-        if not in_link and not started:
-            outside += len(first.strip())
-        in_link = (in_link or started > 0) and not others
-        for other in others:
-            outside += len(other.strip())
-    return run.replace(_LINK, "").replace(_LINK_END, ""), outside, in_link
+    parts = run.replace(_LINK_END, _LINK).split(_LINK)  # in turn outside and inside: no link is within another
+    outside = sum([len(part.strip()) for part in parts[1 if in_link else 0 :: 2]])
+    begun, ended = run.rfind(_LINK), run.rfind(_LINK_END)
+    return "".join(parts), outside, begun > ended or (in_link and ended < 0)
 
 
 def _settle(spans: list[_Span]) -> None:

@@ -121,6 +121,16 @@ def test_a_few_broken_bytes_cost_no_more_than_themselves() -> None:
     assert Reading(b"<p>Gr\xc3\xb6\xff\xc3\x9fe</p>", HTML).text() == "Grö\ufffdße"
 
 
+def test_a_wrong_byte_far_into_a_page_costs_no_more_than_itself_either() -> None:
+    far = b"<p>words</p>" * 5_000
+    assert Reading(far + b"<p>Gr\xc3\xb6\xff\xc3\x9fe</p>", HTML).text().endswith("\nGr\u00f6\ufffd\u00dfe")
+
+
+def test_marks_far_into_a_page_are_not_ours_either() -> None:
+    far = "<p>words</p>" * 5_000 + "<p>The \ufdd0end\ufdd2.</p>"
+    assert Reading(far.encode(), HTML).blocks().lines[-1] == "The end."
+
+
 def test_the_content_type_is_told_without_its_parameters() -> None:
     assert Reading(b"x", "Text/HTML ; charset=utf-8").content_type == "text/html"
 

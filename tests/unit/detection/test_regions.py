@@ -66,6 +66,14 @@ def test_a_link_around_several_blocks_makes_links_of_all_of_them() -> None:
     ]  # fmt: skip
 
 
+def test_a_line_that_a_link_ends_in_is_one_if_little_follows() -> None:
+    found = blocks("<a>one<div>two</div>three</a> | <a>four</a><p>five <a>six<div>seven</div></a> and much after it</p>")
+    assert [(text, linked) for text, _, linked in found] == [
+        ("one", True), ("two", True), ("three | four", True), ("five six", False), ("seven", True),
+        ("and much after it", False),
+    ]  # fmt: skip
+
+
 def test_marks_in_the_markup_of_an_author_are_not_ours() -> None:
     assert blocks("<p>a\ufdd0nb\ufdd1\ufdd2c\ufdd3</p>") == [("anbc", Region.BODY, False)]
 
