@@ -88,10 +88,10 @@ def lifetime(block: bytes) -> float | None:
     return None if modified is None else max(0.0, (date - modified) / 10)
 
 
-def retry_after(block: bytes) -> float | None:
+def retry_after(block: bytes, now: float) -> float | None:
     """For how many seconds the server wants to be left alone; None if it does not say so, or in no form that is known.
 
-    A time counts from the one that the server says it is, for its clock need not be ours.
+    A time counts from the one that the server says it is, for its clock need not be ours, or else from `now`.
     """
     response = last_response(block)
     told = header(response, b"retry-after")
@@ -100,7 +100,7 @@ def retry_after(block: bytes) -> float | None:
     if told.isascii() and told.isdigit():
         return float(told[:10])
     until, date = _moment(told), _moment(header(response, b"date"))
-    return None if until is None or date is None else max(0.0, until - date)
+    return None if until is None else max(0.0, until - (now if date is None else date))
 
 
 def _seconds(value: str | None) -> float:

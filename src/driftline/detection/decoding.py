@@ -52,8 +52,11 @@ class UnreadableBody(Exception):
         self.failure = Failure(kind=kind, sentence=sentence)
 
 
-def decode_body(body: bytes, codings: Sequence[str], limit: int) -> bytes:
-    """The body with its content codings undone, last applied first; UnreadableBody if broken or over `limit` bytes."""
+def decode_body(body: bytes, codings: Sequence[str], limit: int, *, cut: bool = False) -> bytes:
+    """The body with its content codings undone, last applied first; UnreadableBody if broken or over `limit` bytes.
+
+    With `cut`, of a larger one only the beginning is decoded.
+    """
     if len(codings) > _MOST_CODINGS:
         raise UnreadableBody(
             FailureKind.BODY, f"The body is in {len(codings):,} content codings, one within the other."
@@ -68,6 +71,8 @@ def decode_body(body: bytes, codings: Sequence[str], limit: int) -> bytes:
             body = decoder(body, limit)
         except _BROKEN:
             raise UnreadableBody(FailureKind.BODY, f"The body is broken: it is not valid {coding}.") from None
+        if len(body) > limit and cut:
+            body = body[:limit]
         if len(body) > limit:
             raise UnreadableBody(FailureKind.TOO_LARGE, f"The body is larger than {limit:,} bytes when decoded.")
     return body

@@ -117,6 +117,7 @@ class Hosts(Generic[Item]):
         self._granted: deque[Item] = deque()
         self._addresses: dict[str, _Address[Item]] = {}
         self._waiting = 0
+        self._cleared = False
 
     def __len__(self) -> int:
         """How many wait, errands for others left out."""
@@ -126,6 +127,8 @@ class Hosts(Generic[Item]):
         """Let these wait for their turn, each after those of its host that wait already; those that may not wait."""
         refused: list[tuple[Host[Item], Item]] = []
         with self._lock:
+            if self._cleared:
+                return refused
             now = self._clock()
             latest = now + self._patience
             for pair in items:
@@ -142,6 +145,8 @@ class Hosts(Generic[Item]):
     def put_first(self, host: Host[Item], item: Item, errands: Errands[Item] | None = None) -> None:
         """Let this go before all others of its host, to whoever takes next unless it is an errand of somebody."""
         with self._lock:
+            if errands is None and self._cleared:
+                return
             now = self._clock()
             if errands is not None and host.at > now + self._patience:
                 errands.refused.append(item)
@@ -240,14 +245,14 @@ class Hosts(Generic[Item]):
             return max(0.0, self._later[0][0] - self._clock()) if self._later else None
 
     def clear(self) -> None:
-        """Let nothing wait any more but errands of others."""
+        """Let nothing wait any more but errands of others; a host that is asked just now is cleared when that ends."""
         with self._lock:
+            self._cleared = True
             for host in (*self._ready, *self._ready_first, *[late for _, _, late in self._later]):
-                host.waiting.clear()
-                host.first = deque([one for one in host.first if one[0] is not None])
+                _clear(host)
             for address in self._addresses.values():
                 for host in address.crowd:
-                    host.waiting.clear()
+                    _clear(host)
             self._granted.clear()
             self._waiting = 0
 
@@ -326,6 +331,8 @@ class Hosts(Generic[Item]):
             self._ready.append(host)
 
     def _put_off(self, host: Host[Item]) -> list[tuple[Host[Item], Item]]:
+        if self._cleared:
+            _clear(host)
         items = [*host.waiting]
         host.waiting.clear()
         for errands, item in host.first:
@@ -340,6 +347,8 @@ class Hosts(Generic[Item]):
 
     def _leave(self, host: Host[Item], address: str) -> None:
         """Count one request less at the host and its address, and let another in there; or learn which one it has."""
+        if self._cleared:
+            _clear(host)
         host.busy -= 1
         if host.address is not None:
             host.address.busy -= 1
@@ -356,3 +365,8 @@ class Hosts(Generic[Item]):
                 self._come_up(host)
                 return
             host.stale -= 1
+
+
+def _clear(host: Host[Item]) -> None:
+    host.waiting.clear()
+    host.first = deque([one for one in host.first if one[0] is not None])

@@ -17,6 +17,7 @@ _AGAIN = 600.0  # seconds before a server is asked again that failed
 _SOON = 60.0  # seconds before a host is asked again that could not be reached: the network here may be to blame
 _GIVEN_UP = 30 * _DAY  # seconds without an answer after which there is none
 _LONGEST = 512 * 1024  # letters: what follows is not read
+_MOST_WILDCARDS = 1_000  # rules with them: the largest sites have some hundred
 _LONGEST_DELAY = 300.0  # seconds between two requests, whatever a host would like
 _TOO_MANY = 429
 #: what keeps us from a host as a whole, and is told as such
@@ -34,7 +35,7 @@ class Rules:
     def __init__(self, robots: Robots, user_agent: str) -> None:
         self.robots = robots
         self._name = product(user_agent)
-        self._rules = Protego.parse(robots.text) if robots.text else None
+        self._rules = Protego.parse(_bounded(robots.text)) if robots.text else None
 
     def refusal(self, url: str) -> Failure | None:
         """Why this address may not be fetched; None if it may."""
@@ -77,7 +78,7 @@ def read_robots(document: Document, text: str, before: Robots | None) -> Robots:
         return Robots(text=text[:_LONGEST].removeprefix("\ufeff"), until=now + _DAY)
     kind = document.failure.kind
     answered = kind is FailureKind.STATUS
-    if kind is FailureKind.REDIRECTS or (answered and 400 <= status < 500 and status != _TOO_MANY):
+    if kind is FailureKind.REDIRECTS or (answered and status < 500 and status != _TOO_MANY):
         return _none(now)
     since = now if before is None or before.since is None else before.since
     again = now + (_AGAIN if answered else _SOON)
@@ -86,6 +87,20 @@ def read_robots(document: Document, text: str, before: Robots | None) -> Robots:
     if now - since >= _GIVEN_UP:
         return _none(now)
     return Robots(text=None, until=again, failure=_unknown(document), since=since)
+
+
+def _bounded(text: str) -> str:
+    """The text without rules with wildcards past the first so many: each of them costs every page a search."""
+    if text.count("*") <= _MOST_WILDCARDS:
+        return text
+    kept: list[str] = []
+    wild = 0
+    for line in text.splitlines():
+        field, _, value = line.partition(":")
+        wild += (searched := "*" in value and not field.strip().lower().startswith("user"))
+        if not searched or wild <= _MOST_WILDCARDS:
+            kept.append(line)
+    return "\n".join(kept)
 
 
 def _none(now: float) -> Robots:

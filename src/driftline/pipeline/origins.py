@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from driftline.fetching.hosts import Host
@@ -29,9 +30,12 @@ LinkHost: TypeAlias = Host[Item]
 
 
 class Origin:
-    """A scheme, host and port, with the links that wait for its robots.txt; `asked` is how often that was asked for."""
+    """A scheme, host and port, with the links that wait for its robots.txt; `asked` is how often that was asked for.
 
-    __slots__ = ("asked", "asks", "host", "name", "open_until", "pending")
+    `delay` is what it asks for between two requests.
+    """
+
+    __slots__ = ("asked", "asks", "delay", "host", "name", "open_until", "pending")
 
     def __init__(self, name: str, host: LinkHost, *, robots: bool) -> None:
         self.name = name
@@ -39,6 +43,7 @@ class Origin:
         self.asks = robots
         self.open_until = 0.0 if robots else math.inf  # until then all may be fetched
         self.asked = 0
+        self.delay = 0.0
         self.pending: list[Item] = []
 
 
@@ -58,6 +63,7 @@ class Origins:
         self._hosts = hosts
         self._clock = clock
         self._by_name: dict[str, LinkHost] = {}
+        self._at: dict[str, list[Origin]] = defaultdict(list)
         self.known: dict[str, Origin] = {}
 
     def of(self, key: str) -> Origin:
@@ -70,8 +76,13 @@ class Origins:
                 host = self.host(name.partition("://")[2])
                 robots = manners_of(host.name, self._settings, self._tags).robots
                 origin = self.known[name] = Origin(name, host, robots=robots)
+                self._at[host.name].append(origin)
             self.known[key] = origin
         return origin
+
+    def delay_at(self, host: LinkHost) -> float:
+        """The seconds between two requests that a host asks for, the longest if http and https of it disagree."""
+        return max(origin.delay for origin in self._at[host.name])
 
     def host(self, name: str) -> LinkHost:
         """The host of this name, which is left alone for as long as it asked for in an earlier run.

@@ -55,6 +55,7 @@ class PoliteLinks:
         self._hosts: Hosts[Item] = Hosts(at_address=settings.address_connections, clock=ticks)
         self._origins = Origins(settings, records, self._hosts, clock)
         self._lock = threading.Lock()
+        self._reading = 0  # how many threads have links that are neither in the source nor at their hosts
         self._pending = 0
         self._reading_ahead = False
         self._closed = False
@@ -70,10 +71,8 @@ class PoliteLinks:
         for ahead in _PULLS:
             if len(found) >= most or self._source.exhausted:
                 break
-            links = self._source.take(max(ahead, most - len(found)))
-            if not links:
+            if not self._read_ahead(max(ahead, most - len(found))):
                 break
-            self._put(links)
             found += self._hosts.take(most - len(found))
         else:
             self._reading_ahead = len(found) < most
@@ -91,7 +90,7 @@ class PoliteLinks:
             if status in _BUSY or document.redirects or document.link.page_id == _ROBOTS:
                 special.append((origin, document))
                 asked = status in _BUSY and _asker(document) == origin.host.name
-                pause = (retry_after(document.headers) or 0.0) if asked else None
+                pause = (retry_after(document.headers, document.fetched_at) or 0.0) if asked else None
             answers.append((origin.host, document.seconds, document.address, pause))
         refused = self._hosts.done(answers)
         if refused:
@@ -139,8 +138,9 @@ class PoliteLinks:
 
     @property
     def exhausted(self) -> bool:
-        """Whether there never is anything more to hand out."""
-        return self._closed or (self._source.exhausted and not self._pending and not len(self._hosts))
+        """Whether there never is anything more to hand out: looked for in the order in which links go on."""
+        waiting = not self._source.exhausted or self._reading or self._pending or len(self._hosts)
+        return self._closed or not waiting
 
     def listen(self, wake: Callable[[], None]) -> None:
         """Call this whenever there may be more to take."""
@@ -150,6 +150,20 @@ class PoliteLinks:
     def flush(self) -> None:
         """Write to the store what hosts said."""
         self._book.flush()
+
+    def _read_ahead(self, most: int) -> bool:
+        """Let up to `most` links of the source wait at their hosts; whether there were any."""
+        with self._lock:
+            self._reading += 1
+        try:
+            links = self._source.take(most)
+            self._put(links)
+        finally:
+            with self._lock:
+                self._reading -= 1
+        if links and self._source.exhausted:
+            self._wake()  # others may have found nothing meanwhile, and what is at the hosts now is the last
+        return bool(links)
 
     def _put(self, links: Sequence[Link]) -> None:
         """Let these wait at their hosts, as far as they may be fetched at all."""
@@ -218,8 +232,9 @@ class PoliteLinks:
     def _learn(self, origin: Origin, rules: Rules) -> None:
         robots = rules.robots
         origin.open_until = robots.until if robots.text is None and robots.failure is None else 0.0
-        if rules.delay != origin.host.asked:
-            self._hosts.ask(origin.host, rules.delay)
+        if rules.delay != origin.delay:
+            origin.delay = rules.delay
+            self._hosts.ask(origin.host, self._origins.delay_at(origin.host))
 
     def _ask(self, origin: Origin) -> None:
         origin.asked += 1
@@ -297,7 +312,7 @@ class PoliteLinks:
             with self._lock:
                 other = self._origins.host(name)
             asked = document.status in _BUSY and name == _asker(document)
-            refused = self._hosts.came_by(other, retry_after(document.headers) if asked else None)
+            refused = self._hosts.came_by(other, retry_after(document.headers, document.fetched_at) if asked else None)
             if asked:
                 self._note_pause(other)
             if refused:

@@ -72,7 +72,7 @@ class RobotsBook:
         body = b""
         if document.failure is None:
             try:
-                body = decode_body(document.body, content_encodings(document.headers), _LARGEST)
+                body = decode_body(document.body, content_encodings(document.headers), _LARGEST, cut=True)
             except UnreadableBody as error:
                 document.failure = error.failure
         text = body.decode("utf-8", "replace").replace("\0", "")

@@ -260,8 +260,10 @@ def _insert_found(store: Store, connection: Connection, outcomes: Sequence[Outco
         if outcome.proof is by_validators:
             continue
         if outcome.verdict is failed:
-            if outcome.document.status in _BUSY and (wait := retry_after(outcome.document.headers)) is not None:
-                retries.append((outcome.document.fetched_at + wait, outcome.document.link.page_id))
+            document = outcome.document
+            wait = retry_after(document.headers, document.fetched_at) if document.status in _BUSY else None
+            if wait is not None:
+                retries.append((document.fetched_at + wait, document.link.page_id))
             continue
         if outcome.proof is by_noise and outcome.version is None:
             continue  # it is to be compared with the version in force again

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -127,17 +129,18 @@ def test_how_long_a_server_says_that_a_page_lasts(lines: str, seconds: float | N
         (("Retry-After: 120",), 120.0),
         (("Date: Tue, 01 Jul 2025 00:00:00 GMT", "Retry-After: Tue, 01 Jul 2025 01:00:00 GMT"), 3_600.0),
         (("Date: Tue, 01 Jul 2025 02:00:00 GMT", "Retry-After: Tue, 01 Jul 2025 01:00:00 GMT"), 0.0),
-        (("Retry-After: Tue, 01 Jul 2025 01:00:00 GMT",), None),
+        (("Retry-After: Tue, 01 Jul 2025 01:00:00 GMT",), 60.0),
         (("Retry-After: soon", "Date: Tue, 01 Jul 2025 00:00:00 GMT"), None),
         (("Retry-After: -5",), None),
         (("Retry-After: " + "9" * 400,), 9_999_999_999.0),
         ((), None),
     ],
 )
-def test_when_to_ask_again_is_told_in_seconds_or_by_the_servers_own_clock(
+def test_when_to_ask_again_is_told_in_seconds_or_by_the_servers_own_clock_or_else_by_ours(
     lines: tuple[str, ...], seconds: float | None
 ) -> None:
-    assert retry_after(block(*lines)) == seconds
+    now = datetime(2025, 7, 1, 0, 59, tzinfo=UTC).timestamp()
+    assert retry_after(block(*lines), now) == seconds
 
 
 @pytest.mark.parametrize("etag", ['"a\rX-Injected: 1"', '"a\0b"', '"a\x7f"', f'"{"a" * 1_000}"'])

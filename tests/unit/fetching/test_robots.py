@@ -46,6 +46,15 @@ def test_the_delay_that_is_asked_for_is_bounded() -> None:
     assert rules("User-agent: *\nDisallow:").delay == 0.0
 
 
+def test_rules_with_wildcards_are_bounded_for_each_costs_every_page_a_search() -> None:
+    many = "\n".join(f"Disallow: /*a*x{number}y" for number in range(5_000))
+    text = f"User-agent: *\nDisallow: /first\n{many}\nDisallow: /last"
+    assert refused(text, "/a/x999y")
+    assert not refused(text, "/a/x4444y")
+    assert refused(text, "/first")
+    assert refused(text, "/last")
+
+
 def test_a_refusal_says_who_and_what_to_do() -> None:
     failure = rules("User-agent: *\nDisallow: /").refusal("https://user:secret@example.com/x")
     assert failure is not None
@@ -55,7 +64,7 @@ def test_a_refusal_says_who_and_what_to_do() -> None:
 
 
 def test_no_robots_txt_allows_everything_for_a_day() -> None:
-    for status in (404, 410, 401, 403):
+    for status in (404, 410, 401, 403, 300, 304, 206):
         found = read_robots(answer(status, at=5.0, kind=FailureKind.STATUS), "", None)
         assert found == Robots(text=None, until=5.0 + DAY)
 

@@ -232,6 +232,18 @@ def test_once_cleared_nothing_waits_but_errands() -> None:
     assert [*errands.granted] == ["a/again"]
 
 
+def test_a_host_that_is_asked_just_when_all_is_cleared_is_cleared_too() -> None:
+    world = World()
+    world.put("a/1", "a/2", "b/1", "b/2")
+    assert world.hosts.take(10) == ["a/1", "b/1"]
+    world.hosts.clear()
+    assert world.done("a/1") == []
+    assert world.done("b/1", pause=3_600.0) == []
+    assert world.put("a/3") == []
+    world.clock.now += 10.0
+    assert (len(world.hosts), world.hosts.take(10), world.hosts.next_in()) == (0, [], None)
+
+
 @given(
     pages=st.lists(st.tuples(st.integers(0, 5), st.floats(0.0, 3.0), st.integers(0, 2)), min_size=1, max_size=60),
     connections=st.integers(1, 3), delay=st.sampled_from([0.0, 0.5, 1.0]), most=st.integers(1, 8),

@@ -167,6 +167,44 @@ def test_http_and_https_are_one_host_with_two_robots_txt() -> None:
     assert run.later(1.0) == ["https://a/robots.txt"]
 
 
+def test_of_http_and_https_of_one_host_the_one_counts_that_asks_for_the_longer_delay() -> None:
+    run = Run(["http://a/1", "https://a/2"])
+    run.take()
+    run.answer("http://a/robots.txt", FORBIDS)
+    assert run.later(5.0) == ["https://a/robots.txt"]
+    run.answer("https://a/robots.txt", status=404)
+    assert run.later(4.9) == []
+    assert len(run.later(0.1)) == 1
+
+
+def test_of_a_robots_txt_that_is_huge_once_decoded_the_beginning_is_read() -> None:
+    import gzip
+
+    run = Run(["http://a/no/1", "http://a/2"])
+    run.take()
+    run.answer("http://a/robots.txt", gzip.compress(FORBIDS + b"#" * 8_000_000), headers="Content-Encoding: gzip\r\n")
+    assert [outcome.document.link.page_id for outcome in run.outcomes] == [1]
+    assert run.later(5.0) == ["http://a/2"]
+
+
+def test_links_on_their_way_to_their_hosts_are_still_to_come() -> None:
+    run = Run(["http://a/1", "http://b/1"], given={"robots": "ignore"})
+    seen: list[bool] = []
+    woken: list[bool] = []
+
+    class Slow(Queue):
+        def take(self, most: int) -> list[Link]:
+            links = super().take(most)
+            seen.append(run.links.exhausted)
+            return links
+
+    run.source.__class__ = Slow
+    run.links.listen(lambda: woken.append(run.links.exhausted))
+    assert len(run.take(1)) == 1
+    assert seen == [False], "another thread that asks meanwhile must not end"
+    assert woken == [False], "and is told when there is something for it"
+
+
 def test_a_user_in_the_address_makes_no_other_host() -> None:
     run = Run(["http://me:secret@a/1", "http://a/2"])
     assert run.take() == ["http://a/robots.txt"]
