@@ -19,7 +19,8 @@ POLICIES: tuple[Policy, ...] = get_args(Policy)
 HIDDEN = "***"
 #: how a text was read that was fetched with a browser where none is used now, or the other way round
 FETCHED_OTHERWISE = "fetched otherwise"
-_PASSWORD = re.compile(r"(?<=://)([^\s:/?#@]*):[^\s/?#]*@")
+# also without a scheme, as somebody may have typed it
+_PASSWORD = re.compile(r"(?:(?<=://)|(?<![^\s'\"(=])(?!mailto:))([^\s:/?#@'\"]*):[^\s/?#]*@", re.IGNORECASE)
 
 
 class Verdict(StrEnum):
@@ -503,7 +504,7 @@ def change_id(page_id: int, sequence: int) -> str:
 
 def without_password(text: str) -> str:
     """The text with `***` in the place of every password of an address in it, to be shown to people and programs."""
-    return _PASSWORD.sub(rf"\1:{HIDDEN}@", text) if "://" in text and "@" in text else text
+    return _PASSWORD.sub(rf"\1:{HIDDEN}@", text) if ":" in text and "@" in text else text
 
 
 def host_of(url: str) -> str:

@@ -112,8 +112,21 @@ Connections = Annotated[int, Field(ge=1, le=10_000)]
 Robots = Literal["obey", "ignore"]
 
 
-def _in_lower_case(given: object) -> object:
-    return {str(name).lower(): one for name, one in given.items()} if isinstance(given, dict) else given
+def _checked_host(name: str) -> str:
+    """The name as it is in addresses; one that no host can have would be a setting without effect."""
+    from ada_url import URL  # few name hosts, and all wait for what is loaded
+
+    wild = "*." if name.startswith("*.") else ""
+    try:
+        host = (
+            "" if re.search(r"[*/?#@\\\s]", name[len(wild) :]) else URL(f"http://{name[len(wild) :].rstrip('.')}").host
+        )
+    except ValueError:
+        host = ""
+    if not host:
+        sentence = "a host is named as example.org, example.org:8080, 192.0.2.1 or *.example.org"
+        raise PydanticCustomError("host", "{sentence}", {"sentence": sentence})
+    return wild + host.removesuffix(":443")
 
 
 class HostSettings(BaseModel):
@@ -150,7 +163,7 @@ class Settings(BaseSettings):
         default=8, description="requests at one address at once, for hosts that share it"
     )
     robots: Robots = Field(default="obey", description="whether robots.txt is obeyed; ignore is for sites of your own")
-    hosts: Annotated[dict[str, HostSettings], BeforeValidator(_in_lower_case)] = Field(
+    hosts: dict[Annotated[str, AfterValidator(_checked_host)], HostSettings] = Field(
         default={}, description="delay, connections and robots of single hosts, or of *.domain"
     )
     tags: dict[str, HostSettings] = Field(default={}, description="the same for the hosts of the pages with a tag")
@@ -219,7 +232,7 @@ def load_settings(**options: Any) -> Settings:
         return Settings(**given)
     except ValidationError as error:
         first = error.errors()[0]
-        name = ".".join(part for part in first["loc"] if isinstance(part, str))
+        name = ".".join(part for part in first["loc"] if isinstance(part, str) and part != "[key]")
         raise BadSetting(f"The setting '{name}' is not valid: {first['msg']} (got {first['input']!r}).") from None
     except ValueError as error:
         raise BadSetting(f"The settings file {settings_file()} cannot be read: {error}.") from None

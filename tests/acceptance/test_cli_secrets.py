@@ -55,6 +55,8 @@ def test_a_password_is_used_and_nowhere_shown(driftline: Command, tmp_path: Path
         run("search", "nine", "--json")
         run("feedback", "1-2", "--noise")
         run("feedback", "--list")
+        run("visit", page, "--seconds", "5")
+        assert shown in run("rank", "--csv")
         run("history", page.replace("page", "other"))
         run("doctor")
         run("show", gone)
@@ -67,7 +69,15 @@ def test_a_password_is_used_and_nowhere_shown(driftline: Command, tmp_path: Path
     assert SECRET not in file.read_text()
 
 
-@pytest.mark.parametrize("url", [f"http://me:{SECRET}@", f"ftp://me:{SECRET}@example.com/", f"http://me:{SECRET}@a b/"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"http://me:{SECRET}@",
+        f"ftp://me:{SECRET}@example.com/",
+        f"http://me:{SECRET}@a b/",
+        f"me:{SECRET}@example.com/x",
+    ],
+)
 def test_an_address_that_is_refused_does_not_show_its_password(driftline: Command, url: str) -> None:
     ended = driftline("add", url)
 

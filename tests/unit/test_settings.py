@@ -112,6 +112,24 @@ def test_hosts_and_tags_have_tables_of_their_own_in_the_file(own_home: Path, mon
     assert found.shortest_delay == 0.5
 
 
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("Example.ORG.", "example.org"), ("*.Example.org", "*.example.org"),
+        ("bücher.example", "xn--bcher-kva.example"),
+        ("127.0.0.1:8080", "127.0.0.1:8080"), ("example.org:443", "example.org"), ("[::1]:80", "[::1]"),
+    ],
+)  # fmt: skip
+def test_a_host_is_known_by_its_name_in_addresses_however_it_is_written(written: str, name: str) -> None:
+    assert [*load_settings(hosts={written: {"delay": 0}}).hosts] == [name]
+
+
+@pytest.mark.parametrize("name", ["http://example.org", "*", "127.0.1.*", "*example.org", "a b", "me@example.org", ""])
+def test_a_host_that_no_address_can_have_is_refused(name: str) -> None:
+    with pytest.raises(BadSetting, match="a host is named as"):
+        load_settings(hosts={name: {"delay": 0}})
+
+
 @pytest.mark.parametrize("text", ["[hosts.a]\ndelay = -1", "[hosts.a]\nspeed = 1", '[tags.a]\nrobots = "never"'])
 def test_what_cannot_be_said_of_a_host_is_refused(text: str, own_home: Path) -> None:
     in_file(own_home, text)

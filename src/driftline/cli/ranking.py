@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from driftline.cli.options import JsonOption, StoreOption, opened
-from driftline.cli.output import NOTHING_YET, count, print_json, say
+from driftline.cli.output import NOTHING_YET, clean, count, print_json, say
 from driftline.cli.tables import Cell, Column, print_table
 from driftline.cli.visiting import seconds_of
 from driftline.errors import BadSetting, UsageError
@@ -141,4 +141,5 @@ def _print_csv(rows: Sequence[Visited], threshold: float, *, valued: bool) -> No
     writer.writeheader()
     for number, one in enumerate(rows, start=1):
         row = _as_json(number, one, threshold, valued=valued)
-        writer.writerow(row | {name: int(row[name]) for name in ("kept", "watched")})
+        told = {"url": clean(row["url"])} | {name: int(row[name]) for name in ("kept", "watched")}
+        writer.writerow(row | told)
