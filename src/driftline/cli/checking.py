@@ -180,7 +180,7 @@ def _tell_quiet(report: Report) -> None:
     """Which hosts want to be left alone, so that their pages were not asked for: that is no failure of theirs."""
     for host, until in report.quiet.items():
         say(clean(f"{host} wants to be left alone until {local_time(until)}: its other pages wait."), to_stderr=True)
-    say(f"{count(report.left, 'page')} left for later: 'driftline check' goes on with them then.", to_stderr=True)
+    say(f"{count(report.left, 'page')} left for later: 'driftline check' fetches them then.", to_stderr=True)
 
 
 def _tell_more(found: int, word: str, style: str, most: int | None) -> None:

@@ -141,8 +141,8 @@ class Run:
                 links = (link for link in links if link.page_id not in left_out)
             wired, quiet = self._wired(LinkQueue(links), workers, run_id, tell, slow=slow)
             left = remain() if self._stop.requested or quiet else 0
-            if not left:
-                ledger.finish(run_id)
+            if not left or not self._stop.requested:
+                ledger.finish(run_id)  # those whose hosts want to be left alone must not hold up all others
             seconds = time.perf_counter() - started
         counts = tally.counts
         pages = counts.total()

@@ -85,9 +85,12 @@ def test_pages_of_a_host_that_wants_to_be_left_alone_are_neither_failed_nor_lost
         assert (report.new, report.failed, report.left) == (3, 1, 6)
         assert [*report.quiet] == [f"127.0.0.1:{server.port}"]
         asked = len(server.requests)
-        again = pages.check()
-        assert (again.pages, again.left, again.continued) == (0, 6, True)
-        assert len(server.requests) == asked
+        with Server(Site()) as other:
+            pages.add(other.url("/"))
+            for new in (1, 0):
+                again = pages.check()
+                assert (again.pages, again.new, again.left, again.continued) == (1, new, 10, False)
+        assert len(server.requests) == asked, "and hold up no other host"
 
 
 def test_the_command_says_who_wants_to_be_left_alone_and_what_to_do(
