@@ -150,3 +150,18 @@ def test_a_page_goes_through_its_own_proxy() -> None:
     with Server(lambda _: answer(b"by proxy")) as proxy:
         got = fetch("http://page.example/x", read_access(proxy=proxy.url()))
         assert (got.body, proxy.requests[0].headers["host"]) == (b"by proxy", "page.example")
+
+
+def test_a_header_without_a_value_is_sent_as_such() -> None:
+    with Server(lambda _: answer(b"welcome")) as server:
+        fetch(server.url(), read_access(headers=["X-Empty:"]))
+        assert server.requests[0].headers["x-empty"] == ""
+
+
+def test_a_variable_that_names_no_proxy_opens_no_way_around_the_guard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRIFTLINE_TEST_PROXY", "")
+    with Server(lambda _: answer(b"inner")) as server:
+        got = fetch(server.url(), read_access(proxy="env:DRIFTLINE_TEST_PROXY"), allow_networks=[])
+        assert server.connections == 0
+    assert got.failure is not None
+    assert got.failure.kind is FailureKind.ACCESS
