@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 
 from driftline.cli.main import run
+from support.browsers import insist_on_browser, scripted
 from support.servers import Answer, Request, Server, answer, html
 
 
 def let_in(request: Request) -> Answer:
     if request.headers.get("authorization") == "Bearer open-sesame" or request.headers.get("x-key") == "open-sesame":
+        if request.path == "/app":
+            return scripted("fetch('/data').then(got => got.text()).then(text => document.body.innerHTML = text)")
         return html("The members' page, for those who were let in.")
     return answer(b"", status="401 Unauthorized")
 
@@ -128,3 +131,19 @@ def test_what_was_seen_without_it_proves_nothing(server: Server, capsys: pytest.
     assert found(server, capsys)["/a"] == "failed"
     run(["access", server.url("/a"), "--header", "X-Key: open-sesame"])
     assert found(server, capsys)["/a"] == "unchanged"
+
+
+def test_a_page_that_turns_out_to_need_a_browser_is_let_in_there_too(
+    server: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insist_on_browser()
+    monkeypatch.setenv("DRIFTLINE_HOST_DELAY", "0")
+    run(["add", server.url("/app"), "--render", "auto"])
+    run(["access", server.url("/app"), "--bearer", "open-sesame"])
+    assert found(server, capsys)["/app"] == "new"
+    for command in ("show", "history"):
+        assert run([command, server.url("/app"), "--json"]) == 0
+    told = capsys.readouterr()
+    assert "for those who were let in" in told.out
+    assert "open-sesame" not in told.out + told.err
+    assert [request.headers.get("authorization") for request in server.asked_for("/data")] == ["Bearer open-sesame"]

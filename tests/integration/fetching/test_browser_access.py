@@ -101,7 +101,7 @@ def test_another_host_that_a_page_leads_to_gets_nothing_and_cannot_use_it(render
         if request.path == "/":
             return redirect(f"http://other.test:{other.port}/there")
         return answer(
-            b"welcome" if secrets_of(request) == SENT else b"nothing", "200 OK", "Access-Control-Allow-Origin: *"
+            b"nothing" if secrets_of(request) == NOT_SENT else b"welcome", "200 OK", "Access-Control-Allow-Origin: *"
         )
 
     with Server(at_home) as home, Server(elsewhere) as other:

@@ -80,10 +80,7 @@ class Chromium:
         return self._browser.is_connected()
 
     async def context(self, proxy: str) -> BrowserContext:
-        """A fresh profile, without cookies, that reaches the web through this proxy only.
-
-        The password of the proxy is not told here: playwright would show it to any server that asks for one.
-        """
+        """A fresh profile, without cookies, that reaches the web through this proxy only."""
         major = self._browser.version.partition(".")[0]
         agent = f"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{major}.0.0.0"
         context = await self._browser.new_context(

@@ -1,6 +1,7 @@
-"""The way through a proxy that the user named: HTTP, HTTPS or SOCKS, spoken by the gateway, for Chromium speaks few.
+"""The way through a proxy that the user named: HTTP, HTTPS or SOCKS, each with a login.
 
-Chromium cannot log in at a SOCKS proxy, and would show the password of a proxy to whichever server asks for one.
+The gateway speaks to it, and not Chromium, which cannot log in at a SOCKS proxy and would have to resolve its name: so
+a page behind a proxy is kept in by the same limits, blocklists and rules for cookies as any other.
 """
 
 from __future__ import annotations
