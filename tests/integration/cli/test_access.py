@@ -109,11 +109,33 @@ def test_it_can_be_taken_away(server: Server, store: Path, capsys: pytest.Captur
         assert connection.execute("select count(*) from pages where settings != '{}'").fetchone() == (0,)
 
 
+def test_a_tag_that_no_page_has_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRIFTLINE_TAGS", '{"own": {"delay": 0}, "members": {"delay": 0}}')
+    for words in (["--tag", "mebmers", "--bearer", "open-sesame"], ["--tag", "mebmers", "--json"], []):
+        capsys.readouterr()
+        assert run(["access", *words]) == 0
+        assert "No page has the tag 'mebmers' so far: 'driftline list' shows those in use." in capsys.readouterr().err
+    run(["doctor"])
+    told = "no page has the tag 'mebmers' ('driftline access' names it), nor 'own' (the settings name it): "
+    assert f"Tags: {told}what is set for it counts for nothing." in capsys.readouterr().out
+    run(["access", "--tag", "mebmers", "--clear"])
+    run(["access", "--tag", "members", "--bearer", "open-sesame"])
+    monkeypatch.delenv("DRIFTLINE_TAGS")
+    capsys.readouterr()
+    run(["access"])
+    run(["doctor"])
+    told_last = capsys.readouterr()
+    assert "No page has the tag" not in told_last.err
+    assert "Tags: every tag that something is set for is on a page." in told_last.out
+
+
 @pytest.mark.parametrize(
     "words",
     [
         ["--bearer", "open-sesame"],
         ["URL", "--tag", "members"],
+        ["--tag", "two words", "--bearer", "open-sesame"],
+        ["--tag", "", "--bearer", "open-sesame"],
         ["URL", "--without", "bearer"],
         ["URL", "--header", "open-sesame"],
         ["URL", "--basic", "-", "--bearer", "-"],
