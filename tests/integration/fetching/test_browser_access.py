@@ -139,6 +139,15 @@ def test_a_server_that_does_not_let_us_in_is_told_by_its_status(renderer: Render
     assert failure.sentence == "The server answered 401 Unauthorized."
 
 
+def test_a_cookie_that_the_browser_does_not_take_is_named(renderer: Renderer) -> None:
+    with Server(lambda _: html("welcome")) as server:
+        failure = render(renderer, server.url(), read_access(cookies=["__Host-s=open-sesame"])).failure
+        assert server.requests == []
+    assert failure is not None
+    assert failure.kind is FailureKind.ACCESS
+    assert failure.sentence == "The browser does not take the cookie '__Host-s' for this page."
+
+
 def test_a_variable_that_is_not_set_fails_the_page_before_a_browser_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DRIFTLINE_TEST_TOKEN", raising=False)
     renderer = Renderer(settings())

@@ -27,8 +27,10 @@ _ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 _LOGIN = "Basic " + base64.b64encode(b"me:open sesame").decode()
 
 
-async def looked_up(_host: str, _port: int) -> list[str]:
-    return ["127.0.0.9"]
+async def looked_up(host: str, _port: int) -> list[str]:
+    if host != "page.test":
+        raise OSError("no such name")
+    return ["::9", "127.0.0.9"]
 
 
 def asked(proxy: str, head: str, home: Home | None = None, ca_file: str = "") -> tuple[bytes, Failure | None]:
@@ -199,6 +201,12 @@ def _hang_up(listener: socket.socket, words: bytes) -> None:
     with connection:
         connection.recv(1)
         connection.sendall(words)
+
+
+def test_a_name_that_is_resolved_here_and_has_no_address_is_not_the_fault_of_the_proxy() -> None:
+    _, trouble = asked("socks5://127.0.0.1:1", _TUNNEL.replace("page", "nowhere"))
+    assert trouble is not None
+    assert trouble.kind is FailureKind.DNS
 
 
 @pytest.mark.parametrize("head", [_PLAIN, _TUNNEL])

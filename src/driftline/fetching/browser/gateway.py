@@ -13,7 +13,7 @@ import base64
 import secrets
 import socket
 from contextlib import suppress
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from driftline.fetching.browser.upstream import ProxyRefused
@@ -23,12 +23,15 @@ from driftline.fetching.unsafe import NOTHING, unsafe_failure
 from driftline.model import Failure, FailureKind
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from types import TracebackType
 
     from driftline.fetching.addresses import Judge, Refusal
-    from driftline.fetching.browser.upstream import Resolve, Streams, Upstream
+    from driftline.fetching.browser.upstream import Streams, Upstream
     from driftline.fetching.home import Home
     from driftline.fetching.unsafe import Blocked
+
+Resolve: TypeAlias = "Callable[[str, int], Awaitable[list[str]]]"
 
 _LONGEST_HEAD = 256 * 1024
 _CHUNK = 64 * 1024
@@ -168,11 +171,17 @@ class Gateway:
 
     async def _connect_through(self, upstream: Upstream, host: str, port: int, *, tunnel: bool) -> Streams | Failure:
         """A connection by way of the proxy, or why there is none."""
+        if not upstream.takes_names:
+            try:
+                addresses = await self._resolve(host, port)
+            except (OSError, UnicodeError):
+                return _NO_NAME
+            host = next((one for one in addresses if ":" not in one), addresses[0])
         try:
             async with asyncio.timeout(self._connect_timeout):
                 if upstream.forwards and not tunnel:
                     return await upstream.connect()
-                return await upstream.tunnel(host, port, self._resolve)
+                return await upstream.tunnel(host, port)
         except ProxyRefused as refused:
             return _not_led(str(refused))
         except (OSError, TimeoutError, EOFError, ValueError, IndexError, asyncio.LimitOverrunError):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from playwright.async_api import Page, Playwright
 
-    from driftline.fetching.browser.upstream import Resolve
+    from driftline.fetching.browser.gateway import Resolve
     from driftline.fetching.unsafe import Blocked
     from driftline.model import Link
     from driftline.settings import Settings

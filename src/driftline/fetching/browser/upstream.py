@@ -11,14 +11,10 @@ import base64
 import ssl
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import Self, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
 Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-Resolve: TypeAlias = "Callable[[str, int], Awaitable[list[str]]]"
 
 _LONGEST_HEAD = 256 * 1024
 _USUAL_PORT = 1080  # as libcurl has it
@@ -60,6 +56,11 @@ class Upstream:
         return self.scheme in ("http", "https")
 
     @property
+    def takes_names(self) -> bool:
+        """Whether it resolves the names of hosts; as libcurl has it, two kinds of SOCKS are given addresses."""
+        return self.scheme not in ("socks4", "socks5")
+
+    @property
     def login(self) -> list[bytes]:
         """The header line that it wants to see."""
         if not self.user:
@@ -72,17 +73,15 @@ class Upstream:
         secure = ssl.create_default_context(cafile=self.ca_file) if self.scheme == "https" else None
         return await asyncio.open_connection(self.host, self.port, limit=_LONGEST_HEAD, ssl=secure)
 
-    async def tunnel(self, host: str, port: int, resolve: Resolve) -> Streams:
+    async def tunnel(self, host: str, port: int) -> Streams:
         """A connection to this host by way of the proxy; OSError or ProxyRefused if there is none."""
         reader, writer = await self.connect()
         try:
             if self.forwards:
                 await self._ask_http(reader, writer, host, port)
             else:
-                # as libcurl has it, the names of these two are resolved here
-                there = (await resolve(host, port))[0] if self.scheme in ("socks4", "socks5") else host
                 ask = self._ask_socks4 if self.scheme.startswith("socks4") else self._ask_socks5
-                await ask(reader, writer, there, port)
+                await ask(reader, writer, host, port)
         except BaseException:
             writer.transport.abort()
             raise
