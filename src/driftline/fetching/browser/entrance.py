@@ -98,8 +98,14 @@ class Entrance:
         if not taken:
             raise MissingSecret(f"The browser does not take the cookie '{name}' for this page.")
 
-    def _navigated(self, event: dict[str, Any]) -> None:
+    async def _navigated(self, event: dict[str, Any]) -> None:
+        """Remember who asks. Chromium has told the gateway its password by now: most pages need no more of us."""
+        from playwright.async_api import Error
+
         self._documents[event["frame"]["id"]] = event["frame"]["url"]
+        if not self._keys.headers and event["frame"]["url"].startswith("http"):
+            with suppress(Error):
+                await self._session.send("Fetch.disable")
 
     async def _paused(self, event: dict[str, Any]) -> None:
         """Let a request go on, with the headers of the page if it may see them."""
