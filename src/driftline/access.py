@@ -22,6 +22,7 @@ _COOKIE_VALUE = re.compile(r"[^\x00-\x20;,\x7f]*")
 _VARIABLE = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
 _PROXY = re.compile(r"(?:https?|socks(?:4a?|5h?))://[^\s/]+/?")
 _NO_PROXY = "none"
+_AUTHORIZATION = "authorization"
 _OURS = {
     "accept-encoding", "connection", "content-length", "host", "if-modified-since", "if-none-match", "range", "te",
     "transfer-encoding", "upgrade",
@@ -71,9 +72,9 @@ class Access:
 
     def before(self, other: Access) -> Access:
         """This, and what the other has besides."""
-        own = self.basic or self.bearer
+        own = self.basic or self.bearer or any(name.lower() == _AUTHORIZATION for name in self.headers)
         return Access(
-            headers=_merged(other.headers, self.headers), cookies={**other.cookies, **self.cookies},
+            headers=overruled(other.headers, self.headers), cookies={**other.cookies, **self.cookies},
             basic=self.basic if own else other.basic, bearer=self.bearer if own else other.bearer,
             proxy=self.proxy or other.proxy,
         )  # fmt: skip
@@ -94,25 +95,31 @@ class Access:
             left = less
         return left
 
-    def lines(self, variables: Mapping[str, str]) -> list[bytes]:
-        """The header lines to send, cookies aside; MissingSecret names a variable that is not set."""
+    def sent_headers(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """The headers to send, cookies aside; MissingSecret names a variable that is not set."""
         found = {name: _told(value, variables) for name, value in self.headers.items()}
         if self.basic:
-            found["Authorization"] = f"Basic {b64encode(_told(self.basic, variables).encode()).decode()}"
+            login = f"Basic {b64encode(_told(self.basic, variables).encode()).decode()}"
         elif self.bearer:
-            found["Authorization"] = f"Bearer {_told(self.bearer, variables)}"
-        return [f"{name}: {value}".encode() if value else f"{name};".encode() for name, value in found.items()]
+            login = f"Bearer {_told(self.bearer, variables)}"
+        else:
+            return found
+        return overruled(found, {"Authorization": login})
 
-    def cookie(self, variables: Mapping[str, str]) -> str:
-        """The cookies to send, as in a header; MissingSecret names a variable that is not set."""
-        return "; ".join(f"{name}={_told(value, variables)}" for name, value in self.cookies.items())
+    def sent_cookies(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """The cookies to send; MissingSecret names a variable that is not set."""
+        return {name: _told(value, variables) for name, value in self.cookies.items()}
 
     def proxy_or(self, usual: str | None, variables: Mapping[str, str]) -> str | None:
-        """The proxy to fetch through, where there is one."""
+        """The proxy to fetch through, where there is one; MissingSecret if a variable names none."""
         if not self.proxy:
             return usual
         told = _told(self.proxy, variables)
-        return None if told == _NO_PROXY else told
+        if told == _NO_PROXY:
+            return None
+        if not is_proxy(told):
+            raise MissingSecret(f"The variable {self.proxy.removeprefix('env:')} names no proxy as http://host:port.")
+        return told
 
 
 def read_access(
@@ -133,7 +140,7 @@ def read_access(
         "A proxy is named as http://host:port, or with https, socks4, socks4a, socks5 or socks5h, or is 'none'.",
     )
     given = dict(_header(one) for one in headers)
-    if (basic or bearer) and any(name.lower() == "authorization" for name in given):
+    if (basic or bearer) and any(name.lower() == _AUTHORIZATION for name in given):
         raise BadSetting("A header 'Authorization' and a password or token cannot be sent at once: give one of them.")
     parts = [part for one in cookies for part in one.split(";") if part.strip()]
     return Access(headers=given, cookies=dict(map(_cookie, parts)), basic=basic, bearer=bearer, proxy=proxy)
@@ -142,6 +149,12 @@ def read_access(
 def is_proxy(text: str) -> bool:
     """Whether this names a proxy."""
     return _PROXY.fullmatch(text) is not None
+
+
+def overruled(headers: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """All of these headers, its own value for each that is in both: the case of names counts for nothing."""
+    names = {name.lower() for name in own}
+    return {**{name: value for name, value in headers.items() if name.lower() not in names}, **own}
 
 
 def _header(text: str) -> tuple[str, str]:
@@ -177,11 +190,6 @@ def _told(value: str, variables: Mapping[str, str]) -> str:
     if not _VALUE.fullmatch(told):
         raise MissingSecret(f"The variable {named[1]} has characters that cannot be sent.")
     return told
-
-
-def _merged(others: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    names = {name.lower() for name in own}
-    return {**{name: value for name, value in others.items() if name.lower() not in names}, **own}
 
 
 def _user(basic: str) -> str:

@@ -18,7 +18,12 @@ from support.making import settings
 from support.servers import Answer, answer
 
 #: names of the tests' own; one of them is moved from an allowed address to another one after it was looked up
-NAMES = {"intranet.test": ["127.0.0.2"], "site.test": ["127.0.0.1"]}
+NAMES = {
+    "intranet.test": ["127.0.0.2"],
+    "site.test": ["127.0.0.1"],
+    "sub.site.test": ["127.0.0.1"],
+    "other.test": ["127.0.0.1"],
+}
 PNG = b"\x89PNG\r\n\x1a\n"
 
 

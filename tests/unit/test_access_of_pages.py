@@ -10,30 +10,34 @@ from driftline.errors import BadSetting
 
 def test_what_is_written_is_what_is_sent() -> None:
     access = read_access(headers=["X-Key: abc: d", "Accept-Language:de"], cookies=["a=1; b=2", "c=x=y"])
-    assert access.lines({}) == [b"X-Key: abc: d", b"Accept-Language: de"]
-    assert access.cookie({}) == "a=1; b=2; c=x=y"
+    assert access.sent_headers({}) == {"X-Key": "abc: d", "Accept-Language": "de"}
+    assert access.sent_cookies({}) == {"a": "1", "b": "2", "c": "x=y"}
 
 
 def test_a_password_and_a_token_become_an_authorization() -> None:
-    (line,) = read_access(basic="me:pass:word").lines({})
-    assert base64.b64decode(line.removeprefix(b"Authorization: Basic ")) == b"me:pass:word"
-    assert read_access(bearer="abc").lines({}) == [b"Authorization: Bearer abc"]
-
-
-def test_a_header_without_a_value_is_sent_as_such() -> None:
-    assert read_access(headers=["X-Empty:"]).lines({}) == [b"X-Empty;"]
+    sent = read_access(basic="me:pass:word").sent_headers({})["Authorization"]
+    assert base64.b64decode(sent.removeprefix("Basic ")) == b"me:pass:word"
+    assert read_access(bearer="abc").sent_headers({}) == {"Authorization": "Bearer abc"}
 
 
 def test_a_value_may_be_a_variable_of_the_environment() -> None:
     access = read_access(headers=["X-Key: env:KEY"], cookies=["s=env:SESSION"], bearer="env:TOKEN", proxy="env:PROXY")
     variables = {"KEY": "k", "SESSION": "s", "TOKEN": "t", "PROXY": "http://p:1"}
-    assert access.lines(variables) == [b"X-Key: k", b"Authorization: Bearer t"]
-    assert access.cookie(variables) == "s=s"
+    assert access.sent_headers(variables) == {"X-Key": "k", "Authorization": "Bearer t"}
+    assert access.sent_cookies(variables) == {"s": "s"}
     assert access.proxy_or(None, variables) == "http://p:1"
     with pytest.raises(MissingSecret, match="The variable KEY"):
-        access.lines({})
+        access.sent_headers({})
     with pytest.raises(MissingSecret, match="characters that cannot be sent"):
-        access.lines({"KEY": "a\r\nX-Other: b"})
+        access.sent_headers({"KEY": "a\r\nX-Other: b"})
+
+
+@pytest.mark.parametrize("told", ["", "secret:1", "ftp://secret:1"])
+def test_a_variable_that_names_no_proxy_is_not_taken_for_none(told: str) -> None:
+    """Fetched without it, the page would be asked from here, and its address would be judged by nobody."""
+    with pytest.raises(MissingSecret) as refused:
+        read_access(proxy="env:PROXY").proxy_or(None, {"PROXY": told})
+    assert str(refused.value) == "The variable PROXY names no proxy as http://host:port."
 
 
 @pytest.mark.parametrize(
@@ -85,6 +89,12 @@ def test_the_page_comes_before_its_tag() -> None:
     both = page.before(tag)
     assert both.headers == {"X-Other": "all", "x-key": "own"}
     assert (both.basic, both.bearer, both.cookies, both.proxy) == ("", "own", {"s": "1"}, "http://p:1")
+
+
+def test_one_authorization_is_sent_and_the_page_says_which() -> None:
+    by_header, by_password = read_access(headers=["authorization: own"]), read_access(basic="me:word")
+    assert by_header.before(by_password).sent_headers({}) == {"authorization": "own"}
+    assert list(by_password.before(by_header).sent_headers({})) == ["Authorization"]
 
 
 def test_what_is_taken_away_must_be_there() -> None:

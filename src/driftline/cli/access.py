@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from driftline.access import Access
-    from driftline.library import Driftline
 
 
 def access(
@@ -66,9 +65,12 @@ def access(
     variable whenever the page is fetched; - reads a password or token from standard input.
     """  # fmt: skip
     from driftline.access import Access, read_access
+    from driftline.pages.catalog import check_tags
 
-    if urls and tag:
+    if urls and tag is not None:
         raise UsageError("Give the addresses of pages or --tag, not both.")
+    if tag is not None:
+        (tag,) = check_tags([tag])
     if basic == "-" and bearer == "-":
         raise UsageError("Standard input holds one secret: give the password or the token by it.")
     given = read_access(
@@ -88,21 +90,26 @@ def access(
             watch_list.accesses.edit_tag(tag, watch_list.pages(tag), edit)
         elif changes:
             watch_list.accesses.edit_pages(pages, edit)
-        found = _found(watch_list, [page.url for page in pages], tag)
+        of_pages, of_tags = watch_list.accesses.all()
+        unused = watch_list.catalog.unused_tags([tag] if tag else [] if urls else of_tags)
+    found = _asked_for(of_pages, of_tags, [page.url for page in pages], tag)
     if as_json:
         print_json({name: one.shown() for name, one in found.items()})
-        return
-    for name, one in found.items():
-        say(clean(f"{name}: {', '.join(one.shown()) or 'nothing is set'}"))
-    if not found:
-        say("Nothing is set for any page: 'driftline access URL --header …' does.", to_stderr=True)
+    else:
+        for name, one in found.items():
+            say(clean(f"{name}: {', '.join(one.shown()) or 'nothing is set'}"))
+        if not found:
+            say("Nothing is set for any page: 'driftline access URL --header …' does.", to_stderr=True)
+    for name in unused:
+        say(clean(f"No page has the tag '{name}' so far: 'driftline list' shows those in use."), to_stderr=True)
 
 
-def _found(watch_list: Driftline, urls: list[str], tag: str | None) -> Mapping[str, Access]:
+def _asked_for(
+    of_pages: Mapping[str, Access], of_tags: Mapping[str, Access], urls: list[str], tag: str | None
+) -> Mapping[str, Access]:
     """The accesses of these pages and this tag, or of all that have any."""
     from driftline.access import Access
 
-    of_pages, of_tags = watch_list.accesses.all()
     if urls:
         return {url: of_pages.get(url, Access()) for url in urls}
     if tag:

@@ -157,6 +157,8 @@ def _store(settings: Settings) -> Iterator[Finding]:
             pages, where = len(watch_list.pages()), watch_list.where
             behind = watch_list.behind()
             old_names = watch_list.catalog.old_names()
+            let_in = watch_list.catalog.unused_tags(watch_list.accesses.all()[1])
+            treated = watch_list.catalog.unused_tags(settings.tags)
     except (DriftlineError, DatabaseError) as error:
         cause = getattr(error, "orig", None) or error
         told = str(cause).rstrip(".")
@@ -172,6 +174,7 @@ def _store(settings: Settings) -> Iterator[Finding]:
     held = f"{count(pages, 'page')}, {count(versions, 'version')} in {size(stored)}"
     yield Finding(what="Store", well=True, detail=f"{where} holds {held}, all of them readable.")
     yield _addresses(old_names)
+    yield _tags(let_in, treated)
     yield _readings(*behind)
 
 
@@ -181,6 +184,15 @@ def _addresses(old_names: Sequence[str]) -> Finding:
         would = f"{count(len(old_names), 'page')} would be watched under another address if added today"
         detail = f"{would}, such as {old_names[0]}: 'driftline edit URL --url URL' renames one."
     return Finding(what="Addresses", well=True, detail=detail)
+
+
+def _tags(let_in: Sequence[str], treated: Sequence[str]) -> Finding:
+    found = [f"'{tag}' ('driftline access' names it)" for tag in let_in]
+    found += [f"'{tag}' (the settings name it)" for tag in treated]
+    detail = "every tag that something is set for is on a page."
+    if found:
+        detail = f"no page has the tag {', nor '.join(found)}: what is set for it counts for nothing."
+    return Finding(what="Tags", well=True, detail=detail)  # pages may get them yet, or those of another store have them
 
 
 def _readings(stale: int, unread: int) -> Finding:

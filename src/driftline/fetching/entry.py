@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 import pycurl
 
+from driftline.fetching.home import Home
 from driftline.model import Document, Failure, FailureKind
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from driftline.settings import Settings
 
 _MOVED = (301, 302, 303, 307, 308)
-_PORTS = {"http": 80, "https": 443}
+_SCHEMES = ("http", "https")
 
 
 class Entry:
@@ -31,12 +32,12 @@ class Entry:
     def __init__(self, curl: pycurl.Curl, link: Link, settings: Settings, ours: Sequence[bytes]) -> None:
         assert link.access is not None
         self._curl = curl
-        self._origin = urlsplit(link.url)
+        self._home = Home(link.url)
         self._most = settings.max_redirects
         self._timeout = settings.total_timeout
         self._ours = ours
-        self._lines = link.access.lines(os.environ)
-        self._cookie = link.access.cookie(os.environ)
+        self._lines = [_line(*header) for header in link.access.sent_headers(os.environ).items()]
+        self._cookie = "; ".join("=".join(one) for one in link.access.sent_cookies(os.environ).items())
         self.proxy = link.access.proxy_or(settings.proxy, os.environ)
         self.url = link.url
         self.redirects = 0
@@ -64,14 +65,14 @@ class Entry:
         self.redirects += 1
         curl.setopt(pycurl.URL, self.url)
         curl.setopt(pycurl.TIMEOUT_MS, max(1, int((self._timeout - self.seconds) * 1000)))
-        home = _may_see(self._origin, urlsplit(self.url))
+        home = self._home.has(self.url)
         self._send(self._lines if home else [], self._cookie if home else "")
         return True
 
     def _why_not(self, url: str) -> Failure | None:
         """Why a redirect to this address is not followed."""
         kind, sentence = FailureKind.REDIRECTS, ""
-        if urlsplit(url).scheme not in _PORTS:
+        if urlsplit(url).scheme not in _SCHEMES:
             sentence = "The page redirects to an address that is not on the web."
         elif self.redirects >= self._most:
             sentence = f"The page redirects too often: more than {self._most} times."
@@ -95,7 +96,6 @@ def not_let_in(link: Link, error: MissingSecret, now: float) -> Document:
     return Document(link, 0, b"", b"", 0, link.url, 0, now, 0.0, failure)
 
 
-def _may_see(origin: SplitResult, target: SplitResult) -> bool:
-    """Whether this is the same origin, or the same host at last by TLS."""
-    before, after = ((one.scheme, one.port or _PORTS.get(one.scheme)) for one in (origin, target))
-    return origin.hostname == target.hostname and (before == after or (before, after) == (("http", 80), ("https", 443)))
+def _line(name: str, value: str) -> bytes:
+    """A header as libcurl is told of it: one without a value would be taken for one not to send."""
+    return f"{name}: {value}".encode() if value else f"{name};".encode()

@@ -21,10 +21,13 @@ class Manners:
 
 
 def manners_of(host: str, settings: Settings, tags: Mapping[str, Sequence[str]]) -> Manners:
-    """How a host is treated, whose pages have these tags by host: its own settings go before those of a tag."""
+    """How a host is treated, whose pages have these tags by host.
+
+    Its own settings go before those of a tag, and of several tags those that the user wrote first.
+    """
     chosen = [
         *_named(host, settings.hosts),
-        *[settings.tags[tag] for tag in tags.get(host, ()) if tag in settings.tags],
+        *[one for tag, one in settings.tags.items() if tag in tags.get(host, ())],
     ]
     delay = next((one.delay for one in chosen if one.delay is not None), settings.host_delay)
     connections = next((one.connections for one in chosen if one.connections is not None), settings.host_connections)

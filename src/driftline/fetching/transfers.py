@@ -93,6 +93,7 @@ class _Slot:
         curl.setopt(pycurl.NOSIGNAL, 1)
         curl.setopt(pycurl.COOKIEFILE, "")  # cookies live within one transfer, for redirects that need them
         curl.setopt(pycurl.CAINFO, certificates(settings))
+        curl.setopt(pycurl.PROXY_CAINFO, certificates(settings))
 
     def aim(self, link: Link, *, watched: bool) -> None:
         """Point the handle at a link, with the validators of its last good check; redirects are `watched`, or not."""

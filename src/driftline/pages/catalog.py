@@ -139,6 +139,12 @@ class Catalog:
             listed = [_page(row) for row in connection.execute(_PAGES.order_by(pages.c.id))]
         return listed if tag is None else [page for page in listed if tag in page.tags]
 
+    def unused_tags(self, some: Iterable[str]) -> list[str]:
+        """Those of these tags that no page has: they are mistyped, or for pages to come."""
+        with self._store.read() as connection:
+            used = {tag for found in connection.scalars(select(pages.c.tags)) for tag in found}
+        return [tag for tag in some if tag not in used]
+
     def edit(
         self, url: str, *, every: float | None = None, clear_every: bool = False, tag: Sequence[str] = (),
         untag: Sequence[str] = (), move_to: str | None = None,

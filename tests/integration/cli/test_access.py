@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 
 from driftline.cli.main import run
+from support.browsers import insist_on_browser, scripted
 from support.servers import Answer, Request, Server, answer, html
 
 
 def let_in(request: Request) -> Answer:
     if request.headers.get("authorization") == "Bearer open-sesame" or request.headers.get("x-key") == "open-sesame":
+        if request.path == "/app":
+            return scripted("fetch('/data').then(got => got.text()).then(text => document.body.innerHTML = text)")
         return html("The members' page, for those who were let in.")
     return answer(b"", status="401 Unauthorized")
 
@@ -106,11 +109,33 @@ def test_it_can_be_taken_away(server: Server, store: Path, capsys: pytest.Captur
         assert connection.execute("select count(*) from pages where settings != '{}'").fetchone() == (0,)
 
 
+def test_a_tag_that_no_page_has_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRIFTLINE_TAGS", '{"own": {"delay": 0}, "members": {"delay": 0}}')
+    for words in (["--tag", "mebmers", "--bearer", "open-sesame"], ["--tag", "mebmers", "--json"], []):
+        capsys.readouterr()
+        assert run(["access", *words]) == 0
+        assert "No page has the tag 'mebmers' so far: 'driftline list' shows those in use." in capsys.readouterr().err
+    run(["doctor"])
+    told = "no page has the tag 'mebmers' ('driftline access' names it), nor 'own' (the settings name it): "
+    assert f"Tags: {told}what is set for it counts for nothing." in capsys.readouterr().out
+    run(["access", "--tag", "mebmers", "--clear"])
+    run(["access", "--tag", "members", "--bearer", "open-sesame"])
+    monkeypatch.delenv("DRIFTLINE_TAGS")
+    capsys.readouterr()
+    run(["access"])
+    run(["doctor"])
+    told_last = capsys.readouterr()
+    assert "No page has the tag" not in told_last.err
+    assert "Tags: every tag that something is set for is on a page." in told_last.out
+
+
 @pytest.mark.parametrize(
     "words",
     [
         ["--bearer", "open-sesame"],
         ["URL", "--tag", "members"],
+        ["--tag", "two words", "--bearer", "open-sesame"],
+        ["--tag", "", "--bearer", "open-sesame"],
         ["URL", "--without", "bearer"],
         ["URL", "--header", "open-sesame"],
         ["URL", "--basic", "-", "--bearer", "-"],
@@ -128,3 +153,19 @@ def test_what_was_seen_without_it_proves_nothing(server: Server, capsys: pytest.
     assert found(server, capsys)["/a"] == "failed"
     run(["access", server.url("/a"), "--header", "X-Key: open-sesame"])
     assert found(server, capsys)["/a"] == "unchanged"
+
+
+def test_a_page_that_turns_out_to_need_a_browser_is_let_in_there_too(
+    server: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insist_on_browser()
+    monkeypatch.setenv("DRIFTLINE_HOST_DELAY", "0")
+    run(["add", server.url("/app"), "--render", "auto"])
+    run(["access", server.url("/app"), "--bearer", "open-sesame"])
+    assert found(server, capsys)["/app"] == "new"
+    for command in ("show", "history"):
+        assert run([command, server.url("/app"), "--json"]) == 0
+    told = capsys.readouterr()
+    assert "for those who were let in" in told.out
+    assert "open-sesame" not in told.out + told.err
+    assert [request.headers.get("authorization") for request in server.asked_for("/data")] == ["Bearer open-sesame"]

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from driftline.access import read_access
 from driftline.errors import RunStopped
 from driftline.fetching.browser.renderer import Renderer
 from driftline.model import Document, FailureKind, Known
@@ -256,16 +255,3 @@ def test_without_a_browser_the_check_says_what_to_do() -> None:
     assert failure is not None
     assert failure.kind is FailureKind.BROWSER
     assert "no-such-browser" in failure.sentence or "driftline[browser]" in failure.sentence
-
-
-def test_a_page_with_secrets_of_its_own_is_not_fetched_without_them() -> None:
-    renderer = Renderer(settings())
-    link = rendered("http://127.0.0.1:9/")
-    link.access = read_access(cookies=["session=secret"])
-    try:
-        failure = renderer.render(link).failure
-    finally:
-        renderer.close()
-    assert failure is not None
-    assert failure.sentence.startswith("The browser does not send the headers, cookies, passwords and tokens of a page")
-    assert renderer.pid is None

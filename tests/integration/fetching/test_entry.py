@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +12,7 @@ from driftline.access import Access, read_access
 from driftline.fetching.transfers import Transfers, crawl
 from driftline.model import Document, FailureKind, Known
 from support.making import known, link, settings
-from support.servers import Answer, Request, Server, answer, redirect
+from support.servers import Answer, Request, Server, answer, redirect, self_signed
 
 SECRETS = read_access(
     headers=["X-Key: open-sesame", "User-Agent: mine"], cookies=["session=open-sesame"], bearer="open-sesame"
@@ -150,3 +152,32 @@ def test_a_page_goes_through_its_own_proxy() -> None:
     with Server(lambda _: answer(b"by proxy")) as proxy:
         got = fetch("http://page.example/x", read_access(proxy=proxy.url()))
         assert (got.body, proxy.requests[0].headers["host"]) == (b"by proxy", "page.example")
+
+
+def test_a_header_without_a_value_is_sent_as_such() -> None:
+    with Server(lambda _: answer(b"welcome")) as server:
+        fetch(server.url(), read_access(headers=["X-Empty:"]))
+        assert server.requests[0].headers["x-empty"] == ""
+
+
+def test_a_variable_that_names_no_proxy_opens_no_way_around_the_guard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRIFTLINE_TEST_PROXY", "")
+    with Server(lambda _: answer(b"inner")) as server:
+        got = fetch(server.url(), read_access(proxy="env:DRIFTLINE_TEST_PROXY"), allow_networks=[])
+        assert server.connections == 0
+    assert got.failure is not None
+    assert got.failure.kind is FailureKind.ACCESS
+
+
+def test_a_proxy_behind_tls_is_trusted_by_the_same_certificates_as_pages(tmp_path: Path) -> None:
+    certificate = self_signed(tmp_path)
+    if certificate is None:
+        pytest.skip("there is no openssl to make a certificate with")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    with Server(lambda _: answer(b"by proxy"), context) as proxy:
+        access = read_access(proxy=proxy.url(""))
+        assert fetch("http://page.example/x", access, ca_file=str(certificate)).body == b"by proxy"
+        failure = fetch("http://page.example/x", access).failure
+    assert failure is not None
+    assert failure.kind is FailureKind.TLS

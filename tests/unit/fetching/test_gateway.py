@@ -157,6 +157,16 @@ def test_a_server_that_speaks_no_http_ends_the_connection_and_nothing_else(words
         assert asked(gateway(), f"GET {server.url()} HTTP/1.1") in (b"", words[:-4] + b"\r\nConnection: close\r\n\r\n")
 
 
+def test_a_server_that_poses_as_the_gateway_is_not_told_its_password() -> None:
+    """Chromium takes a 407 for a question of its proxy."""
+    way = gateway()
+    with Server(lambda _: answer(b"", "407 Proxy Authentication Required", close=True)) as server:
+        assert asked(way, f"GET {server.url()} HTTP/1.1").startswith(b"HTTP/1.1 403 ")
+        trouble = way.trouble(server.url(), redirected=False)
+    assert trouble is not None
+    assert trouble.sentence == "The server answered 407 Proxy Authentication Required."
+
+
 def test_a_host_that_is_blocked_is_neither_resolved_nor_connected_to() -> None:
     class Blocked:
         any = True

@@ -16,7 +16,7 @@ HOSTS = {
     "port.example:8080": {"connections": 2},
     "[::1]": {"robots": "ignore"},
 }
-TAGS = {"own": {"robots": "ignore", "delay": 0.5}}
+TAGS = {"own": {"robots": "ignore", "delay": 0.5}, "few": {"delay": 7, "connections": 3}}
 
 
 @pytest.mark.parametrize(
@@ -30,9 +30,10 @@ TAGS = {"own": {"robots": "ignore", "delay": 0.5}}
         ("[::1]", {"robots": False}),
         ("[::1]:8080", {"robots": False}),
         ("tagged.org", {"robots": False, "delay": 0.5}),
+        ("twice.org", {"robots": False, "delay": 0.5, "connections": 3}),
     ],
 )
 def test_what_is_said_of_a_host_goes_before_what_is_said_of_more(host: str, expected: dict[str, Any]) -> None:
     given = settings(**ALL, hosts=HOSTS, tags=TAGS)
-    found = manners_of(host, given, {"tagged.org": ["other", "own"]})
+    found = manners_of(host, given, {"tagged.org": ["other", "own"], "twice.org": ["few", "own"]})
     assert found == Manners(**{"delay": 2.0, "connections": 1, "robots": True} | expected)

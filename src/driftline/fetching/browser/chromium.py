@@ -7,12 +7,12 @@ import os
 import signal
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from driftline.errors import DriftlineError
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, BrowserContext, CDPSession, Playwright, ProxySettings
+    from playwright.async_api import Browser, BrowserContext, CDPSession, Playwright
 
     from driftline.settings import Settings
 
@@ -31,9 +31,9 @@ _ARGUMENTS = (
     # UDP would pass by the proxy: of WebRTC nothing is left but what goes through it
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    # names are resolved where they are judged
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
 )
-#: names are resolved where they are judged; a proxy of the user's own may have a name
-_NO_NAMES = "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"
 _LOOK = 0.25  # seconds between two looks at the memory
 _CLOSING = 5.0  # seconds that Chromium gets to close something
 _STARTING = 30.0
@@ -62,7 +62,7 @@ class Chromium:
 
         try:
             browser = await playwright.chromium.launch(
-                executable_path=path, args=[*_ARGUMENTS, *([_NO_NAMES] if settings.proxy is None else [])],
+                executable_path=path, args=_ARGUMENTS,
                 chromium_sandbox=settings.browser_sandbox and os.getuid() != 0,
                 proxy={"server": _NOWHERE, "bypass": _NO_BYPASS}, timeout=_STARTING * 1000,
                 handle_sigint=False, handle_sigterm=False, handle_sighup=False,
@@ -79,12 +79,13 @@ class Chromium:
         """Whether it is still running."""
         return self._browser.is_connected()
 
-    async def context(self, proxy: ProxySettings) -> BrowserContext:
+    async def context(self, proxy: str) -> BrowserContext:
         """A fresh profile, without cookies, that reaches the web through this proxy only."""
         major = self._browser.version.partition(".")[0]
         agent = f"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{major}.0.0.0"
         context = await self._browser.new_context(
-            proxy={**proxy, "bypass": _NO_BYPASS}, user_agent=f"{agent} Safari/537.36 {self._settings.user_agent}",
+            proxy={"server": proxy, "bypass": _NO_BYPASS},
+            user_agent=f"{agent} Safari/537.36 {self._settings.user_agent}",
             viewport={"width": _WIDTH, "height": _HEIGHT}, locale="en-US", timezone_id="UTC", reduced_motion="reduce",
             accept_downloads=False, service_workers="block",
         )  # fmt: skip
@@ -142,11 +143,6 @@ def resident(pid: int) -> int:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_SIZE
     except (OSError, IndexError):
         return 0
-
-
-def proxy_of(address: str, user: str | None, password: str | None) -> Any:
-    """A proxy as playwright wants to be told of it."""
-    return {"server": address} | ({"username": user, "password": password or ""} if user else {})
 
 
 def _why_not(path: str, message: str) -> str:

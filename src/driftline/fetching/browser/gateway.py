@@ -3,7 +3,7 @@
 Chromium resolves no name and opens no connection of its own: it asks the gateway, for pages, scripts, pictures,
 redirects and web sockets alike. The gateway resolves the name unless that host is blocked, judges each address as
 libcurl's are judged, and connects to the very address that it judged. So there is no moment at which a name could come
-to mean another machine.
+to mean another machine. With a proxy of the user's own, it connects to nothing but that, which has to judge.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self, TypeAlias
 from urllib.parse import urlsplit
 
+from driftline.fetching.browser.upstream import ProxyRefused
+from driftline.fetching.failures import status_failure
 from driftline.fetching.guard import refused_failure
 from driftline.fetching.unsafe import NOTHING, unsafe_failure
 from driftline.model import Failure, FailureKind
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from driftline.fetching.addresses import Judge, Refusal
+    from driftline.fetching.browser.upstream import Streams, Upstream
+    from driftline.fetching.home import Home
     from driftline.fetching.unsafe import Blocked
 
 Resolve: TypeAlias = "Callable[[str, int], Awaitable[list[str]]]"
@@ -33,6 +37,14 @@ _LONGEST_HEAD = 256 * 1024
 _CHUNK = 64 * 1024
 _HOP_BY_HOP = (b"connection", b"proxy-connection", b"keep-alive", b"proxy-authorization", b"upgrade", b"te")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_USER = "driftline"
+_NO_NAME = Failure(kind=FailureKind.DNS, sentence="The name of the host could not be resolved.")
+_REFUSED = Failure(kind=FailureKind.REFUSED, sentence="The host refused the connection or could not be reached.")
+_NO_PROXY = Failure(kind=FailureKind.REFUSED, sentence="The proxy refused the connection or could not be reached.")
+_NEXT_DOOR = Failure(
+    kind=FailureKind.NOT_ALLOWED,
+    sentence="This is another port of the host of the page, where the browser would send the page's cookies, too.",
+)
 
 
 async def resolve(host: str, port: int) -> list[str]:
@@ -45,22 +57,26 @@ class Gateway:
     """A proxy for one page, for the time of an `async with` block: what the page opened is closed with it.
 
     It serves only who knows its password, and lets `most` bytes in. `trouble` is why hosts could not be reached.
+    `upstream` is the proxy to go through, if there is one; `home` is of a page with cookies that no neighbour may see.
     """
 
     def __init__(
         self, judge: Judge, *, most: int, connect_timeout: float,
-        resolve: Resolve = resolve, blocked: Blocked = NOTHING,
+        resolve: Resolve = resolve, blocked: Blocked = NOTHING, upstream: Upstream | None = None,
+        home: Home | None = None,
     ) -> None:  # fmt: skip
         self._judge = judge
         self._blocked = blocked
         self._left = most
         self._connect_timeout = connect_timeout
         self._resolve = resolve
+        self._upstream = upstream
+        self._home = home
         self._trouble: dict[tuple[str, int], Failure] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
-        self.password = secrets.token_urlsafe(16)
-        self._expected = b"Basic " + base64.b64encode(f"driftline:{self.password}".encode())
+        self.user, self.password = _USER, secrets.token_urlsafe(16)
+        self._expected = b"Basic " + base64.b64encode(f"{_USER}:{self.password}".encode())
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._welcome, "127.0.0.1", 0, limit=_LONGEST_HEAD)
@@ -125,34 +141,58 @@ class Gateway:
         if target is None or not (tunnel or address.startswith("http://")):
             await _answer(writer, "400 Bad Request")
             return
-        upstream = await self._connect(*target)
-        if upstream is None:
+        found = await self._connect(*target, tunnel=tunnel)
+        if isinstance(found, Failure):
+            self._trouble[target] = found
             await _answer(writer, "403 Forbidden")
             return
-        source, sink = upstream
+        self._trouble.pop(target, None)
+        source, sink = found
         try:
             if tunnel:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             else:
-                sink.write(_forwarded(method, address, fields))
-            await self._exchange(reader, writer, source, sink, raw=tunnel)
+                sink.write(_forwarded(method, address, fields, self._upstream))
+            await self._exchange(reader, writer, source, sink, target, raw=tunnel)
         finally:
             sink.transport.abort()
 
-    async def _connect(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
-        """A connection to an address of the host that may be connected to, or None and the reason in `trouble`."""
+    async def _connect(self, host: str, port: int, *, tunnel: bool) -> Streams | Failure:
+        """A connection on which the host can be asked, or why there is none."""
         url = f"http://{f'[{host}]' if ':' in host else host.lower()}/"
         unsafe = self._blocked.why(url)
         if unsafe is not None:
-            self._trouble[host, port] = unsafe_failure(unsafe, url)
-            return None
+            return unsafe_failure(unsafe, url)
+        if self._home is not None and self._home.is_next_door(host, port):
+            return _NEXT_DOOR
+        if self._upstream is not None:
+            return await self._connect_through(self._upstream, host, port, tunnel=tunnel)
+        return await self._connect_to(host, port, url)
+
+    async def _connect_through(self, upstream: Upstream, host: str, port: int, *, tunnel: bool) -> Streams | Failure:
+        """A connection by way of the proxy, or why there is none."""
+        if not upstream.takes_names:
+            try:
+                addresses = await self._resolve(host, port)
+            except (OSError, UnicodeError):
+                return _NO_NAME
+            host = next((one for one in addresses if ":" not in one), addresses[0])
+        try:
+            async with asyncio.timeout(self._connect_timeout):
+                if upstream.forwards and not tunnel:
+                    return await upstream.connect()
+                return await upstream.tunnel(host, port)
+        except ProxyRefused as refused:
+            return _not_led(str(refused))
+        except (OSError, TimeoutError, EOFError, ValueError, IndexError, asyncio.LimitOverrunError):
+            return _NO_PROXY
+
+    async def _connect_to(self, host: str, port: int, url: str) -> Streams | Failure:
+        """A connection to an address of the host that may be connected to, or why there is none."""
         try:
             addresses = await self._resolve(host, port)
         except (OSError, UnicodeError):
-            self._trouble[host, port] = Failure(
-                kind=FailureKind.DNS, sentence="The name of the host could not be resolved."
-            )
-            return None
+            return _NO_NAME
         refusal: Refusal | None = None
         for address in addresses:
             verdict = self._judge(address.partition("%")[0])
@@ -161,25 +201,18 @@ class Gateway:
                 continue
             with suppress(OSError, TimeoutError):
                 async with asyncio.timeout(self._connect_timeout):
-                    streams = await asyncio.open_connection(address, port, limit=_LONGEST_HEAD)
-                self._trouble.pop((host, port), None)
-                return streams
-        self._trouble[host, port] = (
-            Failure(kind=FailureKind.REFUSED, sentence="The host refused the connection or could not be reached.")
-            if refusal is None
-            else refused_failure(refusal, url, redirected=False)
-        )
-        return None
+                    return await asyncio.open_connection(address, port, limit=_LONGEST_HEAD)
+        return _REFUSED if refusal is None else refused_failure(refusal, url, redirected=False)
 
     async def _exchange(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, source: asyncio.StreamReader,
-        sink: asyncio.StreamWriter, *, raw: bool,
+        sink: asyncio.StreamWriter, target: tuple[str, int], *, raw: bool,
     ) -> None:  # fmt: skip
         """Carry both ways until the server has said all."""
         upload = asyncio.ensure_future(_carry(reader, sink))
         try:
             if not raw:
-                await self._carry_head(source, writer)
+                await self._carry_head(source, writer, target)
             while self._left > 0 and (data := await source.read(_CHUNK)):
                 self._left -= len(data)
                 writer.write(data)
@@ -189,14 +222,20 @@ class Gateway:
             upload.cancel()
             await asyncio.gather(upload, return_exceptions=True)
 
-    async def _carry_head(self, source: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _carry_head(
+        self, source: asyncio.StreamReader, writer: asyncio.StreamWriter, target: tuple[str, int]
+    ) -> None:
         """The head of the answer, which ends the connection: the next request may be for another host."""
         while True:
             head = await source.readuntil(b"\r\n\r\n")
             self._left -= len(head)
             line, *fields = head[:-4].split(b"\r\n")
-            if line.partition(b" ")[2].startswith(b"1"):
+            status = line.partition(b" ")[2]
+            if status.startswith(b"1"):
                 continue  # what comes before the answer is of no use
+            if status.startswith(b"407"):  # said by the gateway, it would be a question to Chromium
+                self._trouble[target] = status_failure(407) if self._upstream is None else _not_led("it answered 407")
+                line = b"HTTP/1.1 403 Forbidden"
             kept = [field for field in fields if _name(field) not in _HOP_BY_HOP]
             writer.write(b"\r\n".join([line, *kept, b"Connection: close", b"", b""]))
             return
@@ -220,11 +259,18 @@ async def _end(writer: asyncio.StreamWriter) -> None:
     await writer.wait_closed()
 
 
-def _forwarded(method: str, address: str, fields: list[bytes]) -> bytes:
-    """A request as its host wants it: the path alone, and nothing that was meant for the proxy."""
-    path = "/" + address.split("/", 3)[3] if address.count("/") > 2 else "/"
+def _forwarded(method: str, address: str, fields: list[bytes], upstream: Upstream | None) -> bytes:
+    """A request without what was meant for us: as its host wants it, with the path alone, or as the next proxy does."""
     kept = [field for field in fields if _name(field) not in _HOP_BY_HOP]
-    return b"\r\n".join([f"{method} {path} HTTP/1.1".encode("latin-1"), *kept, b"Connection: close", b"", b""])
+    if upstream is not None and upstream.forwards:
+        target, kept = address, [*kept, *upstream.login]
+    else:
+        target = "/" + address.split("/", 3)[3] if address.count("/") > 2 else "/"
+    return b"\r\n".join([f"{method} {target} HTTP/1.1".encode("latin-1"), *kept, b"Connection: close", b"", b""])
+
+
+def _not_led(why: str) -> Failure:
+    return Failure(kind=FailureKind.CONNECTION, sentence=f"The proxy does not lead there: {why}.")
 
 
 def _target(url: str) -> tuple[str, int] | None:

@@ -8,13 +8,15 @@ import threading
 import time
 from concurrent.futures import CancelledError
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
+from driftline.access import MissingSecret
 from driftline.errors import DriftlineError, RunStopped
 from driftline.fetching.addresses import judge_for
 from driftline.fetching.browser.capture import Captured, capture
-from driftline.fetching.browser.chromium import Chromium, proxy_of
+from driftline.fetching.browser.chromium import Chromium
+from driftline.fetching.browser.entrance import Entrance, Keys
 from driftline.fetching.browser.failing import CRASHED, TOO_LONG, TOO_MUCH, explained, failed
 from driftline.fetching.browser.finding import find_browser
 from driftline.fetching.browser.gateway import Gateway, resolve
@@ -24,7 +26,7 @@ from driftline.model import Document, Failure, FailureKind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from playwright.async_api import Page, Playwright, ProxySettings
+    from playwright.async_api import Page, Playwright
 
     from driftline.fetching.browser.gateway import Resolve
     from driftline.fetching.unsafe import Blocked
@@ -32,11 +34,6 @@ if TYPE_CHECKING:
     from driftline.settings import Settings
 
 _LOG = logging.getLogger(__name__)
-_NOT_SENT = Failure(
-    kind=FailureKind.BROWSER,
-    sentence="The browser does not send the headers, cookies, passwords and tokens of a page, nor use its proxy: "
-    "watch it without --render.",
-)
 _CLOSED = "has been closed"  # as playwright says of a page whose browser is gone, before it says so of the browser
 _TRIES = 2  # of a page whose browser ended under it
 _RESTING = 60.0  # seconds without a page after which the browser ends
@@ -158,15 +155,16 @@ class Renderer:
         """The document of a link; a browser that ends under it costs one more try."""
         captured: Captured | None = None
         began = time.monotonic()
-        if link.access:
-            return self._document(link, began, Captured(failure=_NOT_SENT))
         try:
+            keys = Keys.of(link, self._settings)
             for _ in range(_TRIES):
                 chromium = await self._running()
                 began = time.monotonic()  # starting the browser is no fault of the page
-                captured = await self._captured(chromium, link)
+                captured = await self._captured(chromium, replace(link, url=keys.address), keys)
                 if captured is not None:
                     break
+        except MissingSecret as error:
+            captured = Captured(failure=Failure(kind=FailureKind.ACCESS, sentence=str(error)))
         except DriftlineError as error:  # there is no browser, or it does not start
             captured = Captured(failure=Failure(kind=FailureKind.BROWSER, sentence=str(error)))
         except Exception as error:  # noqa: BLE001 whatever a page makes a browser do must fail that page only
@@ -196,7 +194,7 @@ class Renderer:
             self._chromium = await Chromium.start(self._playwright, path, self._settings)
             return self._chromium
 
-    async def _captured(self, chromium: Chromium, link: Link) -> Captured | None:
+    async def _captured(self, chromium: Chromium, link: Link, keys: Keys) -> Captured | None:
         """What came of the page; None if the browser ended before."""
         from playwright.async_api import Error
 
@@ -207,14 +205,18 @@ class Renderer:
             connect_timeout=settings.connect_timeout,
             resolve=self._resolve,
             blocked=self._blocked,
+            upstream=keys.upstream,
+            home=keys.home if keys.cookies else None,
         )
         async with gateway:
             try:
-                context = await chromium.context(self._way_out(gateway))
+                context = await chromium.context(gateway.address)
             except Error:
                 return None
             try:
-                return await self._attempt(await context.new_page(), link, gateway)
+                page = await context.new_page()
+                await Entrance.open(page, keys, gateway)
+                return await self._attempt(page, link, gateway)
             except Error as error:
                 if not chromium.alive or _CLOSED in error.message:
                     return None
@@ -243,18 +245,6 @@ class Renderer:
             for task in (work, ended):
                 task.cancel()
             await asyncio.gather(work, ended, return_exceptions=True)
-
-    def _way_out(self, gateway: Gateway) -> ProxySettings:
-        """The gateway, or the user's own proxy, which has to guard private networks itself."""
-        if self._settings.proxy is None:
-            way: ProxySettings = proxy_of(gateway.address, "driftline", gateway.password)
-            return way
-        parts = urlsplit(self._settings.proxy)
-        scheme = {"socks4a": "socks4", "socks5h": "socks5"}.get(parts.scheme, parts.scheme)
-        user, password = parts.username, parts.password
-        address = f"{scheme}://{parts.netloc.rpartition('@')[2]}"
-        own: ProxySettings = proxy_of(address, user and unquote(user), password and unquote(password))
-        return own
 
 
 async def _close(page: Page) -> None:
