@@ -73,10 +73,15 @@ def access(
         (tag,) = check_tags([tag])
     if basic == "-" and bearer == "-":
         raise UsageError("Standard input holds one secret: give the password or the token by it.")
+    basic, bearer = _from_input(basic), _from_input(bearer)
+    for option, values in (
+        ("--header", header), ("--cookie", cookie), ("--basic", [basic]), ("--bearer", [bearer]), ("--proxy", [proxy]),
+    ):  # fmt: skip
+        if "" in (values or ()):
+            raise UsageError(f"{option} is empty: was a variable not set? '--without' takes away what is set.")
     given = read_access(
-        headers=header or (), cookies=cookie or (), basic=_from_input(basic), bearer=_from_input(bearer),
-        proxy=proxy or "",
-    )  # fmt: skip
+        headers=header or (), cookies=cookie or (), basic=basic or "", bearer=bearer or "", proxy=proxy or ""
+    )
 
     def edit(kept: Access) -> Access:
         return given.before((Access() if clear else kept).without(without or ()))
@@ -98,6 +103,8 @@ def access(
     else:
         for name, one in found.items():
             say(clean(f"{name}: {', '.join(one.shown()) or 'nothing is set'}"))
+        for label in sorted({label for page in pages for label in page.tags if label in of_tags}):
+            say(clean(f"tag {label}: {', '.join(of_tags[label].shown())}"))
         if not found:
             say("Nothing is set for any page: 'driftline access URL --header …' does.", to_stderr=True)
     for name in unused:
@@ -117,5 +124,5 @@ def _asked_for(
     return {**of_pages, **{f"tag {name}": one for name, one in of_tags.items()}}
 
 
-def _from_input(given: str | None) -> str:
-    return sys.stdin.readline().rstrip("\r\n") if given == "-" else given or ""
+def _from_input(given: str | None) -> str | None:
+    return sys.stdin.readline().rstrip("\r\n") if given == "-" else given

@@ -146,6 +146,23 @@ def test_what_makes_no_sense_is_refused(words: list[str], server: Server, capsys
     assert "open-sesame" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["--header", "--cookie", "--basic", "--bearer", "--proxy"])
+def test_an_empty_secret_is_a_slip_and_changes_nothing(
+    option: str, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["access", server.url("/a"), "--header", "X-Key: open-sesame"]) == 0
+    assert run(["access", server.url("/a"), "--clear", option, ""]) == 2
+    assert f"{option} is empty" in capsys.readouterr().err
+    assert found(server, capsys)["/a"] == "new"
+
+
+def test_what_a_page_has_by_its_tag_is_told_with_it(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["access", "--tag", "members", "--bearer", "open-sesame"]) == 0
+    capsys.readouterr()
+    assert run(["access", server.url("/a")]) == 0
+    assert capsys.readouterr().out.splitlines() == [f"{server.url('/a')}: nothing is set", "tag members: bearer token"]
+
+
 def test_what_was_seen_without_it_proves_nothing(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     run(["access", server.url("/a"), "--bearer", "open-sesame"])
     assert found(server, capsys)["/a"] == "new"
