@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from email.utils import parsedate_to_datetime
 
+LONGEST_PAUSE = 86_400.0  # seconds for which a host is left alone, whatever it asks for: servers ask for years
 _LONGEST_VALIDATOR = 1_000  # letters
 _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 

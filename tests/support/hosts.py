@@ -26,8 +26,8 @@ class Records:
     def pauses(self, now: float) -> dict[str, float]:
         return {host: until for host, until in self.quiet.items() if until > now}
 
-    def last_end(self) -> float:
-        return self.ended
+    def last_end(self, now: float) -> float:
+        return self.ended if self.ended <= now else -math.inf
 
     def tagged(self, tags: Collection[str]) -> dict[str, list[str]]:
         return {host: [tag for tag in some if tag in tags] for host, some in self.tags.items()}

@@ -25,11 +25,12 @@ _COLUMNS = (
     Column(name="weight", right=True),
     Column(name="value", right=True),
 )
+_SOON = 60.0  # seconds: nobody can tell more exactly
 _WHY: dict[Lane, str] = {
     "deadline": "its interval, {when}",
-    "new": "never checked",
-    "value": "its value",
-    "age": "its age",
+    "new": "never checked, {likely}",
+    "value": "its value, {likely}",
+    "age": "its age, {likely}",
     "rank": "its turn, {when}",
     "probe": "a probe, {when}",
     "waiting": "failed {times}, last {last}, next try {when}",
@@ -76,8 +77,17 @@ def _why(one: Terms) -> str:
     if one.lane == "deadline" and one.every is not None:
         return f"every {format_interval(one.every)}, {_when(one.due_at)}"
     times, last = count(one.failures, "time"), ago(one.tried_at, time.time())
-    return _WHY[one.lane].format(when=_when(one.due_at), times=times, last=last, reason=one.reason)
+    return _WHY[one.lane].format(
+        when=_when(one.due_at), likely=_likely(one.due_at), times=times, last=last, reason=one.reason
+    )
 
 
 def _when(at: float | None) -> str:
-    return "due now" if at is None or at <= time.time() else local_time(at)
+    if at is None:
+        return "when the intervals of others leave room in the budget"
+    return "due now" if at <= time.time() else local_time(at)
+
+
+def _likely(at: float | None) -> str:
+    """The same of a time that depends on what the budget is spent on until then."""
+    return f"about {local_time(at)}" if at is not None and at > time.time() + _SOON else _when(at and at - _SOON)

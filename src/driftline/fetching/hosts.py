@@ -13,6 +13,8 @@ from collections import deque
 from itertools import count
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
+from driftline.headers import LONGEST_PAUSE
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -25,7 +27,6 @@ _LONGEST_REST = 60.0  # seconds, by that rule
 _SMOOTHING = 0.3
 _FIRST_BACK_OFF, _LONGEST_BACK_OFF = 5.0, 600.0  # seconds
 _NOWHERE, _IN_LINE, _IN_FRONT = range(3)  # where a host stands: the line in front is for those with errands
-_LONGEST_PAUSE = 86_400.0  # seconds, whatever a host asks for
 
 
 class _Address(Generic[Item]):
@@ -75,7 +76,7 @@ class Host(Generic[Item]):
             return self.rest()
         self.refusals += 1
         back_off = min(_FIRST_BACK_OFF * 2.0 ** (min(self.refusals, 16) - 1), _LONGEST_BACK_OFF) if self.delay else 0.0
-        return max(self.rest(), min(pause, _LONGEST_PAUSE), back_off)
+        return max(self.rest(), min(pause, LONGEST_PAUSE), back_off)
 
 
 #: what came back: from which host, after how many seconds, from which address if that is known, and for how long the
@@ -217,7 +218,7 @@ class Hosts(Generic[Item]):
         It may have asked for a `pause`: what waited there, to be put off, if that is a long one.
         """
         with self._lock:
-            rest = max(host.rest(), min(pause or 0.0, _LONGEST_PAUSE))
+            rest = max(host.rest(), min(pause or 0.0, LONGEST_PAUSE))
             host.at = max(host.at, self._clock() + rest)
             return self._put_off(host) if rest > self._patience else []
 
@@ -229,7 +230,7 @@ class Hosts(Generic[Item]):
     def leave_alone(self, host: Host[Item], seconds: float) -> None:
         """The host asked to be left alone, and so many seconds of that are left."""
         with self._lock:
-            host.at = max(host.at, self._clock() + min(seconds, _LONGEST_PAUSE))
+            host.at = max(host.at, self._clock() + min(seconds, LONGEST_PAUSE))
 
     def quiet_for(self, host: Host[Item]) -> float | None:
         """The seconds that the host will still be left alone, if that is longer than anything may wait."""

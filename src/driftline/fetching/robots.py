@@ -12,10 +12,10 @@ from driftline.model import Failure, FailureKind, Robots
 if TYPE_CHECKING:
     from driftline.model import Document
 
-_DAY = 86_400.0
+BELIEVED = 86_400.0  # seconds for which an answer holds at most
 _AGAIN = 600.0  # seconds before a server is asked again that failed
 _SOON = 60.0  # seconds before a host is asked again that could not be reached: the network here may be to blame
-_GIVEN_UP = 30 * _DAY  # seconds without an answer after which there is none
+_GIVEN_UP = 30 * 86_400.0  # seconds without an answer after which there is none
 _LONGEST = 512 * 1024  # letters: what follows is not read
 _MOST_WILDCARDS = 1_000  # rules with them: the largest sites have some hundred
 _LONGEST_DELAY = 300.0  # seconds between two requests, whatever a host would like
@@ -75,12 +75,13 @@ def read_robots(document: Document, text: str, before: Robots | None) -> Robots:
     """
     now, status = document.fetched_at, document.status
     if document.failure is None:
-        return Robots(text=text[:_LONGEST].removeprefix("\ufeff"), until=now + _DAY)
+        return Robots(text=text[:_LONGEST].removeprefix("\ufeff"), until=now + BELIEVED)
     kind = document.failure.kind
     answered = kind is FailureKind.STATUS
     if kind is FailureKind.REDIRECTS or (answered and status < 500 and status != _TOO_MANY):
         return _none(now)
-    since = now if before is None or before.since is None else before.since
+    # a clock may have been set back since
+    since = now if before is None or before.since is None else min(now, before.since)
     again = now + (_AGAIN if answered else _SOON)
     if before is not None and before.failure is None:
         return Robots(text=before.text, until=again, since=since) if now - since < _GIVEN_UP else _none(now)
@@ -104,7 +105,7 @@ def _bounded(text: str) -> str:
 
 
 def _none(now: float) -> Robots:
-    return Robots(text=None, until=now + _DAY)
+    return Robots(text=None, until=now + BELIEVED)
 
 
 def _unknown(document: Document) -> Failure:

@@ -59,7 +59,7 @@ class Origins:
         self._settings = settings
         self._tags = records.tagged(settings.tags)
         self._pauses = records.pauses(clock())
-        self._last_end = records.last_end()
+        self._last_end = records.last_end(clock())
         self._hosts = hosts
         self._clock = clock
         self._by_name: dict[str, LinkHost] = {}

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from driftline.detection.decoding import UnreadableBody, decode_body
 from driftline.errors import StoreLocked
-from driftline.fetching.robots import Rules, read_robots
+from driftline.fetching.robots import BELIEVED, Rules, read_robots
 from driftline.headers import content_encodings
 from driftline.model import FailureKind
+from driftline.versions.setbacks import STEP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -32,8 +33,8 @@ class Records(Protocol):
     def pauses(self, now: float) -> dict[str, float]:
         """The hosts that want to be left alone, and until when."""
 
-    def last_end(self) -> float:
-        """When the last run ended; minus infinity if there was none."""
+    def last_end(self, now: float) -> float:
+        """When the last run ended by now; minus infinity if there was none."""
 
     def tagged(self, tags: Collection[str]) -> dict[str, list[str]]:
         """Which of these tags the pages of each host have."""
@@ -65,7 +66,9 @@ class RobotsBook:
         """The rules of an origin that are to be believed now; None if it has to be asked."""
         with self._lock:
             rules = self._known(origin)
-        return rules if rules is not None and rules.robots.until > self._clock() else None
+        now = self._clock()
+        # what is to be believed for longer than anything is was said before a clock was set back
+        return rules if rules is not None and now < rules.robots.until <= now + BELIEVED + STEP else None
 
     def heard(self, origin: str, document: Document) -> Rules:
         """Learn from the answer to a request for robots.txt."""

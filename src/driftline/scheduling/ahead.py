@@ -6,32 +6,44 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from driftline.versions.setbacks import STEP, first_seen, remember
 
+if TYPE_CHECKING:
     from driftline.scheduling.index import Floats
+    from driftline.versions.store import Store
 
 
 class Ahead:
-    """Times in the future, from before a clock was set back: each counts as the moment at which it was first seen.
+    """Times in the future, from before a clock was set back: all count as the moment at which any was first seen.
 
-    That moment is kept, however often the time itself is read anew: else it would move along with the clock, and what
-    is due some time after it never would be.
+    That moment is kept in the store for as long as there are such times, however often they are read anew, and by
+    whichever program: else it would move along with the clock, and what is due some time after it never would be. What
+    is recorded is left as it is, for it may be today's clock that is wrong.
     """
 
-    def __init__(self) -> None:
-        self._seen: dict[int, tuple[float, float]] = {}
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._seen: float | None = None
+        self._met = False
 
-    def settled(self, page_ids: NDArray[np.int64], times: Floats, now: float) -> Floats:
-        """These times of these pages, none of them later than now."""
-        found = times.copy()
-        for which in np.flatnonzero(times > now).tolist():
-            page, then = int(page_ids[which]), float(times[which])
-            known, seen = self._seen.get(page, (then, now))
-            self._seen[page] = (then, min(seen, now) if known == then else now)
-            found[which] = self._seen[page][1]
-        return found
+    def begin(self) -> None:
+        """All times are about to be read anew."""
+        self._met = False
+        self._seen = first_seen(self._store)
 
-    def forget(self, now: float) -> None:
-        """Let go of times that are in the future no more."""
-        self._seen = {page: times for page, times in self._seen.items() if times[0] > now}
+    def settled(self, times: Floats, now: float) -> Floats:
+        """These times, none of them later than now by more than clocks differ anyway."""
+        ahead = times > now + STEP
+        if not ahead.any():
+            return times
+        self._met = True
+        if self._seen is None or self._seen > now + STEP:
+            remember(self._store, now)
+            self._seen = now
+        return np.where(ahead, self._seen, times)
+
+    def forget(self) -> None:
+        """All times were read: if none was in the future, the next that is was recorded by another wrong clock."""
+        if self._seen is not None and not self._met:
+            remember(self._store, None)
+            self._seen = None

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from driftline.model import host_of
+from driftline.scheduling.index import nth
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from driftline.scheduling.index import Floats
 
 _SAVED = 60.0  # seconds of a host's budget that can be saved up
 
@@ -65,6 +68,11 @@ class Rooms:
         self._saved = np.pad(grown, (0, max(0, hosts - len(grown))), constant_values=1.0)
         self._at = now
         return self._saved.astype(np.int64)
+
+    def held_for(self, hosts: NDArray[np.int32]) -> Floats:
+        """The seconds until there is room for a page of each of these hosts, one after the other where they repeat."""
+        missing: Floats = np.maximum(0.0, nth(hosts) + 1 - self._saved[hosts])
+        return missing / self._rate
 
     def spend(self, hosts: NDArray[np.int32]) -> None:
         """A page of each of these hosts is checked."""

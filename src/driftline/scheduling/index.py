@@ -255,7 +255,7 @@ class _Taken:
         """Take from these pages, the first before the others."""
         if self._room is not None and len(ordered):
             hosts = self._host[ordered]
-            ordered = ordered[_nth(hosts) < self._room[hosts]]
+            ordered = ordered[nth(hosts) < self._room[hosts]]
         ordered = ordered[: self.left]
         if self._room is not None and len(ordered):
             np.subtract.at(self._room, self._host[ordered], 1)
@@ -286,7 +286,7 @@ def _highest(score: NDArray[np.floating[Any]], count: int) -> Places:
     return found[np.argsort(-score[found], kind="stable")]
 
 
-def _nth(hosts: NDArray[np.int32]) -> NDArray[np.int64]:
+def nth(hosts: NDArray[np.int32]) -> NDArray[np.int64]:
     """How many of the same host come before each."""
     order = np.argsort(hosts, kind="stable")
     ordered = hosts[order]

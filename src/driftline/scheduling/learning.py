@@ -59,10 +59,9 @@ class Learned:
             self.index.grow(more)
             self.upto, self.failed = (np.pad(facts, (0, more)) for facts in (self.upto, self.failed))
 
-    def settle(self, places: Places, good: Ahead, now: float) -> None:
+    def settle(self, places: Places, ahead: Ahead, now: float) -> None:
         """Let no last good check of these pages be in the future, from before the clock was set back."""
-        index = self.index
-        index.checked[places] = good.settled(index.page[places], index.checked[places], now)
+        self.index.checked[places] = ahead.settled(self.index.checked[places], now)
 
     def take_over(self, other: Learned, page_ids: Sequence[int]) -> None:
         """Of these pages, what the other one has learned counts, which followed their checks while this one was read.

@@ -6,19 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from driftline.headers import LONGEST_PAUSE
 from driftline.scheduling.absence import GONE_AFTER, gone
-from driftline.scheduling.ahead import Ahead
-from driftline.scheduling.index import DAY, PROBE
+from driftline.scheduling.index import PROBE
 from driftline.scheduling.queries import redirected
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from driftline.scheduling.ahead import Ahead
     from driftline.scheduling.index import Floats, Places
     from driftline.scheduling.learning import Learned
     from driftline.versions.store import Store
-
-_LONGEST_RETRY = DAY  # seconds: servers ask for years
 
 
 class Patience:
@@ -29,11 +28,11 @@ class Patience:
     this one leads to another.
     """
 
-    def __init__(self, store: Store, every: float, early: float = 0.0) -> None:
+    def __init__(self, store: Store, ahead: Ahead, every: float, early: float = 0.0) -> None:
         self._store = store
         self._every = every
         self._early = early
-        self._tried = Ahead()
+        self._ahead = ahead
         self._judged: dict[int, tuple[int, bool]] = {}
 
     def stand_by(self, known: Learned, places: Places, told: dict[str, Floats], now: float) -> None:
@@ -46,12 +45,12 @@ class Patience:
         bad = failures > 0
         known.asked.take_back(index.page[places])
         places, failures, tried, retry = places[bad], failures[bad], told["checked_at"][bad], told["retry_at"][bad]
-        last = self._tried.settled(index.page[places], np.where(np.isnan(tried), now, tried), now)
+        last = self._ahead.settled(np.where(np.isnan(tried), now, tried), now)
         index.fail(places, failures, last, every=self._every, early=self._early)
         index.gone[places] = self._are_gone(known, places, now)
         index.not_before[places[index.gone[places]]] = last[index.gone[places]] + PROBE
         # what a server asks for goes before what the user asked for; it asked for a time from when it was asked
-        waits = np.minimum(retry - tried, _LONGEST_RETRY)
+        waits = np.minimum(retry - tried, LONGEST_PAUSE)
         asked = last + np.where(np.isnan(waits), 0.0, waits)
         index.not_before[places] = np.maximum(index.not_before[places], asked)
         held = asked > now
@@ -69,11 +68,10 @@ class Patience:
             )
         known.asked.note(hosts, pages, until)
 
-    def forget(self, known: Learned, now: float) -> None:
+    def forget(self, known: Learned) -> None:
         """Let go of pages that fail no more, or are no more."""
         failing = set(known.index.page[known.index.failures >= GONE_AFTER].tolist())
         self._judged = {page: judged for page, judged in self._judged.items() if page in failing}
-        self._tried.forget(now)
 
     def _are_gone(self, known: Learned, places: Places, now: float) -> NDArray[np.bool_]:
         """Which of these pages are gone; that is asked once after each check of a page."""

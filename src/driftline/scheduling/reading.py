@@ -13,6 +13,7 @@ import numpy as np
 from driftline.scheduling.learning import Learned, columns, recall_distrust
 from driftline.scheduling.queries import STANDING, watched
 from driftline.scheduling.weighing import weigh
+from driftline.versions.hosts import HostRecords
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,7 +32,7 @@ class Reading:
     """
 
     def __init__(
-        self, store: Store, hosts: Hosts, patience: Patience, good: Ahead, heard: dict[int, float], *, stamp: object,
+        self, store: Store, hosts: Hosts, patience: Patience, ahead: Ahead, heard: dict[int, float], *, stamp: object,
         clock: Callable[[], float], expected: int, threshold: float, ordered: bool,
     ) -> None:  # fmt: skip
         self.stamp = stamp
@@ -40,7 +41,7 @@ class Reading:
         self._store = store
         self._hosts = hosts
         self._patience = patience
-        self._good = good
+        self._ahead = ahead
         self._heard = heard
         self._clock = clock
         self._threshold = threshold
@@ -53,7 +54,10 @@ class Reading:
 
     def _read(self) -> Iterator[None]:
         known = self.known
+        self._ahead.begin()
         recall_distrust(self._store, self._hosts, self._clock())
+        pauses = HostRecords(self._store).pauses(self._clock())
+        known.asked.recall(self._hosts.named([*pauses]), [*pauses.values()])
         size = 0
         behind: list[int] = []
         for rows in watched(self._store):
@@ -66,12 +70,12 @@ class Reading:
             told = columns(STANDING, [[rows[name][row] for row in bad] for name in STANDING])
             now = self._clock()  # it may have been long since the last step
             self._patience.stand_by(known, places[bad], told, now)
-            known.settle(places, self._good, now)
+            known.settle(places[~late], self._ahead, now)
             yield
         known.cut(size)
         for places, told in known.follow(behind, self._clock(), self._heard):
             now = self._clock()
-            known.settle(places, self._good, now)
+            known.settle(places, self._ahead, now)
             self._patience.stand_by(known, places, told, now)
             yield
         yield from weigh(self._store, known, self._threshold, ordered=self._ordered)

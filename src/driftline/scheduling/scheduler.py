@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import numpy as np
 from driftline.errors import StoreError
 from driftline.headers import lifetime
 from driftline.model import Verdict
+from driftline.scheduling import forecast
 from driftline.scheduling.ahead import Ahead
 from driftline.scheduling.budget import Credit, format_rate
 from driftline.scheduling.hosts import Hosts, Rooms
@@ -19,21 +21,19 @@ from driftline.scheduling.learning import Learned
 from driftline.scheduling.patience import Patience
 from driftline.scheduling.queries import HOW_MANY, addresses, last_checks
 from driftline.scheduling.reading import Reading
-from driftline.scheduling.terms import Terms
+from driftline.scheduling.terms import Terms, lane_of
 from driftline.scheduling.value import believed
+from driftline.versions.setbacks import STEP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from driftline.model import Barred, Outcome, Policy
     from driftline.scheduling.index import Floats, Places
-    from driftline.scheduling.terms import Lane
     from driftline.versions.store import Store
 
-_STEP = 60.0  # seconds: a clock that is put right by less keeps nobody waiting for long
 _PROBED = 0.1  # of a pick by the paper's order goes to pages that its filter drops
 _BY = {"value": "what a check is worth", "intelligent": "the paper's order", "fixed": "interval", "uniform": "age"}
-_LANES: dict[Policy, Lane] = {"value": "value", "intelligent": "rank", "fixed": "deadline", "uniform": "age"}
 
 
 class Scheduler:
@@ -61,8 +61,8 @@ class Scheduler:
         self._rooms = None if host_budget is None else Rooms(host_budget, ticks())
         self._hosts = Hosts()
         self._known = Learned(store, self._hosts, 0)
-        self._patience = Patience(store, every if policy == "fixed" else np.inf, early)
-        self._good = Ahead()
+        self._ahead = Ahead(store)
+        self._patience = Patience(store, self._ahead, every if policy == "fixed" else np.inf, early)
         self._heard: dict[int, float] = {}
         self._latest = -np.inf
         self._probes = 0.0
@@ -129,7 +129,7 @@ class Scheduler:
             self._reading = None
             reading.known.take_over(self._known, self._followed)
             self._known, self.edition, self._stamp = reading.known, reading.edition, reading.stamp
-            self._forget(self._clock())
+            self._forget()
             if self._others:
                 self.follow_others()  # pages that came meanwhile may be among those that they checked
         return done
@@ -141,7 +141,7 @@ class Scheduler:
             with self._store.read() as connection:
                 expected = connection.scalar(HOW_MANY) or 0
         return Reading(
-            self._store, self._hosts, self._patience, self._good, self._heard, stamp=stamp, clock=self._clock,
+            self._store, self._hosts, self._patience, self._ahead, self._heard, stamp=stamp, clock=self._clock,
             expected=expected, threshold=self._threshold, ordered=self._policy == "intelligent",
         )  # fmt: skip
 
@@ -151,7 +151,7 @@ class Scheduler:
         if self._reading is not None:
             self._followed += page_ids
         for places, told in self._known.follow(page_ids, now, self._heard):
-            self._known.settle(places, self._good, now)
+            self._known.settle(places, self._ahead, now)
             self._patience.stand_by(self._known, places, told, now)
 
     def follow_others(self) -> None:
@@ -162,10 +162,10 @@ class Scheduler:
             self._others = self._reading is not None
             self.follow(self._known.overtaken())
 
-    def _forget(self, now: float) -> None:
+    def _forget(self) -> None:
         """Keep nothing of pages that are no more, or stand otherwise today: a run may go on for months."""
-        self._good.forget(now)
-        self._patience.forget(self._known, now)
+        self._ahead.forget()
+        self._patience.forget(self._known)
         here = set(self._known.index.page[self._known.places([*self._heard])].tolist())
         for page in [page for page in [*self._heard] if page not in here]:
             self._heard.pop(page, None)
@@ -192,7 +192,7 @@ class Scheduler:
         If there are any, `claim` is called before they are charged to the budget: what it raises costs nothing.
         """
         now = self._clock()
-        if now < self._latest - _STEP:
+        if now < self._latest - STEP:
             self._stamp = None
             self.refresh()  # the clock was set back: what was the past is the future now
         self._latest = now
@@ -222,18 +222,24 @@ class Scheduler:
         return [int(page) for page in index.page[places]]
 
     def terms(self, limit: int | None = None) -> list[Terms]:
-        """What will be checked next, and why, as things stand now: what can be picked, then the rest by its time."""
+        """What will be checked next, and why, as things stand now: by the time at which it is likely to be.
+
+        Of what can be picked that is when the budgets allow it, in the order in which it is picked.
+        """
         index, now, barred = self._known.index, self._clock(), self._barred()
         ready = index.pick(
             now, len(index), policy=self._policy, default_every=self._every, cycle=self._cycle(),
             without=np.r_[self._known.places([*barred]), self._left_alone(now)],
         )  # fmt: skip
         asked = self._asked(now)
-        due = self._due(asked)
+        due = forecast.due(index, policy=self._policy, default_every=self._every, cycle=self._cycle(), asked=asked)
         due[self._known.places([*barred])] = np.inf
+        turn = now + self._held_for(ready, due - now)
         rest = np.setdiff1d(np.arange(len(index)), ready)
-        rest = rest[np.argsort(due[rest], kind="stable")]
-        shown = np.r_[ready, rest][:limit]
+        likely = due.copy()
+        likely[ready] = np.where((turn > now) | np.isneginf(due[ready]), turn, due[ready])
+        places = np.r_[ready, rest]
+        shown = places[np.argsort(np.r_[turn, due[rest]], kind="stable")][:limit]
         worth = index.values(now, shown)
         days = np.clip((now - index.checked[shown]) / DAY, 0.0, 3_650.0).astype(np.float32)
         chances = believed(index.a[shown], index.b[shown], days)
@@ -243,7 +249,7 @@ class Scheduler:
             Terms(
                 page_id=int(index.page[place]), url=urls[int(index.page[place])],
                 lane="unsafe" if int(index.page[place]) in barred
-                else self._lane(place, now, held=bool(now < asked[place] == due[place])),
+                else lane_of(index, place, now, self._policy, held=bool(now < asked[place] == due[place])),
                 reason=barred[int(index.page[place])].reason if int(index.page[place]) in barred else "",
                 failures=int(index.failures[place]), tried_at=tried.get(int(index.page[place])),
                 value=float(worth[which]), weight=float(index.weight[place]),
@@ -251,7 +257,7 @@ class Scheduler:
                 days=None if np.isinf(index.checked[place]) else float(days[which]),
                 chance=float(chances[which]), lifetime=float(index.lifetime[place]),
                 every=None if np.isinf(index.every[place]) else float(index.every[place]),
-                due_at=float(due[place]) if np.isfinite(due[place]) else None,
+                due_at=float(likely[place]) if np.isfinite(likely[place]) else None,
             )
             for which, place in enumerate(shown.tolist()) if int(index.page[place]) in urls
         ]  # fmt: skip
@@ -262,35 +268,18 @@ class Scheduler:
         worth = dict(zip(index.page.tolist(), index.values(self._clock()).tolist(), strict=True))
         return {url: worth[page] for page, url in addresses(self._store, index.page.tolist()).items()}
 
-    def _lane(self, place: int, now: float, *, held: bool) -> Lane:
-        """Why a page is checked when it is; `held` is whether that is when its host may be asked again."""
-        index = self._known.index
-        if index.gone[place]:
-            return "gone"
-        if index.not_before[place] > now:
-            return "waiting"
-        if held:
-            return "asked"
-        if np.isinf(index.checked[place]):
-            return "waiting" if index.failures[place] else "new"
-        if np.isfinite(index.every[place]):
-            return "deadline"
-        if self._policy == "intelligent" and np.isinf(index.rank[place]):
-            return "probe"
-        return _LANES[self._policy]
-
-    def _due(self, asked: Floats) -> Floats:
-        """When each page is to be checked, not before its host `asked` for; minus infinity if as the budget allows."""
-        index = self._known.index
-        every = index.every.astype(np.float64)
-        if self._policy == "fixed":
-            every[np.isinf(every)] = self._every
-        elif self._policy == "intelligent":
-            every = np.where(np.isinf(every), index.turns(self._cycle()), every)
-        timed = np.isfinite(every) & np.isfinite(index.checked)
-        due = np.add(index.checked, every, where=timed, out=np.full(len(index), -np.inf))
-        latest: Floats = np.maximum(due, np.maximum(index.not_before, asked))
-        return latest
+    def _held_for(self, ready: Places, until_due: Floats) -> Floats:
+        """The seconds until the budgets allow for each of these pages, which are picked in this order."""
+        credit = replace(self._credit or self._first_credit())
+        credit.grow(self._ticks(), self.budget)
+        found = forecast.held_for(
+            self._known.index, ready, until_due, policy=self._policy, default_every=self._every, budget=self.budget,
+            shared=self._budget is not None, credit=credit.saved,
+        )  # fmt: skip
+        if self._rooms is None:
+            return found
+        self._rooms.grow(self._ticks(), len(self._hosts))
+        return np.maximum(found, self._rooms.held_for(self._known.index.host[ready]))
 
     def _first_credit(self) -> Credit:
         """What the time since the last check has brought, one check at most: so a start neither wins nor costs one.

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import delete, func, select
 
+from driftline.headers import LONGEST_PAUSE
 from driftline.model import Failure, FailureKind, Robots, host_of
 from driftline.versions.locks import patiently
 from driftline.versions.schema import pages, pauses, robots, runs
+from driftline.versions.setbacks import STEP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -45,12 +47,22 @@ class HostRecords:
         return found
 
     def pauses(self, now: float) -> dict[str, float]:
-        """The hosts that want to be left alone, and until when."""
-        return {row.host: row.until for row in self._rows(select(pauses).where(pauses.c.until > now))}
+        """The hosts that want to be left alone, and until when.
 
-    def last_end(self) -> float:
-        """When the last run ended; minus infinity if there was none."""
-        (row,) = self._rows(select(func.max(runs.c.finished_at)))
+        One that was asked for in the future, before a clock was set back, begins now, and for good: else each program
+        that reads it would begin it anew.
+        """
+        rows = self._rows(select(pauses).where(pauses.c.until > now))
+        ahead = {
+            row.host: now + min(row.until - row.asked_at, LONGEST_PAUSE) for row in rows if row.asked_at > now + STEP
+        }
+        if ahead and not self._store.read_only:
+            patiently(lambda: self.keep({}, ahead, now), self._stopped)
+        return {row.host: row.until for row in rows} | ahead
+
+    def last_end(self, now: float) -> float:
+        """When the last run ended by now; minus infinity if there was none."""
+        (row,) = self._rows(select(func.max(runs.c.finished_at)).where(runs.c.finished_at <= now))
         return -math.inf if row[0] is None else row[0]
 
     def keep(self, told: Mapping[str, Robots], quiet: Mapping[str, float], now: float) -> None:
@@ -66,7 +78,8 @@ class HostRecords:
             self._store.statements.robots.many(connection, rows)
             if quiet:
                 connection.execute(delete(pauses).where(pauses.c.until <= now))
-                self._store.statements.pause.many(connection, [*quiet.items()])
+                asked = [(host, min(until, now + LONGEST_PAUSE), now) for host, until in quiet.items()]
+                self._store.statements.pause.many(connection, asked)
 
     def tagged(self, tags: Collection[str]) -> dict[str, list[str]]:
         """Which of these tags the pages of each host have."""

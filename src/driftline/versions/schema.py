@@ -8,7 +8,8 @@ those of the version in force: `body` differs from `kept_body` where a body chan
 shape and scale of a gamma distribution, per day), when the last good check was, how many failed, and how long its
 server says that it lasts. `distrusted` names the hosts that changed a page before its time, and when.
 `robots` is what the robots.txt of an origin said and until when that is believed, or why it could not be had and since
-when; `pauses` names the hosts that asked to be left alone, and until when.
+when; `pauses` names the hosts that asked to be left alone, when that was, and until when.
+`setbacks` has one row while there are times in the future, for a clock was set back: when they were first seen.
 `retry_at` is until when a server asked for no other check when it refused one.
 `turns` are the checks by which a page began to fail or recovered; `failing_at` is when it was told that it fails.
 `outbox` names the checks of which a run without an end has not told yet what they found: `changed`, the turn, or the
@@ -263,6 +264,13 @@ pauses = Table(
     metadata,
     Column("host", Text, primary_key=True),
     Column("until", Double, nullable=False),
+    Column("asked_at", Double),
+)
+
+setbacks = Table(
+    "setbacks",
+    metadata,
+    Column("seen_at", Double, primary_key=True),
 )
 
 visits = Table(

@@ -12,6 +12,7 @@ from driftline.cli.main import run
 from driftline.scheduling import asked
 from driftline.scheduling.index import DAY
 from driftline.scheduling.scheduler import Scheduler
+from driftline.versions.hosts import HostRecords
 from support.schedules import BEGIN, Schedule, terms
 
 
@@ -87,7 +88,8 @@ def test_a_time_that_is_over_is_not_named_any_more(schedule: Schedule) -> None:
     scheduler = schedule.scheduler()
     assert terms(scheduler)["host/beside"].due_at == BEGIN + 7_200
     schedule.clock.now += 7_201
-    assert (terms(scheduler)["host/beside"].lane, terms(scheduler)["host/beside"].due_at) == ("value", None)
+    found = terms(scheduler)["host/beside"]
+    assert (found.lane, found.due_at) == ("value", schedule.clock.now), "it may be checked now"
 
 
 def test_what_hosts_asked_for_is_looked_up_as_often_for_many_pages_as_for_few(schedule: Schedule) -> None:
@@ -116,3 +118,23 @@ def calls_into_asked(scheduler: Scheduler) -> int:
     finally:
         sys.setprofile(before)
     return found
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["as it happens", "after a restart"])
+def test_a_host_is_left_alone_although_the_page_that_it_refused_was_removed(schedule: Schedule, again: bool) -> None:
+    busy, beside = schedule.add("host/busy", "host/beside")
+    schedule.checked(beside, "new")
+    scheduler = schedule.scheduler(every=60.0)
+    schedule.checked(busy, "failed", status=429, retry_at=BEGIN + 7_200)
+    HostRecords(schedule.store).keep({}, {"host": BEGIN + 7_200}, BEGIN)
+    scheduler.follow([busy])
+    schedule.catalog.remove(["http://host/busy/"])
+    if again:
+        scheduler = schedule.scheduler(every=60.0)
+    scheduler.refresh()
+    schedule.clock.now += 3_600
+    assert scheduler.pick() == []
+    found = terms(scheduler)["host/beside"]
+    assert (found.lane, found.due_at) == ("asked", BEGIN + 7_200)
+    schedule.clock.now += 3_601
+    assert scheduler.pick() == [beside]

@@ -150,48 +150,6 @@ def test_a_failing_page_is_left_alone_longer_and_longer_and_one_that_is_gone_for
     assert terms(scheduler)["gone"].lane == "value", "it is back"
 
 
-def test_a_clock_that_is_set_back_keeps_nobody_waiting(schedule: Schedule) -> None:
-    (page,) = schedule.add("page", every=600.0)
-    schedule.checked(page, "new", BEGIN + 400 * DAY)
-    scheduler = schedule.scheduler()
-    scheduler.pick()
-    schedule.clock.now += 601
-    assert scheduler.pick() == [page]
-
-
-@pytest.mark.parametrize("again", [False, True], ids=["at rest", "read anew"])
-def test_a_future_time_counts_from_when_it_was_first_seen(schedule: Schedule, again: bool) -> None:
-    (page,) = schedule.add("page", every=600.0)
-    (failing,) = schedule.add("failing")
-    schedule.checked(page, "new", BEGIN + 400 * DAY)
-    schedule.checked(failing, "failed", BEGIN + 400 * DAY, status=503)
-    scheduler = schedule.scheduler(every=60.0)
-    picked: list[int] = []
-    for _ in range(10):
-        if again:
-            visited(schedule, f"other{schedule.clock.now}", 1, 1.0, 1)
-            scheduler.refresh()
-        picked += scheduler.pick()
-        schedule.clock.now += 100
-    assert set(picked) == {page, failing}
-
-
-def test_a_clock_that_is_set_back_while_running_keeps_nobody_waiting(schedule: Schedule) -> None:
-    (page,) = schedule.add("page", every=600.0)
-    (failing,) = schedule.add("failing")
-    schedule.clock.now += 400 * DAY
-    schedule.checked(page, "new")
-    schedule.checked(failing, "failed", status=503)
-    scheduler = schedule.scheduler(every=60.0)
-    scheduler.pick()
-    schedule.clock.now = BEGIN
-    picked: list[int] = []
-    for _ in range(10):
-        picked += scheduler.pick()
-        schedule.clock.now += 100
-    assert set(picked) == {page, failing}
-
-
 def test_only_a_page_that_was_missing_at_every_check_for_days_is_gone(schedule: Schedule) -> None:
     names = ("mixed", "brief", "few", "late", "missing")
     mixed, brief, few, late, missing = schedule.add(*names)

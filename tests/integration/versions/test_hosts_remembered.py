@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
+from sqlalchemy import insert, text
+
 import driftline
 from driftline.model import Failure, FailureKind, Robots
 from driftline.versions.hosts import HostRecords
+from driftline.versions.schema import runs
 from driftline.versions.store import Store
 from support.making import settings
 
@@ -33,7 +38,48 @@ def test_a_pause_is_remembered_until_it_is_over(where: str) -> None:
     records.keep({}, {"a": 100.0, "b": 200.0}, 0.0)
     assert records.pauses(100.0) == {"b": 200.0}
     records.keep({}, {"b": 300.0}, 150.0)
-    assert records.pauses(0.0) == {"b": 300.0}
+    assert records.pauses(150.0) == {"b": 300.0}
+    store.close()
+
+
+def test_a_pause_from_before_a_clock_was_set_back_begins_once_and_for_good(where: str) -> None:
+    store = Store.open(where)
+    HostRecords(store).keep({}, {"a": 9_000_600.0, "b": 90_000_000.0}, 9_000_000.0)
+    for now in (1_000.0, 1_300.0):  # each as if by another start of the program
+        assert HostRecords(store).pauses(now) == {"a": 1_600.0, "b": 1_000.0 + 86_400.0}
+    assert HostRecords(store).pauses(1_600.0) == {"b": 87_400.0}
+    assert HostRecords(store).pauses(87_400.0) == {}
+    store.close()
+
+
+def test_a_clock_that_another_machine_has_a_little_fast_begins_no_pause_anew(where: str) -> None:
+    store = Store.open(where)
+    HostRecords(store).keep({}, {"a": 1_600.0}, 1_000.0)
+    assert HostRecords(store).pauses(990.0) == {"a": 1_600.0}
+    store.close()
+
+
+def test_of_pauses_that_an_earlier_version_knew_it_is_sure_that_they_last_a_day_at_most(where: str) -> None:
+    store = Store.open(where)
+    with store.write() as connection:
+        connection.execute(text("DROP TABLE setbacks"))
+        connection.execute(text("ALTER TABLE pauses DROP COLUMN asked_at"))
+        connection.execute(text("INSERT INTO pauses (host, until) VALUES ('a', 9000000), ('b', 2000)"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0018'"))
+    store.close()
+    store = Store.open(where)
+    for now in (1_000.0, 1_300.0):
+        assert HostRecords(store).pauses(now) == {"a": 87_400.0, "b": 2_000.0}
+    store.close()
+
+
+def test_the_last_run_that_ended_is_not_one_of_the_future(where: str) -> None:
+    store = Store.open(where)
+    assert HostRecords(store).last_end(100.0) == -math.inf
+    with store.write() as connection:
+        rows = [{"scope": "", "started_at": 0.0, "finished_at": end} for end in (90.0, 95.0, 9_000.0)]
+        connection.execute(insert(runs), rows)
+    assert HostRecords(store).last_end(100.0) == 95.0
     store.close()
 
 

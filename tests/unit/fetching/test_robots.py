@@ -101,6 +101,13 @@ def test_a_month_without_an_answer_counts_as_none() -> None:
     assert later == Robots(text=None, until=32 * DAY)
 
 
+def test_a_month_without_an_answer_ends_although_a_clock_was_set_back_in_it() -> None:
+    first = read_robots(answer(503, at=400 * DAY, kind=FailureKind.STATUS), "", None)
+    second = read_robots(answer(503, at=0.0, kind=FailureKind.STATUS), "", first)
+    later = read_robots(answer(503, at=31 * DAY, kind=FailureKind.STATUS), "", second)
+    assert later == Robots(text=None, until=32 * DAY)
+
+
 def test_it_is_asked_for_at_the_same_scheme_host_and_port_without_the_password() -> None:
     assert robots_url("http://user:secret@example.com:8080/a/b?c") == "http://example.com:8080/robots.txt"
 

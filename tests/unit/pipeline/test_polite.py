@@ -137,6 +137,11 @@ def test_what_robots_txt_said_is_kept_for_a_day() -> None:
     assert Run(["http://a/1"], run.records).take() == ["http://a/robots.txt"]
 
 
+def test_what_robots_txt_said_before_a_clock_was_set_back_is_asked_for_again() -> None:
+    records = Records({"http://a": Robots(text=None, until=1_000.0 + 400 * 86_400.0)})
+    assert Run(["http://a/1"], records).take() == ["http://a/robots.txt"]
+
+
 def test_the_rules_of_many_hosts_are_read_from_the_store_when_they_are_wanted() -> None:
     records = Records({f"http://h{number}": Robots(text=FORBIDS.decode(), until=2_000.0) for number in range(1_500)})
     run = Run([*[f"http://h{number}/no/1" for number in range(1_500)], "http://h0/no/2"], records)
