@@ -98,9 +98,9 @@ class Learned:
     def overtaken(self) -> list[int]:
         """The pages that are here and have checks which nothing was learned from yet."""
         found: list[int] = []
-        for rows in checked(self._store):
-            places, here = self.find(rows["page_id"])
-            later = np.array(rows["sequence"], np.int32)[here] > self.upto[places]
+        for rows in checked(self._store, self.index.page, self.upto):
+            places, here = self.find([row.page_id for row in rows])
+            later = np.array([row.sequence for row in rows], np.int32)[here] > self.upto[places]
             found += self.index.page[places[later]].tolist()
         return found
 

@@ -155,7 +155,7 @@ class Scheduler:
             self._patience.stand_by(self._known, places, told, now)
 
     def follow_others(self) -> None:
-        """The same of whichever pages others have checked. To find these takes a third of the time of a `refresh`."""
+        """The same of whichever pages others have checked. To find them takes a fraction of the time of `refresh`."""
         if self._stamp is None:
             self.refresh()
         else:

@@ -151,6 +151,18 @@ def test_what_others_checked_is_followed_without_reading_the_list(schedule: Sche
     assert len(scheduler) == 2
 
 
+def test_what_others_checked_is_noticed_although_they_removed_a_page_with_as_many_checks(schedule: Schedule) -> None:
+    removed, theirs, ours = schedule.add("removed", "theirs", "ours", every=300.0)
+    for page in (removed, theirs, ours):
+        schedule.checked(page, "new")
+    scheduler = schedule.scheduler()
+    schedule.clock.now += 400
+    schedule.catalog.remove(["http://removed/"])
+    schedule.checked(theirs, "unchanged")
+    scheduler.follow_others()
+    assert scheduler.pick() == [removed, ours]
+
+
 def test_what_others_checked_while_the_list_is_read_is_not_checked_again(schedule: Schedule) -> None:
     (known,) = schedule.add("known", every=300.0)
     schedule.checked(known, "new")
