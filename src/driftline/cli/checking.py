@@ -95,7 +95,7 @@ def check(
     if urls and tag is not None:
         raise UsageError("Say which pages to check: give their addresses or --tag, not both.")
     polite: dict[str, Any] = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
-    with opened(store, allow_networks=allow_network, **polite) as watch_list:
+    with opened(store, allow_networks=allow_network, make=False, **polite) as watch_list:
         if capacity is None:
             plan = replace(plan, capacity=watch_list.settings.capacity)
         report, progress = _checked(watch_list, _chosen(watch_list, urls, tag), plan, fresh)

@@ -78,7 +78,7 @@ def run(
             say("Stopping: finishing what is in flight…", to_stderr=True)
 
     polite: dict[str, Any] = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
-    with opened(store, allow_networks=allow_network, **polite) as watch_list, first_signal(on_signal):
+    with opened(store, allow_networks=allow_network, make=not once, **polite) as watch_list, first_signal(on_signal):
         scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, once=once)
         with (
             watch_list.outbox(stop) as outbox,
