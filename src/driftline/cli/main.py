@@ -11,6 +11,7 @@ import gc
 import io
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _INTERRUPTED = 130
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # what writing fails with where a disk is full or broken
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # for what is to be written
 
 app = typer.Typer(
     help="Watch web pages and see what changed.",
@@ -157,9 +158,9 @@ def _open_what_is_closed() -> None:
     Nor may a file that is opened later take such a place, and be written to as if it were the output.
     """
     if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 open until the process ends
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 open until the process ends
     if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 likewise
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 likewise
 
 
 def _close_quietly() -> None:

@@ -27,7 +27,7 @@ def page(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def on_a_full_disk(words: str, monkeypatch: pytest.MonkeyPatch) -> int:
     """The status of the command whose output goes to a disk that is full."""
-    full = open("/dev/full", "w", encoding="utf-8")  # noqa: SIM115 to close it fails, as it should
+    full = Path("/dev/full").open("w", encoding="utf-8")  # noqa: SIM115 to close it fails, as it should
     with monkeypatch.context() as patched:
         patched.setattr(sys, "stdout", full)
         status = run(words.split())
@@ -37,7 +37,8 @@ def on_a_full_disk(words: str, monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 @pytest.mark.parametrize(
-    "words", ["list", "list --json", "history PAGE", "diff PAGE", "diff PAGE --json", "show PAGE --raw", "check", "--help"]
+    "words",
+    ["list", "list --json", "history PAGE", "diff PAGE", "diff PAGE --json", "show PAGE --raw", "check", "--help"],
 )
 def test_a_full_disk_gets_a_sentence(
     words: str, page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
