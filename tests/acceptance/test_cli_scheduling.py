@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import signal
 import sqlite3
 import sys
@@ -13,6 +15,7 @@ import pytest
 
 from command import Command, stopped
 from servers import Site
+from support.servers import closed_port
 
 
 def test_the_schedule_says_what_comes_next_and_why(driftline: Command, site: Site) -> None:
@@ -140,6 +143,32 @@ def test_a_run_that_is_stopped_says_what_it_leaves(driftline: Command, site: Sit
             _, err = process.communicate()
     assert process.returncode == 1
     assert err.endswith("Stopped: 1 page left to the next run.\n")
+
+
+def test_a_second_signal_ends_the_command_too_and_the_next_run_tells_its_event_again(
+    driftline: Command, tmp_path: Path
+) -> None:
+    """The command holds one end of a pipe for as long as it lives."""
+    alive, heard = tmp_path / "alive", tmp_path / "heard"
+    os.mkfifo(alive)
+    reading = os.open(alive, os.O_RDONLY | os.O_NONBLOCK)
+    driftline("add", f"http://127.0.0.1:{closed_port()}/")
+    slow = f"sh -c 'exec 3> {alive}; echo here >&3; (sleep 600); true'"
+    with driftline.start("run", "--once", "--exec", slow, DRIFTLINE_FAIL_AFTER="1") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert "failing" in process.stdout.readline()
+        assert select.select([reading], [], [], 60)[0]
+        assert os.read(reading, 100) == b"here\n"
+        process.send_signal(signal.SIGINT)
+        assert "Stopping" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    assert select.select([reading], [], [], 60)[0], "it lives on"
+    assert os.read(reading, 100) == b""
+    os.close(reading)
+    driftline("run", "--once", "--exec", f"sh -c 'cat > {heard}'")
+    assert json.loads(heard.read_text())["event"] == "failing"
 
 
 def test_what_was_recorded_is_told_even_if_the_run_fails(driftline: Command, site: Site, tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from driftline.cli.news import Hearer
     from driftline.model import Outcome
     from driftline.pipeline.stopping import Stop
+    from driftline.scheduling.hooks import Hook
     from driftline.scheduling.scheduler import Scheduler
 
 
@@ -71,18 +72,26 @@ def run(
 
     stop = Stop()
     found: Counter[Verdict] = Counter()
+    hooks: list[Hook] = []
 
     def on_signal() -> None:
         stop.request()
         with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
             say("Stopping: finishing what is in flight…", to_stderr=True)
 
+    def at_once() -> None:
+        for hook in hooks:
+            hook.cut_off()
+
     polite: dict[str, Any] = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
-    with opened(store, allow_networks=allow_network, make=not once, **polite) as watch_list, first_signal(on_signal):
+    with (
+        opened(store, allow_networks=allow_network, make=not once, **polite) as watch_list,
+        first_signal(on_signal, at_once),
+    ):
         scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, once=once)
         with (
             watch_list.outbox(stop) as outbox,
-            _telling(command, watch_list.settings.stop_grace, stop) as (hook, all_told),
+            _telling(command, watch_list.settings.stop_grace, stop, hooks) as (hook, all_told),
             News(stop, hook, outbox.take_out, verbose=verbose) as news,
         ):
             news.left(*outbox.left())
@@ -136,14 +145,20 @@ def _each(*told: Callable[[Sequence[Outcome]], None]) -> Callable[[Sequence[Outc
 
 
 @contextlib.contextmanager
-def _telling(command: str | None, grace: float, stop: Stop) -> Iterator[tuple[Hearer | None, Callable[[], bool]]]:
-    """What runs the user's command, if there is one, for each event; and, asked in the end, whether all were told."""
+def _telling(
+    command: str | None, grace: float, stop: Stop, hooks: list[Hook]
+) -> Iterator[tuple[Hearer | None, Callable[[], bool]]]:  # fmt: skip
+    """What runs the user's command, if there is one, for each event; and, asked in the end, whether all were told.
+
+    It is among the `hooks` from then on.
+    """
     if command is None:
         yield None, lambda: True
         return
     from driftline.scheduling.hooks import Hook
 
     hook = Hook(command, lambda sentence: say(clean(sentence), to_stderr=True))
+    hooks.append(hook)
     all_told = False
     try:
         yield hook.tell, lambda: all_told
