@@ -242,13 +242,14 @@ class Driftline:
 
     def keep_checking(
         self, told: Callable[[Sequence[Outcome]], None], *, outbox: Outbox | None = None, plan: Plan | None = None,
-        stop: Stop | None = None,
+        stop: Stop | None = None, slow: Callable[[str, int, float], None] | None = None,
     ) -> EndlessRun:  # fmt: skip
         """A run without an end, for a `with` block: it checks the pages that its feed is offered, as they come.
 
         `told` is told every batch of outcomes right after it is committed. Entering the block is refused with StoreBusy
         while another process keeps checking the same store; `check` may be used meanwhile. Who has the `outbox` has
-        that right already, and finds there what is to be told, from the moment at which it is recorded.
+        that right already, and finds there what is to be told, from the moment at which it is recorded. `slow` is told,
+        once, of a host whose pages will take long, as for `check_pages`.
         """
         from driftline.pipeline.endless import EndlessRun
         from driftline.pipeline.feed import Feed
@@ -273,19 +274,23 @@ class Driftline:
         def right() -> Having:
             return self._store.right_to_keep_checking() if outbox is None else nullcontext(outbox.insist)
 
-        return EndlessRun(run, feed, stop, told, right)
+        return EndlessRun(run, feed, stop, told, right, slow)
 
     def planner(
         self, scheduler: Scheduler, feed: Feed, stop: Stop, tell: Callable[[str], None],
-        ticks: Callable[[], float] = time.monotonic,
+        ticks: Callable[[], float] = time.monotonic, slow: Callable[[str, int, float], None] | None = None,
     ) -> Planner:  # fmt: skip
         """What feeds a run without an end by what the scheduler says, and catches up while nothing is due.
 
-        `tell` hears how things stand, in a sentence, whenever that is otherwise than before.
+        `tell` hears how things stand, in a sentence, whenever that is otherwise than before, and `slow`, as for
+        `check_pages`, of a host that may not be asked for all of its pages at once that are due.
         """
         from driftline.planner import Planner
 
-        return Planner(scheduler, feed, stop, lambda enough: self.catch_up(stop, enough), tell, ticks)
+        delay, asked = self.settings.shortest_delay, _rate(self.settings.host_budget)
+        if not delay or (asked is not None and asked < 1 / delay):
+            slow = None  # who bounds the checks of a host knows of it
+        return Planner(scheduler, feed, stop, lambda enough: self.catch_up(stop, enough), tell, ticks, slow)
 
     def crawl(
         self, *seeds: str, within: str = "host", include: Sequence[str] = (), exclude: Sequence[str] = (),

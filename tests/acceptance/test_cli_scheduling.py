@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from command import Command, stopped
+from driftline.model import host_of
 from servers import Site
 from support.servers import closed_port
 
@@ -143,6 +144,27 @@ def test_a_run_that_is_stopped_says_what_it_leaves(driftline: Command, site: Sit
             _, err = process.communicate()
     assert process.returncode == 1
     assert err.endswith("Stopped: 1 page left to the next run.\n")
+
+
+@pytest.mark.parametrize("words", [(), ("--once",)])
+def test_a_run_says_that_pages_of_one_host_take_long_and_how_many_of_them_are_left(
+    driftline: Command, site: Site, words: tuple[str, ...]
+) -> None:
+    driftline("add", *(site.put(f"/{number}", "text") for number in range(20)))
+    with driftline.start("run", "-v", *words, "--host-delay", "50", DRIFTLINE_STOP_GRACE="0.2") as process:
+        assert process.stderr is not None
+        told = [process.stderr.readline()]
+        while not ("verdict=new" in "".join(told) and "Polite: " in "".join(told)):
+            told.append(process.stderr.readline())
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
+    [polite] = [line for line in told if line.startswith("Polite: ")]
+    assert polite.split("about")[0] in [
+        f"Polite: {number} pages of {host_of(site.url('/'))} wait, a request every 50 s, " for number in (19, 20)
+    ]
+    assert "Polite" not in err
+    assert "Stopped: 19 pages left to the next run.\n" in err
+    assert process.returncode == 1
 
 
 def test_a_second_signal_ends_the_command_too_and_the_next_run_tells_its_event_again(

@@ -120,7 +120,7 @@ def _chosen(watch_list: Driftline, urls: Sequence[str] | None, tag: str | None) 
 def _checked(
     watch_list: Driftline, page_ids: list[int] | None, plan: Plan, fresh: bool
 ) -> tuple[Report, Progress]:  # fmt: skip
-    from driftline.cli.progress import Progress
+    from driftline.cli.progress import Progress, tell_slow
     from driftline.cli.signals import first_signal
     from driftline.cli.turns import in_turn
     from driftline.pipeline.stopping import Stop
@@ -135,7 +135,7 @@ def _checked(
     with first_signal(on_signal), Progress() as progress:
         check = partial(
             watch_list.check_pages, page_ids, plan=plan, fresh=fresh, stop=stop, told=progress.told,
-            begun=progress.begun, slow=progress.slow,
+            begun=progress.begun, slow=tell_slow,
         )  # fmt: skip
         report = in_turn(check, stop)
     progress.stopped = stop.requested

@@ -66,6 +66,7 @@ def run(
     Ctrl-C ends it, with status 1 if that left pages unchecked whose turn it was; so it is if an event was not told.
     """
     from driftline.cli.news import News
+    from driftline.cli.progress import tell_slow
     from driftline.cli.signals import first_signal
     from driftline.cli.turns import in_turn
     from driftline.pipeline.stopping import Stop
@@ -96,23 +97,27 @@ def run(
         ):
             news.left(*outbox.left())
             told = _each(scheduler.heard, news.told, partial(_count, found))
-            with watch_list.keep_checking(told, outbox=outbox, stop=stop) as running:
+            slow = _first(tell_slow)
+            with watch_list.keep_checking(told, outbox=outbox, stop=stop, slow=slow) as running:
                 for short in watch_list.shortages(budget) if not once else ():
                     say(clean(short), to_stderr=True)
                 planner = watch_list.planner(
-                    scheduler, running.feed, stop, lambda remark: say(clean(remark), to_stderr=True)
+                    scheduler, running.feed, stop, lambda remark: say(clean(remark), to_stderr=True), slow=slow
                 )
                 if once:
                     in_turn(planner.offer_patiently, stop)
                 while not once and running.at_work:
                     running.wait(planner.go())
-        if running.left:
-            why = "Stopped" if stop.requested else "Hosts want to be left alone"
-            say(f"{why}: {count(running.left, 'page')} left to the next run.", to_stderr=True)
         planner.end(once=once)
+        left = planner.left() if stop.requested else 0
+        if left:
+            say(f"Stopped: {count(left, 'page')} left to the next run.", to_stderr=True)
+        if once and running.put_off:
+            wanted = f"Hosts want to be left alone: {count(running.put_off, 'page')} left to the next run."
+            say(wanted, to_stderr=True)
         if once and not stop.requested:
             say(clean(_told_once(scheduler, found)), to_stderr=True)
-    if not all_told() or (stop.requested and running.left):
+    if left or not all_told():
         raise typer.Exit(1)
 
 
@@ -128,6 +133,19 @@ def _told_once(scheduler: Scheduler, found: Counter[Verdict]) -> str:
     due_at = following[0].due_at
     when = "now" if due_at is None or due_at <= time.time() else f"at {local_time(due_at)}"
     return f"{done} The next page is due {when}."
+
+
+def _first(tell: Callable[[str, int, float], None]) -> Callable[[str, int, float], None]:
+    """Tell the first that there is to tell: a run goes on, and who has read it once knows it."""
+    told = False
+
+    def tell_first(host: str, waiting: int, rest: float) -> None:
+        nonlocal told
+        if not told:
+            told = True
+            tell(host, waiting, rest)
+
+    return tell_first
 
 
 def _count(found: Counter[Verdict], outcomes: Sequence[Outcome]) -> None:

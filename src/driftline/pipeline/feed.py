@@ -120,12 +120,20 @@ class Feed:
             self._held.difference_update(page_ids)
             return page_ids
 
-    def give_up(self) -> int:
-        """Let go of everything, once nothing works on it any more; how many pages were not checked."""
+    def unchecked(self) -> list[int]:
+        """The pages that wait or are being checked."""
         with self._lock:
-            left = len(self) + len(self._put_off)
+            return [*self._held.difference(self._settled, self._put_off)]
+
+    def put_off_for_now(self) -> int:
+        """How many pages are put off."""
+        self.held()
+        return len(self._put_off)
+
+    def give_up(self) -> None:
+        """Let go of the right to check, once nothing works on any page any more."""
+        with self._lock:
             self._rights.close()
-            return left
 
     def end(self) -> None:
         """Nothing more will be offered: what waits is handed out, then the links are exhausted."""

@@ -58,6 +58,7 @@ class PoliteLinks:
         self._reading = 0  # how many threads have links that are neither in the source nor at their hosts
         self._pending = 0
         self._reading_ahead = False
+        self._all_read = False  # whether the source had no more when it was last asked
         self._closed = False
         self._wake: Callable[[], None] = lambda: None
         self.quiet: dict[str, float] = {}
@@ -157,6 +158,7 @@ class PoliteLinks:
             self._reading += 1
         try:
             links = self._source.take(most)
+            self._all_read = len(links) < most
             self._put(links)
         finally:
             with self._lock:
@@ -191,7 +193,7 @@ class PoliteLinks:
         refused = self._hosts.put(items)
         if refused:
             self._put_off(refused)
-        if self._slow is not None and self._source.exhausted:
+        if self._slow is not None and self._all_read:
             for host in {host for host, _ in links}:
                 if len(host.waiting) * host.rest() > _SLOW:
                     self._slow(host.name, len(host.waiting), host.rest())

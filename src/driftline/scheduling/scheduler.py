@@ -10,7 +10,7 @@ import numpy as np
 
 from driftline.errors import StoreError
 from driftline.headers import lifetime
-from driftline.model import Verdict
+from driftline.model import Verdict, host_of
 from driftline.scheduling.ahead import Ahead
 from driftline.scheduling.budget import Credit, format_rate
 from driftline.scheduling.hosts import Hosts, Rooms
@@ -24,6 +24,8 @@ from driftline.scheduling.value import believed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from driftline.model import Barred, Outcome, Policy
     from driftline.scheduling.index import Floats, Places
@@ -202,12 +204,8 @@ class Scheduler:
         allowed = credit.grow(self._ticks(), self.budget)
         if most is not None:
             allowed = min(allowed, most)
-        places = index.pick(
-            now, allowed, policy=self._policy, default_every=self._every, early=self._early, cycle=self._cycle(),
-            room=None if self._rooms is None else self._rooms.grow(self._ticks(), len(self._hosts)),
-            shared=shared, probes=int(max(self._probes, _PROBED * allowed)),
-            without=np.r_[self._known.places([*without, *self._barred()]), self._left_alone(now)],
-        )[:most]  # fmt: skip
+        room = None if self._rooms is None else self._rooms.grow(self._ticks(), len(self._hosts))
+        places = self._next(now, allowed, room, without)[:most]
         if len(places):
             claim()
         charged = places if shared else places[np.isfinite(index.checked[places]) & np.isinf(index.every[places])]
@@ -220,6 +218,44 @@ class Scheduler:
         if self._rooms is not None:
             self._rooms.spend(index.host[places])
         return [int(page) for page in index.page[places]]
+
+    def due(self, waiting: Collection[int], without: Collection[int]) -> int:
+        """How many pages are to be checked by now: of those that wait for it, and of all others but for some.
+
+        How often hosts may be asked does not count here: a page that has to wait for others of its host is due.
+        """
+        barred = self._barred()
+        waiting = [page for page in waiting if page not in barred]
+        return len(self._known.places(waiting)) + len(self._ripe(self._clock(), without))
+
+    def crowded(self, seconds: float, without: Collection[int]) -> tuple[str, int, float] | None:
+        """The host whose pages will take longest, if longer than so: how many are due, and the seconds between two."""
+        if self._rooms is None:
+            return None
+        index = self._known.index
+        places = self._ripe(self._clock(), without)
+        if not len(places):
+            return None
+        waiting = np.bincount(index.host[places])
+        worst = int(waiting.argmax())
+        number, rest = int(waiting[worst]), 1 / self._rooms.rate
+        if number * rest <= seconds:
+            return None
+        page = int(index.page[places[index.host[places] == worst][0]])
+        urls = addresses(self._store, [page])
+        return (host_of(urls[page]), number, rest) if page in urls else None
+
+    def _ripe(self, now: float, without: Collection[int]) -> Places:
+        """Where the pages are that are to be checked by now, however many of one host they are."""
+        credit = self._credit = self._credit or self._first_credit()
+        return self._next(now, credit.grow(self._ticks(), self.budget), None, without)
+
+    def _next(self, now: float, allowed: int, room: NDArray[np.int64] | None, without: Collection[int]) -> Places:
+        return self._known.index.pick(
+            now, allowed, policy=self._policy, default_every=self._every, early=self._early, cycle=self._cycle(),
+            room=room, shared=self._budget is not None, probes=int(max(self._probes, _PROBED * allowed)),
+            without=np.r_[self._known.places([*without, *self._barred()]), self._left_alone(now)],
+        )  # fmt: skip
 
     def terms(self, limit: int | None = None) -> list[Terms]:
         """What will be checked next, and why, as things stand now: what can be picked, then the rest by its time."""
