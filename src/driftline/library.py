@@ -228,6 +228,13 @@ class Driftline:
             barred = self.unsafe.pages()
             return run.check(page_ids, fresh=fresh, told=told, begun=begun, slow=slow, barred=barred)
 
+    def be_next(self) -> Having:
+        """Have a run make way that goes on in another process, for a block in which it is tried to check pages.
+
+        StoreBusy if somebody else does so already.
+        """
+        return self._store.right_to_be_next()
+
     @contextmanager
     def outbox(self, stop: Stop | None = None) -> Iterator[Outbox]:
         """What was recorded and not told yet, for who keeps checking pages in this block and tells what comes of it.
@@ -269,7 +276,7 @@ class Driftline:
         def links(page_ids: Sequence[int]) -> list[Link]:
             return [link for link in ledger.links(page_ids) if self.unsafe.why(link.url) is None]
 
-        feed = Feed(links, self._store.right_to_check)
+        feed = Feed(links, self._store.right_to_check, wanted=self._store.somebody_is_next)
 
         def right() -> Having:
             return self._store.right_to_keep_checking() if outbox is None else nullcontext(outbox.insist)

@@ -56,8 +56,16 @@ class Planner:
         self._catch_up_at = self._ticks()
 
     def go(self) -> float:
-        """Have the pages checked whose turn it is now; the seconds to wait before the next look."""
+        """Have the pages checked whose turn it is now; the seconds to wait before the next look.
+
+        None are offered while another process waits for its turn: it has it once those are settled that are in flight.
+        """
         try:
+            if (given_back := self._feed.make_way()) is not None:
+                self._scheduler.take_back(given_back)
+                self._others = True
+                self._say("Waiting: another process has its turn to check pages.")
+                return _PAUSE
             busy = self.offer(self._feed.next_portion())
         except (StoreBusy, StoreLocked) as error:
             self._say(f"Waiting: {error}")

@@ -137,7 +137,7 @@ def _checked(
             watch_list.check_pages, page_ids, plan=plan, fresh=fresh, stop=stop, told=progress.told,
             begun=progress.begun, slow=tell_slow,
         )  # fmt: skip
-        report = in_turn(check, stop)
+        report = in_turn(check, stop, watch_list.be_next)
     progress.stopped = stop.requested
     if not progress.total and not report.blocked and not stop.requested:
         raise DriftlineError(NOTHING_YET)

@@ -105,7 +105,7 @@ def run(
                     scheduler, running.feed, stop, lambda remark: say(clean(remark), to_stderr=True), slow=slow
                 )
                 if once:
-                    in_turn(planner.offer_patiently, stop)
+                    in_turn(planner.offer_patiently, stop, watch_list.be_next)
                 while not once and running.at_work:
                     running.wait(planner.go())
         planner.end(once=once)

@@ -146,7 +146,24 @@ class PoliteLinks:
     def listen(self, wake: Callable[[], None]) -> None:
         """Call this whenever there may be more to take."""
         self._wake = wake
-        self._source.listen(wake)
+        self._source.listen(wake, self.give_back)
+
+    def give_back(self) -> list[int]:
+        """Give all pages back to the source that wait, at their hosts or for a robots.txt; which these are."""
+        with self._lock:
+            waiting: list[Item] = []
+            for _, item in self._hosts.withdraw(self._origins.hosts()):
+                if isinstance(item, Link) and item.page_id == _ROBOTS:
+                    waiting += self._let_go(self._origins.of(key_of(item.url)))
+                else:
+                    waiting.append(item)
+            for origin in self._origins.known.values():  # those whose robots.txt is on its way
+                self._pending -= len(origin.pending)
+                waiting += origin.pending
+                origin.pending = []
+            page_ids = [item.page_id for item in waiting]
+            self._source.put_off(page_ids, 0.0)
+        return page_ids
 
     def flush(self) -> None:
         """Write to the store what hosts said."""

@@ -66,6 +66,6 @@ class Rooms:
         self._at = now
         return self._saved.astype(np.int64)
 
-    def spend(self, hosts: NDArray[np.int32]) -> None:
-        """A page of each of these hosts is checked."""
-        np.subtract.at(self._saved, hosts, 1.0)
+    def spend(self, hosts: NDArray[np.int32], times: int = 1) -> None:
+        """A page of each of these hosts is checked; or, if that is -1, is not checked after all."""
+        np.subtract.at(self._saved, hosts, float(times))

@@ -199,7 +199,6 @@ class Scheduler:
             self.refresh()  # the clock was set back: what was the past is the future now
         self._latest = now
         index = self._known.index
-        shared = self._budget is not None
         credit = self._credit = self._credit or self._first_credit()
         allowed = credit.grow(self._ticks(), self.budget)
         if most is not None:
@@ -208,16 +207,31 @@ class Scheduler:
         places = self._next(now, allowed, room, without)[:most]
         if len(places):
             claim()
-        charged = places if shared else places[np.isfinite(index.checked[places]) & np.isinf(index.every[places])]
-        if self._policy != "fixed" or shared:
-            credit.spend(len(charged))
+        charged = self._charged(places)
+        self._spend(places, len(charged))
         # where picks are too small to share, some go by before there is a probe in one
         probed = int(np.isinf(index.rank[charged]).sum())
         earned = self._probes + _PROBED * (len(charged) - probed)
         self._probes = max(0.0, min(earned, max(1.0, _PROBED * allowed)) - probed)
-        if self._rooms is not None:
-            self._rooms.spend(index.host[places])
         return [int(page) for page in index.page[places]]
+
+    def take_back(self, page_ids: Sequence[int]) -> None:
+        """These pages were picked, and are not checked after all: they cost nothing."""
+        places = self._known.places([*page_ids])
+        self._spend(places, len(self._charged(places)), times=-1)
+
+    def _charged(self, places: Places) -> Places:
+        """Where the pages are, of these, whose checks are charged to the budget."""
+        index = self._known.index
+        if self._budget is None:
+            places = places[np.isfinite(index.checked[places]) & np.isinf(index.every[places])]
+        return places
+
+    def _spend(self, places: Places, charged: int, times: int = 1) -> None:
+        if self._credit is not None and (self._policy != "fixed" or self._budget is not None):
+            self._credit.spend(times * charged)
+        if self._rooms is not None:
+            self._rooms.spend(self._known.index.host[places], times)
 
     def due(self, waiting: Collection[int], without: Collection[int]) -> int:
         """How many pages are to be checked by now: of those that wait for it, and of all others but for some.

@@ -410,6 +410,18 @@ def test_a_pick_that_cannot_be_claimed_takes_nothing_of_the_budget(schedule: Sch
     assert scheduler.pick(without=pages, claim=lambda: pytest.fail("there is nothing to claim")) == []
 
 
+def test_a_pick_that_is_taken_back_costs_nothing_of_the_budget(schedule: Schedule) -> None:
+    pages = schedule.add("a/1", "a/2", "b", "c")
+    scheduler = schedule.scheduler(budget=1.0, host_budget=1.0)
+    schedule.clock.now += 3
+    picked = scheduler.pick()
+    assert len(picked) == 3
+    assert scheduler.pick(without=picked) == []
+    scheduler.take_back(picked[1:])
+    again = scheduler.pick(without=picked[:1])
+    assert (len(again), {*again, *picked} <= {*pages}) == (2, True)
+
+
 def test_what_is_being_checked_or_more_than_can_be_takes_nothing_of_the_budget(schedule: Schedule) -> None:
     pages = schedule.add(*"abcdefgh")
     for page in pages:

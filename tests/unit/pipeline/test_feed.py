@@ -172,11 +172,32 @@ def test_what_waits_is_handed_out_after_the_end_but_not_after_it_was_closed() ->
 def test_who_listens_hears_of_every_offer_and_of_the_end() -> None:
     feed = Pages().feed()
     heard: list[int] = []
-    feed.listen(lambda: heard.append(len(feed)))
+    feed.listen(lambda: heard.append(len(feed)), list)
     feed.offer([1])
     feed.offer([2, 3])
     feed.end()
     assert heard == [1, 3, 3]
+
+
+def test_who_makes_way_keeps_only_what_is_being_checked() -> None:
+    pages, wanted = Pages(), False
+    feed = Feed(pages.links, pages.right, wanted=lambda: wanted)
+
+    def give_back() -> list[int]:
+        feed.put_off([2], 0.0)
+        return [2]
+
+    feed.listen(lambda: None, give_back)
+    feed.offer([1, 2, 3, 4])
+    assert taken(feed, 2) == [1, 2]
+    assert feed.make_way() is None, "there is nobody"
+    wanted = True
+    assert feed.make_way() == [3, 4, 2]
+    assert (feed.held(), taken(feed), pages.rights) == ([1], [], 1)
+    feed.settle([1])
+    assert pages.rights == 0
+    feed.offer([3, 2])
+    assert taken(feed) == [3, 2], "they may be offered again"
 
 
 def test_no_more_is_wanted_than_twice_what_was_taken_lately() -> None:
