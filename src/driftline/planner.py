@@ -115,12 +115,14 @@ class Planner:
             self._tell_slow()
             return True
 
-    def left(self) -> int:
+    def left(self, *, once: bool) -> int:
         """How many pages were not checked although it is their turn, once nothing is checked any more.
 
-        That is what was offered in vain, and what would be next; not what its host does not want to be asked for now.
+        That is what was offered in vain and, unless all was offered `once`, what would be next; not what its host does
+        not want to be asked for now.
         """
-        return self._scheduler.due(self._feed.unchecked(), without=[*self._feed.held(), *self._unlearned])
+        waiting = self._scheduler.waiting(self._feed.unchecked())
+        return waiting if once else waiting + self._scheduler.due([*self._feed.held(), *self._unlearned])
 
     def offer_patiently(self) -> None:
         """Offer all pages whose turn it is, once, waiting for a store that is locked; StoreBusy as for `offer`."""

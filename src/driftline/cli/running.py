@@ -109,7 +109,7 @@ def run(
                 while not once and running.at_work:
                     running.wait(planner.go())
         planner.end(once=once)
-        left = planner.left() if stop.requested else 0
+        left = planner.left(once=once) if stop.requested else 0
         if left:
             say(f"Stopped: {count(left, 'page')} left to the next run.", to_stderr=True)
         if once and running.put_off:

@@ -233,14 +233,17 @@ class Scheduler:
         if self._rooms is not None:
             self._rooms.spend(self._known.index.host[places], times)
 
-    def due(self, waiting: Collection[int], without: Collection[int]) -> int:
-        """How many pages are to be checked by now: of those that wait for it, and of all others but for some.
+    def waiting(self, page_ids: Collection[int]) -> int:
+        """How many of these pages, which were picked, are still to be checked: watched, and not blocked."""
+        barred = self._barred()
+        return len(self._known.places([page for page in page_ids if page not in barred]))
+
+    def due(self, without: Collection[int]) -> int:
+        """How many pages are to be checked by now, `without` those that are being checked.
 
         How often hosts may be asked does not count here: a page that has to wait for others of its host is due.
         """
-        barred = self._barred()
-        waiting = [page for page in waiting if page not in barred]
-        return len(self._known.places(waiting)) + len(self._ripe(self._clock(), without))
+        return len(self._ripe(self._clock(), without))
 
     def crowded(self, seconds: float, without: Collection[int]) -> tuple[str, int, float] | None:
         """The host whose pages will take longest, if longer than so: how many are due, and the seconds between two."""

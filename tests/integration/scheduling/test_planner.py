@@ -320,6 +320,18 @@ def test_a_run_that_always_has_pages_to_check_makes_way(tmp_path: Path, where: s
     assert [remark for remark in world.remarks if remark.startswith("Waiting: another process has its turn")]
 
 
+def test_a_single_pass_leaves_what_it_did_not_check_and_not_what_is_due_again(world: Watched) -> None:
+    world.words = {"/often": "text"}
+    world.held.add("/hangs")
+    world.pages.add(world.server.url("/often"), world.server.url("/hangs"), every="1m")
+    with world.running() as planner:
+        planner.offer()
+        world.quiet(but=1)
+        world.ahead += 61
+    planner.end(once=True)
+    assert (planner.left(once=True), planner.left(once=False)) == (1, 2)
+
+
 def test_all_of_it_works_on_either_database(tmp_path: Path, where: str) -> None:
     with Watched(tmp_path, where) as world, Driftline(Store.open(where), world.settings) as other:
         world.words = {"/a": "page one as it is", "/b": "page two as it is"}
