@@ -212,7 +212,7 @@ class PoliteLinks:
             self._put_off(refused)
         if self._slow is not None and self._all_read:
             for host in {host for host, _ in links}:
-                if len(host.waiting) * host.rest() > _SLOW:
+                if (len(host.waiting) - 1) * host.rest() > _SLOW:  # the first of them waits for no other
                     self._slow(host.name, len(host.waiting), host.rest())
                     self._slow = None
                     break

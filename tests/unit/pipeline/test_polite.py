@@ -404,6 +404,7 @@ def test_pages_that_will_take_long_are_told_of_once() -> None:
     run = allowed(*[f"http://a/{number}" for number in range(20)])
     assert run.slow == [("a", 20, 1.0)]
     assert allowed("http://a/1").slow == []
+    assert allowed("http://a/1", host_delay=50.0).slow == [], "it waits for no other"
 
 
 def test_once_closed_there_is_nothing_more() -> None:
