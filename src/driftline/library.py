@@ -228,6 +228,13 @@ class Driftline:
             barred = self.unsafe.pages()
             return run.check(page_ids, fresh=fresh, told=told, begun=begun, slow=slow, barred=barred)
 
+    def be_next(self) -> Having:
+        """Have a run make way that goes on in another process, for a block in which it is tried to check pages.
+
+        StoreBusy if somebody else does so already.
+        """
+        return self._store.right_to_be_next()
+
     @contextmanager
     def outbox(self, stop: Stop | None = None) -> Iterator[Outbox]:
         """What was recorded and not told yet, for who keeps checking pages in this block and tells what comes of it.
@@ -242,13 +249,14 @@ class Driftline:
 
     def keep_checking(
         self, told: Callable[[Sequence[Outcome]], None], *, outbox: Outbox | None = None, plan: Plan | None = None,
-        stop: Stop | None = None,
+        stop: Stop | None = None, slow: Callable[[str, int, float], None] | None = None,
     ) -> EndlessRun:  # fmt: skip
         """A run without an end, for a `with` block: it checks the pages that its feed is offered, as they come.
 
         `told` is told every batch of outcomes right after it is committed. Entering the block is refused with StoreBusy
         while another process keeps checking the same store; `check` may be used meanwhile. Who has the `outbox` has
-        that right already, and finds there what is to be told, from the moment at which it is recorded.
+        that right already, and finds there what is to be told, from the moment at which it is recorded. `slow` is told,
+        once, of a host whose pages will take long, as for `check_pages`.
         """
         from driftline.pipeline.endless import EndlessRun
         from driftline.pipeline.feed import Feed
@@ -268,24 +276,28 @@ class Driftline:
         def links(page_ids: Sequence[int]) -> list[Link]:
             return [link for link in ledger.links(page_ids) if self.unsafe.why(link.url) is None]
 
-        feed = Feed(links, self._store.right_to_check)
+        feed = Feed(links, self._store.right_to_check, wanted=self._store.somebody_is_next)
 
         def right() -> Having:
             return self._store.right_to_keep_checking() if outbox is None else nullcontext(outbox.insist)
 
-        return EndlessRun(run, feed, stop, told, right)
+        return EndlessRun(run, feed, stop, told, right, slow)
 
     def planner(
         self, scheduler: Scheduler, feed: Feed, stop: Stop, tell: Callable[[str], None],
-        ticks: Callable[[], float] = time.monotonic,
+        ticks: Callable[[], float] = time.monotonic, slow: Callable[[str, int, float], None] | None = None,
     ) -> Planner:  # fmt: skip
         """What feeds a run without an end by what the scheduler says, and catches up while nothing is due.
 
-        `tell` hears how things stand, in a sentence, whenever that is otherwise than before.
+        `tell` hears how things stand, in a sentence, whenever that is otherwise than before, and `slow`, as for
+        `check_pages`, of a host that may not be asked for all of its pages at once that are due.
         """
         from driftline.planner import Planner
 
-        return Planner(scheduler, feed, stop, lambda enough: self.catch_up(stop, enough), tell, ticks)
+        delay, asked = self.settings.shortest_delay, _rate(self.settings.host_budget)
+        if not delay or (asked is not None and asked < 1 / delay):
+            slow = None  # who bounds the checks of a host knows of it
+        return Planner(scheduler, feed, stop, lambda enough: self.catch_up(stop, enough), tell, ticks, slow)
 
     def crawl(
         self, *seeds: str, within: str = "host", include: Sequence[str] = (), exclude: Sequence[str] = (),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _LOOK = 2.0  # seconds after which pages that were added, edited or removed are picked up
 _READ = 0.05  # seconds before each pick for reading the watch list: where it is long, a part of it at a time
 _PAUSE = 1.0  # seconds between two picks
+_SLOW = 10.0  # seconds of waiting that are worth a word
 _RETRY = 60.0  # seconds before catching up is tried again after it failed
 
 
@@ -30,12 +31,14 @@ class Planner:
     """Feeds a run with the pages whose turn it is, and learns from what came of them; for one thread.
 
     `catch_up` is what is done while nothing is due, until what it is given says that it is enough. `tell` hears how
-    things stand, whenever that is otherwise than before.
+    things stand, whenever that is otherwise than before. `slow` is told of a host whose pages will take long: how many
+    wait, and the seconds between two.
     """
 
     def __init__(
         self, scheduler: Scheduler, feed: Feed, stop: Stop, catch_up: Callable[[Callable[[], bool]], object],
         tell: Callable[[str], None], ticks: Callable[[], float] = time.monotonic,
+        slow: Callable[[str, int, float], None] | None = None,
     ) -> None:  # fmt: skip
         self._ticks = ticks
         self._scheduler = scheduler
@@ -43,6 +46,8 @@ class Planner:
         self._stop = stop
         self._catch_up = catch_up
         self._tell = tell
+        self._slow = slow
+        self._pages = 0  # that there were when it was last looked at which will take long
         self._remark = ""
         self._others = False  # whether others were checking when it was last tried
         self._unlearned: list[int] = []
@@ -51,8 +56,16 @@ class Planner:
         self._catch_up_at = self._ticks()
 
     def go(self) -> float:
-        """Have the pages checked whose turn it is now; the seconds to wait before the next look."""
+        """Have the pages checked whose turn it is now; the seconds to wait before the next look.
+
+        None are offered while another process waits for its turn: it has it once those are settled that are in flight.
+        """
         try:
+            if (given_back := self._feed.make_way()) is not None:
+                self._scheduler.take_back(given_back)
+                self._others = True
+                self._say("Waiting: another process has its turn to check pages.")
+                return _PAUSE
             busy = self.offer(self._feed.next_portion())
         except (StoreBusy, StoreLocked) as error:
             self._say(f"Waiting: {error}")
@@ -99,11 +112,32 @@ class Planner:
             if not picked:
                 return False
             self._feed.offer(picked)
+            self._tell_slow()
             return True
+
+    def left(self, *, once: bool) -> int:
+        """How many pages were not checked although it is their turn, once nothing is checked any more.
+
+        That is what was offered in vain and, unless all was offered `once`, what would be next; not what its host does
+        not want to be asked for now.
+        """
+        waiting = self._scheduler.waiting(self._feed.unchecked())
+        return waiting if once else waiting + self._scheduler.due([*self._feed.held(), *self._unlearned])
 
     def offer_patiently(self) -> None:
         """Offer all pages whose turn it is, once, waiting for a store that is locked; StoreBusy as for `offer`."""
         patiently(self.offer, lambda: self._stop.requested)
+
+    def _tell_slow(self) -> None:
+        """Tell of a host that has many more pages to check than it may be asked for, if pages came since the last look.
+
+        That is where they come from, at a start or later; to look at every pick would take as long as the pick.
+        """
+        if self._slow is not None and len(self._scheduler) > self._pages:
+            crowded = self._scheduler.crowded(_SLOW, self._feed.held())
+            if crowded is not None:
+                self._slow(*crowded)
+        self._pages = len(self._scheduler)
 
     def _learn(self) -> None:
         """Learn from what was recorded since the last time; from all of it the next time, if the store is locked."""

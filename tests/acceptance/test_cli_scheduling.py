@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import signal
 import sqlite3
 import sys
@@ -12,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from command import Command, stopped
+from driftline.model import host_of
 from servers import Site
+from support.servers import closed_port
 
 
 def test_the_schedule_says_what_comes_next_and_why(driftline: Command, site: Site) -> None:
@@ -140,6 +144,53 @@ def test_a_run_that_is_stopped_says_what_it_leaves(driftline: Command, site: Sit
             _, err = process.communicate()
     assert process.returncode == 1
     assert err.endswith("Stopped: 1 page left to the next run.\n")
+
+
+@pytest.mark.parametrize("words", [(), ("--once",)])
+def test_a_run_says_that_pages_of_one_host_take_long_and_how_many_of_them_are_left(
+    driftline: Command, site: Site, words: tuple[str, ...]
+) -> None:
+    driftline("add", *(site.put(f"/{number}", "text") for number in range(20)))
+    with driftline.start("run", "-v", *words, "--host-delay", "50", DRIFTLINE_STOP_GRACE="0.2") as process:
+        assert process.stderr is not None
+        told = [process.stderr.readline()]
+        while not ("verdict=new" in "".join(told) and "Polite: " in "".join(told)):
+            told.append(process.stderr.readline())
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
+    [polite] = [line for line in told if line.startswith("Polite: ")]
+    assert polite.split("about")[0] in [
+        f"Polite: {number} pages of {host_of(site.url('/'))} wait, a request every 50 s, " for number in (19, 20)
+    ]
+    assert "Polite" not in err
+    assert "Stopped: 19 pages left to the next run.\n" in err
+    assert process.returncode == 1
+
+
+def test_a_second_signal_ends_the_command_too_and_the_next_run_tells_its_event_again(
+    driftline: Command, tmp_path: Path
+) -> None:
+    """The command holds one end of a pipe for as long as it lives."""
+    alive, heard = tmp_path / "alive", tmp_path / "heard"
+    os.mkfifo(alive)
+    reading = os.open(alive, os.O_RDONLY | os.O_NONBLOCK)
+    driftline("add", f"http://127.0.0.1:{closed_port()}/")
+    slow = f"sh -c 'exec 3> {alive}; echo here >&3; (sleep 600); true'"
+    with driftline.start("run", "--once", "--exec", slow, DRIFTLINE_FAIL_AFTER="1") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert "failing" in process.stdout.readline()
+        assert select.select([reading], [], [], 60)[0]
+        assert os.read(reading, 100) == b"here\n"
+        process.send_signal(signal.SIGINT)
+        assert "Stopping" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    assert select.select([reading], [], [], 60)[0], "it lives on"
+    assert os.read(reading, 100) == b""
+    os.close(reading)
+    driftline("run", "--once", "--exec", f"sh -c 'cat > {heard}'")
+    assert json.loads(heard.read_text())["event"] == "failing"
 
 
 def test_what_was_recorded_is_told_even_if_the_run_fails(driftline: Command, site: Site, tmp_path: Path) -> None:

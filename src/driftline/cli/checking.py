@@ -95,7 +95,7 @@ def check(
     if urls and tag is not None:
         raise UsageError("Say which pages to check: give their addresses or --tag, not both.")
     polite: dict[str, Any] = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
-    with opened(store, allow_networks=allow_network, **polite) as watch_list:
+    with opened(store, allow_networks=allow_network, make=False, **polite) as watch_list:
         if capacity is None:
             plan = replace(plan, capacity=watch_list.settings.capacity)
         report, progress = _checked(watch_list, _chosen(watch_list, urls, tag), plan, fresh)
@@ -120,7 +120,7 @@ def _chosen(watch_list: Driftline, urls: Sequence[str] | None, tag: str | None) 
 def _checked(
     watch_list: Driftline, page_ids: list[int] | None, plan: Plan, fresh: bool
 ) -> tuple[Report, Progress]:  # fmt: skip
-    from driftline.cli.progress import Progress
+    from driftline.cli.progress import Progress, tell_slow
     from driftline.cli.signals import first_signal
     from driftline.cli.turns import in_turn
     from driftline.pipeline.stopping import Stop
@@ -135,9 +135,9 @@ def _checked(
     with first_signal(on_signal), Progress() as progress:
         check = partial(
             watch_list.check_pages, page_ids, plan=plan, fresh=fresh, stop=stop, told=progress.told,
-            begun=progress.begun, slow=progress.slow,
+            begun=progress.begun, slow=tell_slow,
         )  # fmt: skip
-        report = in_turn(check, stop)
+        report = in_turn(check, stop, watch_list.be_next)
     progress.stopped = stop.requested
     if not progress.total and not report.blocked and not stop.requested:
         raise DriftlineError(NOTHING_YET)

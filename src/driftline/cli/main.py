@@ -6,10 +6,12 @@ where an unexpected one came from.
 
 from __future__ import annotations
 
+import errno
 import gc
 import io
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _INTERRUPTED = 130
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # for what is to be written
 
 app = typer.Typer(
     help="Watch web pages and see what changed.",
@@ -106,6 +109,7 @@ def main() -> NoReturn:
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command; its exit status."""
+    _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -138,11 +142,25 @@ def _told(error: Exception) -> int:
 
         traceback.print_exception(error)
         return 1
+    if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
+        complain(f"The output could not be written, or not all of it: {error.strerror}.")
+        return 1
     # what a database driver says comes wrapped with the statement, which is of no use to the user
     detail = str(getattr(error, "orig", None) or error).strip().partition("\n")[0].rstrip(".")
     kind = f"{type(error).__name__}: {detail}" if detail else type(error).__name__
     complain(f"Something unexpected went wrong ({kind}): try 'driftline doctor'; DRIFTLINE_DEBUG=1 shows where it was.")
     return 1
+
+
+def _open_what_is_closed() -> None:
+    """Who starts the command without an output or an error output wants to read nothing, and not that it fails.
+
+    Nor may a file that is opened later take such a place, and be written to as if it were the output.
+    """
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 open until the process ends
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 likewise
 
 
 def _close_quietly() -> None:

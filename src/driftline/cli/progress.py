@@ -58,12 +58,6 @@ class Progress:
             self._task = self._bar.add_task("", total=total, figures="")
             self._bar.start()
 
-    def slow(self, host: str, waiting: int, rest: float) -> None:
-        """So many pages of a host wait, with so many seconds between two requests."""
-        text = f"Polite: {count(waiting, 'page')} of {host} wait, a request every {rest:.3g} s, about "
-        text += f"{waiting * rest:,.0f} s in all; --host-delay 0 is for servers of your own."
-        say(clean(text), to_stderr=True)
-
     def told(self, outcomes: Sequence[Outcome]) -> None:
         """These outcomes are recorded."""
         with self._lock:
@@ -84,6 +78,13 @@ class Progress:
             if self._counts[verdict]
         ]
         return " ".join([f"[dim]{rate:,.0f}/s[/]", *found])
+
+
+def tell_slow(host: str, waiting: int, rest: float) -> None:
+    """So many pages of a host wait, with so many seconds between two requests."""
+    text = f"Polite: {count(waiting, 'page')} of {host} wait, a request every {rest:.3g} s, about "
+    text += f"{waiting * rest:,.0f} s in all; --host-delay 0 is for servers of your own."
+    say(clean(text), to_stderr=True)
 
 
 class CrawlProgress:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from driftline.cli.news import Hearer
     from driftline.model import Outcome
     from driftline.pipeline.stopping import Stop
+    from driftline.scheduling.hooks import Hook
     from driftline.scheduling.scheduler import Scheduler
 
 
@@ -65,45 +66,58 @@ def run(
     Ctrl-C ends it, with status 1 if that left pages unchecked whose turn it was; so it is if an event was not told.
     """
     from driftline.cli.news import News
+    from driftline.cli.progress import tell_slow
     from driftline.cli.signals import first_signal
     from driftline.cli.turns import in_turn
     from driftline.pipeline.stopping import Stop
 
     stop = Stop()
     found: Counter[Verdict] = Counter()
+    hooks: list[Hook] = []
 
     def on_signal() -> None:
         stop.request()
         with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
             say("Stopping: finishing what is in flight…", to_stderr=True)
 
+    def at_once() -> None:
+        for hook in hooks:
+            hook.cut_off()
+
     polite: dict[str, Any] = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
-    with opened(store, allow_networks=allow_network, **polite) as watch_list, first_signal(on_signal):
+    with (
+        opened(store, allow_networks=allow_network, make=not once, **polite) as watch_list,
+        first_signal(on_signal, at_once),
+    ):
         scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, once=once)
         with (
             watch_list.outbox(stop) as outbox,
-            _telling(command, watch_list.settings.stop_grace, stop) as (hook, all_told),
+            _telling(command, watch_list.settings.stop_grace, stop, hooks) as (hook, all_told),
             News(stop, hook, outbox.take_out, verbose=verbose) as news,
         ):
             news.left(*outbox.left())
             told = _each(scheduler.heard, news.told, partial(_count, found))
-            with watch_list.keep_checking(told, outbox=outbox, stop=stop) as running:
+            slow = _first(tell_slow)
+            with watch_list.keep_checking(told, outbox=outbox, stop=stop, slow=slow) as running:
                 for short in watch_list.shortages(budget) if not once else ():
                     say(clean(short), to_stderr=True)
                 planner = watch_list.planner(
-                    scheduler, running.feed, stop, lambda remark: say(clean(remark), to_stderr=True)
+                    scheduler, running.feed, stop, lambda remark: say(clean(remark), to_stderr=True), slow=slow
                 )
                 if once:
-                    in_turn(planner.offer_patiently, stop)
+                    in_turn(planner.offer_patiently, stop, watch_list.be_next)
                 while not once and running.at_work:
                     running.wait(planner.go())
-        if running.left:
-            why = "Stopped" if stop.requested else "Hosts want to be left alone"
-            say(f"{why}: {count(running.left, 'page')} left to the next run.", to_stderr=True)
         planner.end(once=once)
+        left = planner.left(once=once) if stop.requested else 0
+        if left:
+            say(f"Stopped: {count(left, 'page')} left to the next run.", to_stderr=True)
+        if once and running.put_off:
+            wanted = f"Hosts want to be left alone: {count(running.put_off, 'page')} left to the next run."
+            say(wanted, to_stderr=True)
         if once and not stop.requested:
             say(clean(_told_once(scheduler, found)), to_stderr=True)
-    if not all_told() or (stop.requested and running.left):
+    if left or not all_told():
         raise typer.Exit(1)
 
 
@@ -121,6 +135,19 @@ def _told_once(scheduler: Scheduler, found: Counter[Verdict]) -> str:
     return f"{done} The next page is due {when}."
 
 
+def _first(tell: Callable[[str, int, float], None]) -> Callable[[str, int, float], None]:
+    """Tell the first that there is to tell: a run goes on, and who has read it once knows it."""
+    told = False
+
+    def tell_first(host: str, waiting: int, rest: float) -> None:
+        nonlocal told
+        if not told:
+            told = True
+            tell(host, waiting, rest)
+
+    return tell_first
+
+
 def _count(found: Counter[Verdict], outcomes: Sequence[Outcome]) -> None:
     found.update(outcome.verdict for outcome in outcomes)
 
@@ -136,14 +163,20 @@ def _each(*told: Callable[[Sequence[Outcome]], None]) -> Callable[[Sequence[Outc
 
 
 @contextlib.contextmanager
-def _telling(command: str | None, grace: float, stop: Stop) -> Iterator[tuple[Hearer | None, Callable[[], bool]]]:
-    """What runs the user's command, if there is one, for each event; and, asked in the end, whether all were told."""
+def _telling(
+    command: str | None, grace: float, stop: Stop, hooks: list[Hook]
+) -> Iterator[tuple[Hearer | None, Callable[[], bool]]]:  # fmt: skip
+    """What runs the user's command, if there is one, for each event; and, asked in the end, whether all were told.
+
+    It is among the `hooks` from then on.
+    """
     if command is None:
         yield None, lambda: True
         return
     from driftline.scheduling.hooks import Hook
 
     hook = Hook(command, lambda sentence: say(clean(sentence), to_stderr=True))
+    hooks.append(hook)
     all_told = False
     try:
         yield hook.tell, lambda: all_told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from driftline.cli.output import clean, say
@@ -12,27 +13,37 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from driftline.pipeline.stopping import Stop
+    from driftline.versions.rights import Having
 
-_LONGEST = 60.0  # seconds: who is started every hour must not pile up behind a run without a pause
-_PAUSE = 0.1  # seconds between two tries: a run that has little to do has its pauses between them
+_LONGEST = 60.0  # seconds: who is started every hour must not pile up behind others that have no end
+_PAUSE = 0.1  # seconds between two tries
 
 _Result = TypeVar("_Result")
 
 
-def in_turn(do: Callable[[], _Result], stop: Stop, ticks: Callable[[], float] = time.monotonic) -> _Result:
+def in_turn(
+    do: Callable[[], _Result], stop: Stop, be_next: Callable[[], Having], ticks: Callable[[], float] = time.monotonic
+) -> _Result:  # fmt: skip
     """What `do` returns, tried again for a minute while another process checks pages, which is said once.
 
-    StoreBusy if it has no pause in that time, or a stop is requested.
+    Meanwhile it tries to `be_next`, so that a run makes way that has always something to check. StoreBusy if there is
+    no turn for it in that time, or a stop is requested.
     """
     end: float | None = None
     bell = stop.listen()
-    while True:
-        try:
-            return do()
-        except StoreBusy as error:
-            if end is None:
-                end = ticks() + _LONGEST
-                say(clean(f"Waiting for a minute at most: {error}"), to_stderr=True)
-            elif stop.requested or ticks() >= end:
-                raise
-        bell.wait(_PAUSE)
+    with ExitStack() as place:
+        is_next = False
+        while True:
+            try:
+                return do()
+            except StoreBusy as error:
+                if end is None:
+                    end = ticks() + _LONGEST
+                    say(clean(f"Waiting for a minute at most: {error}"), to_stderr=True)
+                elif stop.requested or ticks() >= end:
+                    raise
+            if not is_next:
+                with suppress(StoreBusy):
+                    place.enter_context(be_next())
+                    is_next = True
+            bell.wait(_PAUSE)

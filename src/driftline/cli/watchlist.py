@@ -214,7 +214,7 @@ def edit(
             watch_list.catalog.edit, url, every=seconds, clear_every=clear, tag=tag or (), untag=untag or (),
             move_to=move_to, filters=filters, clear_filters=no_filters, render=fetched, clear_render=fetched is None,
         )  # fmt: skip
-        page = in_turn(change, Stop())
+        page = in_turn(change, Stop(), watch_list.be_next)
         gone = watch_list.gone([page])
         safety = watch_list.safety([page])
     if as_json:

@@ -106,6 +106,7 @@ class Frontier:
                 return True
             return not self._out and (not self._heap or (self._left <= 0 and self._heap[0].kind == "page"))
 
-    def listen(self, wake: Callable[[], None]) -> None:
-        """Call this whenever there may be more to take."""
+    def listen(self, wake: Callable[[], None], give_back: Callable[[], list[int]]) -> None:
+        """Call `wake` whenever there may be more to take; nothing is wanted back."""
+        del give_back
         self._wake = wake

@@ -245,6 +245,17 @@ class Hosts(Generic[Item]):
                 return 0.0
             return max(0.0, self._later[0][0] - self._clock()) if self._later else None
 
+    def withdraw(self, hosts: Iterable[Host[Item]]) -> list[tuple[Host[Item], Item]]:
+        """Let nothing wait any more at these hosts but errands of others; what did."""
+        found: list[tuple[Host[Item], Item]] = []
+        with self._lock:
+            for host in () if self._cleared else hosts:
+                found += [(host, item) for item in host.waiting]
+                found += [(host, item) for errands, item in host.first if errands is None]
+                _clear(host)
+            self._waiting -= len(found)
+        return found
+
     def clear(self) -> None:
         """Let nothing wait any more but errands of others; a host that is asked just now is cleared when that ends."""
         with self._lock:

@@ -23,19 +23,20 @@ class EndlessRun:
     Two of them would share the pages, and each would tell what changed on those that it happened to check.
 
     At the end of the block what was offered is checked to the end, unless a stop was requested or the block raised:
-    then what is in flight gets its grace, and `left` says how many pages were not checked. What ended the run early is
-    raised there.
+    then what is in flight gets its grace, and `left` says how many pages of those offered were not checked. Others were
+    `put_off`, for their hosts want to be left alone. What ended the run early is raised there.
     """
 
     def __init__(
         self, run: Run, feed: Feed, stop: Stop, told: Callable[[Sequence[Outcome]], None],
-        right: Callable[[], Having],
+        right: Callable[[], Having], slow: Callable[[str, int, float], None] | None = None,
     ) -> None:  # fmt: skip
         self.feed = feed
-        self.left = 0
+        self.left = self.put_off = 0
         self._run = run
         self._stop = stop
         self._told = told
+        self._slow = slow
         self._right = right
         self._rights = ExitStack()
         self._insist: Callable[[], None] = lambda: None
@@ -55,7 +56,8 @@ class EndlessRun:
             self._stop.request()
         self.feed.end()
         self._thread.join()
-        self.left = self.feed.give_up()
+        self.feed.give_up()
+        self.left, self.put_off = len(self.feed), self.feed.put_off_for_now()
         self._rights.close()
         if self._error is not None and kind is None:
             raise self._error
@@ -72,7 +74,7 @@ class EndlessRun:
 
     def _work(self) -> None:
         try:
-            self._run.check_offered(self.feed, self._told)
+            self._run.check_offered(self.feed, self._told, self._slow)
         except Exception as error:  # noqa: BLE001 raised at the end of the block: nobody else can hear it
             self._error = error
         finally:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from driftline.model import Change, Danger, Matter, Turn, Turned, Verdict, change_id
+from driftline.model import Change, Danger, Matter, Turned, Verdict, change_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
     from driftline.model import Outcome
+
+    _Found: TypeAlias = Change | Turned | Danger
 
 _WARNING = "warning"
 _SITE_WIDE = 5  # pages: an edit beside the content, noise on one page, is news of the site if so many share it
@@ -47,55 +49,61 @@ def events_of(
 
     Edits are the same if they take away and add the same lines. Noise makes an event only if many pages share it, and
     only where it is noise for where it stands: what changes by itself has no cause. A host that is down fails with all
-    of its pages, which is one event too.
+    of its pages, which is one event too. What is told of one page is told in the order of its checks, though more
+    events come of it: who heard that it failed after it recovered would take it for failing.
     """
-    groups: dict[tuple[str, bytes], list[Change]] = defaultdict(list)
-    alone = 0
-    for change in changes:
-        cause = change.cause
-        if not cause:
-            alone += 1
-            cause = alone.to_bytes(4, "little")  # shorter than any cause, so that it is nobody else's
-        groups[change.host, cause].append(change)
-    return (
-        [
-            _event(host, same)
-            for (host, _), same in groups.items()
-            if same[0].verdict is Matter.MEANINGFUL or (same[0].cause and len(same) >= _SITE_WIDE)
-        ]
-        + [_turn(host, same) for (host, *_), same in _alike(turned).items()]
-        + [*map(_warning, dangers)]
-    )
+    groups: list[list[_Found]] = []
+    open_ones: dict[Hashable, int] = {}  # which group takes what has this cause
+    latest: dict[str, int] = {}  # and which is the last that has something of a page
+    for one in _in_order([*changes, *turned, *dangers]):
+        page, cause = _page(one), _cause(one)
+        group = open_ones.get(cause, -1)
+        if group < latest.get(page, 0):
+            group = open_ones[cause] = len(groups)
+            groups.append([])
+        groups[group].append(one)
+        latest[page] = group
+    return [event for event in map(_event, groups) if event is not None]
 
 
-def _event(host: str, same: list[Change]) -> Event:
+def _in_order(found: list[_Found]) -> list[_Found]:
+    """The same, those of one page by their checks: they change places with one another, and with no others."""
+    by_page: dict[str, list[_Found]] = defaultdict(list)
+    for one in found:
+        by_page[_page(one)].append(one)
+    ordered = {page: iter(sorted(same, key=_sequence)) for page, same in by_page.items()}
+    return [next(ordered[_page(one)]) for one in found]
+
+
+def _page(one: _Found) -> str:
+    return one.id.partition("-")[0]
+
+
+def _sequence(one: _Found) -> int:
+    return int(one.id.partition("-")[2])
+
+
+def _cause(one: _Found) -> Hashable:
+    """What is equal for those that are one event."""
+    if isinstance(one, Turned):
+        return one.host, one.turn, one.reason
+    if isinstance(one, Change) and one.cause:
+        return one.host, one.cause
+    return one.id, type(one), one.kind
+
+
+def _event(same: Sequence[_Found]) -> Event | None:
+    """What is told of these, which have one cause, if it is anything."""
     first = same[0]
+    if isinstance(first, Change):
+        if first.verdict is not Matter.MEANINGFUL and not (first.cause and len(same) >= _SITE_WIDE):
+            return None
+        what, score = Verdict.CHANGED.value, max(one.score for one in same if isinstance(one, Change))
+    else:
+        what, score = first.turn.value if isinstance(first, Turned) else _WARNING, 1.0
     return Event(
-        event=Verdict.CHANGED.value, at=max(change.at for change in same),
-        host=host, urls=tuple(change.url for change in same), kind=first.kind,
-        score=max(change.score for change in same), reason=first.reason, ids=tuple(change.id for change in same),
-    )  # fmt: skip
-
-
-def _alike(turned: Iterable[Turned]) -> dict[tuple[str, Turn, str], list[Turned]]:
-    groups: dict[tuple[str, Turn, str], list[Turned]] = defaultdict(list)
-    for one in turned:
-        groups[one.host, one.turn, one.reason].append(one)
-    return groups
-
-
-def _turn(host: str, same: list[Turned]) -> Event:
-    first = same[0]
-    return Event(
-        event=first.turn.value, at=max(one.at for one in same), host=host, urls=tuple(one.url for one in same),
-        kind=first.kind, score=1.0, reason=first.reason, ids=tuple(one.id for one in same),
-    )  # fmt: skip
-
-
-def _warning(danger: Danger) -> Event:
-    return Event(
-        event=_WARNING, at=danger.at, host=danger.host, urls=(danger.url,), kind=danger.kind.value, score=1.0,
-        reason=danger.reason, ids=(danger.id,),
+        event=what, at=max(one.at for one in same), host=first.host, urls=tuple(one.url for one in same),
+        kind=str(first.kind), score=score, reason=first.reason, ids=tuple(one.id for one in same),
     )  # fmt: skip
 
 

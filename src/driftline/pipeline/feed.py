@@ -24,13 +24,15 @@ class Feed:
     at that moment; a page that is not there any more is settled by that. The `right` to check pages is held as long as
     any page is, so that others have their turn while there is nothing to do. Used by any thread.
 
-    A page that is put off, for its host wants to be left alone, is held for so long and needs no right.
+    A page that is put off, for its host wants to be left alone, is held for so long and needs no right. `wanted` says
+    whether somebody else waits for the right.
     """
 
     def __init__(
         self, links: Callable[[Sequence[int]], list[Link]], right: Callable[[], Having],
-        ticks: Callable[[], float] = time.monotonic,
+        ticks: Callable[[], float] = time.monotonic, wanted: Callable[[], bool] = lambda: False,
     ) -> None:  # fmt: skip
+        self._wanted = wanted
         self._ticks = ticks
         self._put_off: dict[int, float] = {}
         self._links = links
@@ -45,6 +47,7 @@ class Feed:
         self._taken = self._taken_before = 0
         self._ended = self._closed = False
         self._wake: Callable[[], None] = lambda: None
+        self._give_back: Callable[[], list[int]] = list
 
     def __len__(self) -> int:
         """How many pages wait or are being checked."""
@@ -81,6 +84,20 @@ class Feed:
                     self._held.add(page_id)
                     self._waiting.append(page_id)
         self._wake()
+
+    def make_way(self) -> list[int] | None:
+        """Let somebody else have the right to check who wants it, as soon as what is being fetched is settled.
+
+        The pages that are held no more, for nobody has begun with them; None if there is nobody.
+        """
+        if not self._wanted():
+            return None
+        with self._lock:
+            page_ids = [*self._waiting]
+            self._waiting.clear()
+            self._held.difference_update(page_ids)
+            self._release_if_idle()
+        return page_ids + self._give_back()
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
@@ -120,12 +137,20 @@ class Feed:
             self._held.difference_update(page_ids)
             return page_ids
 
-    def give_up(self) -> int:
-        """Let go of everything, once nothing works on it any more; how many pages were not checked."""
+    def unchecked(self) -> list[int]:
+        """The pages that wait or are being checked."""
         with self._lock:
-            left = len(self) + len(self._put_off)
+            return [*self._held.difference(self._settled, self._put_off)]
+
+    def put_off_for_now(self) -> int:
+        """How many pages are put off."""
+        self.held()
+        return len(self._put_off)
+
+    def give_up(self) -> None:
+        """Let go of the right to check, once nothing works on any page any more."""
+        with self._lock:
             self._rights.close()
-            return left
 
     def end(self) -> None:
         """Nothing more will be offered: what waits is handed out, then the links are exhausted."""
@@ -154,9 +179,10 @@ class Feed:
         """Whether there never is anything more to hand out."""
         return self._closed or (self._ended and not self._waiting)
 
-    def listen(self, wake: Callable[[], None]) -> None:
-        """Call this whenever there may be more to take."""
+    def listen(self, wake: Callable[[], None], give_back: Callable[[], list[int]]) -> None:
+        """Call `wake` whenever there may be more to take, and `give_back` to have pages back that only wait by now."""
         self._wake = wake
+        self._give_back = give_back
 
     def _release_if_idle(self) -> None:
         if not len(self) and not self._claims:

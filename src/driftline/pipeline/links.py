@@ -28,8 +28,8 @@ class Source(Protocol):
     def close(self) -> None:
         """Hand out nothing more."""
 
-    def listen(self, wake: Callable[[], None]) -> None:
-        """Call this whenever there may be more to take."""
+    def listen(self, wake: Callable[[], None], give_back: Callable[[], list[int]]) -> None:
+        """Call `wake` whenever there may be more to take, and `give_back` to have pages back that only wait by now."""
 
 
 class LinkQueue:
@@ -62,5 +62,5 @@ class LinkQueue:
         """Whether there is nothing more to hand out."""
         return self._exhausted
 
-    def listen(self, wake: Callable[[], None]) -> None:
+    def listen(self, wake: Callable[[], None], give_back: Callable[[], list[int]]) -> None:
         """Nothing comes later that somebody would have to be told of."""

@@ -11,7 +11,7 @@ from driftline.fetching.manners import manners_of
 from driftline.model import Link
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from driftline.fetching.hosts import Hosts
     from driftline.pipeline.robots import Records
@@ -83,6 +83,10 @@ class Origins:
     def delay_at(self, host: LinkHost) -> float:
         """The seconds between two requests that a host asks for, the longest if http and https of it disagree."""
         return max(origin.delay for origin in self._at[host.name])
+
+    def hosts(self) -> Iterable[LinkHost]:
+        """All that were met."""
+        return self._by_name.values()
 
     def host(self, name: str) -> LinkHost:
         """The host of this name, which is left alone for as long as it asked for in an earlier run.

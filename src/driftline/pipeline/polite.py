@@ -58,6 +58,7 @@ class PoliteLinks:
         self._reading = 0  # how many threads have links that are neither in the source nor at their hosts
         self._pending = 0
         self._reading_ahead = False
+        self._all_read = False  # whether the source had no more when it was last asked
         self._closed = False
         self._wake: Callable[[], None] = lambda: None
         self.quiet: dict[str, float] = {}
@@ -145,7 +146,24 @@ class PoliteLinks:
     def listen(self, wake: Callable[[], None]) -> None:
         """Call this whenever there may be more to take."""
         self._wake = wake
-        self._source.listen(wake)
+        self._source.listen(wake, self.give_back)
+
+    def give_back(self) -> list[int]:
+        """Give all pages back to the source that wait, at their hosts or for a robots.txt; which these are."""
+        with self._lock:
+            waiting: list[Item] = []
+            for _, item in self._hosts.withdraw(self._origins.hosts()):
+                if isinstance(item, Link) and item.page_id == _ROBOTS:
+                    waiting += self._let_go(self._origins.of(key_of(item.url)))
+                else:
+                    waiting.append(item)
+            for origin in self._origins.known.values():  # those whose robots.txt is on its way
+                self._pending -= len(origin.pending)
+                waiting += origin.pending
+                origin.pending = []
+            page_ids = [item.page_id for item in waiting]
+            self._source.put_off(page_ids, 0.0)
+        return page_ids
 
     def flush(self) -> None:
         """Write to the store what hosts said."""
@@ -157,6 +175,7 @@ class PoliteLinks:
             self._reading += 1
         try:
             links = self._source.take(most)
+            self._all_read = len(links) < most
             self._put(links)
         finally:
             with self._lock:
@@ -191,9 +210,9 @@ class PoliteLinks:
         refused = self._hosts.put(items)
         if refused:
             self._put_off(refused)
-        if self._slow is not None and self._source.exhausted:
+        if self._slow is not None and self._all_read:
             for host in {host for host, _ in links}:
-                if len(host.waiting) * host.rest() > _SLOW:
+                if (len(host.waiting) - 1) * host.rest() > _SLOW:  # the first of them waits for no other
                     self._slow(host.name, len(host.waiting), host.rest())
                     self._slow = None
                     break

@@ -155,7 +155,10 @@ class Run:
             queues=wired.queues, quiet=quiet, blocked=list(left_out.values()),
         )  # fmt: skip
 
-    def check_offered(self, feed: Feed, told: Callable[[Sequence[Outcome]], None]) -> None:
+    def check_offered(
+        self, feed: Feed, told: Callable[[Sequence[Outcome]], None],
+        slow: Callable[[str, int, float], None] | None = None,
+    ) -> None:  # fmt: skip
         """Check what the feed is offered, until it ends or the run is stopped; `told` as in `Recorder`."""
 
         def settle(outcomes: Sequence[Outcome]) -> None:
@@ -163,7 +166,7 @@ class Run:
 
         run_id = self._ledger.begin_without_end()
         with self._workers() as workers:
-            self._wired(feed, workers, run_id, told, settle)
+            self._wired(feed, workers, run_id, told, settle, slow)
         self._ledger.finish(run_id)
 
     @contextmanager

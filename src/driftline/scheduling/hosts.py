@@ -58,13 +58,13 @@ class Rooms:
     """How many pages of each host may be checked now, by its number: it grows with time, up to what a minute brings."""
 
     def __init__(self, rate: float, now: float) -> None:
-        self._rate = rate
+        self.rate = rate
         self._at = now
         self._saved = np.zeros(0)
 
     def grow(self, now: float, hosts: int) -> NDArray[np.int64]:
         """The room of so many hosts by now; one that was never asked has room for one page."""
-        grown = np.minimum(self._saved + max(0.0, now - self._at) * self._rate, max(1.0, _SAVED * self._rate))
+        grown = np.minimum(self._saved + max(0.0, now - self._at) * self.rate, max(1.0, _SAVED * self.rate))
         self._saved = np.pad(grown, (0, max(0, hosts - len(grown))), constant_values=1.0)
         self._at = now
         return self._saved.astype(np.int64)
@@ -72,8 +72,8 @@ class Rooms:
     def held_for(self, hosts: NDArray[np.int32]) -> Floats:
         """The seconds until there is room for a page of each of these hosts, one after the other where they repeat."""
         missing: Floats = np.maximum(0.0, nth(hosts) + 1 - self._saved[hosts])
-        return missing / self._rate
+        return missing / self.rate
 
-    def spend(self, hosts: NDArray[np.int32]) -> None:
-        """A page of each of these hosts is checked."""
-        np.subtract.at(self._saved, hosts, 1.0)
+    def spend(self, hosts: NDArray[np.int32], times: int = 1) -> None:
+        """A page of each of these hosts is checked; or, if that is -1, is not checked after all."""
+        np.subtract.at(self._saved, hosts, float(times))

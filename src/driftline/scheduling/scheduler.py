@@ -11,7 +11,7 @@ import numpy as np
 
 from driftline.errors import StoreError
 from driftline.headers import lifetime
-from driftline.model import Verdict
+from driftline.model import Verdict, host_of
 from driftline.scheduling import forecast
 from driftline.scheduling.ahead import Ahead
 from driftline.scheduling.budget import Credit, format_rate
@@ -27,6 +27,8 @@ from driftline.versions.setbacks import STEP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from driftline.model import Barred, Outcome, Policy
     from driftline.scheduling.index import Floats, Places
@@ -197,29 +199,80 @@ class Scheduler:
             self.refresh()  # the clock was set back: what was the past is the future now
         self._latest = now
         index = self._known.index
-        shared = self._budget is not None
         credit = self._credit = self._credit or self._first_credit()
         allowed = credit.grow(self._ticks(), self.budget)
         if most is not None:
             allowed = min(allowed, most)
-        places = index.pick(
-            now, allowed, policy=self._policy, default_every=self._every, early=self._early, cycle=self._cycle(),
-            room=None if self._rooms is None else self._rooms.grow(self._ticks(), len(self._hosts)),
-            shared=shared, probes=int(max(self._probes, _PROBED * allowed)),
-            without=np.r_[self._known.places([*without, *self._barred()]), self._left_alone(now)],
-        )[:most]  # fmt: skip
+        room = None if self._rooms is None else self._rooms.grow(self._ticks(), len(self._hosts))
+        places = self._next(now, allowed, room, without)[:most]
         if len(places):
             claim()
-        charged = places if shared else places[np.isfinite(index.checked[places]) & np.isinf(index.every[places])]
-        if self._policy != "fixed" or shared:
-            credit.spend(len(charged))
+        charged = self._charged(places)
+        self._spend(places, len(charged))
         # where picks are too small to share, some go by before there is a probe in one
         probed = int(np.isinf(index.rank[charged]).sum())
         earned = self._probes + _PROBED * (len(charged) - probed)
         self._probes = max(0.0, min(earned, max(1.0, _PROBED * allowed)) - probed)
-        if self._rooms is not None:
-            self._rooms.spend(index.host[places])
         return [int(page) for page in index.page[places]]
+
+    def take_back(self, page_ids: Sequence[int]) -> None:
+        """These pages were picked, and are not checked after all: they cost nothing."""
+        places = self._known.places([*page_ids])
+        self._spend(places, len(self._charged(places)), times=-1)
+
+    def _charged(self, places: Places) -> Places:
+        """Where the pages are, of these, whose checks are charged to the budget."""
+        index = self._known.index
+        if self._budget is None:
+            places = places[np.isfinite(index.checked[places]) & np.isinf(index.every[places])]
+        return places
+
+    def _spend(self, places: Places, charged: int, times: int = 1) -> None:
+        if self._credit is not None and (self._policy != "fixed" or self._budget is not None):
+            self._credit.spend(times * charged)
+        if self._rooms is not None:
+            self._rooms.spend(self._known.index.host[places], times)
+
+    def waiting(self, page_ids: Collection[int]) -> int:
+        """How many of these pages, which were picked, are still to be checked: watched, and not blocked."""
+        barred = self._barred()
+        return len(self._known.places([page for page in page_ids if page not in barred]))
+
+    def due(self, without: Collection[int]) -> int:
+        """How many pages are to be checked by now, `without` those that are being checked.
+
+        How often hosts may be asked does not count here: a page that has to wait for others of its host is due.
+        """
+        return len(self._ripe(self._clock(), without))
+
+    def crowded(self, seconds: float, without: Collection[int]) -> tuple[str, int, float] | None:
+        """The host whose pages will take longest, if longer than so: how many are due, and the seconds between two."""
+        if self._rooms is None:
+            return None
+        index = self._known.index
+        places = self._ripe(self._clock(), without)
+        if not len(places):
+            return None
+        waiting = np.bincount(index.host[places])
+        worst = int(waiting.argmax())
+        number, rest = int(waiting[worst]), 1 / self._rooms.rate
+        if number * rest <= seconds:
+            return None
+        page = int(index.page[places[index.host[places] == worst][0]])
+        urls = addresses(self._store, [page])
+        return (host_of(urls[page]), number, rest) if page in urls else None
+
+    def _ripe(self, now: float, without: Collection[int]) -> Places:
+        """Where the pages are that are to be checked by now, however many of one host they are."""
+        credit = self._credit = self._credit or self._first_credit()
+        return self._next(now, credit.grow(self._ticks(), self.budget), None, without)
+
+    def _next(self, now: float, allowed: int, room: NDArray[np.int64] | None, without: Collection[int]) -> Places:
+        return self._known.index.pick(
+            now, allowed, policy=self._policy, default_every=self._every, early=self._early, cycle=self._cycle(),
+            room=room, shared=self._budget is not None, probes=int(max(self._probes, _PROBED * allowed)),
+            without=np.r_[self._known.places([*without, *self._barred()]), self._left_alone(now)],
+        )  # fmt: skip
 
     def terms(self, limit: int | None = None) -> list[Terms]:
         """What will be checked next, and why, as things stand now: by the time at which it is likely to be.

@@ -1,4 +1,4 @@
-"""What only one process may do at a time: check the pages of a store, and be the run that keeps checking them.
+"""What one process may do at a time: check the pages of a store, be the next to do so, and be the run that goes on.
 
 A right ends with the process that has it, however that ends: nothing is left behind to be cleaned up, or to be taken
 for a run that goes on. Who has one is given what insists on it: on PostgreSQL the server may have ended it unnoticed.
@@ -21,10 +21,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from sqlalchemy import Engine
+    from sqlalchemy import Connection, Engine
 
     #: a block in which one has a right, and is given what insists on it
     Having = AbstractContextManager[Callable[[], None]]
+
+
+_HELD = text(
+    "SELECT EXISTS (SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database"
+    " WHERE locktype = 'advisory' AND classid = 0 AND objid = :key AND objsubid = 1 AND datname = current_database())"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +48,13 @@ class Right:
 TO_CHECK = Right(
     ending=".lock",
     number=0x44_52_49_46,
-    refusal="Another run{holder} is checking the pages of {where}; its turn ends when nothing is left to check for "
-    "now, or when it is stopped.",
+    refusal="Another run{holder} is checking the pages of {where}; its turn ends soon if it is a 'driftline run' that "
+    "goes on, else when nothing is left to check, or when it is stopped.",
+)
+TO_BE_NEXT = Right(
+    ending=".next.lock",
+    number=0x44_52_49_4E,
+    refusal="Another process{holder} waits to check the pages of {where}, and is the next.",
 )
 TO_KEEP_CHECKING = Right(
     ending=".run.lock",
@@ -69,6 +80,26 @@ def held_by_file(right: Right, store: Path, where: str) -> Iterator[Callable[[],
         yield lambda: None  # nobody can take it away
     finally:
         os.close(lock)
+
+
+def is_held_by_file(right: Right, store: Path) -> bool:
+    """Whether some process has the right by a lock on its file, which is not made for that."""
+    try:
+        lock = os.open(f"{store.resolve()}{right.ending}", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def is_held_by_session(right: Right, connection: Connection) -> bool:
+    """Whether some session has the right: a key of 64 bits is listed in two parts."""
+    return bool(connection.scalar(_HELD, {"key": right.number}))
 
 
 @contextmanager

@@ -14,7 +14,15 @@ from sqlalchemy import URL, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError
 
 from driftline.errors import MissingExtra, StoreError, StoreLocked
-from driftline.versions.rights import TO_CHECK, TO_KEEP_CHECKING, held_by_file, held_by_session
+from driftline.versions.rights import (
+    TO_BE_NEXT,
+    TO_CHECK,
+    TO_KEEP_CHECKING,
+    held_by_file,
+    held_by_session,
+    is_held_by_file,
+    is_held_by_session,
+)
 from driftline.versions.statements import Statements
 
 if TYPE_CHECKING:
@@ -141,6 +149,17 @@ class Store:
         The block is given what raises StoreError if the right was lost meanwhile.
         """
         return self._have(TO_CHECK)
+
+    def right_to_be_next(self) -> Having:
+        """Be the one for whom who checks pages makes way, for a block; StoreBusy if another waits for that already."""
+        return self._have(TO_BE_NEXT)
+
+    def somebody_is_next(self) -> bool:
+        """Whether another process waits for its turn to check pages."""
+        if self.path is None:
+            with self.read() as connection:
+                return is_held_by_session(TO_BE_NEXT, connection)
+        return is_held_by_file(TO_BE_NEXT, self.path)
 
     def right_to_keep_checking(self) -> Having:
         """Be the one run that goes on, for a block; StoreBusy as above. Others may check pages meanwhile, in turn."""

@@ -14,7 +14,7 @@ PAGE = "https://a.example/"
 LOOKING = [
     ("list",), ("history", PAGE), ("show", PAGE), ("diff", PAGE), ("search", "words"), ("rank",), ("schedule",),
     ("rank", "--by", "value"), ("feedback", "--list"), ("feedback", "1-2", "--noise"), ("compact",),
-    ("edit", PAGE, "--every", "1h"), ("remove", PAGE, "--yes"),
+    ("edit", PAGE, "--every", "1h"), ("remove", PAGE, "--yes"), ("run", "--once"), ("check", PAGE),
 ]  # fmt: skip
 
 
@@ -82,7 +82,7 @@ def test_the_doctor_makes_none_either(tmp_path: Path, capsys: pytest.CaptureFixt
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("words", [("add", PAGE), ("visit", PAGE), ("run", "--once")], ids=" ".join)
+@pytest.mark.parametrize("words", [("add", PAGE), ("visit", PAGE)], ids=" ".join)
 def test_who_puts_something_into_it_makes_it(words: tuple[str, ...], tmp_path: Path) -> None:
     assert run([*words, "--store", str(tmp_path / "pages.db")]) == 0
     assert (tmp_path / "pages.db").exists()

@@ -168,7 +168,8 @@ def test_a_single_pass_says_what_it_found_and_when_the_next_is_due(
     assert capsys.readouterr().err == err.replace("Checked 2 pages: 1 new, 1 failed.", "Nothing is due.")
 
 
-def test_a_single_pass_over_no_pages_says_how_to_add_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_single_pass_over_no_pages_says_how_to_add_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "pages.db").touch()
     assert run(["run", "--once"]) == 0
     assert capsys.readouterr().err == "No pages are watched yet: 'driftline add URL' adds one.\n"
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import driftline
-from driftline import Plan
+from driftline import Plan, Stop
 from driftline.cli.main import run
 from driftline.lab.farm import Farm
 from driftline.lab.polite import measure
@@ -93,6 +94,69 @@ def test_pages_of_a_host_that_wants_to_be_left_alone_are_neither_failed_nor_lost
         assert len(server.requests) == asked, "and hold up no other host"
 
 
+def test_pages_that_are_put_off_are_not_due_when_a_run_is_stopped(tmp_path: Path) -> None:
+    site, stop = Site(), Stop()
+    site.refuses_after = 3
+    with (
+        Server(site) as server,
+        driftline.open(settings=settings(store=str(tmp_path / "pages.db"), **OBEYING)) as pages,
+    ):
+        pages.add(*[server.url(f"/{number}") for number in range(10)])
+        scheduler = pages.scheduler(once=True)
+        with pages.keep_checking(lambda _: None, stop=stop) as running:
+            planner = pages.planner(scheduler, running.feed, stop, pytest.fail)
+            planner.offer()
+            while len(running.feed):
+                running.wait(0.01)
+            stop.request()
+        planner.end(once=True)
+        assert (running.put_off, running.left, planner.left(once=False)) == (6, 0, 0)
+
+
+def test_what_is_due_and_was_not_checked_is_left_whether_or_not_it_was_offered(tmp_path: Path) -> None:
+    site, stop = Site(), Stop()
+    with (
+        Server(site) as server,
+        driftline.open(settings=settings(store=str(tmp_path / "pages.db"), host_delay=50.0)) as pages,
+    ):
+        pages.add(*[server.url(f"/{number}") for number in range(10)])
+        slow: list[tuple[str, int, float]] = []
+        scheduler = pages.scheduler()
+        with pages.keep_checking(lambda _: None, stop=stop) as running:
+            planner = pages.planner(scheduler, running.feed, stop, pytest.fail, slow=lambda *told: slow.append(told))
+            planner.offer(256)
+            while len(running.feed):
+                running.wait(0.01)
+            planner.offer(256)
+            stop.request()
+        planner.end(once=False)
+        assert (running.left, planner.left(once=False)) == (0, 9)
+        pages.remove(server.url("/7"))
+        scheduler.refresh()
+        assert planner.left(once=False) == 8
+    assert slow == [(f"127.0.0.1:{server.port}", 9, 50.0)]
+
+
+def test_the_pages_of_a_host_that_take_long_are_told_of_in_a_run_that_is_fed(tmp_path: Path) -> None:
+    stop, told = Stop(), threading.Event()
+    slow: list[tuple[str, int, float]] = []
+
+    def tell(*of: Any) -> None:
+        slow.append(of)
+        told.set()
+
+    with (
+        Server(Site()) as server,
+        driftline.open(settings=settings(store=str(tmp_path / "pages.db"), host_delay=50.0)) as pages,
+    ):
+        pages.add(*[server.url(f"/{number}") for number in range(10)])
+        with pages.keep_checking(lambda _: None, stop=stop, slow=tell) as running:
+            running.feed.offer([page.id for page in pages.pages()])
+            assert told.wait(60)
+            stop.request()
+    assert slow == [(f"127.0.0.1:{server.port}", 10, 50.0)]
+
+
 def test_the_command_says_who_wants_to_be_left_alone_and_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -159,5 +223,5 @@ def test_a_run_without_an_end_puts_off_what_a_host_does_not_want_to_be_asked_for
                 told.acquire()
             pages_held = keeping.feed.held()
         assert len(pages_held) >= 3
-        assert keeping.left == 3
+        assert (keeping.put_off, keeping.left) == (3, 0)
     assert len(server.requests) == 1 + 3

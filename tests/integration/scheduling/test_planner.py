@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import ExceptionContext, event
@@ -29,8 +30,8 @@ from support.worlds import World
 class Watched(World):
     """A small web, and a run over it whose time passes in steps."""
 
-    def __init__(self, folder: Path, store: str | None = None) -> None:
-        super().__init__(folder, store, stop_grace=0.2)
+    def __init__(self, folder: Path, store: str | None = None, **given: Any) -> None:
+        super().__init__(folder, store, stop_grace=0.2, **given)
         self.ahead = 0.0
         self.looks = 0.0  # the seconds by which the watch list is looked at again
         self.slowness = 0.0  # by which each look at the clock is later than the last
@@ -284,6 +285,51 @@ def test_what_came_of_a_check_is_learned_with_the_next_pick(world: Watched) -> N
             world.ahead += 43_201
     assert [one.verdict for one in world.outcomes] == [Verdict.NEW] + [Verdict.CHANGED] * 3
     assert rates[0] == rates[1] < rates[2] < rates[3]
+
+
+def test_a_run_that_always_has_pages_to_check_makes_way(tmp_path: Path, where: str) -> None:
+    """One page hangs until the test lets it go; the others of its host wait for it."""
+    with Watched(tmp_path, where, host_connections=1) as world, Driftline(Store.open(where), world.settings) as other:
+        urls = world.watch(5)
+        gate, asked = threading.Event(), threading.Event()
+
+        def hold(_path: str) -> None:
+            asked.set()
+            gate.wait(60)
+
+        world.asked = hold
+        with world.running() as planner:
+            planner.go()
+            assert asked.wait(60)
+            with pytest.raises(StoreBusy):
+                other.check(urls[4])
+            with other.be_next():
+                pause = planner.go()
+                assert pause > 0
+                gate.set()
+                world.quiet()
+                planner.go()
+                assert len(world.paths()) == 1, "nothing more is begun"
+                assert other.check(urls[4]).new == 1
+                planner.go()
+            world.quiet()
+            planner.go()
+            world.quiet()
+    assert len(world.paths()) == 5, "what waited is checked after it, and what the other checked is not"
+    assert {*world.paths()} == {f"/{number}" for number in range(5)}
+    assert [remark for remark in world.remarks if remark.startswith("Waiting: another process has its turn")]
+
+
+def test_a_single_pass_leaves_what_it_did_not_check_and_not_what_is_due_again(world: Watched) -> None:
+    world.words = {"/often": "text"}
+    world.held.add("/hangs")
+    world.pages.add(world.server.url("/often"), world.server.url("/hangs"), every="1m")
+    with world.running() as planner:
+        planner.offer()
+        world.quiet(but=1)
+        world.ahead += 61
+    planner.end(once=True)
+    assert (planner.left(once=True), planner.left(once=False)) == (1, 2)
 
 
 def test_all_of_it_works_on_either_database(tmp_path: Path, where: str) -> None:

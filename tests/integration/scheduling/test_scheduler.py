@@ -116,6 +116,27 @@ def test_no_host_is_asked_more_often_than_its_budget_allows(schedule: Schedule) 
     assert len(set(scheduler.pick()) & set(pages[:4])) == 1
 
 
+def test_a_page_is_due_whether_or_not_its_host_may_be_asked(schedule: Schedule) -> None:
+    pages = schedule.add("big/1", "big/2", "big/3", "big/4", "small")
+    scheduler = schedule.scheduler(host_budget=1 / 60)
+    picked = scheduler.pick()
+    assert scheduler.due(without=picked) == 3
+    assert scheduler.waiting([*picked, 1_000]) == 2, "there is no such page"
+    for page in pages:
+        schedule.checked(page, "new")
+    scheduler.follow(pages)
+    assert scheduler.due(without=[]) == 0
+
+
+def test_the_host_is_named_whose_pages_take_longest(schedule: Schedule) -> None:
+    schedule.add("small", "big/1", "big/2", "big/3", "big/4", "other/1", "other/2")
+    scheduler = schedule.scheduler(host_budget=1 / 60)
+    picked = scheduler.pick()
+    assert scheduler.crowded(100.0, picked) == ("big", 3, 60.0)
+    assert scheduler.crowded(180.0, picked) is None
+    assert schedule.scheduler().crowded(0.0, ()) is None, "it may be asked for all of them"
+
+
 def test_a_page_with_an_interval_is_checked_when_it_is_due(schedule: Schedule) -> None:
     (often,) = schedule.add("often", every=300.0)
     (other,) = schedule.add("other")
@@ -344,6 +365,18 @@ def test_a_pick_that_cannot_be_claimed_takes_nothing_of_the_budget(schedule: Sch
             scheduler.pick(claim=refuse)
     assert sorted(scheduler.pick()) == pages
     assert scheduler.pick(without=pages, claim=lambda: pytest.fail("there is nothing to claim")) == []
+
+
+def test_a_pick_that_is_taken_back_costs_nothing_of_the_budget(schedule: Schedule) -> None:
+    pages = schedule.add("a/1", "a/2", "b", "c")
+    scheduler = schedule.scheduler(budget=1.0, host_budget=1.0)
+    schedule.clock.now += 3
+    picked = scheduler.pick()
+    assert len(picked) == 3
+    assert scheduler.pick(without=picked) == []
+    scheduler.take_back(picked[1:])
+    again = scheduler.pick(without=picked[:1])
+    assert (len(again), {*again, *picked} <= {*pages}) == (2, True)
 
 
 def test_what_is_being_checked_or_more_than_can_be_takes_nothing_of_the_budget(schedule: Schedule) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 import driftline
 from driftline.errors import StoreBusy, StoreError
-from driftline.versions.rights import TO_CHECK, TO_KEEP_CHECKING, Right
+from driftline.versions.rights import TO_BE_NEXT, TO_CHECK, TO_KEEP_CHECKING, Right
 from driftline.versions.store import Store
 
 HOLDER = """
@@ -25,7 +25,11 @@ with getattr(store, sys.argv[2])():
     sys.stdin.read()
 """
 END = text("SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' AND objid = :key")
-RIGHTS = [pytest.param("right_to_check", TO_CHECK), pytest.param("right_to_keep_checking", TO_KEEP_CHECKING)]
+RIGHTS = [
+    pytest.param("right_to_check", TO_CHECK),
+    pytest.param("right_to_be_next", TO_BE_NEXT),
+    pytest.param("right_to_keep_checking", TO_KEEP_CHECKING),
+]
 
 
 @pytest.fixture
@@ -52,6 +56,15 @@ def test_who_keeps_checking_leaves_others_the_right_to_check(store: Store, other
         pass
     with store.right_to_check(), other.right_to_keep_checking():
         pass
+
+
+def test_it_can_be_seen_whether_somebody_is_next(store: Store, other: Store) -> None:
+    assert not store.somebody_is_next()
+    for _ in range(3):
+        with store.right_to_check(), other.right_to_be_next():
+            assert store.somebody_is_next()
+            assert store.somebody_is_next(), "to look takes nothing away"
+        assert not store.somebody_is_next()
 
 
 def test_a_refusal_names_the_process(tmp_path: Path) -> None:

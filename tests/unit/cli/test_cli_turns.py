@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 
 import pytest
@@ -26,6 +27,25 @@ class Other:
         return "done"
 
 
+class Place:
+    """The place of who is next, which somebody else has at the first so many tries."""
+
+    def __init__(self, tries: int = 0) -> None:
+        self.tries = tries
+        self.taken = 0
+        self.held = False
+
+    @contextmanager
+    def __call__(self) -> Iterator[Callable[[], None]]:
+        self.tries -= 1
+        if self.tries >= 0:
+            raise StoreBusy("Another process is next.")
+        self.taken += 1
+        self.held = True
+        yield lambda: None
+        self.held = False
+
+
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "_PAUSE", 0.0)
@@ -36,14 +56,14 @@ def seconds(step: float) -> Iterator[float]:
 
 
 def test_a_turn_is_waited_for_and_that_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
-    assert in_turn(Other(3), Stop(), ticks=seconds(0.1).__next__) == "done"
+    assert in_turn(Other(3), Stop(), Place(), ticks=seconds(0.1).__next__) == "done"
     assert capsys.readouterr().err == "Waiting for a minute at most: Another run is checking.\n"
 
 
 def test_who_has_no_pause_for_a_minute_is_not_waited_for_any_longer() -> None:
     other = Other(1_000)
     with pytest.raises(StoreBusy):
-        in_turn(other, Stop(), ticks=seconds(20.0).__next__)
+        in_turn(other, Stop(), Place(), ticks=seconds(20.0).__next__)
     assert other.tries == 996, "four tries, twenty seconds apart"
 
 
@@ -51,10 +71,25 @@ def test_a_stop_ends_the_waiting() -> None:
     other, stop = Other(1_000), Stop()
     stop.request()
     with pytest.raises(StoreBusy):
-        in_turn(other, stop, ticks=lambda: 0.0)
+        in_turn(other, stop, Place(), ticks=lambda: 0.0)
     assert other.tries == 998
 
 
 def test_nothing_is_said_where_nobody_is_in_the_way(capsys: pytest.CaptureFixture[str]) -> None:
-    assert in_turn(Other(0), Stop()) == "done"
+    place = Place()
+    assert in_turn(Other(0), Stop(), place) == "done"
     assert capsys.readouterr().err == ""
+    assert not place.taken
+
+
+def test_who_has_to_wait_is_the_next_until_it_is_done() -> None:
+    place, other = Place(tries=2), Other(4)
+    held: list[bool] = []
+
+    def do() -> str:
+        held.append(place.held)
+        return other()
+
+    assert in_turn(do, Stop(), place) == "done"
+    assert held == [False, False, False, True, True], "as soon as nobody else is"
+    assert (place.taken, place.held) == (1, False)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from driftline.model import Change, Matter
+from driftline.model import Change, Danger, Matter, Turn, Turned, WarningKind
 from driftline.pipeline.events import events_of
 
 
@@ -31,3 +31,49 @@ def test_an_edit_beside_the_content_is_news_only_if_many_pages_share_it() -> Non
     few = [change(number, b"menu", Matter.NOISE) for number in range(4)]
     many = [change(number, b"footer", Matter.NOISE) for number in range(10, 30)]
     assert [len(event.urls) for event in events_of([*few, *many])] == [20]
+
+
+def turned(page: int, sequence: int, turn: Turn, at: float = 0.0) -> Turned:
+    return Turned(
+        id=f"{page}-{sequence}", url=f"https://one.example/{page}", at=at, turn=turn, kind="", reason=f"It is {turn}."
+    )
+
+
+FAILING, RECOVERED = Turn.FAILING, Turn.RECOVERED
+
+
+def told(*found: Turned | Change | Danger) -> list[tuple[str, ...]]:
+    events = events_of(
+        [one for one in found if isinstance(one, Change)],
+        [one for one in found if isinstance(one, Turned)],
+        [one for one in found if isinstance(one, Danger)],
+    )
+    return [(event.event, *event.ids) for event in events]
+
+
+def test_a_page_is_not_said_to_fail_after_it_recovered_because_another_recovered_before() -> None:
+    found = [turned(2, 4, RECOVERED), turned(1, 5, FAILING), turned(1, 6, RECOVERED)]
+    assert told(*found) == [("recovered", "2-4"), ("failing", "1-5"), ("recovered", "1-6")]
+
+
+def test_pages_that_turn_together_are_still_told_together() -> None:
+    found = [turned(1, 5, FAILING), turned(2, 9, FAILING), turned(2, 10, RECOVERED), turned(1, 7, RECOVERED)]
+    assert told(*found) == [("failing", "1-5", "2-9"), ("recovered", "2-10", "1-7")]
+
+
+def test_a_page_that_fails_again_has_two_events_of_it() -> None:
+    found = [turned(1, 5, FAILING), turned(1, 6, RECOVERED), turned(1, 7, FAILING), turned(2, 7, FAILING)]
+    assert told(*found) == [("failing", "1-5"), ("recovered", "1-6"), ("failing", "1-7", "2-7")]
+
+
+def test_what_happened_to_a_page_before_it_changed_is_told_before() -> None:
+    danger = Danger(id="1-1", url="https://one.example/1", at=0.0, kind=WarningKind.CERTIFICATE, reason="")
+    found = (change(1, b"footer"), change(2, b"footer"), turned(1, 3, RECOVERED), danger)
+    assert told(*found) == [("warning", "1-1"), ("changed", "2-2", "1-2"), ("recovered", "1-3")]
+
+
+def test_the_order_is_that_of_the_checks_whatever_the_clock_said() -> None:
+    assert told(turned(1, 10, RECOVERED, at=5.0), turned(1, 9, FAILING, at=9.0)) == [
+        ("failing", "1-9"),
+        ("recovered", "1-10"),
+    ]

@@ -107,7 +107,9 @@ def test_the_right_to_check_is_held_as_long_as_any_page_is() -> None:
     assert pages.rights == 0, "it is still held back"
     feed.settled()
     feed.offer([1])
-    assert (pages.rights, feed.give_up(), pages.rights) == (1, 1, 0)
+    assert pages.rights == 1
+    feed.give_up()
+    assert (pages.rights, feed.unchecked()) == (0, [1])
 
 
 def test_nothing_is_taken_over_once_the_right_is_lost() -> None:
@@ -164,17 +166,38 @@ def test_what_waits_is_handed_out_after_the_end_but_not_after_it_was_closed() ->
     other.close()
     assert other.exhausted
     assert taken(other) == []
-    assert other.give_up() == 1
+    assert other.unchecked() == [1]
 
 
 def test_who_listens_hears_of_every_offer_and_of_the_end() -> None:
     feed = Pages().feed()
     heard: list[int] = []
-    feed.listen(lambda: heard.append(len(feed)))
+    feed.listen(lambda: heard.append(len(feed)), list)
     feed.offer([1])
     feed.offer([2, 3])
     feed.end()
     assert heard == [1, 3, 3]
+
+
+def test_who_makes_way_keeps_only_what_is_being_checked() -> None:
+    pages, wanted = Pages(), False
+    feed = Feed(pages.links, pages.right, wanted=lambda: wanted)
+
+    def give_back() -> list[int]:
+        feed.put_off([2], 0.0)
+        return [2]
+
+    feed.listen(lambda: None, give_back)
+    feed.offer([1, 2, 3, 4])
+    assert taken(feed, 2) == [1, 2]
+    assert feed.make_way() is None, "there is nobody"
+    wanted = True
+    assert feed.make_way() == [3, 4, 2]
+    assert (feed.held(), taken(feed), pages.rights) == ([1], [], 1)
+    feed.settle([1])
+    assert pages.rights == 0
+    feed.offer([3, 2])
+    assert taken(feed) == [3, 2], "they may be offered again"
 
 
 def test_no_more_is_wanted_than_twice_what_was_taken_lately() -> None:
@@ -227,10 +250,14 @@ def test_a_page_that_is_put_off_is_held_without_a_right_until_its_time_has_come(
     assert taken(feed) == [1]
 
 
-def test_pages_that_are_put_off_are_left_when_the_run_ends() -> None:
-    feed = Pages().feed()
-    feed.offer([1, 2])
+def test_pages_that_are_put_off_are_told_from_those_that_were_not_checked() -> None:
+    pages, now = Pages(), 0.0
+    feed = Feed(pages.links, pages.right, lambda: now)
+    feed.offer([1, 2, 3, 4])
     taken(feed)
     feed.put_off([1], 60.0)
+    feed.put_off([4], 0.0)  # it is watched no more
     feed.settle([2])
-    assert feed.give_up() == 1
+    assert (feed.unchecked(), feed.put_off_for_now()) == ([3], 1)
+    now = 60.0
+    assert (feed.unchecked(), feed.put_off_for_now()) == ([3], 0)

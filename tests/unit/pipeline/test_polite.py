@@ -362,10 +362,54 @@ def test_an_errand_goes_before_all_that_waits() -> None:
     assert run.later(1.0) == ["http://a/2"]
 
 
+def test_what_waits_can_be_given_back_and_come_again() -> None:
+    run = allowed("http://a/1", "http://a/2", "http://a/3")
+    assert run.take() == ["http://a/1"]
+    assert run.links.give_back() == [2, 3]
+    assert run.source.later == {2: 0.0, 3: 0.0}
+    assert run.links.quiet == {}, "nobody wants to be left alone"
+    run.answer("http://a/1")
+    assert run.later(1.0) == []
+    assert run.links.exhausted
+    run.links._put(run.made([3]))
+    assert run.later(1.0) == ["http://a/3"]
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_what_waits_for_a_robots_txt_can_be_given_back_and_come_again(asked: bool) -> None:
+    run = Run(["http://a/1", "http://a/2"])
+    run.source.close()
+    run.links._put(run.made([1, 2]))
+    if asked:
+        assert run.take() == ["http://a/robots.txt"]
+    assert sorted(run.links.give_back()) == [1, 2]
+    if asked:
+        run.answer("http://a/robots.txt", FORBIDS)
+    assert run.links.give_back() == []
+    run.links._put(run.made([2]))
+    if not asked:
+        assert run.take() == ["http://a/robots.txt"]
+        run.answer("http://a/robots.txt", FORBIDS)
+    assert run.later(5.0) == ["http://a/2"]
+
+
+def test_an_errand_is_not_given_back() -> None:
+    run = allowed("http://a/1", "http://a/2")
+    assert run.take() == ["http://a/1"]
+    errands = run.links.errands(lambda: None)
+    again = Link(1, "http://a/1", 1, None)
+    run.links.run_errand(again, errands)
+    assert run.links.give_back() == [2]
+    run.answer("http://a/1")
+    run.now += 1.0
+    assert run.links.granted(errands, 10) == [again]
+
+
 def test_pages_that_will_take_long_are_told_of_once() -> None:
     run = allowed(*[f"http://a/{number}" for number in range(20)])
     assert run.slow == [("a", 20, 1.0)]
     assert allowed("http://a/1").slow == []
+    assert allowed("http://a/1", host_delay=50.0).slow == [], "it waits for no other"
 
 
 def test_once_closed_there_is_nothing_more() -> None:

@@ -1,0 +1,72 @@
+"""An output that takes nothing more: a disk that is full, or nobody who reads."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from driftline.cli.main import run
+from servers import Site
+
+
+@pytest.fixture
+def page(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A watched page of two versions."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("DRIFTLINE_STORE", str(tmp_path / "pages.db"))
+    url = site.put("/", "Words of a page, as they were at first.")
+    run(["add", url])
+    run(["check"])
+    site.put("/", "Words of a page, and they are others now.")
+    run(["check"])
+    return url
+
+
+def on_a_full_disk(words: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The status of the command whose output goes to a disk that is full."""
+    full = Path("/dev/full").open("w", encoding="utf-8")  # noqa: SIM115 to close it fails, as it should
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", full)
+        status = run(words.split())
+    with suppress(OSError):
+        full.close()
+    return status
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["list", "list --json", "history PAGE", "diff PAGE", "diff PAGE --json", "show PAGE --raw", "check", "--help"],
+)
+def test_a_full_disk_gets_a_sentence(
+    words: str, page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert on_a_full_disk(words.replace("PAGE", page), monkeypatch) == 1
+    said = capsys.readouterr()
+    assert said.err == "driftline: The output could not be written, or not all of it: No space left on device.\n"
+
+
+def test_what_a_run_could_not_print_is_told_by_the_next(
+    page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DRIFTLINE_FAIL_AFTER", "1")
+    run(["add", f"{page}missing"])
+    capsys.readouterr()
+    assert on_a_full_disk("run --once", monkeypatch) == 1
+    assert "The output could not be written, or not all of it: No space left" in capsys.readouterr().err
+    assert run(["run", "--once"]) == 0
+    assert f"failing   {page}missing" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_who_closed_the_output_wants_no_other_answer(
+    stream: str, page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, stream, None)
+        assert run(["history", page]) == 0
+        assert run(["list", "--store", str(tmp_path / "mistyped.db")]) == 2
+        getattr(sys, stream).close()
