@@ -257,7 +257,8 @@ class Link:
     `filters` are its filters as they are stored, and None for most pages; `failures` is how many checks failed since
     the last good one, and `failing` whether that was told; `access` is what its server wants to see, if anything;
     `render` says how it is fetched through a browser, and None that it is not. Unless it is to `follow` them, a
-    redirect is all there is: who crawls has another link for its target.
+    redirect is all there is: who crawls has another link for its target. `way` is how redirects led here from the page,
+    and None where this is the page itself.
     """
 
     page_id: int
@@ -270,6 +271,7 @@ class Link:
     access: Access | None = None
     render: Render | None = None
     follow: bool = True
+    way: Way | None = None
 
     @property
     def host(self) -> str:
@@ -278,13 +280,29 @@ class Link:
 
 
 @dataclass(slots=True, eq=False)
+class Way:
+    """How redirects led from a page to another address: the link that it started with, and what came of it so far.
+
+    `headers` has the status and the target of each redirect, and `seconds` is how long all answers took: the time that
+    was waited for hosts is not among it. `cookies` were set on the way, and are as libcurl writes them.
+    """
+
+    start: Link
+    redirects: int
+    headers: bytes
+    seconds: float
+    cookies: tuple[bytes, ...]
+
+
+@dataclass(slots=True, eq=False)
 class Document:
     """The current state of a page as just fetched, the body undecoded as it came over the wire.
 
     The body is let go as soon as nobody will read it any more; `size` stays. `headers` is the block of the header lines
-    of every response on the way, redirects first (see `headers`). `address` is what was connected to for it, empty if a
-    connection was open already. A document without a usable answer has a `failure`, and its body means nothing.
-    `screenshot` is a picture of it (PNG) where a browser fetched it, empty if none could be taken.
+    of the response, those of redirects on the way first (see `headers`). `address` is what was connected to for it,
+    empty if a connection was open already. A document without a usable answer has a `failure`, and its body means
+    nothing. `screenshot` is a picture of it (PNG) where a browser fetched it, empty if none could be taken. `onward` is
+    where a redirect leads: then this is no page yet.
     """
 
     link: Link
@@ -299,6 +317,7 @@ class Document:
     failure: Failure | None = None
     address: str = ""
     screenshot: bytes | None = None
+    onward: Link | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -377,25 +377,30 @@ def polite(
     changes: Annotated[
         bool, typer.Option("--changes", help="Check again, after all pages have changed: each is then fetched twice.")
     ] = False,
+    redirects: Annotated[
+        bool, typer.Option("--redirects", help="Let the pages of all hosts lead to pages of the first one.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Check a farm of hosts, and let their own logs tell whether that was polite, and how much time it wasted."""
     from driftline.lab.farm import Farm
     from driftline.lab.polite import measure
 
-    found = measure(Farm(hosts=hosts, pages=pages, latency=latency, changes=changes), delay)
+    found = measure(Farm(hosts=hosts, pages=pages, latency=latency, changes=changes, redirects=redirects), delay)
     if as_json:
         print_json(asdict(found))
         return
     wanted = 3 if changes else 1  # each page: when it is new, when it has changed, and to confirm that
+    away = hosts - 1 if redirects else 0  # hosts with one page more, which leads to one that the first forbids
+    asked = hosts * (pages * wanted + 1) + away * (pages * wanted + (2 if changes else 1))
     _table(
         ("", "found", "should be"),
         [
             ("hosts", f"{found.hosts:,}", ""),
-            ("pages checked", f"{found.pages:,}", f"{hosts * (pages + 1):,}"),
+            ("pages checked", f"{found.pages:,}", f"{hosts * (pages + 1) + away:,}"),
             ("pages that changed", f"{found.changed:,}", f"{hosts * pages * changes:,}"),
-            ("pages that robots.txt forbids", f"{found.failed:,}", f"{hosts:,}"),
-            ("requests, with one for each robots.txt", f"{found.requests:,}", f"{hosts * (pages * wanted + 1):,}"),
+            ("pages that robots.txt forbids", f"{found.failed:,}", f"{hosts + away:,}"),
+            ("requests, with one for each robots.txt", f"{found.requests:,}", f"{asked:,}"),
             ("requests for what robots.txt forbids", f"{found.forbidden:,}", "0"),
             ("most requests at a host at once", f"{found.at_once:,}", "1"),
             ("most connections of a host at once", f"{found.connections:,}", "1"),

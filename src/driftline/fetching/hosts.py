@@ -160,6 +160,18 @@ class Hosts(Generic[Item]):
             elif not host.queued:
                 self._queue(host, now)
 
+    def go_on(self, item: Item, errands: Errands[Item] | None = None) -> None:
+        """Hand this out next, by the permission of what came back from the same host, which is not `done` by that."""
+        with self._lock:
+            if errands is None and self._cleared:
+                return
+            if errands is None:
+                self._granted.append(item)
+                self._waiting += 1
+            else:
+                errands.granted.append(item)
+                errands.wake()
+
     def take(self, most: int) -> list[Item]:
         """Up to `most` that may be fetched now; each must come back by `done`."""
         with self._lock:
@@ -213,7 +225,7 @@ class Hosts(Generic[Item]):
                 self._queue(host, self._clock())
 
     def came_by(self, host: Host[Item], pause: float | None = None) -> list[tuple[Host[Item], Item]]:
-        """A request went to this host unasked, by a redirect: the next one is to wait for its rest.
+        """A browser sent a request to this host unasked, by a redirect: the next one is to wait for its rest.
 
         It may have asked for a `pause`: what waited there, to be put off, if that is a long one.
         """

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pycurl
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-_MOST = 2  # requests for the same thing in one transfer
+_MOST = 2  # requests in one transfer
 #: what libcurl says by itself when a connection that was never used before brings no answer
 NO_ANSWER = (pycurl.E_GOT_NOTHING, "Empty reply from server")
 
@@ -19,25 +14,20 @@ class Retries:
 
     A server may close a connection that is kept alive just when it is used again, and then asking once more is right.
     libcurl does so over each connection that it has kept, and a page that makes its server break would do so each time.
-    `headers` are those that came so far: where there are more of them, it is the next request of a redirect.
     """
 
-    __slots__ = ("_answered", "_headers", "_requests", "spent")
+    __slots__ = ("_requests", "spent")
 
-    def __init__(self, headers: Sequence[bytes]) -> None:
-        self._headers = headers
+    def __init__(self) -> None:
         self.begin()
 
     def begin(self) -> None:
         """Another transfer begins."""
-        self._answered = self._requests = 0
+        self._requests = 0
         self.spent = False
 
     def allow(self, *_addresses: object) -> int:
         """Whether a request may be sent; called by libcurl before each."""
-        if len(self._headers) > self._answered:
-            self._answered = len(self._headers)
-            self._requests = 0
         self._requests += 1
         self.spent = self._requests > _MOST
         return pycurl.PREREQFUNC_ABORT if self.spent else pycurl.PREREQFUNC_OK

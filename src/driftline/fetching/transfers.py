@@ -2,7 +2,8 @@
 
 Content decoding is off: the consumer decodes, and only where the wire bytes differ from those of the last check.
 Every Python callback inside libcurl costs a hand-over of the interpreter lock, so there are few: header lines go
-straight into `list.append`, and the size limits, the time-outs and the redirects are libcurl's own.
+straight into `list.append`, and the size limits and the time-outs are libcurl's own. Redirects are not followed: a
+transfer is one request, which somebody had the permission for.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from driftline.access import MissingSecret
 from driftline.errors import RunStopped
 from driftline.fetching.addresses import judge_for
 from driftline.fetching.bodies import Body
-from driftline.fetching.entry import Entry, not_let_in
+from driftline.fetching.entry import not_let_in, show
 from driftline.fetching.failures import status_failure, transfer_failure
 from driftline.fetching.guard import Gate, refused_failure
+from driftline.fetching.redirects import MOVED, arrived, onward, target_of, why_not
 from driftline.fetching.retries import NO_ANSWER, Retries
-from driftline.fetching.unsafe import NOTHING, Way, turned_away, unsafe_failure, why_not
+from driftline.fetching.unsafe import NOTHING, turned_away, unsafe_failure
 from driftline.model import Document, Link
 
 if TYPE_CHECKING:
@@ -51,22 +53,19 @@ class _Slot:
     """One reusable easy handle with what its transfer fills."""
 
     __slots__ = (
-        "body", "conditional", "curl", "entry", "follows", "gate", "headers", "hosts", "link", "retries", "watched",
-        "way",
+        "admitted", "body", "conditional", "curl", "gate", "headers", "hosts", "link", "retries", "timeout",
     )  # fmt: skip
 
-    def __init__(self, settings: Settings, judge: Judge, hosts: Sequence[str], blocked: Blocked) -> None:
+    def __init__(self, settings: Settings, judge: Judge, hosts: Sequence[str]) -> None:
         self.body = Body()
         self.headers: list[bytes] = []
         self.conditional = False
-        self.follows = True
         self.link: Link | None = None
-        self.entry: Entry | None = None
+        self.admitted = False
         self.gate = Gate(judge)
-        self.retries = Retries(self.headers)
-        self.way = Way(self.headers, blocked)
-        self.watched = False
+        self.retries = Retries()
         self.hosts = hosts
+        self.timeout = settings.total_timeout
         self.curl = curl = pycurl.Curl()
         curl.setopt(pycurl.WRITEFUNCTION, self.body.add)
         curl.setopt(pycurl.HEADERFUNCTION, self.headers.append)
@@ -76,17 +75,14 @@ class _Slot:
         curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS)
         curl.setopt(pycurl.USERAGENT, settings.user_agent)
         curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
-        curl.setopt(pycurl.REDIR_PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
         # what the environment names counts for nothing: through a proxy, no address but the proxy's can be judged
         curl.setopt(pycurl.PROXY, settings.proxy or "")
         curl.setopt(pycurl.NOPROXY, "")
         if settings.proxy is None:
             curl.setopt(pycurl.OPENSOCKETFUNCTION, self.gate.open)
-        curl.setopt(pycurl.FOLLOWLOCATION, 1)
-        curl.setopt(pycurl.MAXREDIRS, settings.max_redirects)
         curl.setopt(pycurl.MAXFILESIZE_LARGE, settings.max_body)
         curl.setopt(pycurl.CONNECTTIMEOUT_MS, max(1, int(settings.connect_timeout * 1000)))
-        curl.setopt(pycurl.TIMEOUT_MS, max(1, int(settings.total_timeout * 1000)))
+        curl.setopt(pycurl.TIMEOUT_MS, max(1, int(self.timeout * 1000)))
         curl.setopt(pycurl.LOW_SPEED_LIMIT, _SLOWEST)
         curl.setopt(pycurl.LOW_SPEED_TIME, max(1, int(settings.stall_timeout)))
         curl.setopt(pycurl.BUFFERSIZE, _BUFFER)
@@ -95,55 +91,43 @@ class _Slot:
         curl.setopt(pycurl.CAINFO, certificates(settings))
         curl.setopt(pycurl.PROXY_CAINFO, certificates(settings))
 
-    def aim(self, link: Link, *, watched: bool) -> None:
-        """Point the handle at a link, with the validators of its last good check; redirects are `watched`, or not."""
+    def aim(self, link: Link) -> None:
+        """Point the handle at a link, with the validators of its last good check, or with what its way left over."""
         self.link = link
         self.gate.refused = None
         self.gate.address = ""
         self.retries.begin()
         curl = self.curl
         curl.setopt(pycurl.URL, link.url)
-        if watched != self.watched:
-            curl.setopt(pycurl.HEADERFUNCTION, self.way.take if watched else self.headers.append)
-            self.watched = watched
-        self.way.begin(link.url)
         if self.hosts:
             curl.setopt(pycurl.RESOLVE, self.hosts)
-        if link.follow is not self.follows:
-            self.follows = link.follow
-            curl.setopt(pycurl.FOLLOWLOCATION, int(link.follow))
+        if link.way is not None:
+            curl.setopt(pycurl.TIMEOUT_MS, max(1, int((self.timeout - link.way.seconds) * 1000)))
+            for cookie in link.way.cookies:
+                curl.setopt(pycurl.COOKIELIST, cookie)
         validators = _validators(link)
-        if self.entry is not None:
-            self.entry.begin(validators)
-            self.conditional = bool(validators)
-        elif validators or self.conditional:
+        if (validators or self.conditional) and not self.admitted:
             curl.setopt(pycurl.HTTPHEADER, _ACCEPT + validators)
-            self.conditional = bool(validators)
+        self.conditional = bool(validators)
 
     def admit(self, link: Link, settings: Settings) -> None:
         """Use the slot for this link alone, with what its server wants to see; MissingSecret if that is not there."""
-        self.entry = Entry(self.curl, link, settings, _ACCEPT)
-        if self.entry.proxy is None:
+        self.admitted = True
+        if show(self.curl, link, settings, _ACCEPT + _validators(link)) is None:
             self.curl.setopt(pycurl.OPENSOCKETFUNCTION, self.gate.open)
         else:
             self.curl.unsetopt(pycurl.OPENSOCKETFUNCTION)
-
-    def go_on(self) -> bool:
-        """Whether a redirect is to be followed that libcurl did not follow, and the handle is ready for it."""
-        if self.entry is None or not self.entry.goes_on():
-            return False
-        self.conditional = False
-        self.retries.begin()
-        self.body.take()
-        return True
 
     def take(self) -> tuple[bytes, bytes]:
         """The header block and the body that came, leaving the slot empty for the next link."""
         headers = b"".join(self.headers)
         body = self.body.take()
         self.headers.clear()
-        self.link = None
-        if b"set-cookie:" in headers.lower():
+        link, self.link = self.link, None
+        if link is not None and link.way is not None:
+            self.curl.setopt(pycurl.TIMEOUT_MS, max(1, int(self.timeout * 1000)))
+            self.curl.setopt(pycurl.COOKIELIST, "ALL")
+        elif b"set-cookie:" in headers.lower():
             self.curl.setopt(pycurl.COOKIELIST, "ALL")
         return headers, body
 
@@ -152,7 +136,8 @@ class Transfers:
     """Starts transfers and gives their documents back as they finish. Used by one thread; `wake` by any.
 
     `hosts` are addresses of names that nobody else is asked for, as libcurl writes them: 'name:port:address,address'.
-    What is `blocked` is not asked for, neither by a link nor by a redirect: its documents say why.
+    What is `blocked` is not asked for: its documents say why. A document that is a redirect says where that leads, and
+    nobody has gone there.
     """
 
     def __init__(
@@ -192,7 +177,7 @@ class Transfers:
             if watched and (reason := blocked.why(link.url)) is not None:
                 self._refused.append(turned_away(link, reason, self._clock()))
                 continue
-            slot = self._free.pop() if self._free else _Slot(self._settings, self._judge, self._hosts, blocked)
+            slot = self._free.pop() if self._free else _Slot(self._settings, self._judge, self._hosts)
             if link.access is not None:
                 try:
                     slot.admit(link, self._settings)
@@ -200,7 +185,7 @@ class Transfers:
                     self._refused.append(not_let_in(link, error, self._clock()))
                     slot.curl.close()
                     continue
-            slot.aim(link, watched=watched)
+            slot.aim(link)
             self._busy[slot.curl] = slot
             self._multi.add_handle(slot.curl)
 
@@ -267,17 +252,9 @@ class Transfers:
             if not good and not bad:
                 break
             now = self._clock()
-            documents += [self._document(curl, now) for curl in good if not self._goes_on(curl)]
+            documents += [self._document(curl, now) for curl in good]
             documents += [self._document(curl, now, (number, text)) for curl, number, text in bad]
         return documents
-
-    def _goes_on(self, curl: pycurl.Curl) -> bool:
-        """Whether the transfer has a redirect to follow by hand, and does."""
-        if not self._busy[curl].go_on():
-            return False
-        self._multi.remove_handle(curl)
-        self._multi.add_handle(curl)
-        return True
 
     def _document(self, curl: pycurl.Curl, now: float, error: tuple[int, str] | None = None) -> Document:
         slot = self._busy.pop(curl)
@@ -285,31 +262,41 @@ class Transfers:
         assert link is not None
         self._multi.remove_handle(curl)
         status: int = curl.getinfo(pycurl.RESPONSE_CODE)
-        redirects: int = curl.getinfo(pycurl.REDIRECT_COUNT)
-        final_url = curl.getinfo_raw(pycurl.EFFECTIVE_URL).decode("latin-1") if redirects else link.url
         seconds: float = curl.getinfo(pycurl.TOTAL_TIME)
-        conditional = slot.conditional
-        refused, unsafe = slot.gate.refused, slot.way.refused
-        address = "" if redirects else slot.gate.address
-        if redirects and slot.watched and unsafe is None:
-            unsafe = why_not(self._blocked, final_url)
+        conditional, gate = slot.conditional, slot.gate
+        cookies: list[bytes] = curl.getinfo_raw(pycurl.INFO_COOKIELIST) if status in MOVED else []
         headers, body = slot.take()
-        failure = None
-        if slot.entry is None:
-            self._free.append(slot)
-        else:
-            redirects, final_url, failure = slot.entry.redirects, slot.entry.url, slot.entry.failure
-            seconds = slot.entry.seconds or seconds
+        if slot.admitted:
             curl.close()  # nobody else is to use what lets this page in
-        if unsafe is not None:
-            failure = unsafe_failure(unsafe[1], unsafe[0])
-        elif error is not None and error[0] == pycurl.E_COULDNT_CONNECT and refused is not None:
-            failure = refused_failure(refused, final_url, redirected=redirects > 0)
+        else:
+            self._free.append(slot)
+        document = Document(
+            link, status, headers, body, len(body), link.url, 0 if link.way is None else link.way.redirects, now,
+            seconds, None, gate.address,
+        )  # fmt: skip
+        if status in MOVED and link.follow and (error is None or error[0] == pycurl.E_PARTIAL_FILE):
+            self._lead_on(document, cookies)
+        elif error is not None and error[0] == pycurl.E_COULDNT_CONNECT and gate.refused is not None:
+            document.failure = refused_failure(gate.refused, link.url, redirected=link.way is not None)
         elif error is not None:
-            failure = transfer_failure(*(NO_ANSWER if slot.retries.spent else error), status)
+            document.failure = transfer_failure(*(NO_ANSWER if slot.retries.spent else error), status)
         elif not ((200 <= status < 300 and status != _PARTIAL) or (status == _NOT_MODIFIED and conditional)):
-            failure = failure or status_failure(status)
-        return Document(link, status, headers, body, len(body), final_url, redirects, now, seconds, failure, address)
+            document.failure = status_failure(status)
+        return document
+
+    def _lead_on(self, document: Document, cookies: Sequence[bytes]) -> None:
+        """Say where a redirect leads, or why nobody will go there."""
+        link, headers, seconds = document.link, document.headers, document.seconds
+        target = target_of(link.url, headers)
+        if target is None:
+            document.failure = status_failure(document.status)
+            return
+        document.failure = why_not(link, target, seconds, self._settings)
+        if document.failure is None and (reason := self._blocked.why(target)) is not None:
+            document.failure = unsafe_failure(reason, target)
+        if document.failure is None:
+            document.onward = onward(link, target, headers, seconds, cookies)
+            document.redirects += 1
 
     def _on_socket(self, what: int, descriptor: int, _multi: object, _data: object) -> None:
         watched = self._watched
@@ -338,6 +325,14 @@ def crawl(link: Link, transfers: Transfers, give_up: Callable[[], bool] = lambda
         if documents:
             return documents[0]
     raise RunStopped(f"The run was stopped before {link.url} answered.")
+
+
+def crawl_through(link: Link, transfers: Transfers) -> Document:
+    """The document of a link that is no page, each redirect followed at once: nobody asks for more meanwhile."""
+    document = crawl(link, transfers)
+    while document.onward is not None:
+        document = crawl(document.onward, transfers)
+    return arrived(document)
 
 
 def certificates(settings: Settings) -> str:

@@ -34,17 +34,27 @@ _END_SECONDS = 30.0
 class Farm:
     """So many hosts with so many pages each, one more of which robots.txt forbids; seconds before an answer.
 
-    If it `changes`, each page says something else from the second time on that it is asked for.
+    If it `changes`, each page says something else from the second time on that it is asked for. If it `redirects`, the
+    pages of all hosts but the first lead to pages of that one, and one page more of each to what its robots.txt
+    forbids.
     """
 
     hosts: int
     pages: int
     latency: float
     changes: bool = False
+    redirects: bool = False
 
-    def paths(self) -> list[str]:
+    def paths(self, host: int = 0) -> list[str]:
         """The paths of a host's pages, the forbidden one last."""
-        return [*[f"/{number}" for number in range(self.pages)], "/private/page"]
+        away = ["/to/private"] if self.redirects and host else []
+        return [*[f"/{number}" for number in range(self.pages)], *away, "/private/page"]
+
+    def target(self, host: int, path: str) -> str | None:
+        """The path at the first host that a page of another one leads to, if it does."""
+        if not self.redirects or host == 0 or path == "/robots.txt":
+            return None
+        return f"{path.removeprefix('/to')}/from/{host}"
 
 
 class Request(NamedTuple):
@@ -78,7 +88,7 @@ class RunningFarm:
         return [
             f"http://{world.address(host)}:{self.port}{path}"
             for host in range(self.farm.hosts)
-            for path in self.farm.paths()
+            for path in self.farm.paths(host)
         ]
 
 
@@ -130,7 +140,11 @@ class _Connection(asyncio.Protocol):
         if path == "/robots.txt":
             body, kind = _ROBOTS, "text/plain"
         self._log.requests.append(Request(self._host, began, time.monotonic(), path))
-        head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+        status, target = "200 OK", self._farm.target(*key)
+        if target is not None:
+            port = self._transport.get_extra_info("sockname")[1]
+            status = f"302 Found\r\nLocation: http://{World(hosts=self._farm.hosts).address(0)}:{port}{target}"
+        head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
         self._transport.write(head.encode() + body)
 
 

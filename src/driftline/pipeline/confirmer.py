@@ -125,8 +125,8 @@ class Confirmer:
                 return
             documents = transfers.wait(_LOOK if len(open_ones) > transfers.active else _PATIENCE)
             if documents:
-                links.done(documents)
-                found = [(open_ones.pop(document.link.page_id), document) for document in documents]
+                pages = links.done(documents, errands)
+                found = [(open_ones.pop(document.link.page_id), document) for document in pages]
                 self._let_go(self._steps.confirm(found), [outcome for outcome, _ in found])
 
     def _let_go(self, outcomes: Sequence[Outcome], of: Sequence[Outcome] | None = None) -> None:

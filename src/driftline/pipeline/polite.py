@@ -7,34 +7,32 @@ import time
 from typing import TYPE_CHECKING
 
 from driftline.fetching.hosts import Answer, Errands, Hosts
+from driftline.fetching.redirects import arrived
 from driftline.fetching.robots import robots_url
 from driftline.headers import redirect_targets, retry_after
-from driftline.model import Document, Link, Outcome, Verdict, host_of
-from driftline.pipeline.origins import Item, LinkHost, Origin, Origins, Waiting, key_of, without_user
+from driftline.model import Document, Link, Outcome, host_of
+from driftline.pipeline.admission import BUSY, ROBOTS, WHOLE, Admission, Judged
+from driftline.pipeline.origins import Item, LinkHost, Origin, Origins, Waiting, key_of
 from driftline.pipeline.robots import RobotsBook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from driftline.fetching.robots import Rules
-    from driftline.model import Failure
     from driftline.pipeline.links import Source
     from driftline.pipeline.robots import Records
     from driftline.settings import Settings
 
-_BUSY = (429, 503)  # answers that ask to be left alone
-_ROBOTS = -1  # the number of no page
 _PULLS = (256, 1_024, 1_024, 1_024)  # links to read ahead, at least, while hosts that may be asked now are looked for
-_WHOLE = 2_000  # links that wait with all that belongs to them; of others only the page is kept
-_TRIES = 3  # of a robots.txt whose host says that it is busy
 _SLOW = 10.0  # seconds of waiting that are worth a word
+_NOTHING = Judged([], [], [])
 
 
 class PoliteLinks:
     """Stands between a source of links and those who fetch. Used by any thread.
 
     What `take` returns may be fetched now, and must come back by `done`; the robots.txt files of the hosts are among
-    it, and `done` keeps them. A page that a robots.txt forbids is recorded as failed and never handed out. Pages of a
+    it, and `done` keeps them. It also keeps redirects: where they lead is handed out when that may be fetched, and what
+    comes of it is the page. A page that a robots.txt forbids is recorded as failed and never handed out. Pages of a
     host that wants to be left alone for long are given back to the source, and the host is named in `quiet`, with the
     time until which it will be left alone. `slow` is told, once, of a host whose pages will take long, how many they
     are and how many seconds there are between two.
@@ -54,9 +52,9 @@ class PoliteLinks:
         self._book = RobotsBook(records, settings.user_agent, clock)
         self._hosts: Hosts[Item] = Hosts(at_address=settings.address_connections, clock=ticks)
         self._origins = Origins(settings, records, self._hosts, clock)
+        self._admission = Admission(self._book, self._origins, self._hosts, clock, self._made)
         self._lock = threading.Lock()
         self._reading = 0  # how many threads have links that are neither in the source nor at their hosts
-        self._pending = 0
         self._reading_ahead = False
         self._all_read = False  # whether the source had no more when it was last asked
         self._closed = False
@@ -79,8 +77,8 @@ class PoliteLinks:
             self._reading_ahead = len(found) < most
         return self._whole(found)
 
-    def done(self, documents: list[Document]) -> list[Document]:
-        """These documents are in; those of them that are pages."""
+    def done(self, documents: list[Document], errands: Errands[Item] | None = None) -> list[Document]:
+        """These documents are in, of `errands` if that is what they were; those of them that are pages."""
         known = self._origins.known
         answers: list[Answer[Item]] = []
         special: list[tuple[Origin, Document]] = []
@@ -88,28 +86,70 @@ class PoliteLinks:
             url = document.link.url
             origin = known[url[: url.find("/", 8)]]
             status, pause = document.status, None
-            if status in _BUSY or document.redirects or document.link.page_id == _ROBOTS:
+            if status in BUSY or document.redirects or document.link.page_id == ROBOTS:
                 special.append((origin, document))
-                asked = status in _BUSY and _asker(document) == origin.host.name
+                if document.onward is not None:
+                    continue  # its host may have to answer once more
+                asked = status in BUSY and _asker(document) == origin.host.name
                 pause = (retry_after(document.headers, document.fetched_at) or 0.0) if asked else None
             answers.append((origin.host, document.seconds, document.address, pause))
         refused = self._hosts.done(answers)
         if refused:
             with self._lock:
                 self._put_off(refused)
-        return self._attend(documents, special) if special else documents
+        return self._attend(documents, special, errands) if special else documents
 
-    def _attend(self, documents: list[Document], special: list[tuple[Origin, Document]]) -> list[Document]:
+    def _attend(
+        self, documents: list[Document], special: list[tuple[Origin, Document]], errands: Errands[Item] | None
+    ) -> list[Document]:
         """See to answers that say more than what a page says; the documents that are pages."""
         for origin, document in special:
-            if document.redirects:
+            if document.onward is not None:
+                self._lead_on(origin.host, document, document.onward, errands)
+                continue
+            if document.redirects and document.link.way is None:
                 self._came_by(document, origin.host)
-            if document.status in _BUSY:
+            if document.status in BUSY:
                 self._note_pause(origin.host)
-            if document.link.page_id == _ROBOTS:
-                self._heard(origin, document)
+            arrived(document)
+            if document.link.page_id == ROBOTS:
+                self._heard(self._origins.known[key_of(document.link.url)], document)
+                if document.redirects and document.failure is None and _is_robots(document.final_url):
+                    self._heard(origin, document)  # that of http leads to that of https, for example
         self._wake()
-        return [document for document in documents if document.link.page_id != _ROBOTS]
+        return [one for one in documents if one.link.page_id != ROBOTS and one.onward is None]
+
+    def _lead_on(self, host: LinkHost, document: Document, link: Link, errands: Errands[Item] | None) -> None:
+        """Let this link have its turn, to which a document of the host redirects: within the host that is at once.
+
+        A robots.txt may be anywhere. A second fetch does not wait for one, and is refused if none is known.
+        """
+        with self._lock:
+            if link.page_id == ROBOTS or (errands is not None and self._admission.is_open(link)):
+                judged = Judged([(self._admission.origin_of(link).host, link)], [], [])
+            elif errands is None:
+                judged = self._admission.consider([link])
+            else:
+                judged = Judged([], [], [])
+                errands.refused.append(link)
+            if judged.ready and judged.ready[0][0] is host:
+                self._hosts.go_on(link, errands)
+            else:
+                self._put_off(self._hosts.done([(host, document.seconds, document.address, None)]))
+                self._line_up(judged, errands)
+        if judged.failed:
+            self._record(judged.failed)
+
+    def _line_up(self, judged: Judged, errands: Errands[Item] | None = None) -> None:
+        """Let those wait that may, what redirects led to before all others: more is begun when that is finished."""
+        self._put_off(judged.late)
+        self._wait([one for one in judged.ready if one[1].way is None])
+        for host, link in judged.ready:
+            if link.way is not None and errands is None and self._hosts.quiet_for(host) is not None:
+                self._put_off([(host, link)])
+            elif link.way is not None:
+                self._hosts.put_first(host, link, errands)
+                self._tell_if_slow(host)
 
     def errands(self, wake: Callable[[], None]) -> Errands[Item]:
         """What somebody else fetches with the same permission: see `run_errand`."""
@@ -140,7 +180,7 @@ class PoliteLinks:
     @property
     def exhausted(self) -> bool:
         """Whether there never is anything more to hand out: looked for in the order in which links go on."""
-        waiting = not self._source.exhausted or self._reading or self._pending or len(self._hosts)
+        waiting = not self._source.exhausted or self._reading or self._admission.pending or len(self._hosts)
         return self._closed or not waiting
 
     def listen(self, wake: Callable[[], None]) -> None:
@@ -153,14 +193,11 @@ class PoliteLinks:
         with self._lock:
             waiting: list[Item] = []
             for _, item in self._hosts.withdraw(self._origins.hosts()):
-                if isinstance(item, Link) and item.page_id == _ROBOTS:
-                    waiting += self._let_go(self._origins.of(key_of(item.url)))
+                if isinstance(item, Link) and item.page_id == ROBOTS:
+                    waiting += self._admission.let_go(self._origins.of(key_of(item.url)))
                 else:
                     waiting.append(item)
-            for origin in self._origins.known.values():  # those whose robots.txt is on its way
-                self._pending -= len(origin.pending)
-                waiting += origin.pending
-                origin.pending = []
+            waiting += self._admission.withdraw()
             page_ids = [item.page_id for item in waiting]
             self._source.put_off(page_ids, 0.0)
         return page_ids
@@ -198,93 +235,41 @@ class PoliteLinks:
                     ready.append((origin.host, link))
                 else:
                     others.append(link)
-            failed = self._consider(others, ready) if others else []
+            judged = self._admission.consider(others) if others else _NOTHING
+            ready += judged.ready
+            self._put_off(judged.late)
             self._wait(ready)
-        if failed:
-            self._record(failed)
+        if judged.failed:
+            self._record(judged.failed)
 
     def _wait(self, links: list[tuple[LinkHost, Link]]) -> None:
         items: Iterable[tuple[LinkHost, Item]] = links
-        if len(self._hosts) > _WHOLE:
+        if len(self._hosts) > WHOLE:
             items = [(host, Waiting(link.page_id, host)) for host, link in links]
         refused = self._hosts.put(items)
         if refused:
             self._put_off(refused)
-        if self._slow is not None and self._all_read:
+        if self._slow is not None:
             for host in {host for host, _ in links}:
-                if (len(host.waiting) - 1) * host.rest() > _SLOW:  # the first of them waits for no other
-                    self._slow(host.name, len(host.waiting), host.rest())
-                    self._slow = None
-                    break
+                self._tell_if_slow(host)
 
-    def _consider(self, links: Sequence[Link], ready: list[tuple[LinkHost, Link]]) -> list[Outcome]:
-        """Add those that may be fetched to `ready`, and have robots.txt asked for where it must be; what may not be."""
-        keys = [key_of(link.url) for link in links]
-        new = {without_user(key) for key in keys if key not in self._origins.known}
-        if new:
-            self._book.recall([*new])
-        failed: list[Outcome] = []
-        for key, link in zip(keys, links, strict=True):
-            origin = self._origins.of(key)
-            rules = self._book.rules(origin.name) if origin.asks and not origin.asked else None
-            if not origin.asks:
-                ready.append((origin.host, link))
-            elif rules is not None:
-                self._learn(origin, rules)
-                failed += self._judged(rules, origin.host, link, ready)
-            elif self._hosts.quiet_for(origin.host) is not None:
-                self._put_off([(origin.host, link)])
-            else:
-                origin.pending.append(link if self._pending < _WHOLE else Waiting(link.page_id, origin.host))
-                self._pending += 1
-                if not origin.asked:
-                    self._ask(origin)
-        return failed
-
-    def _judged(self, rules: Rules, host: LinkHost, link: Link, ready: list[tuple[LinkHost, Link]]) -> list[Outcome]:
-        failure = rules.refusal(link.url)
-        if failure is None:
-            ready.append((host, link))
-            return []
-        return [_failed(link, failure, self._clock())]
-
-    def _learn(self, origin: Origin, rules: Rules) -> None:
-        robots = rules.robots
-        origin.open_until = robots.until if robots.text is None and robots.failure is None else 0.0
-        if rules.delay != origin.delay:
-            origin.delay = rules.delay
-            self._hosts.ask(origin.host, self._origins.delay_at(origin.host))
-
-    def _ask(self, origin: Origin) -> None:
-        origin.asked += 1
-        self._hosts.put_first(origin.host, Link(_ROBOTS, robots_url(origin.name + "/"), 0, None))
+    def _tell_if_slow(self, host: LinkHost) -> None:
+        waiting = len(host.waiting) + len(host.first)
+        # the first of them waits for no other
+        if self._slow is not None and self._all_read and (waiting - 1) * host.rest() > _SLOW:
+            self._slow(host.name, waiting, host.rest())
+            self._slow = None
 
     def _heard(self, origin: Origin, document: Document) -> None:
-        """A robots.txt is in: the links that waited for it may go, or fail."""
+        """The robots.txt of this origin is in: the links that waited for it may go, or fail."""
         with self._lock:
-            if self._hosts.quiet_for(origin.host) is not None:
-                self._put_off([(origin.host, item) for item in self._let_go(origin)])
+            judged = self._admission.heard(origin, document)
+            if judged is None:
                 return
-            if document.status in _BUSY and origin.asked < _TRIES:
-                self._ask(origin)
-                return
-            rules = self._book.heard(origin.name, document)
-            self._learn(origin, rules)
-            ready: list[tuple[LinkHost, Link]] = []
-            failed: list[Outcome] = []
-            waited = origin.pending
-            for link in self._made(waited):
-                failed += self._judged(rules, origin.host, link, ready)
-            self._wait(ready)
-            self._let_go(origin)
-        if failed:
-            self._record(failed)
-
-    def _let_go(self, origin: Origin) -> list[Item]:
-        """Let nothing wait for the robots.txt of this origin any more; what did."""
-        items, origin.pending, origin.asked = origin.pending, [], 0
-        self._pending -= len(items)
-        return items
+            self._line_up(judged)
+            self._admission.let_go(origin)
+        if judged.failed:
+            self._record(judged.failed)
 
     def _whole(self, items: list[Item]) -> list[Link]:
         """The links to fetch now, those made anew of which only the page was kept."""
@@ -311,9 +296,10 @@ class PoliteLinks:
         """Give these back to the source, for their hosts want to be left alone."""
         for host, item in items:
             seconds = self._hosts.quiet_for(host) or 0.0
-            if isinstance(item, Link) and item.page_id == _ROBOTS:
-                origin = self._origins.of(key_of(item.url))
-                self._put_off([(host, one) for one in self._let_go(origin)])
+            if isinstance(item, Link) and item.page_id == ROBOTS:
+                start = item if item.way is None else item.way.start
+                origin = self._origins.of(key_of(start.url))
+                self._put_off([(host, one) for one in self._admission.let_go(origin)])
             else:
                 self.quiet[host.name] = self._clock() + seconds
                 self._source.put_off([item.page_id], seconds)
@@ -324,13 +310,13 @@ class PoliteLinks:
             self._book.leave_alone(host.name, self._clock() + seconds)
 
     def _came_by(self, document: Document, host: LinkHost) -> None:
-        """Count what redirects led to against the hosts that were asked so."""
+        """Count what redirects led a browser to against the hosts that were asked so."""
         targets = [target for target in redirect_targets(document.headers) if "://" in target[:8]]
         names = {host_of(target) for target in (*targets, document.final_url)} - {host.name}
         for name in names:
             with self._lock:
                 other = self._origins.host(name)
-            asked = document.status in _BUSY and name == _asker(document)
+            asked = document.status in BUSY and name == _asker(document)
             refused = self._hosts.came_by(other, retry_after(document.headers, document.fetched_at) if asked else None)
             if asked:
                 self._note_pause(other)
@@ -339,10 +325,10 @@ class PoliteLinks:
                     self._put_off(refused)
 
 
+def _is_robots(url: str) -> bool:
+    return url == robots_url(url)
+
+
 def _asker(document: Document) -> str:
     """The host that answered in the end: what it asks for is asked for itself."""
     return host_of(document.final_url if document.redirects else document.link.url)
-
-
-def _failed(link: Link, failure: Failure, now: float) -> Outcome:
-    return Outcome(Document(link, 0, b"", b"", 0, link.url, 0, now, 0.0, failure), Verdict.FAILED, failure=failure)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from driftline.detection.decoding import UnreadableBody, decode_body
 from driftline.errors import DriftlineError
-from driftline.fetching.transfers import Transfers, crawl
+from driftline.fetching.transfers import Transfers, crawl_through
 from driftline.headers import content_encodings, last_response
 from driftline.model import Link
 from driftline.pages.urls import written
@@ -20,7 +20,7 @@ def download(settings: Settings, url: str) -> bytes:
     """What the address holds; DriftlineError says why it cannot be had."""
     transfers = Transfers(settings.model_copy(update={"max_body": LARGEST}))
     try:
-        document = crawl(Link(0, written(url), 1, None), transfers)
+        document = crawl_through(Link(0, written(url), 1, None), transfers)
     finally:
         transfers.close()
     if document.failure is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from driftline.access import Access, read_access
-from driftline.fetching.transfers import Transfers, crawl
+from driftline.fetching.transfers import Transfers, crawl_through
 from driftline.model import Document, FailureKind, Known
 from support.making import known, link, settings
 from support.servers import Answer, Request, Server, answer, redirect, self_signed
@@ -30,7 +30,7 @@ def fetch(url: str, access: Access = SECRETS, before: Known | None = None, **giv
     one = link(url, known=before)
     one.access = access
     try:
-        return crawl(one, transfers)
+        return crawl_through(one, transfers)
     finally:
         transfers.close()
 
@@ -101,7 +101,7 @@ def test_the_next_page_gets_nothing_of_it() -> None:
         with_access = link(server.url("/one"))
         with_access.access = SECRETS
         for one in (with_access, link(server.url("/two"))):
-            crawl(one, transfers)
+            crawl_through(one, transfers)
         transfers.close()
         assert secrets_of(server.requests[1]) == NOT_SENT
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import brotli
 import pytest
 
-from driftline.fetching.transfers import Transfers, crawl
+from driftline.fetching.redirects import onward
+from driftline.fetching.transfers import Transfers, crawl, crawl_through
 from driftline.headers import header, last_response, redirect_targets
 from driftline.model import Document, FailureKind, Link
 from driftline.settings import Settings
@@ -27,7 +28,7 @@ def fetch_all(urls: list[str], given: Settings | None = None) -> list[Document]:
     """Pages one after the other, with the same transfers."""
     transfers = Transfers(given or settings())
     try:
-        return [crawl(link(url, page_id=number), transfers) for number, url in enumerate(urls, start=1)]
+        return [crawl_through(link(url, page_id=number), transfers) for number, url in enumerate(urls, start=1)]
     finally:
         transfers.close()
 
@@ -35,7 +36,7 @@ def fetch_all(urls: list[str], given: Settings | None = None) -> list[Document]:
 def fetch_link(of: Link, given: Settings | None = None) -> Document:
     transfers = Transfers(given or settings())
     try:
-        return crawl(of, transfers)
+        return crawl_through(of, transfers)
     finally:
         transfers.close()
 
@@ -144,9 +145,9 @@ def test_the_validators_of_the_last_check_are_sent_and_not_modified_is_no_failur
 def test_validators_do_not_leak_to_the_next_page() -> None:
     transfers = Transfers(settings())
     with Server(lambda _: html("x")) as server:
-        crawl(link(server.url("/a"), known=known(etag='"one"')), transfers)
-        crawl(link(server.url("/b")), transfers)
-        crawl(link(server.url("/c"), known=known(etag='"three"')), transfers)
+        crawl_through(link(server.url("/a"), known=known(etag='"one"')), transfers)
+        crawl_through(link(server.url("/b")), transfers)
+        crawl_through(link(server.url("/c"), known=known(etag='"three"')), transfers)
         transfers.close()
         assert [request.headers.get("if-none-match") for request in server.requests] == ['"one"', None, '"three"']
 
@@ -203,6 +204,46 @@ def test_a_cookie_holds_for_the_redirects_of_its_page_and_not_for_the_next_page(
         fetch_all([server.url("/login"), server.url("/next")])
         assert server.asked_for("/in")[0].headers["cookie"] == "session=1"
         assert "cookie" not in server.asked_for("/next")[0].headers
+
+
+def test_a_transfer_is_one_request_and_says_where_it_leads() -> None:
+    with Server(lambda _: redirect("/there")) as server:
+        transfers = Transfers(settings())
+        got = crawl(link(server.url("/here")), transfers)
+        transfers.close()
+        assert [request.path for request in server.requests] == ["/here"]
+    assert got.onward is not None
+    assert (got.onward.url, got.failure, got.redirects) == (server.url("/there"), None, 1)
+
+
+def test_a_cookie_is_kept_while_redirects_lead_over_another_host() -> None:
+    def script(request: Request) -> Answer:
+        return html("in") if request.path == "/back" else redirect(other.url(), "Set-Cookie: session=1; Path=/")
+
+    with (
+        Server(lambda _: redirect(server.url("/back")), address="127.0.0.2") as other,
+        Server(script) as server,
+    ):
+        got, _ = fetch_all([server.url("/login"), server.url("/back")])
+        assert [request.headers.get("cookie") for request in server.asked_for("/back")] == ["session=1", None]
+        assert "cookie" not in other.requests[0].headers
+    assert got.failure is None
+
+
+def test_the_time_that_answers_took_on_the_way_counts() -> None:
+    given = settings(total_timeout=30.0)
+    with Server(lambda _: answer(b"", length=10, hold=True)) as server:
+        late = onward(link("http://page.example/"), server.url(), b"HTTP/1.1 302 Found\r\n\r\n", 29.9, [])
+        fails_as(fetch_link(late, given), FailureKind.TIMED_OUT)
+
+
+def test_a_redirect_whose_body_breaks_off_is_followed() -> None:
+    def script(request: Request) -> Answer:
+        away = answer(b"gone", "302 Found", "Location: /b", length=10, close=True)
+        return html("here") if request.path == "/b" else away
+
+    with Server(script) as server:
+        assert b"here" in fetch(server.url("/a")).body
 
 
 @pytest.mark.parametrize("status", ["404 Not Found", "410 Gone", "429 Too Many Requests", "500 Oops", "503 Busy"])
@@ -419,7 +460,7 @@ def broken_over_kept_connections(path: str, script: dict[str, list[Answer]]) -> 
             while len(kept) < 8:
                 kept += transfers.wait(1.0)
             assert server.connections == 8
-            found = crawl(link(server.url(path), page_id=9), transfers)
+            found = crawl_through(link(server.url(path), page_id=9), transfers)
             return found, server.requests[8:]
     finally:
         transfers.close()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from driftline.fetching.transfers import Transfers, crawl
+from driftline.fetching.transfers import Transfers, crawl_through
 from driftline.model import Document, FailureKind
 from support.making import link, settings
 from support.servers import Answer, Request, Server, html, redirect
@@ -29,7 +29,7 @@ class Paths:
 def fetch_all(urls: Sequence[str], blocked: Paths) -> list[Document]:
     transfers = Transfers(settings(), blocked=blocked)
     try:
-        return [crawl(link(url, page_id=number), transfers) for number, url in enumerate(urls, start=1)]
+        return [crawl_through(link(url, page_id=number), transfers) for number, url in enumerate(urls, start=1)]
     finally:
         transfers.close()
 
@@ -105,7 +105,7 @@ def test_what_is_blocked_later_is_blocked_on_the_same_connection_and_comes_back_
         transfers = Transfers(settings(), blocked=blocked)
 
         def kind_of(path: str) -> FailureKind | None:
-            failure = crawl(link(server.url(path)), transfers).failure
+            failure = crawl_through(link(server.url(path)), transfers).failure
             return None if failure is None else failure.kind
 
         try:

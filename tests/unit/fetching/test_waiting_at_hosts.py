@@ -213,6 +213,20 @@ def test_a_request_that_a_redirect_made_counts_too() -> None:
     assert world.hosts.next_in() == pytest.approx(1.0)
 
 
+def test_a_permission_goes_on_to_the_next_request_of_a_redirect_and_to_no_other() -> None:
+    world = World()
+    world.put("a/1", "a/2")
+    assert world.hosts.take(10) == ["a/1"]
+    world.hosts.go_on("a/1/further")
+    assert len(world.hosts) == 2
+    assert world.hosts.take(10) == ["a/1/further"]
+    world.clock.now += 10.0
+    assert world.hosts.take(10) == []
+    world.done("a/1/further")
+    world.clock.now += 1.0
+    assert world.hosts.take(10) == ["a/2"]
+
+
 def test_what_is_not_fetched_after_all_makes_room() -> None:
     world = World(delay=0.0)
     world.put("a/1", "a/2")

@@ -1,0 +1,95 @@
+"""Links that wait at their hosts, at a time that a test moves, with answers that it makes up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from driftline.fetching.hosts import Errands
+from driftline.fetching.redirects import onward, target_of
+from driftline.model import Document, Failure, FailureKind, Link, Outcome
+from driftline.pipeline.links import LinkQueue
+from driftline.pipeline.polite import PoliteLinks
+from support.hosts import Records
+from support.making import settings
+
+
+class Queue(LinkQueue):
+    """A queue that remembers what was put off."""
+
+    def __init__(self, links: Sequence[Link]) -> None:
+        super().__init__(iter(links))
+        self.later: dict[int, float] = {}
+
+    def put_off(self, page_ids: Sequence[int], seconds: float) -> None:
+        self.later |= dict.fromkeys(page_ids, seconds)
+
+
+@dataclass
+class Run:
+    """Polite links over some addresses, at a time that a test moves; page numbers count from 1."""
+
+    urls: Sequence[str]
+    records: Records = field(default_factory=Records)
+    given: dict[str, Any] = field(default_factory=dict)
+    gone: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.now = 1_000.0
+        self.outcomes: list[Outcome] = []
+        self.slow: list[tuple[str, int, float]] = []
+        manners = {"host_delay": 1.0, "host_connections": 1, "address_connections": 8, "robots": "obey"}
+        self.source = Queue([Link(number, url, 1, None) for number, url in enumerate(self.urls, 1)])
+        self.links = PoliteLinks(
+            self.source, settings(**manners | self.given), self.records, links=self.made, record=self.outcomes.extend,
+            clock=lambda: self.now, ticks=lambda: self.now, slow=lambda *told: self.slow.append(told),
+        )  # fmt: skip
+
+    def made(self, page_ids: Sequence[int]) -> list[Link]:
+        return [Link(page_id, self.urls[page_id - 1], 2, None) for page_id in page_ids if page_id not in self.gone]
+
+    def take(self, most: int = 100) -> list[str]:
+        """The addresses that may be fetched now."""
+        self.taken = {link.url: link for link in self.links.take(most)}
+        return [*self.taken]
+
+    def answer(
+        self, url: str, body: bytes = b"", status: int = 200, *, headers: str = "", kind: FailureKind | None = None,
+        final_url: str = "",
+    ) -> list[Document]:  # fmt: skip
+        """The answer to what was taken last; `final_url` is where a browser was by then."""
+        if kind is None and status >= 300:
+            kind = FailureKind.STATUS
+        failure = None if kind is None else Failure(kind=kind, sentence="It did not work.")
+        block = f"HTTP/1.1 {status} X\r\n{headers}\r\n".encode()
+        link = self.taken[url]
+        redirects = int(bool(final_url)) if link.way is None else link.way.redirects
+        return self.links.done([
+            Document(link, status, block, body, len(body), final_url or url, redirects, self.now, 0.01, failure)
+        ])  # fmt: skip
+
+    def later(self, seconds: float) -> list[str]:
+        self.now += seconds
+        return self.take()
+
+    def redirect(self, url: str, location: str, errands: Errands[Any] | None = None) -> list[Document]:
+        """A redirect as the answer to what was taken last."""
+        link = self.taken[url]
+        block = f"HTTP/1.1 302 Found\r\nLocation: {location}\r\n\r\n".encode()
+        target = target_of(url, block)
+        assert target
+        led = onward(link, target, block, 0.01, [])
+        assert led.way is not None
+        return self.links.done(
+            [Document(link, 302, block, b"", 0, url, led.way.redirects, self.now, 0.01, onward=led)], errands
+        )
+
+
+def allowed(*urls: str, **given: Any) -> Run:
+    """A run that has read all robots.txt files, which say nothing, of one host."""
+    run = Run(urls, given=given)
+    (robots,) = run.take()
+    run.answer(robots, status=404)
+    run.now += 1.0
+    return run
