@@ -1,4 +1,4 @@
-"""Many HTTP transfers in flight in one thread: libcurl's multi interface driven by epoll.
+"""Many HTTP transfers in flight in one thread: libcurl's multi interface.
 
 Content decoding is off: the consumer decodes, and only where the wire bytes differ from those of the last check.
 Every Python callback inside libcurl costs a hand-over of the interpreter lock, so there are few: header lines go
@@ -8,8 +8,6 @@ straight into `list.append`, and the size limits, the time-outs and the redirect
 from __future__ import annotations
 
 import os
-import select
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -23,7 +21,8 @@ from driftline.fetching.bodies import Body
 from driftline.fetching.entry import Entry, not_let_in
 from driftline.fetching.failures import status_failure, transfer_failure
 from driftline.fetching.guard import Gate, refused_failure
-from driftline.fetching.retries import NO_ANSWER, Retries
+from driftline.fetching.retries import Retries
+from driftline.fetching.sockets import Sockets
 from driftline.fetching.unsafe import NOTHING, Way, turned_away, unsafe_failure, why_not
 from driftline.model import Document, Link
 
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 
     from driftline.fetching.addresses import Judge
     from driftline.fetching.unsafe import Blocked
+    from driftline.model import Known
     from driftline.settings import Settings
 
 _SYSTEM_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
@@ -41,8 +41,6 @@ _ACCEPT = [
 ]
 _NOT_MODIFIED = 304
 _PARTIAL = 206  # a part of a page that nobody asked for a part of
-_IN, _OUT, _ERROR = pycurl.CSELECT_IN, pycurl.CSELECT_OUT, pycurl.CSELECT_ERR
-_READABLE, _WRITABLE = select.EPOLLIN, select.EPOLLOUT
 _BUFFER = 512 * 1024
 _SLOWEST = 10  # bytes a second
 
@@ -63,14 +61,13 @@ class _Slot:
         self.link: Link | None = None
         self.entry: Entry | None = None
         self.gate = Gate(judge)
-        self.retries = Retries(self.headers)
         self.way = Way(self.headers, blocked)
         self.watched = False
         self.hosts = hosts
         self.curl = curl = pycurl.Curl()
+        self.retries = Retries(curl, self.headers, settings)
         curl.setopt(pycurl.WRITEFUNCTION, self.body.add)
         curl.setopt(pycurl.HEADERFUNCTION, self.headers.append)
-        curl.setopt(pycurl.PREREQFUNCTION, self.retries.allow)
         curl.setopt(pycurl.HTTPHEADER, _ACCEPT)
         curl.setopt(pycurl.HTTP_CONTENT_DECODING, 0)
         curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS)
@@ -83,10 +80,8 @@ class _Slot:
         if settings.proxy is None:
             curl.setopt(pycurl.OPENSOCKETFUNCTION, self.gate.open)
         curl.setopt(pycurl.FOLLOWLOCATION, 1)
-        curl.setopt(pycurl.MAXREDIRS, settings.max_redirects)
         curl.setopt(pycurl.MAXFILESIZE_LARGE, settings.max_body)
         curl.setopt(pycurl.CONNECTTIMEOUT_MS, max(1, int(settings.connect_timeout * 1000)))
-        curl.setopt(pycurl.TIMEOUT_MS, max(1, int(settings.total_timeout * 1000)))
         curl.setopt(pycurl.LOW_SPEED_LIMIT, _SLOWEST)
         curl.setopt(pycurl.LOW_SPEED_TIME, max(1, int(settings.stall_timeout)))
         curl.setopt(pycurl.BUFFERSIZE, _BUFFER)
@@ -98,21 +93,24 @@ class _Slot:
     def aim(self, link: Link, *, watched: bool) -> None:
         """Point the handle at a link, with the validators of its last good check; redirects are `watched`, or not."""
         self.link = link
-        self.gate.refused = None
-        self.gate.address = ""
-        self.retries.begin()
+        if self.gate.address:
+            self.gate.forget()
+        if self.retries.used:
+            self.retries.begin()
         curl = self.curl
         curl.setopt(pycurl.URL, link.url)
         if watched != self.watched:
             curl.setopt(pycurl.HEADERFUNCTION, self.way.take if watched else self.headers.append)
             self.watched = watched
-        self.way.begin(link.url)
+        if watched:
+            self.way.begin(link.url)
         if self.hosts:
             curl.setopt(pycurl.RESOLVE, self.hosts)
         if link.follow is not self.follows:
             self.follows = link.follow
             curl.setopt(pycurl.FOLLOWLOCATION, int(link.follow))
-        validators = _validators(link)
+        known = link.known
+        validators = _validators(known) if known is not None and (known.etag or known.last_modified) else []
         if self.entry is not None:
             self.entry.begin(validators)
             self.conditional = bool(validators)
@@ -130,10 +128,12 @@ class _Slot:
 
     def go_on(self) -> bool:
         """Whether a redirect is to be followed that libcurl did not follow, and the handle is ready for it."""
-        if self.entry is None or not self.entry.goes_on():
+        assert self.entry is not None
+        self.entry.seconds += self.retries.seconds
+        if not self.entry.goes_on():
             return False
         self.conditional = False
-        self.retries.begin()
+        self.retries.begin(self.entry.seconds)
         self.body.take()
         return True
 
@@ -167,13 +167,9 @@ class Transfers:
         self._free: list[_Slot] = []
         self._busy: dict[pycurl.Curl, _Slot] = {}
         self._refused: list[Document] = []
-        self._watched: dict[int, int] = {}
-        self._epoll = select.epoll()
-        self._waking = threading.Lock()
-        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._epoll.register(self._wake, _READABLE)
+        self._sockets = Sockets()
         self._multi = pycurl.CurlMulti()
-        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
+        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._sockets.watch)
 
     def keep_alive(self, connections: int) -> None:
         """Keep no more than so many connections open, idle ones included; libcurl would keep four times as many."""
@@ -215,9 +211,7 @@ class Transfers:
 
     def wake(self) -> None:
         """Make `wait` return soon; nothing if the transfers are closed."""
-        with self._waking:
-            if self._wake >= 0:
-                os.eventfd_write(self._wake, 1)
+        self._sockets.wake()
 
     def close(self) -> list[Link]:
         """Give up what is in flight and free everything; the links that were given up."""
@@ -231,11 +225,7 @@ class Transfers:
         self._busy.clear()
         self._free.clear()
         self._multi.close()
-        self._epoll.close()
-        with self._waking:
-            # another thread may wake us after this: the number of the descriptor can be somebody else's by then
-            os.close(self._wake)
-            self._wake = -1
+        self._sockets.close()
         return given_up
 
     def _turn(self, deadline: float) -> bool:
@@ -245,15 +235,8 @@ class Transfers:
         wait = deadline - time.monotonic()
         if 0 <= due < wait * 1000:
             wait = due / 1000
-        woken = False
-        for descriptor, events in self._epoll.poll(max(0.0, wait), 1024):
-            if descriptor == self._wake:
-                os.eventfd_read(self._wake)
-                woken = True
-                continue
-            action = (_IN if events & _READABLE else 0) | (_OUT if events & _WRITABLE else 0)
-            if events & ~(_READABLE | _WRITABLE):
-                action |= _ERROR
+        happened, woken = self._sockets.wait(wait)
+        for descriptor, action in happened:
             self._multi.socket_action(descriptor, action)
         if due >= 0:
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
@@ -261,19 +244,21 @@ class Transfers:
 
     def _finished(self) -> list[Document]:
         documents, self._refused = self._refused, []
+        busy = self._busy
         left = 1
         while left:
             left, good, bad = self._multi.info_read(1024)
             if not good and not bad:
                 break
             now = self._clock()
-            documents += [self._document(curl, now) for curl in good if not self._goes_on(curl)]
-            documents += [self._document(curl, now, (number, text)) for curl, number, text in bad]
+            documents += [self._document(one, now) for one in good if busy[one].entry is None or not self._goes_on(one)]
+            documents += [self._document(one, now, (no, text)) for one, no, text in bad if not self._goes_on(one, no)]
         return documents
 
-    def _goes_on(self, curl: pycurl.Curl) -> bool:
-        """Whether the transfer has a redirect to follow by hand, and does."""
-        if not self._busy[curl].go_on():
+    def _goes_on(self, curl: pycurl.Curl, error: int = 0) -> bool:
+        """Whether there is one more request to be made for a link, which is on its way then."""
+        slot = self._busy[curl]
+        if not (slot.retries.again(error) if error else slot.go_on()):
             return False
         self._multi.remove_handle(curl)
         self._multi.add_handle(curl)
@@ -286,11 +271,15 @@ class Transfers:
         self._multi.remove_handle(curl)
         status: int = curl.getinfo(pycurl.RESPONSE_CODE)
         redirects: int = curl.getinfo(pycurl.REDIRECT_COUNT)
-        final_url = curl.getinfo_raw(pycurl.EFFECTIVE_URL).decode("latin-1") if redirects else link.url
         seconds: float = curl.getinfo(pycurl.TOTAL_TIME)
+        if slot.retries.used:
+            redirects += slot.retries.redirects
+            seconds += slot.retries.seconds
+        final_url = curl.getinfo_raw(pycurl.EFFECTIVE_URL).decode("latin-1") if redirects else link.url
         conditional = slot.conditional
-        refused, unsafe = slot.gate.refused, slot.way.refused
+        refused = slot.gate.refused
         address = "" if redirects else slot.gate.address
+        unsafe = slot.way.refused if slot.watched else None
         if redirects and slot.watched and unsafe is None:
             unsafe = why_not(self._blocked, final_url)
         headers, body = slot.take()
@@ -306,28 +295,10 @@ class Transfers:
         elif error is not None and error[0] == pycurl.E_COULDNT_CONNECT and refused is not None:
             failure = refused_failure(refused, final_url, redirected=redirects > 0)
         elif error is not None:
-            failure = transfer_failure(*(NO_ANSWER if slot.retries.spent else error), status)
+            failure = transfer_failure(*error, status)
         elif not ((200 <= status < 300 and status != _PARTIAL) or (status == _NOT_MODIFIED and conditional)):
             failure = failure or status_failure(status)
         return Document(link, status, headers, body, len(body), final_url, redirects, now, seconds, failure, address)
-
-    def _on_socket(self, what: int, descriptor: int, _multi: object, _data: object) -> None:
-        watched = self._watched
-        if what == pycurl.POLL_REMOVE:
-            if watched.pop(descriptor, None) is not None:
-                try:
-                    self._epoll.unregister(descriptor)
-                except OSError:
-                    # libcurl closed the descriptor first, and closing removes it from epoll
-                    return
-            return
-        events = (_READABLE if what & pycurl.POLL_IN else 0) | (_WRITABLE if what & pycurl.POLL_OUT else 0)
-        before = watched.get(descriptor)
-        if before is None:
-            self._epoll.register(descriptor, events)
-        elif before != events:
-            self._epoll.modify(descriptor, events)
-        watched[descriptor] = events
 
 
 def crawl(link: Link, transfers: Transfers, give_up: Callable[[], bool] = lambda: False) -> Document:
@@ -347,10 +318,7 @@ def certificates(settings: Settings) -> str:
     return _SYSTEM_CERTIFICATES if os.path.exists(_SYSTEM_CERTIFICATES) else certifi.where()  # noqa: PTH110 once per handle
 
 
-def _validators(link: Link) -> list[bytes]:
-    known = link.known
-    if known is None:
-        return []
+def _validators(known: Known) -> list[bytes]:
     headers: list[bytes] = []
     if known.etag:
         headers.append(b"If-None-Match: " + known.etag.encode("latin-1"))
