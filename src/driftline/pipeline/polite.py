@@ -201,9 +201,10 @@ class PoliteLinks:
     def _consider(self, links: Sequence[Link], ready: list[tuple[LinkHost, Link]]) -> list[Outcome]:
         """Add those that may be fetched to `ready`, and have robots.txt asked for where it must be; what may not be."""
         keys = [key_of(link.url) for link in links]
-        new = {without_user(key) for key in keys if key not in self._origins.known}
-        if new:
-            self._book.recall([*new])
+        new = {key for key in keys if key not in self._origins.known}
+        asking = {without_user(key) for key in new if self._origins.of(key).asks}
+        if asking:
+            self._book.recall([*asking])
         failed: list[Outcome] = []
         for key, link in zip(keys, links, strict=True):
             origin = self._origins.of(key)
