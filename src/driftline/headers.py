@@ -40,11 +40,13 @@ def validators(block: bytes) -> tuple[str | None, str | None]:
     What would break a request in two, or is so long that a server refuses it, is left out.
     """
     lowered = block.lower()
-    start = max(0, lowered.rfind(b"\nhttp/"))
-    etag, modified = lowered.rfind(b"\netag:", start), lowered.rfind(b"\nlast-modified:", start)
+    etag, modified = lowered.rfind(b"\netag:"), lowered.rfind(b"\nlast-modified:")
+    if etag < 0 and modified < 0:
+        return None, None
+    start = lowered.rfind(b"\nhttp/")  # what stands before belongs to a redirect
     return (
-        None if etag < 0 else _sendable(_value(block, etag + len(b"\netag:"))),
-        None if modified < 0 else _sendable(_value(block, modified + len(b"\nlast-modified:"))),
+        None if etag <= start else _sendable(_value(block, etag + len(b"\netag:"))),
+        None if modified <= start else _sendable(_value(block, modified + len(b"\nlast-modified:"))),
     )
 
 

@@ -32,6 +32,11 @@ class Gate:
         self.refused: Refusal | None = None
         self.address = ""
 
+    def forget(self) -> None:
+        """Another transfer begins."""
+        self.refused = None
+        self.address = ""
+
     def open(self, _purpose: int, target: Target) -> socket.socket | int:
         """A socket for libcurl to connect to the target with, or its word for none."""
         family, kind, protocol, address = target

@@ -132,15 +132,17 @@ class Hosts(Generic[Item]):
                 return refused
             now = self._clock()
             latest = now + self._patience
+            waiting = 0
             for pair in items:
                 host, item = pair
                 if host.at > latest:
                     refused.append(pair)
                     continue
                 host.waiting.append(item)
-                self._waiting += 1
+                waiting += 1
                 if not host.queued:
                     self._queue(host, now)
+            self._waiting += waiting
         return refused
 
     def put_first(self, host: Host[Item], item: Item, errands: Errands[Item] | None = None) -> None:
@@ -374,9 +376,11 @@ class Hosts(Generic[Item]):
         if self._cleared:
             _clear(host)
         host.busy -= 1
-        if host.address is not None:
-            host.address.busy -= 1
-            self._admit(host.address)
+        place = host.address
+        if place is not None:
+            place.busy -= 1
+            if place.crowd:
+                self._admit(place)
         elif address:  # the first that is seen: a host that moves within a run does no harm
             host.address = self._addresses.setdefault(address, _Address())
             host.address.busy += host.busy

@@ -9,8 +9,6 @@ transfer is one request, which somebody had the permission for.
 from __future__ import annotations
 
 import os
-import select
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -25,7 +23,8 @@ from driftline.fetching.entry import not_let_in, show
 from driftline.fetching.failures import status_failure, transfer_failure
 from driftline.fetching.guard import Gate, refused_failure
 from driftline.fetching.redirects import MOVED, arrived, onward, target_of, why_not
-from driftline.fetching.retries import NO_ANSWER, Retries
+from driftline.fetching.retries import Retries
+from driftline.fetching.sockets import Sockets
 from driftline.fetching.unsafe import NOTHING, turned_away, unsafe_failure
 from driftline.model import Document, Link
 
@@ -43,8 +42,6 @@ _ACCEPT = [
 ]
 _NOT_MODIFIED = 304
 _PARTIAL = 206  # a part of a page that nobody asked for a part of
-_IN, _OUT, _ERROR = pycurl.CSELECT_IN, pycurl.CSELECT_OUT, pycurl.CSELECT_ERR
-_READABLE, _WRITABLE = select.EPOLLIN, select.EPOLLOUT
 _BUFFER = 512 * 1024
 _SLOWEST = 10  # bytes a second
 
@@ -53,7 +50,7 @@ class _Slot:
     """One reusable easy handle with what its transfer fills."""
 
     __slots__ = (
-        "admitted", "body", "conditional", "curl", "gate", "headers", "hosts", "link", "retries", "timeout",
+        "admitted", "body", "conditional", "curl", "gate", "headers", "hosts", "link", "retries",
     )  # fmt: skip
 
     def __init__(self, settings: Settings, judge: Judge, hosts: Sequence[str]) -> None:
@@ -63,13 +60,11 @@ class _Slot:
         self.link: Link | None = None
         self.admitted = False
         self.gate = Gate(judge)
-        self.retries = Retries()
         self.hosts = hosts
-        self.timeout = settings.total_timeout
         self.curl = curl = pycurl.Curl()
+        self.retries = Retries(curl, self.headers, settings.total_timeout)
         curl.setopt(pycurl.WRITEFUNCTION, self.body.add)
         curl.setopt(pycurl.HEADERFUNCTION, self.headers.append)
-        curl.setopt(pycurl.PREREQFUNCTION, self.retries.allow)
         curl.setopt(pycurl.HTTPHEADER, _ACCEPT)
         curl.setopt(pycurl.HTTP_CONTENT_DECODING, 0)
         curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS)
@@ -82,7 +77,6 @@ class _Slot:
             curl.setopt(pycurl.OPENSOCKETFUNCTION, self.gate.open)
         curl.setopt(pycurl.MAXFILESIZE_LARGE, settings.max_body)
         curl.setopt(pycurl.CONNECTTIMEOUT_MS, max(1, int(settings.connect_timeout * 1000)))
-        curl.setopt(pycurl.TIMEOUT_MS, max(1, int(self.timeout * 1000)))
         curl.setopt(pycurl.LOW_SPEED_LIMIT, _SLOWEST)
         curl.setopt(pycurl.LOW_SPEED_TIME, max(1, int(settings.stall_timeout)))
         curl.setopt(pycurl.BUFFERSIZE, _BUFFER)
@@ -94,15 +88,14 @@ class _Slot:
     def aim(self, link: Link) -> None:
         """Point the handle at a link, with the validators of its last good check, or with what its way left over."""
         self.link = link
-        self.gate.refused = None
-        self.gate.address = ""
-        self.retries.begin()
+        if self.gate.address:
+            self.gate.forget()
         curl = self.curl
         curl.setopt(pycurl.URL, link.url)
         if self.hosts:
             curl.setopt(pycurl.RESOLVE, self.hosts)
         if link.way is not None:
-            curl.setopt(pycurl.TIMEOUT_MS, max(1, int((self.timeout - link.way.seconds) * 1000)))
+            self.retries.begin(link.way.seconds)
             for cookie in link.way.cookies:
                 curl.setopt(pycurl.COOKIELIST, cookie)
         validators = _validators(link)
@@ -124,10 +117,10 @@ class _Slot:
         body = self.body.take()
         self.headers.clear()
         link, self.link = self.link, None
-        if link is not None and link.way is not None:
-            self.curl.setopt(pycurl.TIMEOUT_MS, max(1, int(self.timeout * 1000)))
-            self.curl.setopt(pycurl.COOKIELIST, "ALL")
-        elif b"set-cookie:" in headers.lower():
+        went_on = link is not None and link.way is not None
+        if went_on or self.retries.used:
+            self.retries.begin()
+        if went_on or b"set-cookie:" in headers.lower():
             self.curl.setopt(pycurl.COOKIELIST, "ALL")
         return headers, body
 
@@ -152,13 +145,9 @@ class Transfers:
         self._free: list[_Slot] = []
         self._busy: dict[pycurl.Curl, _Slot] = {}
         self._refused: list[Document] = []
-        self._watched: dict[int, int] = {}
-        self._epoll = select.epoll()
-        self._waking = threading.Lock()
-        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._epoll.register(self._wake, _READABLE)
+        self._sockets = Sockets()
         self._multi = pycurl.CurlMulti()
-        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
+        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._sockets.watch)
 
     def keep_alive(self, connections: int) -> None:
         """Keep no more than so many connections open, idle ones included; libcurl would keep four times as many."""
@@ -200,9 +189,7 @@ class Transfers:
 
     def wake(self) -> None:
         """Make `wait` return soon; nothing if the transfers are closed."""
-        with self._waking:
-            if self._wake >= 0:
-                os.eventfd_write(self._wake, 1)
+        self._sockets.wake()
 
     def close(self) -> list[Link]:
         """Give up what is in flight and free everything; the links that were given up."""
@@ -216,11 +203,7 @@ class Transfers:
         self._busy.clear()
         self._free.clear()
         self._multi.close()
-        self._epoll.close()
-        with self._waking:
-            # another thread may wake us after this: the number of the descriptor can be somebody else's by then
-            os.close(self._wake)
-            self._wake = -1
+        self._sockets.close()
         return given_up
 
     def _turn(self, deadline: float) -> bool:
@@ -230,15 +213,8 @@ class Transfers:
         wait = deadline - time.monotonic()
         if 0 <= due < wait * 1000:
             wait = due / 1000
-        woken = False
-        for descriptor, events in self._epoll.poll(max(0.0, wait), 1024):
-            if descriptor == self._wake:
-                os.eventfd_read(self._wake)
-                woken = True
-                continue
-            action = (_IN if events & _READABLE else 0) | (_OUT if events & _WRITABLE else 0)
-            if events & ~(_READABLE | _WRITABLE):
-                action |= _ERROR
+        happened, woken = self._sockets.wait(wait)
+        for descriptor, action in happened:
             self._multi.socket_action(descriptor, action)
         if due >= 0:
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
@@ -253,8 +229,16 @@ class Transfers:
                 break
             now = self._clock()
             documents += [self._document(curl, now) for curl in good]
-            documents += [self._document(curl, now, (number, text)) for curl, number, text in bad]
+            documents += [self._document(one, now, (no, text)) for one, no, text in bad if not self._repeated(one, no)]
         return documents
+
+    def _repeated(self, curl: pycurl.Curl, error: int) -> bool:
+        """Whether a request that ended in this error is made once more, and is on its way."""
+        if not self._busy[curl].retries.again(error):
+            return False
+        self._multi.remove_handle(curl)
+        self._multi.add_handle(curl)
+        return True
 
     def _document(self, curl: pycurl.Curl, now: float, error: tuple[int, str] | None = None) -> Document:
         slot = self._busy.pop(curl)
@@ -262,7 +246,7 @@ class Transfers:
         assert link is not None
         self._multi.remove_handle(curl)
         status: int = curl.getinfo(pycurl.RESPONSE_CODE)
-        seconds: float = curl.getinfo(pycurl.TOTAL_TIME)
+        seconds: float = curl.getinfo(pycurl.TOTAL_TIME) + slot.retries.seconds
         conditional, gate = slot.conditional, slot.gate
         cookies: list[bytes] = curl.getinfo_raw(pycurl.INFO_COOKIELIST) if status in MOVED else []
         headers, body = slot.take()
@@ -279,7 +263,7 @@ class Transfers:
         elif error is not None and error[0] == pycurl.E_COULDNT_CONNECT and gate.refused is not None:
             document.failure = refused_failure(gate.refused, link.url, redirected=link.way is not None)
         elif error is not None:
-            document.failure = transfer_failure(*(NO_ANSWER if slot.retries.spent else error), status)
+            document.failure = transfer_failure(*error, status)
         elif not ((200 <= status < 300 and status != _PARTIAL) or (status == _NOT_MODIFIED and conditional)):
             document.failure = status_failure(status)
         return document
@@ -297,24 +281,6 @@ class Transfers:
         if document.failure is None:
             document.onward = onward(link, target, headers, seconds, cookies)
             document.redirects += 1
-
-    def _on_socket(self, what: int, descriptor: int, _multi: object, _data: object) -> None:
-        watched = self._watched
-        if what == pycurl.POLL_REMOVE:
-            if watched.pop(descriptor, None) is not None:
-                try:
-                    self._epoll.unregister(descriptor)
-                except OSError:
-                    # libcurl closed the descriptor first, and closing removes it from epoll
-                    return
-            return
-        events = (_READABLE if what & pycurl.POLL_IN else 0) | (_WRITABLE if what & pycurl.POLL_OUT else 0)
-        before = watched.get(descriptor)
-        if before is None:
-            self._epoll.register(descriptor, events)
-        elif before != events:
-            self._epoll.modify(descriptor, events)
-        watched[descriptor] = events
 
 
 def crawl(link: Link, transfers: Transfers, give_up: Callable[[], bool] = lambda: False) -> Document:
@@ -344,7 +310,7 @@ def certificates(settings: Settings) -> str:
 
 def _validators(link: Link) -> list[bytes]:
     known = link.known
-    if known is None:
+    if known is None or not (known.etag or known.last_modified):
         return []
     headers: list[bytes] = []
     if known.etag:

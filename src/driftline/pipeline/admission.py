@@ -52,9 +52,10 @@ class Admission:
     def consider(self, links: Sequence[Link]) -> Judged:
         """What is to become of these, except those that wait from now on for a robots.txt."""
         keys = [key_of(link.url) for link in links]
-        new = {without_user(key) for key in keys if key not in self._origins.known}
-        if new:
-            self._book.recall([*new])
+        new = {key for key in keys if key not in self._origins.known}
+        asking = {without_user(key) for key in new if self._origins.of(key).asks}
+        if asking:
+            self._book.recall([*asking])
         judged = Judged([], [], [])
         for key, link in zip(keys, links, strict=True):
             origin = self._origins.of(key)

@@ -126,7 +126,7 @@ def turned_by(outcomes: Sequence[Outcome]) -> list[Turned]:
 
 def changes_of(outcomes: Sequence[Outcome]) -> list[Change]:
     """What changed by these outcomes: what matters, and noise with a cause that other pages may share."""
-    return [_change(outcome) for outcome in outcomes if outcome.may_be_news]
+    return [_change(outcome) for outcome in outcomes if outcome.change is not None and outcome.may_be_news]
 
 
 def _change(outcome: Outcome) -> Change:

@@ -100,6 +100,6 @@ class Recorder:
 
 
 def _weight(outcomes: Sequence[Outcome]) -> int:
+    pictures = sum([len(picture) for outcome in outcomes if (picture := outcome.document.screenshot) is not None])
     kept = [blob for outcome in outcomes if outcome.version is not None for blob in outcome.version.blobs]
-    pictures = sum([len(outcome.document.screenshot or b"") for outcome in outcomes])
     return sum([len(blob.data) for blob in kept]) + pictures + _OVERHEAD * len(outcomes)

@@ -238,7 +238,7 @@ def _insert_checks(store: Store, connection: Connection, run_id: int, outcomes: 
             link.page_id, link.sequence, run_id, at, verdict, document.status, document.seconds, document.size,
             outcome.proof and outcome.proof._value_, kind, sentence, document.final_url if document.redirects else None,
         ))  # fmt: skip
-        touched.append((link.page_id, run_id, link.sequence, at, verdict, kind, sentence, 0, 0))
+        touched.append((link.page_id, run_id, link.sequence, 0, at, verdict, kind, sentence, 0))
     if store.statements.check.many(connection, rows) != len(rows):
         return False
     store.statements.touch.many(connection, touched)

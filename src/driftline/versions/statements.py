@@ -97,9 +97,10 @@ RETRY_ROW = ("until", "key")
 TURNED = update(states).where(_THIS_PAGE).values(failing_at=bindparam("since"))
 TURNED_ROW = ("since", "key")
 
-#: the last two must be given, and are those of a page that was never checked
+#: in the order in which the driver wants them, for every check is such a row; version and failures must be given, and
+#: are those of a page that was never checked
 TOUCH_ROW = (
-    "page_id", "run_id", "sequence", "checked_at", "verdict", "failure_kind", "failure", "version", "failures",
+    "page_id", "run_id", "sequence", "version", "checked_at", "verdict", "failure_kind", "failure", "failures",
 )  # fmt: skip
 
 _TOGETHER = 64

@@ -44,6 +44,7 @@ _PRAGMAS = (
     "PRAGMA wal_autocheckpoint=4000",
 )
 _LOCKED_STATES = ("40001", "40P01", "55P03")  # of PostgreSQL: a conflict, a deadlock, a lock that is not to be had
+_AS_NOTHING: dict[None, None] = {}
 _READING = ("PRAGMA query_only=ON", "PRAGMA cache_size=-16000")
 
 
@@ -322,6 +323,11 @@ def _only_read(path: Path) -> URL:
 
 
 def _prepare_sqlite(engine: Engine, pragmas: Sequence[str]) -> None:
+    # as they are: without a word for these two the driver asks each value in vain what it could be turned into, which
+    # takes longer than to write it
+    sqlite3.register_adapter(type(None), _AS_NOTHING.get)
+    sqlite3.register_adapter(bytes, bytes)
+
     @event.listens_for(engine, "connect")
     def _on_connect(connection: Any, _record: object) -> None:
         # the driver must not open transactions by itself: '_on_begin' says which kind is wanted
