@@ -112,7 +112,7 @@ class Crawl:
             self._fetch(links, recording, recorder, options, kept=site.tag is not None)
         finally:
             recorder.close()
-        links.flush()
+        links.end()
         watched = recording.watched + (self._adopt(site, site.tag) if site.adopts and site.tag else 0)
         report = read_report(
             self._sites, site, list(seeds), watched=watched, seconds=time.perf_counter() - started,

@@ -252,6 +252,12 @@ class Hosts(Generic[Item]):
             left = host.at - self._clock()
             return left if left > self._patience else None
 
+    def resting(self, hosts: Iterable[Host[Item]]) -> list[tuple[Host[Item], float]]:
+        """Which of these hosts are still to be left alone for longer than is usual, and for how many seconds."""
+        with self._lock:
+            now = self._clock()
+            return [(host, host.at - now) for host in hosts if host.at - now > host.delay]
+
     def next_in(self) -> float | None:
         """The seconds until something may be taken; None if nothing can before something comes back or is put in."""
         with self._lock:

@@ -229,5 +229,5 @@ class Run:
                 rendering.close()
         finally:
             recorder.close()
-        links.flush()
+        links.end()
         return wired, links.quiet

@@ -62,6 +62,21 @@ def test_what_robots_txt_said_is_kept_for_a_day() -> None:
     assert Run(["http://a/1"], run.records).take() == ["http://a/robots.txt"]
 
 
+def test_the_rest_that_a_host_still_has_to_get_is_kept_for_the_next_run() -> None:
+    run = Run(["http://a/1", "http://b/1", "http://c/1"], Records({"http://c": Robots(text=None, until=2_000.0)}))
+    run.take()
+    run.answer("http://a/robots.txt", FORBIDS)
+    run.answer("http://b/robots.txt", status=429)
+    run.answer("http://c/1")
+    assert run.later(1.0) == ["http://a/1"]
+    run.answer("http://a/1")
+    run.links.end()
+    assert run.records.quiet == {"a": 1_006.0, "b": 1_005.0}, "and of the usual rest nobody need be told"
+    again = Run(["http://a/1"], run.records)
+    assert again.later(5.9) == []
+    assert again.later(0.1) == ["http://a/1"]
+
+
 def test_what_robots_txt_said_before_a_clock_was_set_back_is_asked_for_again() -> None:
     records = Records({"http://a": Robots(text=None, until=1_000.0 + 400 * 86_400.0)})
     assert Run(["http://a/1"], records).take() == ["http://a/robots.txt"]
