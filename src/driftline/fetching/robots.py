@@ -23,7 +23,7 @@ _TOO_MANY = 429
 #: what keeps us from a host as a whole, and is told as such
 _OUT_OF_REACH = (
     FailureKind.DNS, FailureKind.NOT_ALLOWED, FailureKind.REFUSED, FailureKind.TIMED_OUT, FailureKind.TLS,
-    FailureKind.CONNECTION,
+    FailureKind.UNSAFE,
 )  # fmt: skip
 
 
@@ -70,7 +70,7 @@ def robots_url(url: str) -> str:
 def read_robots(document: Document, text: str, before: Robots | None) -> Robots:
     """What the answer to a request for robots.txt means, whose body says `text`, after what was known before.
 
-    No such file allows everything, and so do redirects that lead to none. A server that fails or cannot be reached
+    No such file allows everything, and so do redirects that lead to none, or where nobody may go. A server that fails or cannot be reached
     allows nothing, except by an answer that is still known; after a month of that it counts as having none.
     """
     now, status = document.fetched_at, document.status
@@ -78,7 +78,8 @@ def read_robots(document: Document, text: str, before: Robots | None) -> Robots:
         return Robots(text=text[:_LONGEST].removeprefix("\ufeff"), until=now + BELIEVED)
     kind = document.failure.kind
     answered = kind is FailureKind.STATUS
-    if kind is FailureKind.REDIRECTS or (answered and status < 500 and status != _TOO_MANY):
+    astray = kind is FailureKind.REDIRECTS or (kind is FailureKind.NOT_ALLOWED and document.redirects > 0)
+    if astray or (answered and status < 500 and status != _TOO_MANY):
         return _none(now)
     # a clock may have been set back since
     since = now if before is None or before.since is None else min(now, before.since)

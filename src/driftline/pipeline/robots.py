@@ -73,6 +73,8 @@ class RobotsBook:
     def heard(self, origin: str, document: Document) -> Rules:
         """Learn from the answer to a request for robots.txt."""
         body = b""
+        if document.failure is not None and document.failure.kind is FailureKind.TOO_LARGE and document.body:
+            document.failure = None  # as much of it as came is more than is read
         if document.failure is None:
             try:
                 body = decode_body(document.body, content_encodings(document.headers), _LARGEST, cut=True)

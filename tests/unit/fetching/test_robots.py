@@ -124,3 +124,18 @@ def test_a_host_that_may_not_be_connected_to_is_told_as_such() -> None:
 
 def test_redirects_that_lead_to_no_robots_txt_allow_everything() -> None:
     assert read_robots(answer(302, at=5.0, kind=FailureKind.REDIRECTS), "", None) == Robots(text=None, until=5.0 + DAY)
+
+
+def test_a_redirect_to_where_nobody_may_go_allows_everything() -> None:
+    document = answer(0, kind=FailureKind.NOT_ALLOWED)
+    document.redirects = 1
+    assert read_robots(document, "", None) == Robots(text=None, until=DAY)
+
+
+def test_what_keeps_from_the_file_alone_is_told_apart_from_what_keeps_from_the_page() -> None:
+    blocked = read_robots(answer(0, kind=FailureKind.UNSAFE), "", None).failure
+    broken = read_robots(answer(0, kind=FailureKind.CONNECTION), "", None).failure
+    assert blocked is not None
+    assert broken is not None
+    assert (blocked.kind, broken.kind) == (FailureKind.UNSAFE, FailureKind.ROBOTS)
+    assert "asked for its robots.txt" in broken.sentence

@@ -132,6 +132,13 @@ def test_of_a_robots_txt_that_is_huge_once_decoded_the_beginning_is_read() -> No
     assert run.later(5.0) == ["http://a/2"]
 
 
+def test_of_a_robots_txt_that_is_too_large_to_fetch_what_came_is_read() -> None:
+    run = Run(["http://a/no/1", "http://a/2"])
+    run.take()
+    run.answer("http://a/robots.txt", FORBIDS + b"#" * 600_000, kind=FailureKind.TOO_LARGE)
+    assert [outcome.document.link.page_id for outcome in run.outcomes] == [1]
+
+
 def test_links_on_their_way_to_their_hosts_are_still_to_come() -> None:
     run = Run(["http://a/1", "http://b/1"], given={"robots": "ignore"})
     seen: list[bool] = []
