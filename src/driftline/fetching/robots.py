@@ -70,8 +70,9 @@ def robots_url(url: str) -> str:
 def read_robots(document: Document, text: str, before: Robots | None) -> Robots:
     """What the answer to a request for robots.txt means, whose body says `text`, after what was known before.
 
-    No such file allows everything, and so do redirects that lead to none, or where nobody may go. A server that fails or cannot be reached
-    allows nothing, except by an answer that is still known; after a month of that it counts as having none.
+    No such file allows everything, and so do redirects that lead to none, or where nobody may go. A server that fails
+    or cannot be reached allows nothing, except by an answer that is still known; after a month of that it counts as
+    having none.
     """
     now, status = document.fetched_at, document.status
     if document.failure is None:
