@@ -95,8 +95,8 @@ class Access:
             left = less
         return left
 
-    def way(self) -> Access:
-        """Only the way that requests take, which no server is shown: the proxy."""
+    def only_proxy(self) -> Access:
+        """The way that requests take, which no server is shown, without all else."""
         return Access(proxy=self.proxy)
 
     def sent_headers(self, variables: Mapping[str, str]) -> dict[str, str]:

@@ -302,7 +302,7 @@ def _others(settings: dict[str, Any], *, let_in: bool) -> dict[str, Any]:
     """The settings beside those that `_stored` writes; of the access only the proxy, if the page is not `let_in`."""
     found = {name: value for name, value in settings.items() if name not in ("filters", "render", "access")}
     access = Access.from_stored(settings.get("access", {}))
-    kept = access if let_in else access.way()
+    kept = access if let_in else access.only_proxy()
     return found | ({"access": kept.stored()} if kept else {})
 
 
