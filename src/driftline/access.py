@@ -95,6 +95,10 @@ class Access:
             left = less
         return left
 
+    def only_proxy(self) -> Access:
+        """The way that requests take, which no server is shown, without all else."""
+        return Access(proxy=self.proxy)
+
     def sent_headers(self, variables: Mapping[str, str]) -> dict[str, str]:
         """The headers to send, cookies aside; MissingSecret names a variable that is not set."""
         found = {name: _told(value, variables) for name, value in self.headers.items()}

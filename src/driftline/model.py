@@ -172,10 +172,13 @@ class Render:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why a check failed, with one plain sentence for people."""
+    """Why a check failed, with one plain sentence for people, in which no address has a password."""
 
     kind: FailureKind
     sentence: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sentence", without_password(self.sentence))
 
     @property
     def points_to_overload(self) -> bool:

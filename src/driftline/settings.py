@@ -14,6 +14,7 @@ from pydantic_settings import (
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
     TomlConfigSettingsSource,
 )
 
@@ -24,6 +25,8 @@ from driftline.version import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pydantic_core import ErrorDetails
 
 
 def default_store() -> str:
@@ -39,6 +42,7 @@ def settings_file() -> Path:
 RATE_UNITS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:/|per)\s*(s|m|h|d)(?:ec(?:ond)?|in(?:ute)?|our|ay)?")
 _PARAMETER = re.compile(r"-\*|-?[^\s,&=#*-][^\s,&=#*]*\*?")
+_TAG = re.compile(r"[^\s,]{1,64}")
 _HIGHEST_RATE = 1_000_000.0  # checks a second: more than any machine makes, and a number that can be reckoned with
 
 
@@ -129,6 +133,13 @@ def _checked_host(name: str) -> str:
     return wild + host.removesuffix(":443")
 
 
+def _checked_tag(name: str) -> str:
+    if not _TAG.fullmatch(name):
+        sentence = "a tag has up to 64 characters without spaces or commas"
+        raise PydanticCustomError("tag", "{sentence}", {"sentence": sentence})
+    return name
+
+
 class HostSettings(BaseModel):
     """What can be set for one host, or for the hosts of the pages with one tag; what is not set is as for all."""
 
@@ -166,7 +177,9 @@ class Settings(BaseSettings):
     hosts: dict[Annotated[str, AfterValidator(_checked_host)], HostSettings] = Field(
         default={}, description="delay, connections and robots of single hosts, or of *.domain"
     )
-    tags: dict[str, HostSettings] = Field(default={}, description="the same for the hosts of the pages with a tag")
+    tags: dict[Annotated[str, AfterValidator(_checked_tag)], HostSettings] = Field(
+        default={}, description="the same for the hosts of the pages with a tag"
+    )
     connect_timeout: Seconds = 10.0
     total_timeout: Seconds = 60.0
     stall_timeout: Seconds = Field(
@@ -231,8 +244,22 @@ def load_settings(**options: Any) -> Settings:
     try:
         return Settings(**given)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(part for part in first["loc"] if isinstance(part, str) and part != "[key]")
-        raise BadSetting(f"The setting '{name}' is not valid: {first['msg']} (got {first['input']!r}).") from None
+        raise BadSetting(_told(error.errors()[0])) from None
+    except SettingsError as error:
+        raise BadSetting(f"The settings in the environment cannot be read: {error}; write JSON.") from None
     except ValueError as error:
         raise BadSetting(f"The settings file {settings_file()} cannot be read: {error}.") from None
+
+
+def _told(error: ErrorDetails) -> str:
+    """What is wrong with a setting, in a sentence."""
+    section, *rest = [part for part in error["loc"] if isinstance(part, str) and part != "[key]"]
+    name = ".".join([section, *rest])
+    if error["type"] == "extra_forbidden":
+        if not rest:
+            return f"There is no setting '{name}'."
+        quoted = "" if section == "tags" else ', and a name with dots stands in quotes, as [hosts."a.example"]'
+        return f"There is no setting '{name}': {section} have delay, connections and robots{quoted}."
+    if error["type"] in ("dict_type", "model_type"):
+        return f"The setting '{name}' is not valid: it is a section, as [{section}.name], with settings of its own."
+    return f"The setting '{name}' is not valid: {error['msg']} (got {error['input']!r})."

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from driftline.access import Access
 from driftline.fetching.hosts import Errands
 from driftline.fetching.redirects import onward, target_of
 from driftline.model import Document, Failure, FailureKind, Link, Outcome
@@ -34,13 +35,16 @@ class Run:
     records: Records = field(default_factory=Records)
     given: dict[str, Any] = field(default_factory=dict)
     gone: set[int] = field(default_factory=set)
+    accesses: dict[int, Access] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.now = 1_000.0
         self.outcomes: list[Outcome] = []
         self.slow: list[tuple[str, int, float]] = []
         manners = {"host_delay": 1.0, "host_connections": 1, "address_connections": 8, "robots": "obey"}
-        self.source = Queue([Link(number, url, 1, None) for number, url in enumerate(self.urls, 1)])
+        self.source = Queue([
+            Link(number, url, 1, None, access=self.accesses.get(number)) for number, url in enumerate(self.urls, 1)
+        ])  # fmt: skip
         self.links = PoliteLinks(
             self.source, settings(**manners | self.given), self.records, links=self.made, record=self.outcomes.extend,
             clock=lambda: self.now, ticks=lambda: self.now, slow=lambda *told: self.slow.append(told),

@@ -130,8 +130,34 @@ def test_a_host_that_no_address_can_have_is_refused(name: str) -> None:
         load_settings(hosts={name: {"delay": 0}})
 
 
-@pytest.mark.parametrize("text", ["[hosts.a]\ndelay = -1", "[hosts.a]\nspeed = 1", '[tags.a]\nrobots = "never"'])
-def test_what_cannot_be_said_of_a_host_is_refused(text: str, own_home: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "[hosts.a]\ndelay = -1",
+            "The setting 'hosts.a.delay' is not valid: Input should be greater than or equal to 0",
+        ),
+        ('[tags.a]\ndelay = "x"', "The setting 'tags.a.delay' is not valid: Input should be a valid number"),
+        ('[tags.a]\nrobots = "never"', "The setting 'tags.a.robots' is not valid: Input should be 'obey' or 'ignore'"),
+        ("[tags.a]\nspeed = 1", "There is no setting 'tags.a.speed': tags have delay, connections and robots."),
+        ("[hosts.a]\nspeed = 1", "There is no setting 'hosts.a.speed': hosts have delay, connections and robots, and"),
+        ("[hosts.a.example]\ndelay = 1", 'a name with dots stands in quotes, as [hosts."a.example"].'),
+        ("[hosts]\na = 3", "The setting 'hosts.a' is not valid: it is a section, as [hosts.name], with settings"),
+        ("tags = 3", "The setting 'tags' is not valid: it is a section, as [tags.name], with settings"),
+        ('[tags."two words"]\ndelay = 1', "The setting 'tags.two words' is not valid: a tag has up to 64 characters"),
+        ("speed = 1", "There is no setting 'speed'."),
+    ],
+)
+def test_what_cannot_be_said_of_a_host_or_tag_is_refused_in_a_sentence(
+    text: str, sentence: str, own_home: Path
+) -> None:
     in_file(own_home, text)
-    with pytest.raises(BadSetting, match="is not valid"):
+    with pytest.raises(BadSetting) as error:
+        load_settings()
+    assert sentence in str(error.value)
+
+
+def test_what_cannot_be_read_in_the_environment_is_not_blamed_on_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRIFTLINE_TAGS", "{own")
+    with pytest.raises(BadSetting, match=r"settings in the environment cannot be read: .*tags.*; write JSON"):
         load_settings()

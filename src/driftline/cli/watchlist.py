@@ -49,7 +49,7 @@ from driftline.pages.intervals import format_interval, parse_interval
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from driftline.model import Page, Safety
+    from driftline.model import Page, Render, Safety
 
 _ALWAYS = 7  # columns that are shown even if they are empty
 _NAMED = 10  # pages told by name; more than that only by their number
@@ -209,14 +209,21 @@ def edit(
     with opened(store, make=False) as watch_list:
         if seconds is not None:
             watch_list.insist_on_room(seconds, [watch_list.catalog.find(url).url])
-        fetched = given_rendering(watch_list.catalog.find(url).render, render, wait_for, step, anew=no_steps)
+
+        def rendering(kept: Render | None) -> Render | None:
+            return given_rendering(kept, render, wait_for, step, anew=no_steps)
+
+        let_in = watch_list.accesses.of_page(watch_list.catalog.find(url))
         change = partial(
             watch_list.catalog.edit, url, every=seconds, clear_every=clear, tag=tag or (), untag=untag or (),
-            move_to=move_to, filters=filters, clear_filters=no_filters, render=fetched, clear_render=fetched is None,
+            move_to=move_to, filters=filters, clear_filters=no_filters, render=rendering,
         )  # fmt: skip
         page = in_turn(change, Stop(), watch_list.be_next)
+        left = watch_list.accesses.of_page(page).shown()
         gone = watch_list.gone([page])
         safety = watch_list.safety([page])
+    if lost := [one for one in let_in.shown() if one not in left]:
+        say(clean(f"Taken away, for it is not meant for this address: {', '.join(lost)}."), to_stderr=True)
     if as_json:
         print_json(_as_json(page, gone, safety))
         return

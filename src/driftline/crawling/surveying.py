@@ -119,6 +119,8 @@ def _lists(body: bytes, job: Job, question: Question) -> Lists | None:
     try:
         return read_lists(body, job.content_type, job.limit)
     except UnreadableBody:
+        if question.kind in _LISTS:
+            raise
         return None
 
 

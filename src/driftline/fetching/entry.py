@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pycurl
 
-from driftline.fetching.home import Home
 from driftline.fetching.redirects import not_asked
+from driftline.home import Home
 from driftline.model import Document, Failure, FailureKind
 
 if TYPE_CHECKING:

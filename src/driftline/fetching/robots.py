@@ -23,7 +23,7 @@ _TOO_MANY = 429
 #: what keeps us from a host as a whole, and is told as such
 _OUT_OF_REACH = (
     FailureKind.DNS, FailureKind.NOT_ALLOWED, FailureKind.REFUSED, FailureKind.TIMED_OUT, FailureKind.TLS,
-    FailureKind.UNSAFE,
+    FailureKind.UNSAFE, FailureKind.ACCESS,
 )  # fmt: skip
 
 

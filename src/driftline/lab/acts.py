@@ -61,6 +61,9 @@ def page(*lines: str, body: bytes) -> Act:
     return says(head(*lines, f"Content-Length: {len(body)}"), body)
 
 
+NOT_THERE: Act = says(head("Content-Length: 0", status="404 Not Found"))
+
+
 def edited(*lines: str, body: Callable[[int], bytes]) -> Act:
     """A page whose body is another one whenever it is asked for."""
 

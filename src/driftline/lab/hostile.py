@@ -13,23 +13,29 @@ import subprocess
 import sys
 import tempfile
 import threading
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from driftline.lab.acts import NOT_THERE
 from driftline.lab.bare import LabError
 from driftline.lab.contenders import children_of
 from driftline.lab.local import open_local
-from driftline.lab.villains import ORDINARY, VILLAINS, Villain
+from driftline.lab.villains import ORDINARY, PAGE, ROBOTS, SITEMAP, VILLAINS, Villain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from driftline.lab.acts import Act
+    from driftline.library import Driftline
     from driftline.model import Outcome
 
 #: shorter than what suits most people, so that the table is soon full; the other limits are those of every user
-TIMES = {"connect_timeout": 3.0, "stall_timeout": 3.0, "total_timeout": 3.0, "worker_deadline": 8.0}
+TIMES = {"connect_timeout": 3.0, "stall_timeout": 3.0, "total_timeout": 3.0}
+
+
+_UNHURRIED = 60.0  # seconds for reading a page of which only the next check is to take too long
 
 
 class _Ended(OSError):
@@ -60,6 +66,17 @@ class Stage:
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
+    def asked_for(self) -> int:
+        """How often it was asked for what it acts at; where that is the page, for anything."""
+        at = self._villain.at
+        return len([one for one in self.requests if at == PAGE or _path(one) == at])
+
+    def _act(self, request: bytes) -> Act:
+        path = _path(request)
+        if self._villain.at in (PAGE, path):
+            return self._villain.act
+        return ORDINARY.act if path == PAGE else NOT_THERE
+
     def _accept(self) -> None:
         with suppress(OSError):
             while True:
@@ -80,10 +97,14 @@ class Stage:
                 self.requests.append(request)
                 with self._lock:
                     asked, self._asked = self._asked, self._asked + 1
-                self._villain.act(_Scene(asked, stream, self._ended))
+                self._act(request)(_Scene(asked, stream, self._ended))
                 stream.shutdown(socket.SHUT_WR)
                 while stream.recv(65_536):  # closing with something unread would break the connection off
                     pass
+
+
+def _path(request: bytes) -> str:
+    return (request.split(b" ", 2)[1:2] or [b""])[0].decode("latin-1")
 
 
 @dataclass(slots=True)
@@ -191,8 +212,11 @@ def measure(villains: Sequence[Villain] = VILLAINS, told: Callable[[str], None] 
 
 def _measured(villain: Villain, made: Certificates, ordinary_mb: float) -> Row:
     with Stage(villain, made) as stage, tempfile.TemporaryDirectory() as folder:
-        options = {"store": f"{folder}/pages.db", "ca_file": made.authority, **TIMES}
-        asked = {"url": stage.url, "checks": villain.checks, "options": options}
+        options = {"store": f"{folder}/pages.db", "ca_file": made.authority, **TIMES, **manners(villain)}
+        asked = {
+            "url": stage.url, "at": villain.at, "options": options,
+            "deadlines": [*[_UNHURRIED] * (villain.checks - 1), villain.patience],
+        }  # fmt: skip
         command = [sys.executable, "-P", "-m", "driftline.lab.hostile"]
         ran = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=False)
     if ran.returncode:
@@ -202,7 +226,7 @@ def _measured(villain: Villain, made: Certificates, ordinary_mb: float) -> Row:
         row=villain.name, outcome=found["outcome"], reason=found["reason"],
         seconds=found["seconds"], most_seconds=villain.seconds, peak_mb=found["peak_mb"],
         most_mb=(ordinary_mb or found["peak_mb"]) + villain.mb,
-        as_expected=found["outcome"] in villain.ends.split("|") and villain.says in found["reason"],
+        as_expected=found["outcome"] == villain.ends and villain.says in found["reason"],
     )  # fmt: skip
 
 
@@ -213,20 +237,36 @@ def outcome_of(outcome: Outcome) -> tuple[str, str]:
     return outcome.failure.kind.value, outcome.failure.sentence
 
 
-def _check(url: str, checks: int, options: dict[str, Any]) -> dict[str, Any]:
-    """Check a page so many times here; what came of it, and the most memory that this process and its worker had."""
-    with ExitStack() as stack:
-        watch_list = stack.enter_context(open_local(**options))
-        watch_list.add(url)
-        found: list[Outcome] = []
-        workers: list[float] = []
+def manners(villain: Villain) -> dict[str, str]:
+    """What the check of a villain's page needs to come by where it acts."""
+    return {"robots": "obey"} if villain.at == ROBOTS else {}
 
-        def told(outcomes: Sequence[Outcome]) -> None:
-            found.extend(outcomes)
-            at_work = children_of(os.getpid())  # they end with the run
-            workers.extend([peak_mb(child) for child in at_work] or [_largest_ended_mb()])
 
-        seconds = sum([watch_list.check(told=told).seconds for _ in range(checks)])
+def visit(watch_list: Driftline, url: str, at: str, told: Callable[[Sequence[Outcome]], None]) -> float:
+    """Check a villain's page, or crawl its site where that asks for what it acts at; the seconds it takes."""
+    if at == SITEMAP:
+        return watch_list.crawl(url, told=lambda outcomes, _: told(outcomes)).seconds
+    return watch_list.check(url, told=told).seconds
+
+
+def _check(url: str, at: str, deadlines: list[float], options: dict[str, Any]) -> dict[str, Any]:
+    """Check a page here, once with each deadline for reading it; what came of it, and the most memory that it took.
+
+    That is the memory of this process and its worker.
+    """
+    found: list[Outcome] = []
+    workers: list[float] = []
+
+    def told(outcomes: Sequence[Outcome]) -> None:
+        found.extend(one for one in outcomes if at != SITEMAP or one.document.link.url.endswith(at))
+        at_work = children_of(os.getpid())  # they end with the run
+        workers.extend([peak_mb(child) for child in at_work] or [_largest_ended_mb()])
+
+    seconds = 0.0
+    for deadline in deadlines:
+        with open_local(**options, worker_deadline=deadline) as watch_list:
+            watch_list.add(url)
+            seconds += visit(watch_list, url, at, told)
     outcome, reason = outcome_of(found[-1])
     own = peak_mb("self")
     return {"outcome": outcome, "reason": reason, "seconds": seconds, "peak_mb": own + max(workers)}

@@ -28,15 +28,18 @@ from driftline.lab.acts import (
     wide_window,
 )
 
+PAGE, ROBOTS, SITEMAP = "/", "/robots.txt", "/sitemap.xml"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Villain:
     """A server, and what a check of its page has to come to.
 
-    `ends` is the kind of the failure, or 'new' or 'changed' where all that it does is legal; with a | between where it
-    depends on how fast the machine is. The reason holds `says`.
-    `seconds` and `mb` are what it may cost at most, the latter beside what an ordinary page takes. `checks` in a row
-    are made, of which the last one counts for `ends`. `certificate` names that of a server that speaks TLS.
+    `ends` is the kind of the failure, or 'new' or 'changed' where all that it does is legal. The reason holds `says`.
+    `seconds` and `mb` are what it may cost at most, the latter beside what an ordinary page takes, and `asked` is how
+    many requests. `checks` in a row are made, of which the last one counts for `ends`, and may take so much `patience`
+    for reading the page, in seconds. `certificate` names that of a server that speaks TLS. Where `at` is not the page
+    but its robots.txt or a sitemap, all else is as it should be; of a sitemap, what a crawl makes of it counts.
     """
 
     name: str
@@ -45,14 +48,19 @@ class Villain:
     says: str = ""
     seconds: float = 10.0
     mb: int = 30
+    asked: int = 2
     checks: int = 1
+    patience: float = 60.0
     certificate: str | None = None
+    at: str = PAGE
 
 
 _CODED = (HTML, "Connection: close")
 _CHUNKED = head(HTML, "Transfer-Encoding: chunked")
 _GOOD = b"<!doctype html><title>Page</title><p>words of a page that is as it should be</p>"
 _LONG = 20_000_000
+_PLAIN, _XML = "Content-Type: text/plain", "Content-Type: application/xml"
+_ALLOWS = b"User-agent: *\nDisallow: /private/\n"
 
 ORDINARY = Villain(name="ordinary page", act=page(HTML, body=_GOOD), ends="new", mb=0)
 
@@ -144,8 +152,8 @@ VILLAINS = (
     Villain(name="chunk extension without end", act=says(_CHUNKED, b"5;", forever(b"a")), ends="timed-out", seconds=12),
     Villain(name="last chunk missing", act=says(_CHUNKED, b"5\r\nwords\r\n"), ends="body"),
     Villain(name="an answer of another protocol", act=says(b"SSH-2.0-OpenSSH_9.2p1\r\n"), ends="protocol"),
-    Villain(name="redirect to itself", act=redirects("/"), ends="redirects"),
-    Villain(name="redirects ever further", act=redirects_further, ends="redirects"),
+    Villain(name="redirect to itself", act=redirects("/"), ends="redirects", asked=11),
+    Villain(name="redirects ever further", act=redirects_further, ends="redirects", asked=11),
     Villain(name="redirect to file:", act=redirects("file:///etc/hostname"), ends="redirects"),
     Villain(name="redirect to ftp:", act=redirects("ftp://127.0.0.1/x"), ends="redirects"),
     Villain(name="redirect to javascript:", act=redirects("javascript:alert(1)"), ends="redirects"),
@@ -166,9 +174,21 @@ VILLAINS = (
     Villain(
         name="a line of 20 MB, edited",
         act=edited(body=lambda n: one_line(_LONG, n)),
-        ends="changed|hostile",
+        ends="hostile",
+        says="longer than",
+        asked=3,
         checks=2,
-        mb=1_200,
+        patience=3.0,
+        mb=600,
+        seconds=20,
+    ),
+    Villain(
+        name="a line of 2 MB, edited",
+        act=edited(body=lambda n: one_line(_LONG // 10, n)),
+        ends="changed",
+        asked=3,
+        checks=2,
+        mb=180,
         seconds=30,
     ),
     Villain(name="entities in entities", act=page("Content-Type: application/xml", body=laughs()), ends="new"),
@@ -185,14 +205,60 @@ VILLAINS = (
         act=page(HTML, body=b"<div></b>" * 200_000),
         ends="hostile",
         says="longer than",
-        seconds=20,
-        mb=300,
+        patience=3.0,
+        mb=200,
     ),
     Villain(
         name="a million attributes",
         act=page(HTML, body=b"<p " + b"a b c d " * 250_000 + b">words"),
         ends="new",
-        mb=400,
+        mb=200,
         seconds=60,
+    ),
+    Villain(
+        name="robots.txt of 15 MB",
+        act=lambda scene: page(_PLAIN, body=_ALLOWS + b"# and more words\n" * 900_000)(scene),
+        ends="new",
+        mb=100,
+        at=ROBOTS,
+    ),
+    Villain(
+        name="robots.txt without end",
+        act=says(head(_PLAIN), _ALLOWS, forever(b"# on and on\n")),
+        ends="new",
+        mb=80,
+        at=ROBOTS,
+    ),
+    Villain(name="drip of a robots.txt", act=drips(head(_PLAIN) + b"#"), ends="timed-out", says="too long", at=ROBOTS),
+    Villain(name="robots.txt that is none", act=edited(_PLAIN, body=binary), ends="new", at=ROBOTS),
+    Villain(
+        name="robots.txt that is a bomb",
+        act=lambda scene: says(head(*_CODED, "Content-Encoding: gzip"), deflated(31))(scene),
+        ends="new",
+        mb=80,
+        at=ROBOTS,
+    ),
+    Villain(
+        name="sitemap without end",
+        act=says(head(_XML), b"<urlset>", forever(b"<url><loc>http://127.0.0.1/x</loc></url>")),
+        ends="too-large",
+        mb=120,
+        at=SITEMAP,
+    ),
+    Villain(
+        name="sitemap that is a bomb",
+        act=lambda scene: says(head(_XML, "Connection: close", "Content-Encoding: gzip"), deflated(31))(scene),
+        ends="too-large",
+        says="decoded",
+        mb=120,
+        at=SITEMAP,
+    ),
+    Villain(
+        name="sitemap in a file that is a bomb",
+        act=lambda scene: says(head("Content-Type: application/gzip", "Connection: close"), deflated(31))(scene),
+        ends="too-large",
+        says="decoded",
+        mb=120,
+        at=SITEMAP,
     ),
 )

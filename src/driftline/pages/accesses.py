@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, select, update
 
 from driftline.access import Access
 from driftline.versions.batches import in_batches
@@ -40,8 +40,9 @@ class Accesses:
     def edit_pages(self, some: Sequence[Page], edit: Callable[[Access], Access]) -> None:
         """Change what is set for these pages themselves."""
         with self._store.write() as connection:
-            for page in some:
-                settings = connection.scalar(select(pages.c.settings).where(pages.c.id == page.id)) or {}
+            for page in sorted(some, key=lambda one: one.id):  # as `locks` asks for
+                kept = select(pages.c.settings).where(pages.c.id == page.id).with_for_update(key_share=True)
+                settings = connection.scalar(kept) or {}
                 changed = _with(settings, edit(_read(settings)))
                 connection.execute(update(pages).where(pages.c.id == page.id).values(settings=changed))
             _compare_in_full(connection, [page.id for page in some])
@@ -49,11 +50,14 @@ class Accesses:
     def edit_tag(self, tag: str, some: Sequence[Page], edit: Callable[[Access], Access]) -> None:
         """Change what is set for a tag, which these pages carry so far."""
         with self._store.write() as connection:
-            settings = connection.scalar(select(tags.c.settings).where(tags.c.name == tag)) or {}
+            # a tag of which nothing is set has no row that others could wait for, until it is made
+            settings = connection.execute(self._store.statements.tag, {"name": tag, "settings": {}}).scalar_one()
             changed = _with(settings, edit(_read(settings)))
-            connection.execute(delete(tags).where(tags.c.name == tag))
+            this = tags.c.name == tag
             if changed:
-                connection.execute(insert(tags).values(name=tag, settings=changed))
+                connection.execute(update(tags).where(this).values(settings=changed))
+            else:
+                connection.execute(delete(tags).where(this))
             _compare_in_full(connection, [page.id for page in some])
 
 

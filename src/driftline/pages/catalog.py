@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sqlalchemy import delete, insert, select, union_all, update
 
+from driftline.access import Access
 from driftline.errors import BadSetting, StoreError, UnknownPage, UsageError
+from driftline.home import Home
 from driftline.model import (
     FETCHED_OTHERWISE,
     HIDDEN,
@@ -24,7 +26,7 @@ from driftline.pages.tracking import Tracking
 from driftline.pages.urls import acceptable, canonical, problem_with, reduced, written
 from driftline.versions.batches import AT_ONCE, in_batches
 from driftline.versions.feedback import forget_on_hosts, keys_on_hosts
-from driftline.versions.locks import lock_blobs
+from driftline.versions.locks import lock_addresses, lock_blobs
 from driftline.versions.schema import blobs, pages, states, versions
 
 if TYPE_CHECKING:
@@ -69,6 +71,7 @@ class Catalog:
         try:
             for portion in in_batches(wanted, _COMMITTED):
                 with self._store.write() as connection:
+                    lock_addresses(connection)
                     fresh = [url for some in in_batches(portion) for url in _unwatched(connection, some)]
                     for some in in_batches(fresh):
                         rows: list[dict[str, Any]] = [
@@ -148,37 +151,47 @@ class Catalog:
     def edit(
         self, url: str, *, every: float | None = None, clear_every: bool = False, tag: Sequence[str] = (),
         untag: Sequence[str] = (), move_to: str | None = None,
-        filters: Sequence[Filter] = (), clear_filters: bool = False, render: Render | None = None,
-        clear_render: bool = False,
+        filters: Sequence[Filter] = (), clear_filters: bool = False,
+        render: Callable[[Render | None], Render | None] = lambda kept: kept,
     ) -> Page:  # fmt: skip
-        """Change the settings of a page, keeping its history; the page as it is now."""
-        page = self.find(url)
-        labels = [label for label in (*page.tags, *check_tags(tag)) if label not in untag]
-        values: dict[str, Any] = {"tags": list(dict.fromkeys(labels))}
-        if every is not None or clear_every:
-            values["every"] = every
-        if move_to is not None:
-            values["url"] = canonical(move_to, self._tracking)
-        moves = values.get("url", page.url) != page.url
-        wanted = tuple(dict.fromkeys((*(() if clear_filters else page.filters), *filters)))
-        fetched = None if clear_render else render or page.render
-        otherwise = wanted != page.filters or fetched != page.render
+        """Change the settings of a page, keeping its history; the page as it is now.
+
+        `render` makes of how it is rendered how it is to be. What let us in at an address is not sent to a new one,
+        unless that has the same origin: all of the page's own access is taken away then, its proxy aside.
+        """
+        found = self.find(url)
+        labels = check_tags(tag)
+        target = None if move_to is None else canonical(move_to, self._tracking)
         # a run that is under way would record what the old address sent under the new one
-        with self._store.right_to_check() if moves else nullcontext(), self._store.write() as connection:
-            if moves and connection.scalar(select(pages.c.id).where(pages.c.url == values["url"])):
-                raise UsageError(f"{values['url']} is watched already.")
-            if otherwise:
-                kept = connection.scalar(select(pages.c.settings).where(pages.c.id == page.id)) or {}
-                others = {name: value for name, value in kept.items() if name not in ("filters", "render")}
-                values["settings"] = others | _stored(wanted, fetched)
-            if moves or otherwise:
+        with nullcontext() if target is None else self._store.right_to_check(), self._store.write() as connection:
+            if target is not None:
+                lock_addresses(connection)
+            # what others changed meanwhile is to stay, and who changes more is to wait; a check only if the page moves
+            this = _PAGES.where(pages.c.id == found.id).with_for_update(of=pages, key_share=target is None)
+            row = connection.execute(this).first()
+            if row is None:
+                raise UnknownPage(url)
+            page = _page(row)
+            moves = target is not None and target != page.url
+            if moves and connection.scalar(select(pages.c.id).where(pages.c.url == target)):
+                raise UsageError(f"{target} is watched already.")
+            wanted = tuple(dict.fromkeys((*(() if clear_filters else page.filters), *filters)))
+            fetched = render(page.render)
+            address = target or page.url
+            values: dict[str, Any] = {
+                "url": address,
+                "tags": list(dict.fromkeys(label for label in (*page.tags, *labels) if label not in untag)),
+                "every": every if every is not None or clear_every else page.every,
+                "settings": _others(row.settings, let_in=Home(page.url).has(address)) | _stored(wanted, fetched),
+            }
+            if moves or wanted != page.filters or fetched != page.render:
                 # what the other address sent, or was seen through other filters, proves nothing: compare in full
                 reset: dict[str, Any] = {"etag": None, "last_modified": None, "wire": b""}
                 if fetched != page.render:
                     reset["reading"] = FETCHED_OTHERWISE
                 connection.execute(update(states).where(states.c.page_id == page.id).values(**reset))
             connection.execute(update(pages).where(pages.c.id == page.id).values(**values))
-        return self.find(values.get("url", page.url))
+        return self.find(address)
 
     def remove(self, urls: Iterable[str]) -> list[str]:
         """Stop watching these pages and forget their history, and what was said of it.
@@ -283,6 +296,14 @@ def _stored(filters: Sequence[Filter], render: Render | None) -> dict[str, Any]:
         given = {"mode": render.mode.value, "wait_for": render.wait_for, "steps": list(render.steps)}
         found["render"] = {name: value for name, value in given.items() if value}
     return found
+
+
+def _others(settings: dict[str, Any], *, let_in: bool) -> dict[str, Any]:
+    """The settings beside those that `_stored` writes; of the access only the proxy, if the page is not `let_in`."""
+    found = {name: value for name, value in settings.items() if name not in ("filters", "render", "access")}
+    access = Access.from_stored(settings.get("access", {}))
+    kept = access if let_in else access.only_proxy()
+    return found | ({"access": kept.stored()} if kept else {})
 
 
 def _page(row: Row[Any]) -> Page:

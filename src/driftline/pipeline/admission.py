@@ -12,6 +12,7 @@ from driftline.pipeline.origins import Item, LinkHost, Origin, Waiting, key_of, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from driftline.access import Access
     from driftline.fetching.hosts import Hosts
     from driftline.fetching.robots import Rules
     from driftline.model import Document
@@ -73,7 +74,7 @@ class Admission:
                 origin.pending.append(link if whole else Waiting(link.page_id, origin.host))
                 self.pending += 1
                 if not origin.asked:
-                    self._ask(origin)
+                    self._ask(origin, link.access)
         return judged
 
     def origin_of(self, link: Link) -> Origin:
@@ -97,7 +98,7 @@ class Admission:
         if self._hosts.quiet_for(origin.host) is not None:
             return Judged([], [], [(origin.host, item) for item in origin.pending])
         if document.status in BUSY and origin.asked < _TRIES:
-            self._ask(origin)
+            self._ask(origin, document.link.access)
             return None
         judged = Judged([], [], [])
         rules = self._book.heard(origin.name, document)
@@ -135,9 +136,11 @@ class Admission:
             origin.delay = rules.delay
             self._hosts.ask(origin.host, self._origins.delay_at(origin.host))
 
-    def _ask(self, origin: Origin) -> None:
+    def _ask(self, origin: Origin, access: Access | None) -> None:
+        """Ask for its robots.txt, by the proxy of what waits: another way may not lead there, or give us away."""
         origin.asked += 1
-        self._hosts.put_first(origin.host, Link(ROBOTS, robots_url(origin.name + "/"), 0, None))
+        proxy = None if access is None else access.only_proxy() or None
+        self._hosts.put_first(origin.host, Link(ROBOTS, robots_url(origin.name + "/"), 0, None, access=proxy))
 
 
 def _failed(link: Link, failure: Failure, now: float) -> Outcome:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import delete, func, select
 
 from driftline.errors import DriftlineError, UsageError
 from driftline.model import without_password
@@ -103,13 +103,11 @@ class Blocklists:
             raise DriftlineError(f"{without_password(source)} names no host and no address{first}")
         now = self._clock()
         values = {
-            "source": source, "format": read.format.value, "updated_at": now, "skipped": read.skipped,
+            "name": name, "source": source, "format": read.format.value, "updated_at": now, "skipped": read.skipped,
             "hosts": read.hosts, "exceptions": read.exceptions, "addresses": read.addresses,
         }  # fmt: skip
         with self._store.write() as connection:
-            this = update(blocklists).where(blocklists.c.name == name).values(values)
-            if not connection.execute(this).rowcount:
-                connection.execute(insert(blocklists).values(name=name, **values))
+            connection.execute(self._store.statements.blocklist, values)
         return Taken(blocklist=_blocklist(name, source, now, read), problems=read.problems)
 
     def _lines(self, source: str) -> Iterable[bytes]:

@@ -13,6 +13,8 @@ from driftline.versions.schema import reports
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sqlalchemy import Connection
+
     from driftline.versions.store import Store
 
 _MOST_VOTES = 1_000_000
@@ -47,7 +49,7 @@ class Reports:
         row = {"url": url, "whole_host": int(whole_host), "votes": votes, "reason": reason, "at": self._clock()}
         with self._store.write() as connection:
             connection.execute(insert(reports).values(row))
-        return next(one for one in self.all() if (one.url, one.whole_host) == (url, whole_host))
+            return next(one for one in _all(connection) if (one.url, one.whole_host) == (url, whole_host))
 
     def withdraw(self, url: str, *, whole_host: bool = False) -> int:
         """Forget what was said of a page; how many reports there were."""
@@ -58,14 +60,17 @@ class Reports:
     def all(self) -> list[Reported]:
         """What was said of each page, in the order of the first reports."""
         with self._store.read() as connection:
-            rows = connection.execute(select(reports).order_by(reports.c.id)).all()
-        found: dict[tuple[str, bool], Reported] = {}
-        for row in rows:
-            key = row.url, bool(row.whole_host)
-            before = found.get(key)
-            reasons = (*(before.reasons if before else ()), *([row.reason] if row.reason else ()))
-            found[key] = Reported(
-                url=row.url, whole_host=key[1], votes=row.votes + (before.votes if before else 0),
-                reasons=tuple(dict.fromkeys(reasons)), at=row.at,
-            )  # fmt: skip
-        return list(found.values())
+            return _all(connection)
+
+
+def _all(connection: Connection) -> list[Reported]:
+    found: dict[tuple[str, bool], Reported] = {}
+    for row in connection.execute(select(reports).order_by(reports.c.id)):
+        key = row.url, bool(row.whole_host)
+        before = found.get(key)
+        reasons = (*(before.reasons if before else ()), *([row.reason] if row.reason else ()))
+        found[key] = Reported(
+            url=row.url, whole_host=key[1], votes=row.votes + (before.votes if before else 0),
+            reasons=tuple(dict.fromkeys(reasons)), at=row.at,
+        )  # fmt: skip
+    return list(found.values())

@@ -1,7 +1,7 @@
 """What writers of one store wait for each other by, until the end of a transaction.
 
 SQLite has one writer at a time; on PostgreSQL several write at once. Whoever takes several locks takes them in this
-order: the rows of pages, those of states, the blobs, the memories; of several pages, by their ids.
+order: the addresses, the rows of pages, those of states, the blobs, the memories; of several pages, by their ids.
 
 Another program may keep all of them waiting for longer than a database does by itself: `patiently` tries again.
 """
@@ -24,7 +24,9 @@ _Result = TypeVar("_Result")
 
 _PAUSE = 0.1  # seconds before another try, for locks that are refused at once
 
-_MEMORIES = 0x44_52_49_48  # an arbitrary number that names our lock in PostgreSQL
+# arbitrary numbers that name our locks in PostgreSQL
+_MEMORIES = 0x44_52_49_48
+_ADDRESSES = 0x44_52_49_49
 
 
 def lock_blobs(connection: Connection) -> None:
@@ -33,10 +35,14 @@ def lock_blobs(connection: Connection) -> None:
         connection.execute(text("LOCK TABLE blobs IN SHARE ROW EXCLUSIVE MODE"))
 
 
+def lock_addresses(connection: Connection) -> None:
+    """Let nobody else give a page an address: to be called before it is looked whether one is watched already."""
+    _lock(connection, _ADDRESSES)
+
+
 def lock_memories(connection: Connection) -> None:
     """Let nobody else rewrite what was learned or said: to be called before a memory is read to be written again."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MEMORIES})
+    _lock(connection, _MEMORIES)
 
 
 def patiently(do: Callable[[], _Result], stopped: Callable[[], bool]) -> _Result:
@@ -48,3 +54,8 @@ def patiently(do: Callable[[], _Result], stopped: Callable[[], bool]) -> _Result
             if stopped():
                 raise
         time.sleep(_PAUSE)
+
+
+def _lock(connection: Connection, key: int) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})

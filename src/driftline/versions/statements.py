@@ -11,6 +11,7 @@ from sqlalchemy.sql.dml import Insert
 
 from driftline.versions.schema import (
     blobs,
+    blocklists,
     changes,
     checks,
     distrusted,
@@ -23,6 +24,7 @@ from driftline.versions.schema import (
     screenshots,
     scripted_hosts,
     states,
+    tags,
     turns,
     versions,
     visit_keys,
@@ -44,6 +46,7 @@ BLOB_COLUMNS = tuple(column.name for column in blobs.columns if column is not bl
 RATE_COLUMNS = tuple(column.name for column in rates.columns)
 PAUSE_COLUMNS = tuple(column.name for column in pauses.columns)
 ROBOTS_COLUMNS = tuple(column.name for column in robots.columns)
+_LIST_COLUMNS = tuple(column.name for column in blocklists.columns if column is not blocklists.c.id)
 VISIT_COLUMNS = tuple(column.name for column in visits.columns if column is not visits.c.id)
 LINK_COLUMNS = (
     pages.c.id, pages.c.url, states.c.sequence, states.c.version, states.c.etag, states.c.last_modified, states.c.wire,
@@ -168,6 +171,8 @@ class Statements:
         self.robots = Prepared(engine, _replace(dialect.insert(robots), ROBOTS_COLUMNS), ROBOTS_COLUMNS)
         self.pause = Prepared(engine, _replace(dialect.insert(pauses), PAUSE_COLUMNS), PAUSE_COLUMNS)
         self.distrust = Prepared(engine, _keep(dialect.insert(distrusted), "host", "at"), ("host", "at"))
+        self.blocklist = _replace(dialect.insert(blocklists), _LIST_COLUMNS)
+        self.tag = _hold(dialect.insert(tags), tags.c.name).returning(tags.c.settings)
         self.visit = _count(dialect.insert(visits))
         self.visits = Prepared(engine, self.visit, VISIT_COLUMNS)
         self.visit_key = Prepared(engine, _keep(dialect.insert(visit_keys), "key", "seconds"), ("key", "seconds"))
@@ -225,6 +230,12 @@ def _replace(insert: Any, columns: Sequence[str]) -> Insert:
     key, *others = columns
     new = {name: insert.excluded[name] for name in others}
     statement: Insert = insert.on_conflict_do_update(index_elements=[key], set_=new)
+    return statement
+
+
+def _hold(insert: Any, key: ColumnElement[Any]) -> Insert:
+    """A row, unless there is one of the same key: then that stays as it is, and is locked like one that changes."""
+    statement: Insert = insert.on_conflict_do_update(index_elements=[key], set_={key.name: key})
     return statement
 
 

@@ -186,3 +186,67 @@ def test_a_page_that_turns_out_to_need_a_browser_is_let_in_there_too(
     assert "for those who were let in" in told.out
     assert "open-sesame" not in told.out + told.err
     assert [request.headers.get("authorization") for request in server.asked_for("/data")] == ["Bearer open-sesame"]
+
+
+def test_what_lets_us_in_at_one_host_does_not_move_to_another(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = ["--header", "X-Own: open-sesame", "--basic", "me:open-sesame", "--cookie", "s=open-sesame"]
+    run(["access", server.url("/a"), *own, "--proxy", "none"])
+    run(["access", "--tag", "members", "--header", "X-Key: open-sesame"])
+    capsys.readouterr()
+    with Server(let_in, address="127.0.0.2") as other:
+        assert run(["edit", server.url("/a"), "--url", other.url("/a")]) == 0
+        told = capsys.readouterr()
+        assert "Taken away, for it is not meant for this address: header X-Own, cookie s, password of me." in told.err
+        assert "open-sesame" not in told.out + told.err
+        run(["check", other.url("/a")])
+        (asked,) = other.asked_for("/a")
+        assert {"x-own", "authorization", "cookie"} & {*asked.headers} == set()
+        assert asked.headers["x-key"] == "open-sesame", "a tag means all pages that have it"
+        capsys.readouterr()
+        run(["access", other.url("/a")])
+        assert capsys.readouterr().out.splitlines()[0] == f"{other.url('/a')}: proxy none", "no host sees a proxy"
+
+
+def test_what_lets_us_in_stays_with_a_page_that_moves_within_its_host(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(["access", server.url("/a"), "--bearer", "open-sesame"])
+    capsys.readouterr()
+    assert run(["edit", server.url("/a"), "--url", server.url("/c"), "--tag", "moved"]) == 0
+    assert "Taken away" not in capsys.readouterr().err
+    run(["check", server.url("/c")])
+    assert server.asked_for("/c")[0].headers["authorization"] == "Bearer open-sesame"
+
+
+@pytest.mark.parametrize("target", [["http://intranet.invalid/a"], ["--tag", "intranet"]])
+def test_robots_txt_is_asked_for_by_the_proxy_of_the_page_and_with_nothing_else_of_it(
+    target: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody but the proxy knows the host, and nobody is to see who asks."""
+    monkeypatch.setenv("DRIFTLINE_ROBOTS", "obey")
+
+    def intranet(request: Request) -> Answer:
+        return answer(b"", "404 Not Found") if request.path.endswith("robots.txt") else html("What the intranet says.")
+
+    run(["add", "http://intranet.invalid/a", "--tag", "intranet"])
+    with Server(intranet) as proxy:
+        run(["access", *target, "--proxy", proxy.url(), "--bearer", "open-sesame", "--cookie", "s=open-sesame"])
+        assert run(["check", "http://intranet.invalid/a"]) == 0
+        robots, page = proxy.requests
+    assert [robots.path, page.path] == ["http://intranet.invalid/robots.txt", "http://intranet.invalid/a"]
+    assert "open-sesame" not in str(robots.headers)
+    assert page.headers["authorization"] == "Bearer open-sesame"
+    assert "1 new" in capsys.readouterr().out
+
+
+def test_a_proxy_that_is_missing_is_told_as_such_and_looked_for_again(
+    server: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRIFTLINE_ROBOTS", "obey")
+    run(["access", server.url("/a"), "--proxy", "env:WAY", "--bearer", "open-sesame"])
+    run(["check", server.url("/a")])
+    assert "The variable WAY, which the access of this page names, is not set." in capsys.readouterr().out
+    monkeypatch.setenv("WAY", "none")
+    assert found(server, capsys)["/a"] == "new"

@@ -61,6 +61,15 @@ def test_a_redirect_to_a_page_that_is_blocked_is_not_followed(target: str) -> No
     assert found.failure.sentence.endswith("which is blocked: It has '/bad' in it.")
 
 
+def test_where_a_redirect_leads_is_told_without_the_password_that_the_page_is_asked_with() -> None:
+    with Server(lambda _: redirect("/bad")) as server:
+        asked = server.url("/").replace("://", "://me:secret@")
+        (found,) = fetch_all([asked], Paths("/bad"))
+        target = server.url("/bad").replace("://", "://me:***@")
+    assert found.failure is not None
+    assert found.failure.sentence == f"The page redirects to {target}, which is blocked: It has '/bad' in it."
+
+
 def test_the_last_of_several_redirects_counts_too() -> None:
     ways = {"/": "/one", "/one": "/two", "/two": "/bad"}
     with Server(lambda request: redirect(ways[request.path])) as server:

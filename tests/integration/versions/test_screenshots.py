@@ -57,8 +57,8 @@ def test_how_a_page_is_rendered_can_be_edited(where: str) -> None:
         catalog = watch_list.catalog
         assert catalog.find(URL).render is None
         auto = Render(mode=RenderMode.AUTO, steps=("click:#more",))
-        assert catalog.edit(URL, render=auto).render == auto
+        assert catalog.edit(URL, render=lambda _: auto).render == auto
         assert catalog.edit(URL, every=60.0).render == auto
-        assert catalog.edit(URL, clear_render=True).render is None
+        assert catalog.edit(URL, render=lambda _: None).render is None
         with pytest.raises(UnknownVersion, match="they are taken of pages with --render"):
             watch_list.screenshot(URL)

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from sqlalchemy import ExceptionContext, event, select
 
+from driftline.access import read_access
 from driftline.detection.comparison import compare, recall
 from driftline.detection.examination import Finding, Job, examine
 from driftline.detection.filters import how_read
 from driftline.detection.workers import WorkerPool
+from driftline.errors import UsageError
 from driftline.memory import Memory
-from driftline.model import Filter, Lesson, Matter, Outcome
+from driftline.model import Filter, Lesson, Matter, Outcome, Render
+from driftline.pages.accesses import Accesses
 from driftline.pages.catalog import Catalog
 from driftline.pipeline.rereading import reread
 from driftline.pipeline.stopping import Stop
+from driftline.safety.blocklists import Blocklists
+from driftline.safety.reports import Reports
 from driftline.scheduling.scheduler import Scheduler
 from driftline.versions.batches import AT_ONCE
 from driftline.versions.feedback import find_change, remember
@@ -46,6 +52,7 @@ class Process:
     def __init__(self, where: str) -> None:
         self.store = Store.open(where)
         self.catalog = Catalog(self.store)
+        self.accesses = Accesses(self.store)
         self.ledger = Ledger(self.store)
         self.repository = Repository(self.store)
         self.run = 0
@@ -171,3 +178,84 @@ def test_removing_many_pages_and_recording_a_batch_do_not_lock_each_other_out(
         assert len(other.catalog.remove(urls)) == len(urls)
     assert [error for error in errors if "deadlock" in error] == []
     assert list(other.catalog.all()) == []
+
+
+def test_who_says_how_a_page_is_got_at_undoes_no_edit_of_it(checker: Process, other: Process) -> None:
+    checker.catalog.add([ONE])
+    page = checker.catalog.find(ONE)
+    price = Filter("select", ".price")
+    with meanwhile(checker.store, "UPDATE pages", lambda: other.catalog.edit(ONE, filters=[price])):
+        checker.accesses.edit_pages([page], lambda kept: read_access(headers=["X-Key: k"]).before(kept))
+    assert checker.catalog.find(ONE).filters == (price,)
+    assert checker.accesses.of_page(page).headers == {"X-Key": "k"}
+
+
+def test_two_who_edit_a_page_at_once_undo_nothing_of_each_other(checker: Process, other: Process) -> None:
+    checker.catalog.add([ONE], tags=["old"], filters=[Filter("drop", ".ad")])
+    page = checker.catalog.find(ONE)
+
+    def edit() -> None:
+        other.catalog.edit(
+            ONE, every=60.0, tag=["two"], filters=[Filter("drop", ".clock")], render=lambda _: Render()
+        )  # fmt: skip
+        other.accesses.edit_pages([page], lambda kept: read_access(bearer="b").before(kept))
+
+    with meanwhile(checker.store, "UPDATE pages", edit):
+        checker.catalog.edit(ONE, tag=["one"], untag=["old"], filters=[Filter("select", "main")])
+    now = checker.catalog.find(ONE)
+    assert (now.every, sorted(now.tags), now.render) == (60.0, ["one", "two"], Render())
+    assert {one.value for one in now.filters} == {".ad", ".clock", "main"}
+    assert checker.accesses.of_page(page).bearer == "b"
+
+
+@pytest.mark.parametrize("before", [[], ["X-Old: o"]])
+def test_two_who_say_at_once_how_pages_of_a_tag_are_got_at_are_both_heard(
+    checker: Process, other: Process, before: list[str]
+) -> None:
+    def send(process: Process, header: str) -> None:
+        process.accesses.edit_tag("members", [], lambda kept: read_access(headers=[header]).before(kept))
+
+    for header in before:
+        send(checker, header)
+    with meanwhile(checker.store, "UPDATE tags", lambda: send(other, "X-Two: 2")):
+        send(checker, "X-One: 1")
+    _, by_tag = checker.accesses.all()
+    assert {f"{name}: {value}" for name, value in by_tag["members"].headers.items()} == {
+        "X-One: 1",
+        "X-Two: 2",
+        *before,
+    }
+
+
+def test_a_page_that_two_add_at_once_is_added_by_one_of_them(checker: Process, other: Process) -> None:
+    added: list[str] = []
+    with meanwhile(checker.store, "INSERT INTO pages", lambda: added.extend(other.catalog.add([TWO, ONE]))):
+        added += checker.catalog.add([ONE, TWO])
+    assert sorted(added) == sorted(page.url for page in checker.catalog.all()) == [ONE, TWO]
+
+
+def test_no_page_moves_to_where_one_is_just_being_added(checker: Process, other: Process) -> None:
+    checker.catalog.add([ONE])
+
+    def move() -> None:
+        with pytest.raises(UsageError, match="watched already"):
+            other.catalog.edit(ONE, move_to=TWO)
+
+    with meanwhile(checker.store, "INSERT INTO states", move):
+        checker.catalog.add([TWO])
+    assert [page.url for page in checker.catalog.all()] == [ONE, TWO]
+
+
+def test_a_blocklist_that_two_add_at_once_is_one_list(checker: Process, other: Process, tmp_path: Path) -> None:
+    source = tmp_path / "hosts.txt"
+    source.write_text("0.0.0.0 bad.example\n")
+    mine, theirs = (Blocklists(one.store, lambda: 1_000.0, lambda _: b"") for one in (checker, other))
+    with meanwhile(checker.store, "INSERT INTO blocklists", lambda: theirs.add(str(source))):
+        mine.add(str(source))
+    assert [one.hosts for one in mine.all()] == [1]
+
+
+def test_a_report_is_told_even_if_it_is_withdrawn_at_once(checker: Process, other: Process) -> None:
+    mine, theirs = (Reports(one.store, lambda: 1_000.0) for one in (checker, other))
+    with meanwhile(checker.store, "SELECT reports", lambda: theirs.withdraw(ONE)):
+        assert mine.add(ONE, votes=2).votes == 2

@@ -106,3 +106,8 @@ def test_a_status_is_named_where_it_has_a_name(status: int, sentence: str) -> No
 def test_only_what_happens_on_the_connection_points_to_overload(kind: FailureKind) -> None:
     expected = kind in (FailureKind.TIMED_OUT, FailureKind.REFUSED, FailureKind.CONNECTION)
     assert Failure(kind=kind, sentence="It failed.").points_to_overload is expected
+
+
+def test_no_password_is_told_that_libcurl_tells() -> None:
+    failure = transfer_failure(pycurl.E_COULDNT_RESOLVE_PROXY, "Unsupported proxy syntax in 'http://me:secret@p:x'")
+    assert failure.sentence.endswith("(Unsupported proxy syntax in 'http://me:***@p:x').")

@@ -17,7 +17,7 @@ import pytest
 from driftline.fetching.addresses import judge_for
 from driftline.fetching.browser.gateway import Gateway
 from driftline.fetching.browser.upstream import Upstream
-from driftline.fetching.home import Home
+from driftline.home import Home
 from driftline.model import Failure, FailureKind
 from support.servers import Answer, Request, Server, answer, closed_port, self_signed
 

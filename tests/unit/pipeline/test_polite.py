@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from driftline.access import Access, read_access
 from driftline.model import Document, FailureKind, Link, Robots, Verdict
 from driftline.settings import HostSettings
 from support.hosts import Records
@@ -23,6 +24,14 @@ def test_robots_txt_comes_first_and_once_and_is_no_page() -> None:
     assert run.later(1.0) == ["http://a/1"]
     assert [document.link.page_id for document in run.answer("http://a/1")] == [1]
     assert run.later(1.0) == ["http://a/2"]
+
+
+def test_robots_txt_is_asked_for_by_the_proxy_of_the_first_page_again_too() -> None:
+    run = Run(["http://a/1", "http://a/2"], accesses={1: read_access(bearer="b", proxy="http://p:1")})
+    for _ in range(2):
+        assert run.later(100.0) == ["http://a/robots.txt"]
+        assert run.taken["http://a/robots.txt"].access == Access(proxy="http://p:1")
+        run.answer("http://a/robots.txt", status=503)
 
 
 def test_a_forbidden_page_fails_with_a_reason_and_is_not_handed_out() -> None:

@@ -16,8 +16,8 @@ from urllib.parse import unquote, urlsplit
 
 from driftline.access import MissingSecret, overruled
 from driftline.fetching.browser.upstream import Upstream
-from driftline.fetching.home import Home
 from driftline.fetching.transfers import certificates
+from driftline.home import Home
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

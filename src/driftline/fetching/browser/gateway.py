@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from driftline.fetching.addresses import Judge, Refusal
     from driftline.fetching.browser.upstream import Streams, Upstream
-    from driftline.fetching.home import Home
     from driftline.fetching.unsafe import Blocked
+    from driftline.home import Home
 
 Resolve: TypeAlias = "Callable[[str, int], Awaitable[list[str]]]"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from driftline.fetching.home import Home
+from driftline.home import Home
 
 
 @pytest.mark.parametrize(
