@@ -106,7 +106,7 @@ def run(heat: Heat) -> Time:
 
 
 def _check(heat: Heat) -> tuple[int, float, float]:
-    with open_local(heat.store) as driftline:
+    with open_local(heat.store, robots="obey") as driftline:
         cpu_before = _cpu()
         slots, consumers = heat.in_flight or None, heat.consumers or None
         report = driftline.check(plan=Plan(producers=1, slots=slots, consumers=consumers), fresh=True)

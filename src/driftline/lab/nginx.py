@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from isal import igzip
 
 from driftline.lab.bare import LabError
+from driftline.lab.world import ROBOTS_TXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -55,7 +56,9 @@ def installed() -> str | None:
 def write_pages(
     world: World, root: Path, *, generation: int = 0, noise: int = 0, only: Iterable[int] | None = None
 ) -> None:
-    """The pages of one generation, or some of them, as gzip files that nginx sends as they are."""
+    """The pages of one generation, or some of them, as gzip files that nginx sends as they are, with a robots.txt."""
+    root.mkdir(parents=True, exist_ok=True)
+    (root / "robots.txt.gz").write_bytes(igzip.compress(ROBOTS_TXT, 2, mtime=0))
     for page in range(world.pages) if only is None else only:
         path = root / (world.path(page).lstrip("/") + ".gz")
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -136,7 +136,7 @@ class _Simulated:
 
 def _prepare(path: Path, urls: list[str], *, checked: bool) -> None:
     """A store with these pages, checked once if the pass needs that; made only if it is not there yet."""
-    with open_local(str(path)) as driftline:
+    with open_local(str(path), robots="obey") as driftline:
         if not driftline.pages():
             driftline.add(*urls)
         if checked and not driftline.pages()[0].checks:

@@ -31,7 +31,7 @@ from driftline.errors import BadSetting
 from driftline.lab import markup
 from driftline.lab.answers import Answers, Asked, header, response
 from driftline.lab.pacer import TICK, Pacer
-from driftline.lab.world import World
+from driftline.lab.world import ROBOTS_TXT, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -209,6 +209,8 @@ class Connection(asyncio.Protocol):
             target = lower[lower.find(b" ") + 1 : lower.find(b" http/1.")]
             if target.startswith(b"/p/") and target[3:].isdigit():
                 self._page(int(target[3:]), lower)
+            elif target == b"/robots.txt":
+                self._transport.write(response(200, "Content-Type: text/plain\r\n", ROBOTS_TXT))
             else:
                 self._control(head, target.decode("latin-1"), rest[:length])
 

@@ -85,6 +85,16 @@ def _size_scale(mean: int) -> float:
     return high
 
 
+#: the robots.txt of every host: some rules as sites have them, and none that forbids a page
+ROBOTS_TXT = b"User-agent: *\n" + b"".join(
+    b"Disallow: %s\n" % path
+    for path in (
+        b"/admin/", b"/account/", b"/basket", b"/cart/", b"/cgi-bin/", b"/checkout/", b"/internal/", b"/login", b"/print/",
+        b"/private/", b"/search", b"/tmp/", b"/user/", b"/wp-admin/", b"/*?session=", b"/*/feed/$",
+    )
+)  # fmt: skip
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class World:
     """All parameters of a simulated web. Equal worlds show equal pages, failures and delays.
