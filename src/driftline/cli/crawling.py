@@ -64,7 +64,7 @@ def crawl(
     ] = None,
     most: Annotated[
         int | None,
-        typer.Option(metavar="N", help="How many pages to fetch; the same command goes on then. [default: all]",
+        typer.Option(metavar="N", help="How many pages to fetch; the same command goes on then. [default: 1,000,000]",
                      show_default=False),
     ] = None,
     keywords: Annotated[
@@ -198,17 +198,29 @@ def _tell_some(word: str, style: str, urls: Sequence[str], most: int | None) -> 
 
 def _tell_ends(reports: Sequence[CrawlReport]) -> None:
     """Say what is left, and why nothing was found where that is so."""
+    from driftline.crawling.filtering import NO_ROOM
+
     for report in reports:
         for host, until in report.quiet.items():
             text = f"{host} wants to be left alone until {local_time(until)}: its other pages wait."
             say(clean(text), to_stderr=True)
+    for report in reports:
+        if NO_ROOM in report.skipped:
+            many = _addresses(report.skipped[NO_ROOM].count)
+            say(f"{many} not followed, for too many wait already: the next crawl, or a larger --most, takes in more.",
+                to_stderr=True)  # fmt: skip
     left = sum(report.left for report in reports)
+    limit = max((report.limit for report in reports if report.limit is not None), default=None)
     if left:
-        addresses = "1 address" if left == 1 else f"{left:,} addresses"
-        say(f"{addresses} left: the same command goes on.", to_stderr=True)
+        why = "" if limit is None else f", for a crawl fetches {count(limit, 'page')} at most (--most)"
+        say(f"{_addresses(left)} left{why}: the same command goes on.", to_stderr=True)
     for report in reports:
         if not report.pages and not report.left:
             raise DriftlineError(_why_nothing(report))
+
+
+def _addresses(many: int) -> str:
+    return "1 address" if many == 1 else f"{many:,} addresses"
 
 
 def _why_nothing(report: CrawlReport) -> str:

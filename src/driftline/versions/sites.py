@@ -162,14 +162,19 @@ class Sites:
         return [Waiting(*row) for row in _some(connection, query, addresses.c.key, [one.key for one in met])]
 
     def _dated(self, connection: Connection, begun: Begun, met: Sequence[Met]) -> list[Waiting]:
-        """What a sitemap says of pages that are known: one that is as old as before is as it was; others come first."""
+        """What a sitemap says of pages that are known: one that is as old as before is as it was; others come first.
+
+        A date counts for a page that was read in the round before this one, or was as old then: otherwise it may be of
+        a change that nobody got to read, for the page could not be fetched, or the round was given up.
+        """
         known: dict[bytes, Any] = {}
-        columns = (addresses.c.id, addresses.c.key, addresses.c.kind, addresses.c.lastmod)
+        columns = (addresses.c.id, addresses.c.key, addresses.c.kind, addresses.c.lastmod, addresses.c.good_round)
         query = select(*columns).where(*_of(begun), addresses.c.state == "waiting", addresses.c.priority >= KNOWN)
         for row in _some(connection, query, addresses.c.key, [one.key for one in met]):
             known[row.key] = row
-        same = [one for one in met if one.key in known and known[one.key].lastmod == one.lastmod]
-        other = [one for one in met if one.key in known and known[one.key].lastmod != one.lastmod]
+        before = {key: row.lastmod for key, row in known.items() if row.good_round == begun.number - 1}
+        same = [one for one in met if one.key in known and before.get(one.key) == one.lastmod]
+        other = [one for one in met if one.key in known and before.get(one.key) != one.lastmod]
         if same:
             values = {"state": "page", "reason": "lastmod", "good_round": begun.number}
             ids = [{"this": known[one.key].id} for one in same]
