@@ -84,6 +84,11 @@ def crawl(
         typer.Option(metavar="TAG", help="The tag of the pages with --watch. [default: the host of the first seed]",
                      show_default=False),
     ] = None,
+    every: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", show_default=False,
+                     help="How often 'run' crawls a site with --watch again. [default: the setting recrawl, 1d]"),
+    ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of going on where it was.")] = False,
     every_one: Annotated[bool, typer.Option("--all", help="Name every address, not only the first few.")] = False,
     host_delay: HostDelayOption = None,
@@ -99,12 +104,14 @@ def crawl(
 
     if tag is not None and not watch:
         raise UsageError("A --tag is for the pages that are watched: give --watch too.")
+    if every is not None and not watch:
+        raise UsageError("An --every is for sites that are kept watched: give --watch too.")
     named = [canonical(seed) for seed in seeds or ()]  # what is bad is refused before there is a store
     if watch and tag is None and named:
         tag = host_of(named[0])[:64]
     given: dict[str, Any] = {
         "within": scope, "include": include or (), "exclude": exclude or (), "depth": depth,
-        "keywords": keywords or (), "tag": tag, "unwatched": watch is False,
+        "keywords": keywords or (), "tag": tag, "unwatched": watch is False, "every": every,
     }  # fmt: skip
     polite: dict[str, Any] = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
     with opened(store, allow_networks=allow_network, **polite) as watch_list:
@@ -112,7 +119,8 @@ def crawl(
         reports: list[CrawlReport] = []
         stopped = False
         for some, options in wanted:
-            report, stopped = _crawled(watch_list, some, {**options, "most": most, "fresh": fresh})
+            wanted_most = options.get("most") if most is None else most
+            report, stopped = _crawled(watch_list, some, {**options, "most": wanted_most, "fresh": fresh})
             reports.append(report)
             if not as_json:
                 _summarise(report, None if every_one else _NAMED)

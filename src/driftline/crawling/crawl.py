@@ -74,12 +74,13 @@ class Crawl:
         self._ledger = Ledger(store, clock, lambda: stop.requested, settings.fail_after)
 
     def run(
-        self, seeds: Sequence[str], options: Options, *, fresh: bool = False,
+        self, seeds: Sequence[str], options: Options, *, fresh: bool = False, ends: bool = True,
         begun: Callable[[Begun, int], None] | None = None, told: Callable[[Sequence[Outcome], int], None] | None = None,
     ) -> CrawlReport:  # fmt: skip
         """Crawl from these seeds, in canonical form, until nothing is left; what was found.
 
-        A crawl that was cut short goes on, unless `fresh`. `begun` is told how many addresses wait, and `told` every
+        A crawl that was cut short goes on, unless `fresh`. Its round `ends` with it if nothing is left, or is left open
+        for somebody else to end. `begun` is told how many addresses wait, and `told` every
         batch of outcomes right after it is committed, with the number of those that still wait.
         """
         started = time.perf_counter()
@@ -124,8 +125,8 @@ class Crawl:
             requests=requests, bytes=size, tag=site.tag, quiet=links.quiet,
             limit=limits.pages if frontier.limited else None,
         )  # fmt: skip
-        if not report.left:
-            self._sites.finish(site.site_id, self._clock())
+        if ends and not report.left:
+            self._sites.finish(site.site_id, site.number, self._clock())
         return report
 
     def _judge(self, site: Begun, scope: Scope, options: Options, records: HostRecords, limits: Limits) -> Judge:

@@ -37,7 +37,8 @@ class Sites:
         """The round to work on: the one that was cut short, unless `fresh`, or the next.
 
         In the next one all pages that are known, and not known to be gone, are to be fetched again, after what is new.
-        A site that is kept watched stays so, under the same tag or another one, unless it is to be `unwatched`.
+        A site that is kept watched stays so, under the same tag or another one, unless it is to be `unwatched`; and it
+        keeps its interval unless it is given another one.
         """
         with self._store.write() as connection:
             row = connection.execute(select(sites).where(sites.c.key == key)).first()
@@ -51,7 +52,9 @@ class Sites:
                 return Begun(site_id=site_id, number=1, continued=False, started_at=now, tag=tag, adopts=adopts)
             site_id, number, started = row.id, row.round, row.started_at
             continued = row.finished_at is None and not fresh
-            connection.execute(update(sites).where(sites.c.id == site_id).values(tag=tag, options=dict(options)))
+            kept = dict(options) | {"every": options.get("every") or row.options.get("every")}
+            values = {"tag": tag, "options": kept, "started_at": now}
+            connection.execute(update(sites).where(sites.c.id == site_id).values(values))
             if not continued:
                 number, started = number + 1, now
                 _begin_next(connection, site_id, number, now)
@@ -59,16 +62,20 @@ class Sites:
                 site_id=site_id, number=number, continued=continued, started_at=started, tag=tag, adopts=adopts
             )
 
-    def finish(self, site_id: int, now: float) -> None:
-        """The round is complete."""
+    def finish(self, site_id: int, number: int, now: float) -> None:
+        """The round of this number is complete."""
+        this = (sites.c.id == site_id) & (sites.c.round == number)
         with self._store.write() as connection:
-            connection.execute(update(sites).where(sites.c.id == site_id).values(finished_at=now))
+            connection.execute(update(sites).where(this).values(finished_at=now))
 
     def kept(self) -> list[Site]:
         """The sites that are kept watched, in the order in which they came."""
         with self._store.read() as connection:
             rows = connection.execute(select(sites).where(sites.c.tag.is_not(None)).order_by(sites.c.id))
-            return [Site(row.seeds, row.options, row.tag) for row in rows]
+            return [
+                Site(row.id, row.seeds, row.options, row.tag, row.round, row.started_at, row.finished_at)
+                for row in rows
+            ]  # fmt: skip
 
     def waiting(self, begun: Begun) -> list[Waiting]:
         """The frontier as it is."""
