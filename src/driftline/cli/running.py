@@ -66,6 +66,8 @@ def run(
 ) -> None:  # fmt: skip
     """Keep checking pages, those first whose check is worth most, and tell what changed.
 
+    Sites that are kept watched are crawled again once a day, unless told otherwise: see 'driftline crawl'.
+
     Ctrl-C ends it, with status 1 if that left pages unchecked whose turn it was; so it is if an event was not told.
     """
     from driftline.cli.news import News

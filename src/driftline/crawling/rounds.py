@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from driftline.crawling.news import news_of
 from driftline.errors import StoreError, UsageError
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from driftline.crawling.news import SiteEvent
     from driftline.crawling.report import CrawlReport
     from driftline.versions.crawled import Site
-    from driftline.versions.sites import Sites
 
 _LOOK = 5.0  # seconds between two looks at which sites are due
 _REST = 30.0  # seconds that pages are checked for, at least, between two turns of crawling
@@ -34,6 +33,16 @@ _LONGEST_WAIT = 3_600.0  # seconds, as a clock can be set to
 
 #: hears what a round found, and what to call once all of that was told
 Tell = Callable[[Sequence["SiteEvent"], Callable[[], None]], None]
+
+
+class Kept(Protocol):
+    """Where the sites are that are kept watched."""
+
+    def kept(self) -> list[Site]:
+        """All of them."""
+
+    def finish(self, site_id: int, number: int, now: float) -> None:
+        """The round of this number is complete."""
 
 
 class Rounds:
@@ -45,7 +54,7 @@ class Rounds:
     """
 
     def __init__(
-        self, sites: Sites, crawl: Callable[[Site, Stop], CrawlReport], tell: Tell, stop: Stop,
+        self, sites: Kept, crawl: Callable[[Site, Stop], CrawlReport], tell: Tell, stop: Stop,
         remark: Callable[[str], None], *, every: float | None, early: float = 0.0,
         clock: Callable[[], float] = time.time, ticks: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip

@@ -42,9 +42,7 @@ def rebuilt(site: Site, store: Path) -> None:
     assert run(["crawl", front, "--watch"]) == 0
     site.pages["/moved"] = site.pages.pop("/a")
     del site.pages["/b"]
-    put(
-        site, "/c", words="Quite other words stand here now, and enough of them to tell that it is another text."
-    )
+    put(site, "/c", words="Quite other words stand here now, and enough of them to tell that it is another text.")
     put(site, "/", "/moved", "/c", "/d")
     put(site, "/d")
     a_day_later(store)

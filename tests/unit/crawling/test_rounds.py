@@ -44,7 +44,7 @@ class World:
         self.rounds = Rounds(
             self, self.crawl, self.tell, self.stop, self.said.append, every=every, early=early,
             clock=lambda: self.now, ticks=lambda: self.ticks,
-        )  # type: ignore[arg-type]  # fmt: skip
+        )  # fmt: skip
 
     def kept(self) -> list[Site]:
         return self.sites
@@ -184,5 +184,5 @@ def test_a_turn_ends_when_all_is_asked_to_stop() -> None:
     world.now = DAY
     Rounds(
         world, crawl, world.tell, world.stop, world.said.append, every=DAY, clock=lambda: world.now
-    ).go(3_600.0)  # type: ignore[arg-type]  # fmt: skip
+    ).go(3_600.0)  # fmt: skip
     assert world.crawled == [1]
