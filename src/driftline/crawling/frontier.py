@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from driftline.model import Link
 
-_LISTS_AT_ONCE = 8  # under way: each may name fifty thousand pages
+_LISTS_AT_ONCE = 4  # under way: each may name fifty thousand pages
 
 
 class Frontier:
