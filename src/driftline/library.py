@@ -13,7 +13,15 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from driftline.errors import BadSetting, NoTextSearch, StoreError, UnknownChange, UnknownVersion, UsageError
+from driftline.errors import (
+    BadSetting,
+    NoTextSearch,
+    StoreBusy,
+    StoreError,
+    UnknownChange,
+    UnknownVersion,
+    UsageError,
+)
 from driftline.model import POLICIES, Safety, Visited, host_of, without_password
 from driftline.pages.catalog import Catalog
 from driftline.pages.intervals import parse_interval
@@ -328,8 +336,12 @@ class Driftline:
         if report.tag is None or not report.changed or stop.requested:
             return report
         watched = self.watched(report.changed)
-        checked = self.check_pages(watched, plan=plan, fresh=True, stop=stop) if watched else None
-        return report if checked is None else replace(report, changes=checked.changes)
+        if not watched:
+            return report
+        try:
+            return replace(report, changes=self.check_pages(watched, plan=plan, fresh=True, stop=stop).changes)
+        except StoreBusy:  # somebody else checks pages by now, and will come to these
+            return report
 
     def _crawled(
         self, seeds: Sequence[str], options: Options, stop: Stop, *, plan: Plan | None = None, fresh: bool = False,

@@ -99,7 +99,8 @@ class Rounds:
     def _due(self) -> list[Site]:
         now = self._clock()
         kept = patiently(self._sites.kept, lambda: self._stop.requested)
-        return [site for site in kept if self._due_at(site, now) <= now]
+        due = [site for site in kept if self._due_at(site, now) <= now]
+        return sorted(due, key=lambda site: site.started_at)  # so that a large one leaves turns to others
 
     def _due_at(self, site: Site, now: float) -> float:
         own = site.options.get("every")

@@ -14,7 +14,7 @@ import pytest
 import driftline
 from driftline import Driftline, Stop
 from driftline.crawling import limits
-from driftline.errors import UsageError
+from driftline.errors import StoreBusy, UsageError
 from driftline.lab.crawling import measure
 from driftline.model import Outcome
 from driftline.versions.hosts import HostRecords
@@ -157,6 +157,22 @@ def test_a_watched_page_that_a_crawl_finds_changed_is_checked(small: SmallSite, 
     assert sorted(again.changed) == [small.url("/a"), small.url("/b")]
     assert [change.url for change in again.changes] == [small.url("/a")]
     assert "something new" in pages.diff(small.url("/a"))
+
+
+def test_what_a_crawl_found_is_told_though_another_process_has_its_turn_by_then(
+    small: SmallSite, pages: Driftline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The changed pages are left to whoever checks meanwhile."""
+    small.put("/")
+    pages.crawl(small.url(), tag="mine")
+    small.put("/", words=text("/") + " and something new")
+
+    def refused(*_: object, **__: object) -> None:
+        raise StoreBusy("Another run is checking.")
+
+    monkeypatch.setattr(pages, "check_pages", refused)
+    again = pages.crawl(small.url())
+    assert (again.changed, again.changes) == ([small.url()], [])
 
 
 def test_a_site_that_was_crawled_before_can_be_watched(small: SmallSite, pages: Driftline) -> None:

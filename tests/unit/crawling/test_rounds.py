@@ -154,6 +154,12 @@ def test_a_round_that_is_not_done_goes_on_when_pages_had_their_turn() -> None:
     assert [sentence.split()[0] for sentence in world.said] == ["Crawling"]
 
 
+def test_sites_that_wait_longest_come_first() -> None:
+    """So that one that takes many turns leaves some to others."""
+    world = World(site(1, started=9.0, ended=None), site(2, started=3.0, ended=None))
+    assert world.go_at(10.0) == [2, 1]
+
+
 def test_a_host_that_wants_to_be_left_alone_is() -> None:
     world = World(site(ended=None))
     world.finds = report(left=5, quiet={"site.example": 500.0})
