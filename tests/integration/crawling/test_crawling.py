@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -276,7 +277,7 @@ def test_every_crawl_leaves_word_when_it_last_asked(small: SmallSite, tmp_path: 
         for _ in range(2):
             opened.crawl(small.url(), tag=tag)
             with closing(Store.open(given.store)) as store:
-                ends.append(HostRecords(store).last_end())
+                ends.append(HostRecords(store).last_end(time.time()))
     assert -math.inf < ends[0] < ends[1]
 
 
