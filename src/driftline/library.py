@@ -13,7 +13,15 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from driftline.errors import BadSetting, NoTextSearch, StoreError, UnknownChange, UnknownVersion, UsageError
+from driftline.errors import (
+    BadSetting,
+    NoTextSearch,
+    StoreBusy,
+    StoreError,
+    UnknownChange,
+    UnknownVersion,
+    UsageError,
+)
 from driftline.model import POLICIES, Safety, Visited, host_of, without_password
 from driftline.pages.catalog import Catalog
 from driftline.pages.intervals import parse_interval
@@ -34,7 +42,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import TracebackType
 
+    from driftline.crawling.options import Options
     from driftline.crawling.report import CrawlReport
+    from driftline.crawling.rounds import Rounds, Tell
     from driftline.detection.difference import Piece
     from driftline.detection.kinds import Kind
     from driftline.detection.tables import ChangedCell
@@ -302,40 +312,78 @@ class Driftline:
     def crawl(
         self, *seeds: str, within: str = "host", include: Sequence[str] = (), exclude: Sequence[str] = (),
         depth: int | None = None, most: int | None = None, keywords: Sequence[str] = (), tag: str | None = None,
-        unwatched: bool = False, fresh: bool = False, plan: Plan | None = None, stop: Stop | None = None,
-        begun: Callable[[Begun, int], None] | None = None, told: Callable[[Sequence[Outcome], int], None] | None = None,
+        unwatched: bool = False, every: str | None = None, fresh: bool = False, plan: Plan | None = None,
+        stop: Stop | None = None, begun: Callable[[Begun, int], None] | None = None,
+        told: Callable[[Sequence[Outcome], int], None] | None = None,
     ) -> CrawlReport:  # fmt: skip
         """Find the pages of a site by its links, sitemaps and feeds, starting from these addresses.
 
         With a `tag` the pages are watched from now on under it, also those that later crawls find, until a crawl is
-        `unwatched`. The same crawl goes on if it was cut short, unless `fresh`; otherwise it comes again, and tells
-        what is new, gone, moved or changed. Watched pages that are changed are checked, so that they have a version.
+        `unwatched`; `every` is how often a run crawls the site then. The same crawl goes on if it was cut short, unless
+        `fresh`; otherwise it comes again, and tells what is new, gone, moved or changed. Watched pages that are changed
+        are checked, so that they have a version.
         """
-        from driftline.crawling.crawl import Crawl
         from driftline.crawling.options import Options
-        from driftline.pages.tracking import Tracking
-        from driftline.pages.urls import canonical
 
         if not seeds:
             raise UsageError("Say where to begin: give the address of a site.")
         options = Options(
             within=within, include=tuple(include), exclude=tuple(exclude), depth=depth, most=most,
-            keywords=tuple(keywords), tag=tag, unwatched=unwatched,
+            keywords=tuple(keywords), tag=tag, unwatched=unwatched, every=every,
         )  # fmt: skip
+        stop = stop or Stop()
+        report = self._crawled(seeds, options, stop, plan=plan, fresh=fresh, begun=begun, told=told)
+        if report.tag is None or not report.changed or stop.requested:
+            return report
+        watched = self.watched(report.changed)
+        if not watched:
+            return report
+        try:
+            return replace(report, changes=self.check_pages(watched, plan=plan, fresh=True, stop=stop).changes)
+        except StoreBusy:  # somebody else checks pages by now, and will come to these
+            return report
+
+    def _crawled(
+        self, seeds: Sequence[str], options: Options, stop: Stop, *, plan: Plan | None = None, fresh: bool = False,
+        ends: bool = True, begun: Callable[[Begun, int], None] | None = None,
+        told: Callable[[Sequence[Outcome], int], None] | None = None,
+    ) -> CrawlReport:  # fmt: skip
+        from driftline.crawling.crawl import Crawl
+        from driftline.pages.urls import canonical
+
         tracking = Tracking(self.settings.tracking)
         named = list(dict.fromkeys(canonical(seed, tracking) for seed in seeds))
         options.scope(named)
-        plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
+        plan = plan or Plan(capacity=self.settings.capacity)
         with self._store.right_to_check():
             self.unsafe.refresh()
             crawl = Crawl(self._store, self.catalog, self.settings, plan, stop, self.unsafe, self._clock)
-            report = crawl.run(named, options, fresh=fresh, begun=begun, told=told)
-        if report.tag is None or not report.changed or stop.requested:
-            return report
-        left_out = set(self.catalog.unwatched(report.changed))
-        watched = [page.id for page in self.catalog.find_all(url for url in report.changed if url not in left_out)]
-        checked = self.check_pages(watched, plan=plan, fresh=True, stop=stop) if watched else None
-        return report if checked is None else replace(report, changes=checked.changes)
+            return crawl.run(named, options, fresh=fresh, ends=ends, begun=begun, told=told)
+
+    def watched(self, urls: Sequence[str]) -> list[int]:
+        """The ids of those of these pages that are watched."""
+        left_out = set(self.catalog.unwatched(urls))
+        return [page.id for page in self.catalog.find_all(url for url in urls if url not in left_out)]
+
+    def rounds(
+        self, tell: Tell, stop: Stop, remark: Callable[[str], None], *, once: bool = False
+    ) -> Rounds:  # fmt: skip
+        """The sites that are kept watched, crawled again as the settings say, for who keeps checking pages.
+
+        `tell` hears what each round found, and what to call once that was told: until then the round stays open, to be
+        told by the next run. Who asks `once` now and then wants all that is due by then, or nearly.
+        """
+        from driftline.crawling.options import Options
+        from driftline.crawling.rounds import Rounds
+        from driftline.versions.sites import Sites
+
+        def crawl(site: Site, turn: Stop) -> CrawlReport:
+            return self._crawled(site.seeds, Options.of_kept(site.options, site.tag), turn, ends=False)
+
+        recrawl = self.settings.recrawl
+        every = None if recrawl == "never" else parse_interval(recrawl)
+        early = _EARLY if once else 0.0
+        return Rounds(Sites(self._store), crawl, tell, stop, remark, every=every, early=early, clock=self._clock)
 
     def sites(self) -> list[Site]:
         """The sites that are kept watched, with what they were crawled with."""

@@ -205,6 +205,10 @@ class Settings(BaseSettings):
     policy: Policy = Field(default="value", description="what 'run' checks next: by value, rank, interval or age")
     budget: Rate | None = Field(default=None, description="how many checks there may be, such as 10/s or 20000/d")
     host_budget: Rate | None = Field(default=None, description="the same for each host")
+    recrawl: str = Field(
+        default="1d", pattern=r"^(never|(\d+(\.\d+)?\s*[smhdw]\s*)+)$",
+        description="how often 'run' crawls sites that are kept watched, or never",
+    )  # fmt: skip
     tracking: Parameters = Field(
         default=(), description="parameters to drop from addresses, besides those known for tracking; -name keeps one"
     )

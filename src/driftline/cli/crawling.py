@@ -64,7 +64,7 @@ def crawl(
     ] = None,
     most: Annotated[
         int | None,
-        typer.Option(metavar="N", help="How many pages to fetch; the same command goes on then. [default: all]",
+        typer.Option(metavar="N", help="How many pages to fetch; the same command goes on then. [default: 1,000,000]",
                      show_default=False),
     ] = None,
     keywords: Annotated[
@@ -84,6 +84,11 @@ def crawl(
         typer.Option(metavar="TAG", help="The tag of the pages with --watch. [default: the host of the first seed]",
                      show_default=False),
     ] = None,
+    every: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", show_default=False,
+                     help="How often 'run' crawls a site with --watch again. [default: the setting recrawl, 1d]"),
+    ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of going on where it was.")] = False,
     every_one: Annotated[bool, typer.Option("--all", help="Name every address, not only the first few.")] = False,
     host_delay: HostDelayOption = None,
@@ -99,12 +104,14 @@ def crawl(
 
     if tag is not None and not watch:
         raise UsageError("A --tag is for the pages that are watched: give --watch too.")
+    if every is not None and not watch:
+        raise UsageError("An --every is for sites that are kept watched: give --watch too.")
     named = [canonical(seed) for seed in seeds or ()]  # what is bad is refused before there is a store
     if watch and tag is None and named:
         tag = host_of(named[0])[:64]
     given: dict[str, Any] = {
         "within": scope, "include": include or (), "exclude": exclude or (), "depth": depth,
-        "keywords": keywords or (), "tag": tag, "unwatched": watch is False,
+        "keywords": keywords or (), "tag": tag, "unwatched": watch is False, "every": every,
     }  # fmt: skip
     polite: dict[str, Any] = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
     with opened(store, allow_networks=allow_network, **polite) as watch_list:
@@ -112,7 +119,8 @@ def crawl(
         reports: list[CrawlReport] = []
         stopped = False
         for some, options in wanted:
-            report, stopped = _crawled(watch_list, some, {**options, "most": most, "fresh": fresh})
+            wanted_most = options.get("most") if most is None else most
+            report, stopped = _crawled(watch_list, some, {**options, "most": wanted_most, "fresh": fresh})
             reports.append(report)
             if not as_json:
                 _summarise(report, None if every_one else _NAMED)
@@ -198,17 +206,29 @@ def _tell_some(word: str, style: str, urls: Sequence[str], most: int | None) -> 
 
 def _tell_ends(reports: Sequence[CrawlReport]) -> None:
     """Say what is left, and why nothing was found where that is so."""
+    from driftline.crawling.filtering import NO_ROOM
+
     for report in reports:
         for host, until in report.quiet.items():
             text = f"{host} wants to be left alone until {local_time(until)}: its other pages wait."
             say(clean(text), to_stderr=True)
+    for report in reports:
+        if NO_ROOM in report.skipped:
+            many = _addresses(report.skipped[NO_ROOM].count)
+            say(f"{many} not followed, for too many wait already: the next crawl, or a larger --most, takes in more.",
+                to_stderr=True)  # fmt: skip
     left = sum(report.left for report in reports)
+    limit = max((report.limit for report in reports if report.limit is not None), default=None)
     if left:
-        addresses = "1 address" if left == 1 else f"{left:,} addresses"
-        say(f"{addresses} left: the same command goes on.", to_stderr=True)
+        why = "" if limit is None else f", for a crawl fetches {count(limit, 'page')} at most (--most)"
+        say(f"{_addresses(left)} left{why}: the same command goes on.", to_stderr=True)
     for report in reports:
         if not report.pages and not report.left:
             raise DriftlineError(_why_nothing(report))
+
+
+def _addresses(many: int) -> str:
+    return "1 address" if many == 1 else f"{many:,} addresses"
 
 
 def _why_nothing(report: CrawlReport) -> str:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
+from itertools import count as count_from
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from driftline.cli.output import EVENT_STYLES, VERDICT_STYLES, clean, count, local_time, named, say
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from driftline.model import Change, Danger, Outcome, Turned
+    from driftline.pipeline.events import Event
     from driftline.pipeline.stopping import Stop
 
 _TOGETHER = 2.0  # seconds that a change waits for others by the same edit
@@ -104,6 +106,21 @@ class News:
         with self._lock:
             self._await_more(changes, turned, dangers, 0)
 
+    def of_site(self, events: Sequence[Event], done: Callable[[], None]) -> None:
+        """A site was crawled again, and this is what came of it; `done` is to be called once all was told."""
+        so_far = count_from(1)
+
+        def told_one() -> None:
+            if next(so_far) == len(events):
+                done()
+
+        with self._lock:
+            for event in events:
+                if self._hook is not None:
+                    self._hook(asdict(event), told_one)
+                if self._say_event(event) and self._hook is None:
+                    told_one()
+
     def _await_more(
         self, changes: Sequence[Change], turned: Sequence[Turned], dangers: Sequence[Danger], new: int
     ) -> None:  # fmt: skip
@@ -156,12 +173,14 @@ class News:
             told = [(one, event.what) for one in event.ids]
             if self._hook is not None:
                 self._hook(asdict(event), partial(self._take_out, told))
-            words = f"{named(event)}  {clean(event.reason)}"
-            style = EVENT_STYLES[event.event]
-            if self._say(f"{local_time(event.at)}  ", (f"{event.event:<10}", style), words) and self._hook is None:
+            if self._say_event(event) and self._hook is None:
                 done += told
         if done:
             self._take_out(done)
+
+    def _say_event(self, event: Event) -> bool:
+        words = f"{named(event)}  {clean(event.reason)}"
+        return self._say(f"{local_time(event.at)}  ", (f"{event.event:<10}", EVENT_STYLES[event.event]), words)
 
     def _say(self, *parts: str | tuple[str, str], to_stderr: bool = False) -> bool:
         """Say it, unless the output is gone, which ends the run; whether it was said."""

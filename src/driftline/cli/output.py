@@ -33,6 +33,9 @@ EVENT_STYLES: dict[str, str] = {
     Turn.FAILING: "red",
     Turn.RECOVERED: "green",
     "warning": "red",
+    "new": "cyan",
+    "gone": "red",
+    "moved": "magenta",
 }
 _REPLACEMENT = "\ufffd"
 _DIRECTIONS = (*range(0x200E, 0x2010), *range(0x2028, 0x202F), *range(0x2066, 0x206A))

@@ -22,6 +22,7 @@ from driftline.cli.options import (
     opened,
 )
 from driftline.cli.output import NOTHING_YET, clean, count, local_time, say
+from driftline.errors import StoreBusy
 from driftline.model import Verdict
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from driftline.pipeline.stopping import Stop
     from driftline.scheduling.hooks import Hook
     from driftline.scheduling.scheduler import Scheduler
+
+_TURN = 60.0  # seconds of crawling before pages have their turn again
 
 
 def run(
@@ -62,6 +65,8 @@ def run(
     store: StoreOption = None,
 ) -> None:  # fmt: skip
     """Keep checking pages, those first whose check is worth most, and tell what changed.
+
+    Sites that are kept watched are crawled again once a day, unless told otherwise: see 'driftline crawl'.
 
     Ctrl-C ends it, with status 1 if that left pages unchecked whose turn it was; so it is if an event was not told.
     """
@@ -98,16 +103,27 @@ def run(
             news.left(*outbox.left())
             told = _each(scheduler.heard, news.told, partial(_count, found))
             slow = _first(tell_slow)
-            with watch_list.keep_checking(told, outbox=outbox, stop=stop, slow=slow) as running:
-                for short in watch_list.shortages(budget) if not once else ():
-                    say(clean(short), to_stderr=True)
-                planner = watch_list.planner(
-                    scheduler, running.feed, stop, lambda remark: say(clean(remark), to_stderr=True), slow=slow
-                )
-                if once:
-                    in_turn(planner.offer_patiently, stop, watch_list.be_next)
-                while not once and running.at_work:
-                    running.wait(planner.go())
+            remark = _unless_said(lambda sentence: say(clean(sentence), to_stderr=True))
+            for short in watch_list.shortages(budget) if not once else ():
+                remark(short)
+            rounds = watch_list.rounds(news.of_site, stop, remark, once=once)
+            changed = in_turn(rounds.go, stop, watch_list.be_next) if once else []
+            while True:
+                with watch_list.keep_checking(told, outbox=outbox, stop=stop, slow=slow) as running:
+                    planner = watch_list.planner(scheduler, running.feed, stop, remark, slow=slow)
+                    if changed:
+                        with contextlib.suppress(StoreBusy):  # they are checked all the same, in their time
+                            running.feed.offer(watch_list.watched(changed))
+                    if once:
+                        in_turn(planner.offer_patiently, stop, watch_list.be_next)
+                    while not once and running.at_work and not rounds.due():
+                        running.wait(planner.go())
+                if once or stop.requested:
+                    break
+                # pages wait meanwhile: two pipelines that ask the same hosts would not know of each other
+                changed = []
+                with contextlib.suppress(StoreBusy):
+                    changed = rounds.go(_TURN)
         planner.end(once=once)
         left = planner.left(once=once) if stop.requested else 0
         if left:
@@ -146,6 +162,19 @@ def _first(tell: Callable[[str, int, float], None]) -> Callable[[str, int, float
             tell(host, waiting, rest)
 
     return tell_first
+
+
+def _unless_said(tell: Callable[[str], None]) -> Callable[[str], None]:
+    """Tell what was not told last: a run that takes turns comes to the same again and again."""
+    last = ""
+
+    def tell_news(sentence: str) -> None:
+        nonlocal last
+        if sentence != last:
+            last = sentence
+            tell(sentence)
+
+    return tell_news
 
 
 def _count(found: Counter[Verdict], outcomes: Sequence[Outcome]) -> None:

@@ -11,12 +11,14 @@ from driftline.crawling.filtering import PageFilter
 from driftline.crawling.focus import Focus, keywords_of
 from driftline.crawling.frontier import Frontier
 from driftline.crawling.judging import Judge
+from driftline.crawling.limits import limits_of
 from driftline.crawling.options import site_key
 from driftline.crawling.recording import Recording
 from driftline.crawling.report import read_report
 from driftline.crawling.steps import SurveySteps
 from driftline.crawling.traps import Traps
 from driftline.detection.workers import WorkerPool
+from driftline.fetching.manners import manners_of
 from driftline.interpreter import at_full_speed
 from driftline.model import Link, Outcome, Verdict
 from driftline.pipeline.confirmer import Confirmer
@@ -34,6 +36,7 @@ from driftline.versions.sites import Sites
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from driftline.crawling.limits import Limits
     from driftline.crawling.options import Options
     from driftline.crawling.report import CrawlReport
     from driftline.crawling.scope import Scope
@@ -69,29 +72,31 @@ class Crawl:
         self._stop = stop
         self._clock = clock
         self._ledger = Ledger(store, clock, lambda: stop.requested, settings.fail_after)
-        self._run_id: int | None = None
 
     def run(
-        self, seeds: Sequence[str], options: Options, *, fresh: bool = False,
+        self, seeds: Sequence[str], options: Options, *, fresh: bool = False, ends: bool = True,
         begun: Callable[[Begun, int], None] | None = None, told: Callable[[Sequence[Outcome], int], None] | None = None,
     ) -> CrawlReport:  # fmt: skip
         """Crawl from these seeds, in canonical form, until nothing is left; what was found.
 
-        A crawl that was cut short goes on, unless `fresh`. `begun` is told how many addresses wait, and `told` every
+        A crawl that was cut short goes on, unless `fresh`. Its round `ends` with it if nothing is left, or is left open
+        for somebody else to end. `begun` is told how many addresses wait, and `told` every
         batch of outcomes right after it is committed, with the number of those that still wait.
         """
         started = time.perf_counter()
         scope = options.scope(seeds)
+        limits = limits_of(options.most)
+        run_id = self._ledger.begin_without_end()
         site = self._sites.begin(
             site_key(seeds, options), seeds, options.kept(), options.tag, self._clock(), fresh=fresh,
             unwatched=options.unwatched,
         )  # fmt: skip
         records = HostRecords(self._store, lambda: self._stop.requested)
         recording = Recording(
-            self._sites, site, self._judge(site, scope, options, records), watch=self._watch_with(site.tag),
-            stopped=lambda: self._stop.requested,
+            self._sites, site, self._judge(site, scope, options, records, limits),
+            watch=self._watch_with(site.tag, run_id), waiting=limits.waiting, stopped=lambda: self._stop.requested,
         )  # fmt: skip
-        frontier = Frontier(recording.links, most=options.most, ahead=_FOCUSED if options.keywords else None)
+        frontier = Frontier(recording.links, most=limits.pages, ahead=_FOCUSED if options.keywords else None)
         requests = size = 0
 
         def tell(outcomes: Sequence[Outcome]) -> None:
@@ -109,40 +114,43 @@ class Crawl:
             recording.start(frontier, links.flush, seeds)
             if begun is not None:
                 begun(site, len(frontier))
-            self._fetch(links, recording, recorder, options, kept=site.tag is not None)
+            self._fetch(links, records, recording, recorder, options, kept=site.tag is not None)
         finally:
             recorder.close()
         links.end()
+        self._ledger.finish(run_id)  # whoever asks the same hosts next has to know when that was
         watched = recording.watched + (self._adopt(site, site.tag) if site.adopts and site.tag else 0)
         report = read_report(
             self._sites, site, list(seeds), watched=watched, seconds=time.perf_counter() - started,
             requests=requests, bytes=size, tag=site.tag, quiet=links.quiet,
+            limit=limits.pages if frontier.limited else None,
         )  # fmt: skip
-        if not report.left:
-            self._sites.finish(site.site_id, self._clock())
-        if self._run_id is not None:
-            self._ledger.finish(self._run_id)
+        if ends and not report.left:
+            self._sites.finish(site.site_id, site.number, self._clock())
         return report
 
-    def _judge(self, site: Begun, scope: Scope, options: Options, records: HostRecords) -> Judge:
+    def _judge(self, site: Begun, scope: Scope, options: Options, records: HostRecords, limits: Limits) -> Judge:
         traps = Traps(datetime.fromtimestamp(self._clock(), UTC).year)
         keywords = keywords_of(options.keywords)
         return Judge(
             pages=PageFilter(scope, traps, options.depth, self._blocked), traps=traps,
             focus=Focus(keywords) if keywords else None, records=records, tracking=self._settings.tracking,
             hops=self._settings.max_redirects, probe=f"{_PROBE}-{site.number}",
+            lists=limits.lists,
         )  # fmt: skip
 
     def _fetch(
-        self, links: PoliteLinks, recording: Recording, recorder: Recorder, options: Options, *, kept: bool
-    ) -> None:
+        self, links: PoliteLinks, records: HostRecords, recording: Recording, recorder: Recorder, options: Options, *,
+        kept: bool,
+    ) -> None:  # fmt: skip
         """Let everything through the pipeline that the frontier hands out."""
         settings = self._settings
         workers = WorkerPool(
             most=cores(), deadline=settings.worker_deadline, memory=settings.worker_memory, program=_WORKER
         )
+        tags = records.tagged(settings.tags)
         steps = SurveySteps(
-            workers, settings.max_body, kind=recording.kind, obeys=settings.robots == "obey",
+            workers, settings.max_body, kind=recording.kind, obeys=lambda host: manners_of(host, settings, tags).robots,
             tracking=settings.tracking, keywords=keywords_of(options.keywords), kept=kept,
         )  # fmt: skip
         confirmer = Confirmer(steps, recorder, settings, links)
@@ -163,7 +171,7 @@ class Crawl:
         found = self._sites.rows(site, addresses.c.state == "page")
         return len(self._catalog.add([row.url for row in found if row.reason != "same"], tags=[tag]))
 
-    def _watch_with(self, tag: str | None) -> Callable[[Sequence[Surveyed]], int]:
+    def _watch_with(self, tag: str | None, run_id: int) -> Callable[[Sequence[Surveyed]], int]:
         """What puts pages on the watch list under this tag, with what was just fetched as their first version."""
 
         def watch(found: Sequence[Surveyed]) -> int:
@@ -171,11 +179,9 @@ class Crawl:
                 return 0
             by_url = {outcome.document.link.url: outcome for outcome in found}
             added = self._catalog.add(by_url, tags=[tag])
-            if self._run_id is None:
-                self._run_id = self._ledger.begin_without_end()
             pages = self._catalog.find_all(added) if added else []
             first = [_first_check(by_url[page.url], page.id) for page in pages if page.url in by_url]
-            self._ledger.record(self._run_id, [one for one in first if one.version is not None])
+            self._ledger.record(run_id, [one for one in first if one.version is not None])
             return len(added)
 
         return watch

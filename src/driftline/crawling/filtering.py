@@ -20,6 +20,8 @@ OUT_OF_SCOPE = "out of scope"
 FILE = "not a page"
 TOO_DEEP = "deeper than --depth"
 UNSAFE = "blocked as unsafe"
+NO_ROOM = "more than may wait"
+MORE_LISTS = "more sitemaps, or hosts with some, than are read"
 
 
 class PageFilter:
@@ -30,7 +32,7 @@ class PageFilter:
         self._blocked = blocked
         self._traps = traps
         self._depth = depth
-        self._told = BloomFilter(100_000)  # each is counted once; to be wrong in one of a hundred will do for that
+        self._told = BloomFilter(1_000_000)  # each is counted once; to be wrong in one of a hundred will do for that
         self.skipped: dict[str, list[str]] = defaultdict(list)
 
     def passed(
@@ -41,9 +43,13 @@ class PageFilter:
         reason = self._reason(url, source, depth)
         if reason is None:
             return Met(key_of(url), url, "page", source, via, depth, hops, priority, lastmod)
+        self.skip(reason, url)
+        return None
+
+    def skip(self, reason: str, url: str) -> None:
+        """Count an address that is not fetched, once for each reason."""
         if not self._told.add(f"{reason} {url}".encode("utf-8", "replace")):
             self.skipped[reason].append(url)
-        return None
 
     def in_scope(self, url: str) -> bool:
         """Whether an address belongs to the site, be it a page or not."""

@@ -6,6 +6,7 @@ import heapq
 import threading
 from typing import TYPE_CHECKING
 
+from driftline.crawling.limits import MOST
 from driftline.versions.crawled import KNOWN, Waiting
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from driftline.model import Link
 
-_MANY = 1_000_000
+_LISTS_AT_ONCE = 4  # under way: each may name fifty thousand pages
 
 
 class Frontier:
@@ -22,36 +23,45 @@ class Frontier:
     The store has it all; here are only numbers, and `links` makes links of them when they are wanted, leaving out those
     that no longer are. `most` pages are handed out, and no more than `ahead` at a time, so that what they lead to can
     change the order. Pages that earlier rounds found wait until all else is done: a sitemap may say meanwhile that they
-    are as they were.
+    are as they were. Of lists, which may be long, only a few are under way at a time.
     """
 
     def __init__(
-        self, links: Callable[[Sequence[int]], list[Link]], *, most: int | None = None, ahead: int | None = None
+        self, links: Callable[[Sequence[int]], list[Link]], *, most: int = MOST, ahead: int | None = None
     ) -> None:
         self._links = links
-        self._left = _MANY if most is None else most
-        self._ahead = _MANY if ahead is None else ahead
+        self._left = most
+        self._ahead = most + _LISTS_AT_ONCE if ahead is None else ahead
         self._lock = threading.Lock()
         self._heap: list[Waiting] = []
+        self._lists: list[Waiting] = []
         self._out: dict[int, Waiting] = {}
-        self._new_out = 0
+        self._new_out = self._lists_out = 0
         self._put_off: set[int] = set()
+        self.new = 0  # pages that wait and that no earlier round knew
         self._closed = False
         self._wake: Callable[[], None] = lambda: None
 
     def __len__(self) -> int:
         """How many addresses wait or are under way."""
-        return len(self._heap) + len(self._out)
+        return len(self._heap) + len(self._lists) + len(self._out)
+
+    @property
+    def limited(self) -> bool:
+        """Whether pages wait that are not handed out, for there were enough."""
+        return bool(self._heap) and self._left <= 0
 
     def settle(self, ids: Iterable[int], places: Iterable[Waiting] = ()) -> None:
         """Something came of these, and more places wait because of it; one may be named twice and is fetched once."""
         with self._lock:
             for number in ids:
                 place = self._out.pop(number, None)
-                if place is not None and place.priority < KNOWN:
-                    self._new_out -= 1
+                if place is not None:
+                    self._new_out -= place.priority < KNOWN
+                    self._lists_out -= place.kind != "page"
             for place in places:
-                heapq.heappush(self._heap, place)
+                self.new += _is_new_page(place)
+                heapq.heappush(self._heap if place.kind == "page" else self._lists, place)
         self._wake()
 
     def take(self, most: int) -> list[Link]:
@@ -71,21 +81,25 @@ class Frontier:
 
     def _pop(self, most: int) -> list[Waiting]:
         taken: list[Waiting] = []
+        while self._lists and len(taken) < most and self._lists_out < _LISTS_AT_ONCE:
+            self._lists_out += self._hand_out(heapq.heappop(self._lists), taken)
         heap = self._heap
-        while heap and len(taken) < most:
-            place = heap[0]
-            if place.priority >= KNOWN and self._new_out:
+        while heap and len(taken) < most and self._left > 0:
+            if heap[0].priority >= KNOWN and (self._new_out or self._lists):
                 break
-            if place.kind == "page" and not self._left:
-                break
-            heapq.heappop(heap)
-            if place.id in self._out or place.id in self._put_off:
-                continue
-            self._left -= place.kind == "page"
-            self._new_out += place.priority < KNOWN
-            self._out[place.id] = place
-            taken.append(place)
+            place = heapq.heappop(heap)
+            self.new -= _is_new_page(place)
+            self._left -= self._hand_out(place, taken)
         return taken
+
+    def _hand_out(self, place: Waiting, taken: list[Waiting]) -> bool:
+        """Let this be under way, unless it is already, or has to wait for the next crawl; whether it is now."""
+        if place.id in self._out or place.id in self._put_off:
+            return False
+        self._new_out += place.priority < KNOWN
+        self._out[place.id] = place
+        taken.append(place)
+        return True
 
     def put_off(self, page_ids: Sequence[int], seconds: float) -> None:
         """Leave these to the next crawl, for their hosts want to be left alone."""
@@ -104,9 +118,13 @@ class Frontier:
         with self._lock:
             if self._closed:
                 return True
-            return not self._out and (not self._heap or (self._left <= 0 and self._heap[0].kind == "page"))
+            return not self._out and not self._lists and (not self._heap or self._left <= 0)
 
     def listen(self, wake: Callable[[], None], give_back: Callable[[], list[int]]) -> None:
         """Call `wake` whenever there may be more to take; nothing is wanted back."""
         del give_back
         self._wake = wake
+
+
+def _is_new_page(place: Waiting) -> bool:
+    return place.kind == "page" and place.priority < KNOWN

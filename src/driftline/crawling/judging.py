@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ada_url import join_url
 
-from driftline.crawling.filtering import FILE
+from driftline.crawling.filtering import FILE, MORE_LISTS, NO_ROOM
 from driftline.crawling.sameness import key_of
 from driftline.crawling.simhash import NEAR, Lookalikes, distance
 from driftline.crawling.sitemaps import sitemaps_of
@@ -38,7 +38,6 @@ NO_FOLLOW = "nofollow"
 _GONE = (404, 410)
 _FIRST = -1.0  # the priority of what leads to many pages
 _MOST_FEEDS = 20  # of a round: some sites have one for every page
-_MOST_SITEMAPS = 5_000
 _DEEPEST_INDEX = 3  # indexes of indexes
 _MOST_RECENT = 200_000  # addresses, as they are written
 _FILE_TYPES = ("image/", "video/", "audio/", "font/", "application/octet-stream", "application/zip", "text/css")
@@ -46,11 +45,14 @@ _SCRIPTS = ("application/javascript", "text/javascript")
 
 
 class Judge:
-    """Judges the documents of one crawl, in the order in which they came. `hops` redirects are followed in a row."""
+    """Judges the documents of one crawl, in the order in which they came.
+
+    `hops` redirects are followed in a row; `lists` sitemaps are read, and as many origins asked for theirs.
+    """
 
     def __init__(
         self, *, pages: PageFilter, traps: Traps, focus: Focus | None, records: Records,
-        tracking: tuple[str, ...], hops: int, probe: str,
+        tracking: tuple[str, ...], hops: int, probe: str, lists: int,
     ) -> None:  # fmt: skip
         self._pages = pages
         self._traps = traps
@@ -59,6 +61,7 @@ class Judge:
         self._tracking = Tracking(tracking)
         self._hops = hops
         self._probe = probe
+        self._most_lists = lists
         self._alike = Lookalikes()
         self._recent: set[str] = set()
         self._origins: dict[str, bool] = {}  # by origin, whether it was asked for its sitemaps
@@ -77,6 +80,11 @@ class Judge:
     def take_skipped(self) -> dict[str, list[str]]:
         """What was not followed, by reason, since this was last asked."""
         return self._pages.take_skipped()
+
+    def leave_out(self, met: Iterable[Met]) -> None:
+        """Count these among what was not followed: so much waits that there is no room for them."""
+        for one in met:
+            self._pages.skip(NO_ROOM, one.url)
 
     def of_seeds(self, seeds: Sequence[str]) -> list[Met]:
         """The seeds, and what tells how their hosts answer for a page that does not exist."""
@@ -202,9 +210,11 @@ class Judge:
         for entry in entries:
             url = self._joined("" if beside is None else beside.url, entry if isinstance(entry, str) else entry.url)
             near = beside is None or beside.kind == "robots" or host_of(url or beside.url) == host_of(beside.url)
-            if not url or hops > _DEEPEST_INDEX or self._sitemaps >= _MOST_SITEMAPS:
+            if not url or hops > _DEEPEST_INDEX or not (near or self._pages.in_scope(url)):
                 continue
-            if near or self._pages.in_scope(url):
+            if self._sitemaps >= self._most_lists:
+                self._pages.skip(MORE_LISTS, url)
+            else:
                 self._sitemaps += 1
                 met.append(Met(key_of(url), url, "sitemap", "sitemap", via, 0, hops, _FIRST, ""))
         return met
@@ -212,7 +222,7 @@ class Judge:
     def _lists_of(self, address: Address) -> list[Met]:
         """What an origin that is heard of for the first time offers: the sitemaps that its robots.txt names."""
         origin = _origin(address.url)
-        if self._origins.get(origin) or address.kind not in ("page", "probe"):
+        if self._origins.get(origin) or address.kind not in ("page", "probe") or not self._has_room_for(origin):
             return []
         self._origins[origin] = True
         robots = self._records.robots_of([origin]).get(origin)
@@ -223,11 +233,18 @@ class Judge:
         return self._sitemaps_at(named or [f"{origin}/sitemap.xml"], None, 0)
 
     def _probes(self, origin: str) -> list[Met]:
-        if origin in self._origins:
+        if origin in self._origins or not self._has_room_for(origin):
             return []
         self._origins[origin] = False
         url = f"{origin}/{self._probe}"
         return [Met(key_of(url), url, "probe", "probe", None, 0, 0, _FIRST, "")]
+
+    def _has_room_for(self, origin: str) -> bool:
+        """Whether an origin may be asked for more than pages: a domain may have a host for every address."""
+        if origin in self._origins or len(self._origins) < self._most_lists:
+            return True
+        self._pages.skip(MORE_LISTS, origin)
+        return False
 
     def _followed(self, url: str, source: str, via: int, depth: int, priority: float, lastmod: str = "") -> Met | None:
         return self._pages.passed(url, source=source, via=via, depth=depth, priority=priority, lastmod=lastmod)

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from driftline.crawling.focus import keywords_of
 from driftline.crawling.scope import scope_of
 from driftline.errors import BadSetting, UsageError
 from driftline.pages.catalog import check_tags
+from driftline.pages.intervals import parse_interval
 from driftline.versions.codec import digest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from driftline.crawling.scope import Scope
 
 
+_STEERING = ("keywords", "most", "every")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How a site is crawled. What only steers it may be another when it goes on: `keywords`, `most` and the `tag`.
+    """How a site is crawled. What only steers it may be another when it goes on: `keywords`, `most`, `tag`, `every`.
 
-    A site that was crawled with a tag is kept watched under it by later crawls too, until one is `unwatched`.
+    A site that was crawled with a tag is kept watched under it by later crawls too, until one is `unwatched`; a run
+    crawls it again `every` so often.
     """
 
     within: str = "host"
@@ -33,6 +38,7 @@ class Options:
     most: int | None = None
     tag: str | None = None
     unwatched: bool = False
+    every: str | None = None
 
     def __post_init__(self) -> None:
         if self.depth is not None and self.depth < 0:
@@ -41,6 +47,8 @@ class Options:
             raise BadSetting(f"--most must be 1 or more, not {self.most}.")
         if self.tag is not None:
             check_tags([self.tag])
+        if self.every is not None:
+            parse_interval(self.every)
         keywords_of(self.keywords)
         scope_of(["https://example.com/"], self.within, self.include, self.exclude)
 
@@ -52,14 +60,20 @@ class Options:
                 raise UsageError(f"The seed {seed} is excluded by --exclude: nothing would be found.")
         return scope_of(seeds, self.within, self.include, self.exclude)
 
+    @classmethod
+    def of_kept(cls, kept: Mapping[str, Any], tag: str) -> Self:
+        """The options that `kept` gave, for a site that is kept watched under this tag."""
+        given: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in kept.items()}
+        return cls(**given, tag=tag)
+
     def kept(self) -> dict[str, Any]:
         """What is done again when the site is crawled again, as plain data."""
         kept = asdict(self)
-        del kept["most"], kept["tag"], kept["unwatched"]
+        del kept["tag"], kept["unwatched"]
         return kept
 
 
 def site_key(seeds: Sequence[str], options: Options) -> bytes:
     """What a site is known by: a crawl with the same seeds and options goes on, or comes again."""
-    known_by = {name: value for name, value in options.kept().items() if name != "keywords"}
+    known_by = {name: value for name, value in options.kept().items() if name not in _STEERING}
     return digest(json.dumps([sorted(seeds), known_by], sort_keys=True).encode())[:16]

@@ -1,7 +1,9 @@
 """What came of addresses goes into the store, and what they lead to into the frontier: Figure 1's way around.
 
 A document leads to links; the page filter lets some through; URL-seen leaves those that are new; they wait in the store
-and in the frontier. All of it is one transaction per batch, so that a crawl that is killed goes on where it was.
+and in the frontier. All of that is one transaction per batch, so that a crawl that is killed goes on where it was.
+Pages that are to be watched come to the watch list before it: killed in between, the crawl asks for them once more, and
+finds them there.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING
 from driftline.crawling.seen import Seen
 from driftline.crawling.steps import Surveyed
 from driftline.model import Link
-from driftline.versions.crawled import Result, Waiting
+from driftline.versions.crawled import KNOWN, Result, Waiting
 from driftline.versions.locks import patiently
 
 if TYPE_CHECKING:
@@ -30,16 +32,18 @@ class Recording:
     """The ledger of a crawl: see `pipeline.recorder`. `record` is called by one thread, all else by any.
 
     `watch` puts pages on the watch list, and says how many were not there; `flush` writes what hosts said to the store.
+    So many addresses may be `waiting` that no earlier round knew; others are left out, and counted.
     """
 
     def __init__(
         self, sites: Sites, begun: Begun, judge: Judge, *, watch: Callable[[Sequence[Surveyed]], int],
-        stopped: Callable[[], bool],
+        waiting: int, stopped: Callable[[], bool],
     ) -> None:  # fmt: skip
         self._sites = sites
         self._begun = begun
         self._judge = judge
         self._watch = watch
+        self._waiting = waiting
         self._stopped = stopped
         self._frontier: Frontier | None = None
         self._flush: Callable[[], None] = lambda: None
@@ -56,8 +60,11 @@ class Recording:
         """Fill the frontier: with what waits in the store, and with the seeds."""
         self._frontier = frontier
         self._flush = flush
-        frontier.settle((), self._sites.waiting(self._begun))
-        self._admit([], self._judge.of_seeds(seeds), {})
+        places = self._sites.waiting(self._begun)
+        # those that a sitemap gives another date come to the front, and must not take the room of new ones there
+        self._waiting += sum(place.priority >= KNOWN for place in places)
+        frontier.settle((), places)
+        self._admit([], self._judge.of_seeds(seeds))
 
     def kind(self, number: int) -> str:
         """What an address that is under way is expected to be."""
@@ -98,13 +105,14 @@ class Recording:
                 kept.append(outcome)
         if kept:
             self.watched += self._watch(kept)
-        self._admit(results, met, self._judge.take_skipped())
+        self._admit(results, met)
         return recorded
 
-    def _admit(self, results: Sequence[Result], met: Sequence[Met], skipped: dict[str, list[str]]) -> None:
+    def _admit(self, results: Sequence[Result], met: Sequence[Met]) -> None:
         frontier = self._frontier
         assert frontier is not None
-        fresh = self._fresh(met)
+        fresh = self._with_room(self._fresh(met), frontier)
+        skipped = self._judge.take_skipped()
         dated = [one for one in met if one.lastmod] if self._begun.number > 1 else []
         waiting = patiently(lambda: self._sites.record(self._begun, results, fresh, skipped, dated), self._stopped)
         self._seen.add(one.key for one in fresh)
@@ -115,6 +123,16 @@ class Recording:
             if result.url
         ]
         frontier.settle((one.id for one in results), [*waiting, *again])
+
+    def _with_room(self, fresh: list[Met], frontier: Frontier) -> list[Met]:
+        """Those that may wait: all lists, and of the pages the most promising."""
+        pages = [one for one in fresh if one.kind == "page"]
+        room = max(0, self._waiting - frontier.new)
+        if len(pages) <= room:
+            return fresh
+        pages.sort(key=lambda one: one.priority)
+        self._judge.leave_out(pages[room:])
+        return [one for one in fresh if one.kind != "page"] + pages[:room]
 
     def _fresh(self, met: Sequence[Met]) -> list[Met]:
         """Those that were not met in this round, each as what it was met as first."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from driftline.crawling.judging import SOFT
-from driftline.crawling.simhash import NEAR, distance
+from driftline.crawling.simhash import Lookalikes
 from driftline.versions.schema import addresses
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ class CrawlReport:
     `unmodified` were not, because the sitemap says that they are as they were. `duplicates` say the same as others and
     `near` nearly; `soft` are error pages that come as good ones. From the second round on, `new`, `gone`, `moved` and
     `changed` tell what is different; in the first, all is new. `changes` are what a check found of changed pages that
-    are watched. `left` addresses wait for the crawl to go on; `quiet`
-    names the hosts that want to be left alone, and until when. `watched` pages came to the watch list.
+    are watched. `left` addresses wait for the crawl to go on; `limit` is how many pages were to be fetched, if that is
+    why. `quiet` names the hosts that want to be left alone, and until when. `watched` pages came to the watch list.
     """
 
     seeds: list[str]
@@ -67,6 +67,7 @@ class CrawlReport:
     requests: int
     bytes: int
     tag: str | None
+    limit: int | None
     new: list[str] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
     moved: list[Moved] = field(default_factory=list)
@@ -110,17 +111,19 @@ def read_report(sites: Sites, begun: Begun, seeds: list[str], **others: Any) -> 
     failed = [row for row in others_ if row.state == "failed"]
     was = [row for row in others_ if row.good_round and row.gone_round == number]
     moved = _moved(was, new)
+    elsewhere = {one.url for one in moved}
+    lost = {row.id for row in was}
     return CrawlReport(
         seeds=seeds, number=number, found=sum(of_pages.values()), fetched=sites.asked(begun), pages=count("page"),
         unmodified=count("page", "lastmod"), redirects=count("redirect"), sitemaps=lists("sitemap"),
         feeds=lists("feed", "page"), left=left, continued=begun.continued,
         new=[row.url for row in new],
-        gone=[row.url for row in was if row.state == "failed" and row.url not in {one.url for one in moved}],
+        gone=[row.url for row in was if row.state == "failed" and row.url not in elsewhere],
         moved=moved, changed=[row.url for row in pages if row.changed],
         duplicates=[Twin(url=row.url, like=names[row.twin]) for row in pages if row.reason == "same"],
         near=[Twin(url=row.url, like=names[row.twin]) for row in pages if row.reason == "near"],
         soft=[row.url for row in failed if row.reason == SOFT],
-        failed=[(row.url, row.reason) for row in failed if row.reason != SOFT and row not in was],
+        failed=[(row.url, row.reason) for row in failed if row.reason != SOFT and row.id not in lost],
         best=[(row.url, row.score) for row in sorted(pages, key=lambda row: -(row.score or 0.0))[:_BEST] if row.score],
         skipped={why: Skipped(count=many, examples=some) for why, (many, some) in sites.skipped(begun).items()},
         astray=None if pages else next((row.target for row in others_ if row.source == "seed" and row.target), None),
@@ -131,11 +134,15 @@ def read_report(sites: Sites, begun: Begun, seeds: list[str], **others: Any) -> 
 def _moved(was: list[Any], new: list[Any]) -> list[Moved]:
     """Where pages went that are not where they were: to where they redirect, or to a new page that says the same."""
     by_digest = {row.digest: row.url for row in reversed(new) if row.digest}
+    alike = Lookalikes()
+    for place, row in enumerate(new):
+        if row.mark:
+            alike.keep(place, row.mark)
     found: list[Moved] = []
     for row in was:
         to = row.target if row.state == "redirect" else by_digest.get(row.digest)
-        if to is None and row.mark:
-            to = next((one.url for one in new if one.mark and distance(one.mark, row.mark) <= NEAR), None)
+        if to is None and row.mark and (near := alike.near(row.mark)) is not None:
+            to = new[near].url
         if to:
             found.append(Moved(url=row.url, to=to))
     return found

@@ -58,9 +58,13 @@ class Lookalikes:
             return None, None
         near = self.near(mark)
         if near is None:
-            for shift, table in zip(_PARTS, self._parts, strict=True):
-                table[mark >> shift & 0xFFFF].append((mark, number))
+            self.keep(number, mark)
         return None, near
+
+    def keep(self, number: int, mark: int) -> None:
+        """Let a page be found by its fingerprint."""
+        for shift, table in zip(_PARTS, self._parts, strict=True):
+            table[mark >> shift & 0xFFFF].append((mark, number))
 
     def near(self, mark: int) -> int | None:
         """The first page whose fingerprint differs in a few bits at most."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from lxml import etree
@@ -11,7 +12,7 @@ from driftline.detection.decoding import decode_body, decode_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_MOST = 50_000  # addresses of one sitemap: the protocol's own limit
+_MOST = 50_000  # addresses of one sitemap: the protocol's own limit; or entries of a feed
 _LONGEST = 4_096
 _GZIP = b"\x1f\x8b"
 
@@ -89,9 +90,7 @@ def _entries(root: etree._Element, wanted: str) -> Iterator[Listed]:
 
 def _items(root: etree._Element) -> Iterator[Listed]:
     """The page of each entry of a feed; when it changed is not told of, for feeds mean the entry."""
-    for entry in root.iter():
-        if _name(entry) not in ("item", "entry"):
-            continue
+    for entry in islice((one for one in root.iter() if _name(one) in ("item", "entry")), _MOST):
         for child in entry:
             if _name(child) != "link":
                 continue

@@ -9,7 +9,7 @@ from driftline.crawling.surveying import Question, Survey, survey_of
 from driftline.detection.comparison import job_of, outcome_of
 from driftline.errors import RunStopped
 from driftline.headers import header, last_response
-from driftline.model import Document, Failure, FailureKind, Outcome, Pair, Verdict
+from driftline.model import Document, Failure, FailureKind, Outcome, Pair, Verdict, host_of
 from driftline.versions.codec import fingerprint
 
 if TYPE_CHECKING:
@@ -27,10 +27,13 @@ class Surveyed(Outcome):
 
 
 class SurveySteps:
-    """The consumer's steps of a crawl. For any thread."""
+    """The consumer's steps of a crawl. For any thread.
+
+    `obeys` says whether what a host asks of crawlers is done, by its name.
+    """
 
     def __init__(
-        self, examiner: Examiner, limit: int, *, kind: Callable[[int], str], obeys: bool,
+        self, examiner: Examiner, limit: int, *, kind: Callable[[int], str], obeys: Callable[[str], bool],
         tracking: tuple[str, ...], keywords: tuple[str, ...], kept: bool,
     ) -> None:  # fmt: skip
         self._examiner = examiner
@@ -90,6 +93,7 @@ class SurveySteps:
         robots = header(last_response(document.headers), b"x-robots-tag") or ""
         kind = self._kind(document.link.page_id)
         question = Question(
-            document.final_url, kind, robots, self._obeys, self._tracking, self._keywords, self._kept and kind == "page"
-        )
+            document.final_url, kind, robots, self._obeys(host_of(document.final_url)), self._tracking, self._keywords,
+            self._kept and kind == "page",
+        )  # fmt: skip
         return job_of(pair, self._limit)._replace(question=tuple(question))

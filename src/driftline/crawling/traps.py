@@ -14,6 +14,7 @@ _DEEPEST = 16  # segments of a path
 _REPEATS = 3  # times that a segment, or twice that several in a row, may stand in a path
 _PARAMETERS = 10  # of one address
 _SETS = 24  # of names of parameters with one path
+_MOST_PATHS = 100_000  # whose parameters are remembered
 _AHEAD, _EARLIEST = 2, 1990  # years that calendars are followed to
 _SAME, _NEAR, _MONTHS = 25, 60, 12  # pages of one shape in a row that say nothing new, before no more are fetched
 _NUMBER = re.compile(r"\d+")
@@ -89,6 +90,8 @@ class Traps:
             return True
         if len(names) < 2:
             return False
+        if len(self._sets) >= _MOST_PATHS:
+            self._sets.clear()
         known = self._sets[page]
         names_of = "&".join(sorted(names))
         if names_of in known:

@@ -25,11 +25,18 @@ class Begun:
 
 
 class Site(NamedTuple):
-    """A site that is kept watched: what it was crawled with."""
+    """A site that is kept watched: what it was crawled with, and when its last round was begun or gone on with.
 
+    That round is open while it has not `finished_at` some time.
+    """
+
+    id: int
     seeds: list[str]
     options: dict[str, Any]
     tag: str
+    round: int
+    started_at: float
+    finished_at: float | None
 
 
 class Met(NamedTuple):

@@ -37,7 +37,8 @@ class Sites:
         """The round to work on: the one that was cut short, unless `fresh`, or the next.
 
         In the next one all pages that are known, and not known to be gone, are to be fetched again, after what is new.
-        A site that is kept watched stays so, under the same tag or another one, unless it is to be `unwatched`.
+        A site that is kept watched stays so, under the same tag or another one, unless it is to be `unwatched`; and it
+        keeps its interval unless it is given another one.
         """
         with self._store.write() as connection:
             row = connection.execute(select(sites).where(sites.c.key == key)).first()
@@ -51,7 +52,9 @@ class Sites:
                 return Begun(site_id=site_id, number=1, continued=False, started_at=now, tag=tag, adopts=adopts)
             site_id, number, started = row.id, row.round, row.started_at
             continued = row.finished_at is None and not fresh
-            connection.execute(update(sites).where(sites.c.id == site_id).values(tag=tag, options=dict(options)))
+            kept = dict(options) | {"every": options.get("every") or row.options.get("every")}
+            values = {"tag": tag, "options": kept, "started_at": now}
+            connection.execute(update(sites).where(sites.c.id == site_id).values(values))
             if not continued:
                 number, started = number + 1, now
                 _begin_next(connection, site_id, number, now)
@@ -59,16 +62,20 @@ class Sites:
                 site_id=site_id, number=number, continued=continued, started_at=started, tag=tag, adopts=adopts
             )
 
-    def finish(self, site_id: int, now: float) -> None:
-        """The round is complete."""
+    def finish(self, site_id: int, number: int, now: float) -> None:
+        """The round of this number is complete."""
+        this = (sites.c.id == site_id) & (sites.c.round == number)
         with self._store.write() as connection:
-            connection.execute(update(sites).where(sites.c.id == site_id).values(finished_at=now))
+            connection.execute(update(sites).where(this).values(finished_at=now))
 
     def kept(self) -> list[Site]:
         """The sites that are kept watched, in the order in which they came."""
         with self._store.read() as connection:
             rows = connection.execute(select(sites).where(sites.c.tag.is_not(None)).order_by(sites.c.id))
-            return [Site(row.seeds, row.options, row.tag) for row in rows]
+            return [
+                Site(row.id, row.seeds, row.options, row.tag, row.round, row.started_at, row.finished_at)
+                for row in rows
+            ]  # fmt: skip
 
     def waiting(self, begun: Begun) -> list[Waiting]:
         """The frontier as it is."""
@@ -162,14 +169,19 @@ class Sites:
         return [Waiting(*row) for row in _some(connection, query, addresses.c.key, [one.key for one in met])]
 
     def _dated(self, connection: Connection, begun: Begun, met: Sequence[Met]) -> list[Waiting]:
-        """What a sitemap says of pages that are known: one that is as old as before is as it was; others come first."""
+        """What a sitemap says of pages that are known: one that is as old as before is as it was; others come first.
+
+        A date counts for a page that was read in the round before this one, or was as old then: otherwise it may be of
+        a change that nobody got to read, for the page could not be fetched, or the round was given up.
+        """
         known: dict[bytes, Any] = {}
-        columns = (addresses.c.id, addresses.c.key, addresses.c.kind, addresses.c.lastmod)
+        columns = (addresses.c.id, addresses.c.key, addresses.c.kind, addresses.c.lastmod, addresses.c.good_round)
         query = select(*columns).where(*_of(begun), addresses.c.state == "waiting", addresses.c.priority >= KNOWN)
         for row in _some(connection, query, addresses.c.key, [one.key for one in met]):
             known[row.key] = row
-        same = [one for one in met if one.key in known and known[one.key].lastmod == one.lastmod]
-        other = [one for one in met if one.key in known and known[one.key].lastmod != one.lastmod]
+        before = {key: row.lastmod for key, row in known.items() if row.good_round == begun.number - 1}
+        same = [one for one in met if one.key in known and before.get(one.key) == one.lastmod]
+        other = [one for one in met if one.key in known and before.get(one.key) != one.lastmod]
         if same:
             values = {"state": "page", "reason": "lastmod", "good_round": begun.number}
             ids = [{"this": known[one.key].id} for one in same]

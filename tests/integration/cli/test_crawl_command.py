@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from driftline.cli.main import run
+from driftline.crawling import limits
 from servers import Site
 
 
@@ -82,10 +83,20 @@ def test_a_crawl_that_is_limited_says_how_to_go_on(site: Site, capsys: pytest.Ca
     put(site, "/a")
     put(site, "/b")
     _, err = said(capsys, front, "--most", "2")
-    assert err == "1 address left: the same command goes on.\n"
+    assert err == "1 address left, for a crawl fetches 2 pages at most (--most): the same command goes on.\n"
     out, err = said(capsys, front, "--most", "2")
     assert err.startswith("Going on with the crawl of ")
     assert out.splitlines()[-1].startswith("3 pages in ")
+
+
+def test_it_says_that_a_site_lists_more_than_is_taken_in(
+    site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "_FEWEST_WAITING", 1)
+    monkeypatch.setattr(limits, "_TIMES", 1)
+    front = put(site, "/", *(f"/{number}" for number in range(5)))
+    _, err = said(capsys, front, "--most", "2")
+    assert err.splitlines()[0].startswith("3 addresses not followed, for too many wait already")
 
 
 @pytest.mark.parametrize(

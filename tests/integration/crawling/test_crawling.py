@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +14,12 @@ import pytest
 
 import driftline
 from driftline import Driftline, Stop
-from driftline.errors import UsageError
+from driftline.crawling import limits
+from driftline.errors import StoreBusy, UsageError
 from driftline.lab.crawling import measure
 from driftline.model import Outcome
+from driftline.versions.hosts import HostRecords
+from driftline.versions.store import Store
 from support.making import settings
 from support.servers import Answer, Request, Server, answer, redirect
 
@@ -154,6 +160,22 @@ def test_a_watched_page_that_a_crawl_finds_changed_is_checked(small: SmallSite, 
     assert "something new" in pages.diff(small.url("/a"))
 
 
+def test_what_a_crawl_found_is_told_though_another_process_has_its_turn_by_then(
+    small: SmallSite, pages: Driftline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The changed pages are left to whoever checks meanwhile."""
+    small.put("/")
+    pages.crawl(small.url(), tag="mine")
+    small.put("/", words=text("/") + " and something new")
+
+    def refused(*_: object, **__: object) -> None:
+        raise StoreBusy("Another run is checking.")
+
+    monkeypatch.setattr(pages, "check_pages", refused)
+    again = pages.crawl(small.url())
+    assert (again.changed, again.changes) == ([small.url()], [])
+
+
 def test_a_site_that_was_crawled_before_can_be_watched(small: SmallSite, pages: Driftline) -> None:
     """With the pages that an earlier crawl found, also if this one only goes on."""
     chain(small, 5)
@@ -212,6 +234,89 @@ def test_a_page_that_the_sitemap_calls_unmodified_is_not_fetched_again(small: Sm
     assert (asked["/old"], asked["/newer"]) == (0, 1)
     assert again.unmodified == 1
     assert again.changed == [small.url("/newer")]
+
+
+def test_a_new_date_counts_until_the_page_was_read(small: SmallSite, pages: Driftline) -> None:
+    """What changed is found by a later crawl if it could not be fetched by the first that was told of it."""
+    small.put("/")
+    small.sitemap(page="2026-01-01")
+    small.put("/page")
+    pages.crawl(small.url())
+    small.sitemap(page="2026-02-02")
+    small.pages["/page"] = answer(b"", "500 Internal Server Error")
+    assert len(pages.crawl(small.url()).failed) == 1
+    small.put("/page", words=text("something else"))
+    assert pages.crawl(small.url()).changed == [small.url("/page")]
+    small.asked()
+    assert pages.crawl(small.url()).unmodified == 1
+    assert small.asked()["/page"] == 0
+
+
+def test_a_new_date_counts_although_the_round_that_met_it_is_given_up(small: SmallSite, pages: Driftline) -> None:
+    """What that round did not get to is fetched by the next."""
+    small.put("/")
+    small.sitemap(a="2026-01-01", b="2026-01-01")
+    small.put("/a")
+    small.put("/b")
+    pages.crawl(small.url())
+    small.sitemap(a="2026-02-02", b="2026-02-02")
+    small.put("/a", words=text("something else"))
+    small.put("/b", words=text("of its own"))
+    cut = pages.crawl(small.url(), most=1)
+    again = pages.crawl(small.url(), fresh=True)
+    assert sorted([*cut.changed, *again.changed]) == [small.url("/a"), small.url("/b")]
+
+
+@pytest.mark.parametrize("tag", [None, "mine"])
+def test_every_crawl_leaves_word_when_it_last_asked(small: SmallSite, tmp_path: Path, tag: str | None) -> None:
+    """Also one that found nothing new: what comes next lets the hosts have their rest."""
+    small.put("/")
+    given = settings(store=str(tmp_path / "ends.db"))
+    ends = []
+    with driftline.open(settings=given) as opened:
+        for _ in range(2):
+            opened.crawl(small.url(), tag=tag)
+            with closing(Store.open(given.store)) as store:
+                ends.append(HostRecords(store).last_end(time.time()))
+    assert -math.inf < ends[0] < ends[1]
+
+
+def test_what_a_site_asks_of_crawlers_is_not_done_where_its_host_is_ones_own(small: SmallSite, tmp_path: Path) -> None:
+    """By the settings of that host, whatever holds for all others."""
+    small.put("/", "/a", head='<meta name="robots" content="nofollow">')
+    small.put("/a", head='<meta name="robots" content="noindex">')
+    own = {"127.0.0.1": {"robots": "ignore"}}
+    with driftline.open(settings=settings(store=str(tmp_path / "own.db"), robots="obey", hosts=own)) as opened:
+        assert sorted(opened.crawl(small.url()).new) == [small.url("/"), small.url("/a")]
+    with driftline.open(settings=settings(store=str(tmp_path / "others.db"), robots="obey")) as opened:
+        assert opened.crawl(small.url()).new == [small.url("/")]
+
+
+def test_no_more_addresses_wait_than_there_is_room_for(
+    small: SmallSite, pages: Driftline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In proportion to the pages to fetch; the rest is counted, and met again by the next crawl."""
+    monkeypatch.setattr(limits, "_FEWEST_WAITING", 5)
+    names = [f"p{number}" for number in range(40)]
+    small.put("/", "/linked")
+    small.sitemap(**dict.fromkeys(names, "2026-01-01"))
+    for name in ("linked", *names):
+        small.put(f"/{name}")
+    first = pages.crawl(small.url(), most=2)
+    assert (first.found, first.left, first.limit) == (22, 20, 2)
+    assert first.skipped["more than may wait"].count == 20
+    pages.crawl(small.url())
+    assert pages.crawl(small.url()).pages == 42
+
+
+def test_no_more_sitemaps_are_read_than_the_pages_to_fetch_are_worth(small: SmallSite, pages: Driftline) -> None:
+    small.put("/")
+    maps = "".join(f"<sitemap><loc>{small.url(f'/{number}.xml')}</loc></sitemap>" for number in range(20))
+    index = f'<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{maps}</sitemapindex>'
+    small.pages["/sitemap.xml"] = answer(index.encode(), "200 OK", "Content-Type: text/xml")
+    report = pages.crawl(small.url(), most=1)
+    assert sum(path.endswith(".xml") for path in small.asked()) == 10
+    assert report.skipped["more sitemaps, or hosts with some, than are read"].count == 11
 
 
 class Stopping:

@@ -98,3 +98,22 @@ def test_closed_means_closed() -> None:
     frontier.close()
     assert frontier.exhausted
     assert taken(frontier) == []
+
+
+def test_few_lists_are_under_way_at_a_time_and_hold_up_no_page() -> None:
+    """Each may name very many pages, which are to be recorded before the next is read."""
+    frontier = Frontier(links)
+    frontier.settle((), [*places(*range(1, 21), priority=-1.0, kind="sitemap"), *places(100)])
+    assert taken(frontier) == [*range(1, 5), 100]
+    frontier.settle([1, 2])
+    assert taken(frontier) == [5, 6]
+    assert not frontier.exhausted
+
+
+def test_it_tells_how_many_new_pages_wait_and_whether_there_were_enough() -> None:
+    """Those that an earlier round found do not count, nor do lists."""
+    frontier = Frontier(links, most=1)
+    frontier.settle((), [*places(1, 2), *places(3, priority=KNOWN), *places(4, priority=-1.0, kind="feed")])
+    assert (frontier.new, frontier.limited) == (2, False)
+    assert taken(frontier) == [4, 1]
+    assert (frontier.new, frontier.limited) == (1, True)
