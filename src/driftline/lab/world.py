@@ -89,8 +89,8 @@ def _size_scale(mean: int) -> float:
 ROBOTS_TXT = b"User-agent: *\n" + b"".join(
     b"Disallow: %s\n" % path
     for path in (
-        b"/admin/", b"/account/", b"/basket", b"/cart/", b"/cgi-bin/", b"/checkout/", b"/internal/", b"/login", b"/print/",
-        b"/private/", b"/search", b"/tmp/", b"/user/", b"/wp-admin/", b"/*?session=", b"/*/feed/$",
+        b"/admin/", b"/account/", b"/basket", b"/cart/", b"/cgi-bin/", b"/checkout/", b"/internal/", b"/login",
+        b"/print/", b"/private/", b"/search", b"/tmp/", b"/user/", b"/wp-admin/", b"/*?session=", b"/*/feed/$",
     )
 )  # fmt: skip
 
