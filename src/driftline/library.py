@@ -137,11 +137,12 @@ class Driftline:
         With `render`, the pages are fetched through Chromium.
         """
         from driftline.detection.filters import check_filters
-        from driftline.fetching.browser.steps import check_steps
+        from driftline.fetching.browser.steps import check_selector, check_steps
 
         seconds = None if every is None else parse_interval(every)
         if render is not None:
             check_steps(render.steps)
+            check_selector(render.wait_for or "")
         if seconds is not None:  # pages that are watched already keep the intervals they have
             self.insist_on_room(seconds, self.catalog.unwatched(urls))
         return self.catalog.add(urls, every=seconds, tags=tags, filters=check_filters(filters), render=render)

@@ -13,6 +13,7 @@ from driftline.errors import DriftlineError
 from driftline.fetching.browser.finding import find_browser
 from driftline.fetching.browser.gateway import resolve
 from driftline.fetching.browser.renderer import Renderer
+from driftline.fetching.unsafe import NOTHING, Blocked
 from driftline.model import Link, Render
 from support.making import settings
 from support.servers import Answer, answer
@@ -41,10 +42,11 @@ def insist_on_browser() -> None:
 
 
 @contextmanager
-def rendering(**given: Any) -> Iterator[Renderer]:
+def rendering(*, blocked: Blocked = NOTHING, resting: float = 60.0, **given: Any) -> Iterator[Renderer]:
     """A renderer that may fetch from 127.0.0.1 alone, and from the networks that are given."""
     insist_on_browser()
-    renderer = Renderer(settings(**({"allow_networks": ["127.0.0.1"]} | given)), resolve=looked_up)
+    chosen = settings(**({"allow_networks": ["127.0.0.1"]} | given))
+    renderer = Renderer(chosen, resolve=looked_up, blocked=blocked, resting=resting)
     try:
         yield renderer
     finally:

@@ -15,7 +15,7 @@ from driftline.cli.output import count, size
 from driftline.errors import DriftlineError, MissingExtra
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
     from driftline.detection.workers import Worker
     from driftline.settings import Settings
@@ -54,8 +54,8 @@ def _findings(store: str | None) -> Iterator[Finding]:
     yield Finding(what="Settings", well=True, detail="every value is valid.")
     yield _network(settings)
     yield _worker(settings)
-    yield from _store(settings)
-    yield _browser(settings)
+    rendered = yield from _store(settings)
+    yield _browser(settings, wanted=rendered or settings.browser is not None)
     yield _nginx()
 
 
@@ -138,7 +138,8 @@ def _first_page(worker: Worker) -> str:
     return "" if outcome.version.title == "well" else "it reads it wrongly"
 
 
-def _store(settings: Settings) -> Iterator[Finding]:
+def _store(settings: Settings) -> Generator[Finding, None, bool]:
+    """How the store is; whether it has pages that are rendered."""
     from sqlalchemy.exc import DatabaseError
 
     from driftline.library import open as open_store
@@ -148,13 +149,15 @@ def _store(settings: Settings) -> Iterator[Finding]:
         named = is_named(settings)
         there_will_be = f"none yet: 'driftline add URL' makes {settings.store}."
         yield Finding(what="Store", well=not named, detail=no_store(settings.store) if named else there_will_be)
-        return
+        return False
     advice = "restore a backup, or move the file away to start anew"
     try:
         with open_store(settings=settings) as watch_list:
             problems = watch_list.doctor()
             versions, _raw, stored = watch_list.repository.sizes()
-            pages, where = len(watch_list.pages()), watch_list.where
+            watched = watch_list.pages()
+            pages, where = len(watched), watch_list.where
+            rendered = any(page.render is not None for page in watched)
             behind = watch_list.behind()
             old_names = watch_list.catalog.old_names()
             let_in = watch_list.catalog.unused_tags(watch_list.accesses.all()[1])
@@ -165,17 +168,18 @@ def _store(settings: Settings) -> Iterator[Finding]:
         yield Finding(
             what="Store", well=False, detail=told + ("." if isinstance(error, MissingExtra) else f": {advice}.")
         )
-        return
+        return False
     if problems:
         shown = "; ".join(problem.rstrip(".") for problem in problems[:_PROBLEMS_SHOWN])
         more = len(problems) - _PROBLEMS_SHOWN
         yield Finding(what="Store", well=False, detail=f"{shown}{f' and {more:,} more' if more > 0 else ''}: {advice}.")
-        return
+        return False
     held = f"{count(pages, 'page')}, {count(versions, 'version')} in {size(stored)}"
     yield Finding(what="Store", well=True, detail=f"{where} holds {held}, all of them readable.")
     yield _addresses(old_names)
     yield _tags(let_in, treated)
     yield _readings(*behind)
+    return rendered
 
 
 def _addresses(old_names: Sequence[str]) -> Finding:
@@ -208,14 +212,22 @@ def _readings(stale: int, unread: int) -> Finding:
     return Finding(what="Readings", well=True, detail=detail)
 
 
-def _browser(settings: Settings) -> Finding:
+def _browser(settings: Settings, *, wanted: bool) -> Finding:
+    """Whether pages can be rendered: it is tried where that is wanted, for most people render nothing."""
     from driftline.fetching.browser.finding import find_browser
 
     try:
         path = find_browser(settings.browser)
     except DriftlineError as error:
-        # most people render nothing: a browser that was named and is not there is wrong all the same
-        return Finding(what="Browser", well=settings.browser is None, detail=f"none (needed for --render). {error}")
+        return Finding(what="Browser", well=not wanted, detail=f"none (needed for --render). {error}")
+    if not wanted:
+        return Finding(what="Browser", well=True, detail=f"{path} is there for pages with --render; none has it yet.")
+    from driftline.fetching.browser.trial import try_browser
+
+    try:
+        try_browser(path, settings)
+    except DriftlineError as error:
+        return Finding(what="Browser", well=False, detail=str(error))
     return Finding(what="Browser", well=True, detail=f"{path} renders the pages with --render.")
 
 

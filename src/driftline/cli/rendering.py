@@ -61,7 +61,7 @@ def given_rendering(
     before: Render | None, mode: str | None, wait_for: str | None, steps: Sequence[str] | None, *, anew: bool = False
 ) -> Render | None:
     """How a page is to be rendered that was rendered so before; None if it is not to be."""
-    from driftline.fetching.browser.steps import check_steps
+    from driftline.fetching.browser.steps import check_selector, check_steps
 
     if mode is not None and mode not in _MODES:
         raise UsageError(f"'{mode}' is no way to render a page: use --render, --render auto or --render never.")
@@ -76,7 +76,7 @@ def given_rendering(
     known = before or Render()
     return Render(
         mode=known.mode if mode is None else RenderMode(mode),
-        wait_for=known.wait_for if wait_for is None else wait_for.strip() or None,
+        wait_for=known.wait_for if wait_for is None else check_selector(wait_for.strip()) or None,
         steps=check_steps((*(() if anew else known.steps), *(steps or ()))),
     )
 

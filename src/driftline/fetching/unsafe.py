@@ -18,6 +18,10 @@ class Blocked(Protocol):
     def any(self) -> bool:
         """Whether anything is blocked at all."""
 
+    @property
+    def single(self) -> bool:
+        """Whether single addresses are blocked, and not whole hosts alone."""
+
     def why(self, url: str) -> str | None:
         """Why a page is not to be fetched, in a sentence; None if it may be."""
 
@@ -25,7 +29,7 @@ class Blocked(Protocol):
 class _Nothing:
     """Where nothing is blocked."""
 
-    any = False
+    any = single = False
 
     def why(self, _url: str) -> None:
         return None

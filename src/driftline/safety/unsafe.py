@@ -52,6 +52,12 @@ class Unsafe:
         """Whether anything is blocked at all, by a list or by votes."""
         return self._known is not None
 
+    @property
+    def single(self) -> bool:
+        """Whether single addresses are blocked, and not whole hosts alone."""
+        known = self._known
+        return known is not None and known.single
+
     def why(self, url: str) -> str | None:
         """Why the page at an address in canonical form is not fetched, in a sentence; None if it may be."""
         known = self._known
@@ -145,6 +151,10 @@ class _Known:
         self._sites = {_name(host_of(one.url)): _told(one) for one in reported if one.whole_host}
         self._hosts: dict[str, tuple[str | None, bool]] = {}
 
+    @property
+    def single(self) -> bool:
+        return bool(self._pages or self._with_addresses)
+
     def why(self, url: str) -> str | None:
         host = host_of(url)
         found = self._hosts.get(host)
@@ -154,7 +164,7 @@ class _Known:
                 self._hosts.clear()
             self._hosts[host] = found
         reason, excepted = found
-        if reason is not None or not (self._pages or self._with_addresses):
+        if reason is not None or not self.single:
             return reason
         key = key_of(reduced(url, KNOWN))
         if self._pages and (told := self._pages.get(key) or self._pages.get(key_of(url))):

@@ -7,6 +7,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from driftline.errors import RunStopped
 from driftline.fetching.browser.renderer import Renderer
 from driftline.model import Document, FailureKind, Known
 from driftline.versions.codec import fingerprint
+from support.blocks import Paths
 from support.browsers import PNG, drawing, rendered, rendering, scripted
 from support.making import settings
 from support.servers import Answer, Request, Server, answer, html, redirect
@@ -72,6 +74,31 @@ def test_steps_are_done_before_the_capture(renderer: Renderer) -> None:
     steps = ("click:#more", "type:input[name=q]=two lamps", "press:Enter", "wait:.late", "scroll")
     found = words(served(renderer, scripted(script, body), *steps))
     assert "clicked. searched two lamps. scrolled." in found
+
+
+def test_a_page_without_a_body_can_be_scrolled(renderer: Renderer) -> None:
+    gone = scripted("document.addEventListener('DOMContentLoaded', () => document.body.remove())")
+    assert "<title>Drawn</title>" in words(served(renderer, gone, "scroll"))
+
+
+def test_a_page_that_starts_a_download_is_still_a_page(renderer: Renderer) -> None:
+    saved = answer(b"MZ", "200 OK", "Content-Type: application/octet-stream", "Content-Disposition: attachment")
+    page = scripted("location = '/saved'", "<p>Your download starts soon.</p>")
+    with Server(lambda request: saved if request.path == "/saved" else page) as server:
+        document = renderer.render(rendered(server.url()))
+        assert server.asked_for("/saved")
+    assert "Your download starts soon." in words(document)
+    assert (document.final_url, document.redirects) == (server.url(), 0)
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [("click:a..b", "this is not a CSS selector"), ("type:p=words", "nothing can be typed into this element")],
+)
+def test_why_a_step_cannot_be_done_is_told(renderer: Renderer, step: str, why: str) -> None:
+    failure = served(renderer, html("here"), step).failure
+    assert failure is not None
+    assert failure.sentence == f"The step '{step}' could not be done: {why}."
 
 
 def test_no_picture_is_taken_of_a_document_that_is_the_same_to_the_byte(renderer: Renderer) -> None:
@@ -211,6 +238,43 @@ def test_a_browser_that_is_killed_under_a_page_costs_one_more_try(renderer: Rend
         assert len(server.asked_for("/")) == 2
     assert "still here" in words(document)
     assert renderer.pid not in (None, *killed)
+
+
+def test_a_page_that_comes_while_an_idle_browser_ends_waits_and_leaves_nothing_behind() -> None:
+    used: list[int] = []
+
+    def note(request: Request) -> Answer:
+        if request.path == "/" and tired.pid is not None:
+            used.append(tired.pid)
+        return html("here")
+
+    with rendering(resting=0.0) as tired, Server(note) as server:
+        for _ in range(2):
+            assert "here" in words(tired.render(rendered(server.url())))
+        first, second = used
+        assert first != second
+        assert not Path(f"/proc/{first}").exists()
+
+
+def test_a_page_that_is_blocked_is_not_asked_for_whatever_leads_there() -> None:
+    def page(request: Request) -> Answer:
+        pages = {
+            "/": scripted("fetch('/bad').finally(() => location = '/there')", "<iframe src='/bad'></iframe>"),
+            "/there": redirect("/bad"),
+            "/says": scripted("history.pushState({}, '', '/bad')", "words"),
+        }
+        return pages.get(request.path, html("words of a page that is blocked"))
+
+    with rendering(blocked=Paths("/bad")) as renderer, Server(page) as server:
+        led, said, itself = [renderer.render(rendered(server.url(path))) for path in ("/", "/says", "/bad")]
+        asked = [request.path for request in server.requests]
+    assert "/there" in asked
+    assert "/bad" not in asked
+    sentence = f"The page redirects to {server.url('/bad')}, which is blocked: It has '/bad' in it."
+    assert [one.failure and one.failure.sentence for one in (led, said, itself)] == [
+        sentence, sentence, "The page is blocked: It has '/bad' in it.",
+    ]  # fmt: skip
+    assert [(one.body, one.screenshot or b"") for one in (led, said, itself)] == [(b"", b"")] * 3
 
 
 def test_pages_that_never_end_are_ended_and_others_go_on_until_a_stop() -> None:

@@ -139,6 +139,18 @@ def test_a_server_that_does_not_let_us_in_is_told_by_its_status(renderer: Render
     assert failure.sentence == "The server answered 401 Unauthorized."
 
 
+def test_so_is_a_server_that_a_page_leads_to(renderer: Renderer) -> None:
+    def ask(request: Request) -> Answer:
+        if request.path == "/":
+            return redirect(f"http://other.test:{server.port}/there")
+        return answer(b"no", "401 Unauthorized", 'WWW-Authenticate: Basic realm="x"')
+
+    with Server(ask) as server:
+        failure = renderer.render(rendered(f"http://site.test:{server.port}/")).failure
+    assert failure is not None
+    assert failure.sentence == "The server answered 401 Unauthorized."
+
+
 def test_a_cookie_that_the_browser_does_not_take_is_named(renderer: Renderer) -> None:
     with Server(lambda _: html("welcome")) as server:
         failure = render(renderer, server.url(), read_access(cookies=["__Host-s=open-sesame"])).failure

@@ -8,22 +8,9 @@ import pytest
 
 from driftline.fetching.transfers import Transfers, crawl_through
 from driftline.model import Document, FailureKind
+from support.blocks import Paths
 from support.making import link, settings
 from support.servers import Answer, Request, Server, html, redirect
-
-
-class Paths:
-    """Blocks addresses with these words in them."""
-
-    def __init__(self, *words: str) -> None:
-        self.words = list(words)
-
-    @property
-    def any(self) -> bool:
-        return bool(self.words)
-
-    def why(self, url: str) -> str | None:
-        return next((f"It has '{word}' in it." for word in self.words if word in url), None)
 
 
 def fetch_all(urls: Sequence[str], blocked: Paths) -> list[Document]:

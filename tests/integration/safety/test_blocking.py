@@ -43,6 +43,7 @@ def test_a_host_is_blocked_with_its_subdomains_and_nothing_else(pages: Driftline
         assert why(pages, url) == reason
     for url in ("https://notbad.example/", "https://bad.example.org/", "https://example/", "http://[::1]/"):
         assert why(pages, url) is None
+    assert (pages.unsafe.any, pages.unsafe.single) == (True, False)
 
 
 def test_an_exception_of_any_list_wins_over_all_lists_but_not_over_votes(pages: Driftline, tmp_path: Path) -> None:
@@ -63,6 +64,7 @@ def test_an_address_is_blocked_whatever_its_scheme_and_tracking(pages: Driftline
     assert why(pages, "https://mixed.example/bad?a=1&utm_source=x") is not None
     assert why(pages, "https://mixed.example/bad") is None
     assert why(pages, "https://mixed.example/") is None
+    assert pages.unsafe.single
 
 
 def test_lists_are_named_updated_and_removed(pages: Driftline, tmp_path: Path) -> None:
@@ -129,6 +131,7 @@ def test_votes_add_up_until_a_page_is_blocked(pages: Driftline) -> None:
     pages.report_unsafe("https://page.example/x", reason="phishing", votes=4)
     told = "This page was reported as unsafe (6 votes: phishing; asks for passwords)."
     assert why(pages, "https://page.example/x") == told
+    assert pages.unsafe.single
     assert why(pages, "https://page.example/") is None
     assert pages.withdraw_report("https://page.example/x") == 3
     assert pages.withdraw_report("https://page.example/x") == 0
@@ -139,6 +142,7 @@ def test_a_report_may_be_of_a_whole_host(pages: Driftline) -> None:
     pages.report_unsafe("http://page.example:8080/x", whole_host=True)
     assert why(pages, "https://www.page.example/") == "The host page.example was reported as unsafe (1 vote)."
     assert why(pages, "https://example/") is None
+    assert not pages.unsafe.single
     assert pages.withdraw_report("https://page.example:8080/other", whole_host=True) == 1
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from driftline.cli.rendering import given_rendering, told_rendering, with_modes
-from driftline.errors import UsageError
+from driftline.errors import BadSetting, UsageError
 from driftline.model import Render, RenderMode
 
 AUTO = Render(mode=RenderMode.AUTO)
@@ -45,6 +45,10 @@ def test_what_contradicts_itself_is_refused() -> None:
         given_rendering(None, "often", None, None)
     with pytest.raises(UsageError, match="not rendered"):
         given_rendering(None, "never", "#a", None)
+    with pytest.raises(BadSetting, match="'\\[\\[' is not a CSS selector"):
+        given_rendering(None, None, "[[", None)
+    with pytest.raises(BadSetting, match="no such key"):
+        given_rendering(None, None, None, ["press:Foo"])
 
 
 def test_how_a_page_is_rendered_is_told_in_words() -> None:

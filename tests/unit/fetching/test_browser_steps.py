@@ -16,6 +16,11 @@ from driftline.fetching.browser.steps import Action, check_steps, parse_step
         ("type:input[name=q]=a=b", Action.TYPE, "input[name=q]", "a=b", 0),
         ('type:input[name="a]="]=', Action.TYPE, 'input[name="a]="]', "", 0),
         ("press:Enter", Action.PRESS, "", "Enter", 0),
+        ("press:/", Action.PRESS, "", "/", 0),
+        ("press:Control+Shift+ArrowDown", Action.PRESS, "", "Control+Shift+ArrowDown", 0),
+        ("press:Control++", Action.PRESS, "", "Control++", 0),
+        ("click:a[title='](']:not(.b\\()", Action.CLICK, "a[title='](']:not(.b\\()", "", 0),
+        ("type:#q=[[", Action.TYPE, "#q", "[[", 0),
         ("scroll", Action.SCROLL, "", "", 0),
         ("scroll:footer", Action.SCROLL, "footer", "", 0),
         ("wait:.ready", Action.WAIT, ".ready", "", 0),
@@ -28,10 +33,23 @@ def test_a_step_is_read_as_it_is_written(text: str, action: Action, selector: st
 
 
 @pytest.mark.parametrize(
-    "text", ["", "jump:#a", "click", "click:", "type:#q", "type:=words", "press:", "press:a b", "wait:", "wait:31s"]
+    ("text", "sentence"),
+    [
+        *[
+            (text, "is not a step: write click:CSS")
+            for text in ("", "jump:#a", "click", "click:", "type:#q", "type:=words", "press:", "wait:", "scroll:")
+        ],
+        *[(f"wait:{time}", "write the seconds to wait as wait:2s") for time in ("2", "-2s", "1h", "0s", ".5s", "+1s")],
+        ("wait:31s", "waits for too long"),
+        *[(f"press:{key}", "there is no such key") for key in ("Foo", "a b", "enter", "F13", "Foo+a", "Control+")],
+        *[
+            (step, "is not a CSS selector: its brackets and quotes do not come in pairs")
+            for step in ("click:[[", "click:a)", "wait:p:not(.a", "scroll:[b='c]", "type:p:not(.a=words", "click:(]")
+        ],
+    ],
 )
-def test_what_is_no_step_is_refused_with_the_ways_to_write_one(text: str) -> None:
-    with pytest.raises(BadSetting, match=r"is not a step: write click:CSS|waits for too long"):
+def test_what_is_no_step_is_refused_with_what_is_wrong(text: str, sentence: str) -> None:
+    with pytest.raises(BadSetting, match=sentence):
         parse_step(text)
 
 

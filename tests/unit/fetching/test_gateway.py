@@ -11,6 +11,7 @@ import pytest
 from driftline.fetching.addresses import judge_for
 from driftline.fetching.browser.gateway import Gateway
 from driftline.model import FailureKind
+from support.blocks import Paths
 from support.servers import Answer, Request, Server, answer, closed_port, html
 
 ALLOWED = judge_for(["127.0.0.1"])
@@ -168,12 +169,18 @@ def test_a_server_that_poses_as_the_gateway_is_not_told_its_password() -> None:
 
 
 def test_a_host_that_is_blocked_is_neither_resolved_nor_connected_to() -> None:
-    class Blocked:
-        any = True
-
-        def why(self, url: str) -> str | None:
-            return "It is on a list." if url == "http://bad.example/" else None
-
-    blocking = Gateway(ALLOWED, most=1_000, connect_timeout=5.0, resolve=names(), blocked=Blocked())
+    blocking = Gateway(ALLOWED, most=1_000, connect_timeout=5.0, resolve=names(), blocked=Paths("//bad.example/"))
     got = asked(blocking, "GET http://Bad.example/x HTTP/1.1\r\nHost: bad.example")
     assert got.startswith(b"HTTP/1.1 403")
+
+
+def test_a_single_address_that_is_blocked_is_not_asked_for_and_its_host_is_not_blamed() -> None:
+    blocking = Gateway(ALLOWED, most=1_000, connect_timeout=5.0, blocked=Paths("/bad"))
+    with Server(lambda _: html("hello")) as server:
+        got = asked(blocking, f"GET {server.url('/bad')} HTTP/1.1")
+        assert server.connections == 0
+        assert got.startswith(b"HTTP/1.1 403")
+        trouble = blocking.trouble(server.url("/bad"), redirected=True)
+        assert trouble is not None
+        assert trouble.kind is FailureKind.UNSAFE
+        assert blocking.trouble(server.url("/good"), redirected=False) is None

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from driftline.errors import DriftlineError
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from playwright.async_api import Browser, BrowserContext, CDPSession, Playwright
 
     from driftline.settings import Settings
@@ -45,14 +47,19 @@ class BrowserFailed(DriftlineError):
     """Chromium was found and could not be started."""
 
 
+class Gone(DriftlineError):
+    """Chromium has ended, or was ended because it did not answer."""
+
+
 class Chromium:
-    """A running browser. `pid` is that of its main process."""
+    """A running browser. `pid` is that of its main process. What does not answer in time is ended."""
 
     def __init__(self, browser: Browser, session: CDPSession, pid: int, settings: Settings) -> None:
         self._browser = browser
         self._session = session
         self._settings = settings
         self.pid = pid
+        self._killed = False
         self._watching = asyncio.ensure_future(self._watch())
 
     @classmethod
@@ -67,20 +74,47 @@ class Chromium:
                 proxy={"server": _NOWHERE, "bypass": _NO_BYPASS}, timeout=_STARTING * 1000,
                 handle_sigint=False, handle_sigterm=False, handle_sighup=False,
             )  # fmt: skip
-            session = await browser.new_browser_cdp_session()
-            processes = await session.send("SystemInfo.getProcessInfo")
+            async with asyncio.timeout(_STARTING):
+                session = await browser.new_browser_cdp_session()
+                processes = await session.send("SystemInfo.getProcessInfo")
         except Error as error:
             raise BrowserFailed(_why_not(path, error.message)) from None
+        except TimeoutError:
+            raise BrowserFailed(f"{path} was started and does not answer.") from None
         pid = next(one["id"] for one in processes["processInfo"] if one["type"] == "browser")
         return cls(browser, session, pid, settings)
 
     @property
     def alive(self) -> bool:
         """Whether it is still running."""
-        return self._browser.is_connected()
+        return not self._killed and self._browser.is_connected()
 
-    async def context(self, proxy: str) -> BrowserContext:
-        """A fresh profile, without cookies, that reaches the web through this proxy only."""
+    @asynccontextmanager
+    async def answering(self) -> AsyncIterator[None]:
+        """For the time of what takes but a moment, unless the browser hangs: it is ended then, and Gone says so."""
+        try:
+            async with asyncio.timeout(self._settings.render_timeout):
+                yield
+        except TimeoutError:
+            self.kill()
+            raise Gone("The browser does not answer.") from None
+
+    @asynccontextmanager
+    async def context(self, proxy: str) -> AsyncIterator[BrowserContext]:
+        """A fresh profile, without cookies, that reaches the web through this proxy only; Gone if there is none."""
+        from playwright.async_api import Error
+
+        try:
+            async with self.answering():
+                context = await self._fresh(proxy)
+        except Error as error:
+            raise Gone(error.message) from None
+        try:
+            yield context
+        finally:
+            await asyncio.shield(self._dispose(context))
+
+    async def _fresh(self, proxy: str) -> BrowserContext:
         major = self._browser.version.partition(".")[0]
         agent = f"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{major}.0.0.0"
         context = await self._browser.new_context(
@@ -92,7 +126,7 @@ class Chromium:
         context.set_default_timeout(self._settings.render_timeout * 1000)
         return context
 
-    async def dispose(self, context: BrowserContext) -> None:
+    async def _dispose(self, context: BrowserContext) -> None:
         """Close a profile with all its pages, whatever their scripts are doing; the whole browser if it does not."""
         from playwright.async_api import Error
 
@@ -120,6 +154,7 @@ class Chromium:
 
     def kill(self) -> None:
         """End it the hard way."""
+        self._killed = True
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 
@@ -127,10 +162,11 @@ class Chromium:
         """End every tab that takes more memory than is allowed; its page then says that it crashed."""
         from playwright.async_api import Error
 
-        with suppress(Error):
+        with suppress(Error, Gone):
             while self.alive:
                 await asyncio.sleep(_LOOK)
-                found = await self._session.send("SystemInfo.getProcessInfo")
+                async with self.answering():
+                    found = await self._session.send("SystemInfo.getProcessInfo")
                 for process in found["processInfo"]:
                     if process["type"] == "renderer" and resident(process["id"]) > self._settings.render_memory:
                         with suppress(ProcessLookupError):
@@ -151,5 +187,7 @@ def _why_not(path: str, message: str) -> str:
             f"{path} finds no sandbox on this system: allow user namespaces, or set browser_sandbox = false "
             "where everything else keeps pages in, such as a container of its own."
         )
+    if "has been closed" in message:
+        return f"{path} ended at once: try '{path} --headless --dump-dom about:blank' to see why."
     first = message.strip().partition("\n")[0].removeprefix("BrowserType.launch: ")
-    return f"{path} could not be started ({first}): try 'chromium --headless --dump-dom about:blank' to see why."
+    return f"{path} could not be started ({first}): try '{path} --headless --dump-dom about:blank' to see why."

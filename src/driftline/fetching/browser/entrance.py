@@ -58,7 +58,10 @@ class Keys:
 
 
 class Entrance:
-    """Answers for one tab of the browser who it is: to the gateway, and with the keys of its page at home."""
+    """Answers for one tab of the browser who it is: to the gateway, and with the keys of its page at home.
+
+    What the gateway cannot see of an address that is asked for, it is told here.
+    """
 
     def __init__(self, session: CDPSession, keys: Keys, gateway: Gateway) -> None:
         self._session = session
@@ -76,6 +79,7 @@ class Entrance:
         session.on("Fetch.authRequired", entrance._challenged)
         await session.send("Page.enable")
         patterns = [{"urlPattern": f"{origin}/*"} for origin in keys.home.origins]
+        patterns += [{"urlPattern": "https://*"}] if gateway.picky else []
         await session.send("Fetch.enable", {"patterns": patterns, "handleAuthRequests": True})
         for name, value in keys.cookies.items():
             await entrance._give(name, value)
@@ -103,15 +107,20 @@ class Entrance:
         from playwright.async_api import Error
 
         self._documents[event["frame"]["id"]] = event["frame"]["url"]
-        if not self._keys.headers and event["frame"]["url"].startswith("http"):
+        if not (self._keys.headers or self._gateway.picky) and event["frame"]["url"].startswith("http"):
             with suppress(Error):
                 await self._session.send("Fetch.disable")
 
     async def _paused(self, event: dict[str, Any]) -> None:
-        """Let a request go on, with the headers of the page if it may see them."""
+        """Let a request go on, with the headers of the page if it may see them, unless its address is blocked."""
         from playwright.async_api import Error
 
         more: dict[str, Any] = {}
+        if self._gateway.bars(event["request"]["url"]):
+            with suppress(Error):
+                refusal = {"requestId": event["requestId"], "responseCode": 403}
+                await self._session.send("Fetch.fulfillRequest", refusal)
+            return
         if self._may_have_keys(event):
             headers = overruled(event["request"]["headers"], self._keys.headers)
             more = {"headers": [{"name": name, "value": value} for name, value in headers.items()]}

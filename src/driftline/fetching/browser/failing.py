@@ -25,6 +25,9 @@ _PORT = Failure(
 _SAVED = Failure(
     kind=FailureKind.BODY, sentence="The browser would save this and not show it: watch it without --render."
 )
+_UNREADABLE = Failure(
+    kind=FailureKind.BODY, sentence="The page changed or left while the browser read it, and could not be captured."
+)
 _BROKE = Failure(kind=FailureKind.CONNECTION, sentence="The connection broke before the page was complete.")
 #: what Chromium or playwright calls it, and what it means
 _MEANINGS = (
@@ -36,6 +39,7 @@ _MEANINGS = (
     ("ERR_UNSAFE_PORT", _PORT),
     ("Download is starting", _SAVED),
     ("ERR_ABORTED", _SAVED),
+    ("net::ERR", _BROKE),
     ("Timeout", TOO_LONG),
 )
 _NO_TUNNEL = "ERR_TUNNEL_CONNECTION_FAILED"
@@ -50,7 +54,7 @@ def failed(message: str, gateway: Gateway, link: Link) -> Captured:
         return Captured(failure=trouble)
     if gateway.full:
         return Captured(failure=TOO_MUCH)
-    return Captured(failure=next((failure for name, failure in _MEANINGS if name in message), _BROKE))
+    return Captured(failure=next((failure for name, failure in _MEANINGS if name in message), _UNREADABLE))
 
 
 def explained(captured: Captured, gateway: Gateway, link: Link) -> Captured:

@@ -4,6 +4,8 @@ Chromium resolves no name and opens no connection of its own: it asks the gatewa
 redirects and web sockets alike. The gateway resolves the name unless that host is blocked, judges each address as
 libcurl's are judged, and connects to the very address that it judged. So there is no moment at which a name could come
 to mean another machine. With a proxy of the user's own, it connects to nothing but that, which has to judge.
+
+Of what is encrypted, the gateway sees the host alone. Where single addresses are blocked, whoever sees them asks it.
 """
 
 from __future__ import annotations
@@ -73,6 +75,7 @@ class Gateway:
         self._upstream = upstream
         self._home = home
         self._trouble: dict[tuple[str, int], Failure] = {}
+        self._barred: dict[str, Failure] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self.user, self.password = _USER, secrets.token_urlsafe(16)
@@ -102,8 +105,22 @@ class Gateway:
         """Whether all the bytes that are allowed have come in."""
         return self._left <= 0
 
+    @property
+    def picky(self) -> bool:
+        """Whether it has to be asked about every address."""
+        return self._blocked.single
+
+    def bars(self, url: str) -> bool:
+        """Whether this very address is blocked, and not to be asked for."""
+        reason = self._blocked.why(url) if self.picky else None
+        if reason is not None:
+            self._barred[url] = unsafe_failure(reason, url)
+        return reason is not None
+
     def trouble(self, url: str, *, redirected: bool) -> Failure | None:
-        """Why nothing could be had from the host of this address; None if it was reached."""
+        """Why nothing could be had from this address or its host; None if it was reached."""
+        if url in self._barred:
+            return self._barred[url]
         target = _target(url)
         found = self._trouble.get(target) if target is not None else None
         if found is not None and redirected and found.kind is FailureKind.NOT_ALLOWED:
@@ -140,6 +157,9 @@ class Gateway:
         target = _target(f"https://{address}" if tunnel else address)
         if target is None or not (tunnel or address.startswith("http://")):
             await _answer(writer, "400 Bad Request")
+            return
+        if not tunnel and self.bars(address):
+            await _answer(writer, "403 Forbidden")
             return
         found = await self._connect(*target, tunnel=tunnel)
         if isinstance(found, Failure):

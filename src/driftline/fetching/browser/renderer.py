@@ -15,12 +15,12 @@ from driftline.access import MissingSecret
 from driftline.errors import DriftlineError, RunStopped
 from driftline.fetching.addresses import judge_for
 from driftline.fetching.browser.capture import Captured, capture
-from driftline.fetching.browser.chromium import Chromium
+from driftline.fetching.browser.chromium import Chromium, Gone
 from driftline.fetching.browser.entrance import Entrance, Keys
 from driftline.fetching.browser.failing import CRASHED, TOO_LONG, TOO_MUCH, explained, failed
 from driftline.fetching.browser.finding import find_browser
 from driftline.fetching.browser.gateway import Gateway, resolve
-from driftline.fetching.unsafe import NOTHING
+from driftline.fetching.unsafe import NOTHING, turned_away, unsafe_failure
 from driftline.model import Document, Failure, FailureKind
 
 if TYPE_CHECKING:
@@ -43,13 +43,15 @@ _ENDING = 15.0  # seconds that the browser and its driver get to end
 class Renderer:
     """Fetches pages through Chromium, each in a profile of its own. Used by any thread.
 
-    Everything it does happens in one thread with a loop of its own, which it starts with the first page.
+    Everything it does happens in one thread with a loop of its own, which it starts with the first page. The browser
+    ends after `resting` seconds without a page. What is `blocked` is not asked for: its documents say why.
     """
 
     def __init__(
         self, settings: Settings, clock: Callable[[], float] = time.time, resolve: Resolve = resolve,
-        blocked: Blocked = NOTHING,
+        blocked: Blocked = NOTHING, resting: float = _RESTING,
     ) -> None:  # fmt: skip
+        self._rest_after = resting
         self._blocked = blocked
         self._settings = settings
         self._resolve = resolve
@@ -62,7 +64,8 @@ class Renderer:
         self._chromium: Chromium | None = None
         self._playwright: Playwright | None = None
         self._one_start = asyncio.Lock()
-        self._resting: asyncio.Task[None] | None = None
+        self._resting: asyncio.TimerHandle | None = None
+        self._retiring: asyncio.Task[None] | None = None
         self._stopped = False
 
     def render(self, link: Link) -> Document:
@@ -122,9 +125,11 @@ class Renderer:
         async with self._one_start:
             await self._retire()
 
-    async def _rest(self) -> None:
-        """End the browser when it has had nothing to do for a while: it holds much memory."""
-        await asyncio.sleep(_RESTING)
+    def _rest(self) -> None:
+        """End the browser, which has had nothing to do for a while: it holds much memory. A page that comes waits."""
+        self._retiring = asyncio.ensure_future(self._retire_unless_wanted())
+
+    async def _retire_unless_wanted(self) -> None:
         async with self._one_start:
             if not self._pages:
                 await self._retire()
@@ -149,10 +154,13 @@ class Renderer:
         finally:
             self._pages.discard(task)
             if not self._pages:
-                self._resting = asyncio.ensure_future(self._rest())
+                self._resting = asyncio.get_running_loop().call_later(self._rest_after, self._rest)
 
     async def _rendered(self, link: Link) -> Document:
-        """The document of a link; a browser that ends under it costs one more try."""
+        """The document of a link; a browser that ends under it, or answers no more, costs one more try."""
+        reason = self._blocked.why(link.url)
+        if reason is not None:
+            return turned_away(link, reason, self._clock())
         captured: Captured | None = None
         began = time.monotonic()
         try:
@@ -171,7 +179,9 @@ class Renderer:
             sentence = f"Driftline itself failed to render this page ({type(error).__name__}: {error})."
             captured = Captured(failure=Failure(kind=FailureKind.INTERNAL, sentence=sentence))
         if captured is None:
-            captured = Captured(failure=Failure(kind=FailureKind.HOSTILE, sentence="The browser crashed on this page."))
+            captured = Captured(
+                failure=Failure(kind=FailureKind.HOSTILE, sentence="The browser crashed or hung on this page.")
+            )
         return self._document(link, began, captured)
 
     def _document(self, link: Link, began: float, captured: Captured) -> Document:
@@ -195,7 +205,7 @@ class Renderer:
             return self._chromium
 
     async def _captured(self, chromium: Chromium, link: Link, keys: Keys) -> Captured | None:
-        """What came of the page; None if the browser ended before."""
+        """What came of the page; None if the browser ended before, or had to be ended for it did not answer."""
         from playwright.async_api import Error
 
         settings = self._settings
@@ -209,20 +219,19 @@ class Renderer:
             home=keys.home if keys.cookies else None,
         )
         async with gateway:
+            captured: Captured | None = None
             try:
-                context = await chromium.context(gateway.address)
-            except Error:
-                return None
-            try:
-                page = await context.new_page()
-                await Entrance.open(page, keys, gateway)
-                return await self._attempt(page, link, gateway)
+                async with chromium.context(gateway.address) as context:
+                    async with chromium.answering():
+                        page = await context.new_page()
+                        await Entrance.open(page, keys, gateway)
+                    captured = await self._attempt(page, link, gateway)
             except Error as error:
-                if not chromium.alive or _CLOSED in error.message:
-                    return None
-                return failed(error.message, gateway, link)
-            finally:
-                await asyncio.shield(chromium.dispose(context))
+                if chromium.alive and _CLOSED not in error.message:
+                    captured = failed(error.message, gateway, link)
+            except Gone:
+                pass
+        return None if captured is not None and captured.failure is TOO_LONG and not chromium.alive else captured
 
     async def _attempt(self, page: Page, link: Link, gateway: Gateway) -> Captured:
         """Capture the page within the time that it has, unless its process ends first."""
@@ -236,8 +245,7 @@ class Renderer:
                 [work, ended], timeout=self._settings.render_timeout, return_when=asyncio.FIRST_COMPLETED
             )
             if work.done():
-                captured = await work
-                return captured if captured.failure is None else explained(captured, gateway, link)
+                return self._judged(await work, gateway, link)
             if gateway.full:
                 return Captured(failure=TOO_MUCH)
             return Captured(failure=CRASHED if crashed.is_set() else TOO_LONG)
@@ -245,6 +253,16 @@ class Renderer:
             for task in (work, ended):
                 task.cancel()
             await asyncio.gather(work, ended, return_exceptions=True)
+
+    def _judged(self, captured: Captured, gateway: Gateway, link: Link) -> Captured:
+        """What was captured, with the reason if it failed; nothing of it if scripts led to a page that is blocked."""
+        if captured.failure is not None:
+            return explained(captured, gateway, link)
+        reason = self._blocked.why(captured.final_url) if captured.redirects else None
+        if reason is None:
+            return captured
+        failure = unsafe_failure(reason, captured.final_url)
+        return Captured(final_url=captured.final_url, redirects=captured.redirects, failure=failure)
 
 
 async def _close(page: Page) -> None:
