@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ada_url import join_url
 from selectolax.lexbor import LexborHTMLParser
 
+from driftline.crawling.sameness import as_user_of
 from driftline.errors import BadURL
 from driftline.pages.urls import canonical
 
@@ -62,7 +63,7 @@ def extract(
     for node in tree.css(_LINKS)[:_MOST]:
         attributes = node.attributes
         rel = (attributes.get("rel") or "").lower().split()
-        address = _address(base, attributes.get("href") or attributes.get("src") or "", tracking)
+        address = _address(base, attributes.get("href") or attributes.get("src") or "", tracking, url)
         if not address:
             continue
         if node.tag == "link":
@@ -77,7 +78,7 @@ def extract(
         else:
             links[address] = links.get(address, "") or (_anchor(node) if anchors else "")
     for target in _refreshes(tree):
-        if address := _address(base, target, tracking):
+        if address := _address(base, target, tracking, url):
             links.setdefault(address, "")
     if not follow:
         links = {}
@@ -85,7 +86,7 @@ def extract(
     return Extracted([Found(*one) for one in links.items()], [*feeds], own, indexed, held_back)
 
 
-def _address(base: str, target: str, tracking: Tracking) -> str:
+def _address(base: str, target: str, tracking: Tracking, page: str) -> str:
     """A target in canonical form; nothing if it is not on the web, or within the page."""
     target = target.strip()
     if not target or target.startswith("#") or len(target) > 4_096:
@@ -95,7 +96,7 @@ def _address(base: str, target: str, tracking: Tracking) -> str:
         return ""
     try:
         # a space is written as %20 by the standard; what is left over is for people who type
-        return canonical(address, tracking)
+        return as_user_of(page, canonical(address, tracking))
     except BadURL:
         return ""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ada_url import join_url
 
 from driftline.crawling.filtering import FILE, MORE_LISTS, NO_ROOM
-from driftline.crawling.sameness import key_of
+from driftline.crawling.sameness import as_user_of, key_of
 from driftline.crawling.simhash import NEAR, Lookalikes, distance
 from driftline.crawling.sitemaps import sitemaps_of
 from driftline.crawling.steps import Surveyed
@@ -277,7 +277,7 @@ class Judge:
 
     def _joined(self, base: str, target: str) -> str:
         try:
-            return canonical(join_url(base, target) if base else target, self._tracking)
+            return as_user_of(base, canonical(join_url(base, target) if base else target, self._tracking))
         except (BadURL, ValueError):
             return ""
 

@@ -7,6 +7,7 @@ address carries a session costs little, and the same page under a thousand sessi
 from __future__ import annotations
 
 import re
+from urllib.parse import urlsplit
 
 from driftline.versions.codec import digest
 
@@ -38,6 +39,20 @@ def without_session(url: str) -> str:
             query = "&".join(kept)
             mark = "?" if query else ""
     return f"{before[:start]}{path}{mark}{query}"
+
+
+def as_user_of(page: str, url: str) -> str:
+    """An address that a page names, with the user that the page was asked for as, at its own origin only.
+
+    Whom to be is not for a page to say: it could name as many users as it likes, and each would be another address.
+    """
+    if "@" not in url and "@" not in page:
+        return url
+    own, theirs = urlsplit(page), urlsplit(url)
+    user, at, host = own.netloc.rpartition("@")
+    named = theirs.netloc.rpartition("@")[2]
+    here = (own.scheme, host) == (theirs.scheme, named)
+    return url.replace(f"//{theirs.netloc}", f"//{user}{at}{named}" if here else f"//{named}", 1)
 
 
 def key_of(url: str) -> bytes:

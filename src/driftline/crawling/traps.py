@@ -17,6 +17,7 @@ _SETS = 24  # of names of parameters with one path
 _MOST_PATHS = 100_000  # whose parameters are remembered
 _AHEAD, _EARLIEST = 2, 1990  # years that calendars are followed to
 _SAME, _NEAR, _MONTHS = 25, 60, 12  # pages of one shape in a row that say nothing new, before no more are fetched
+_SAME_IN_FOLDER = 100  # the same for copies in one folder, however they are called there
 _NUMBER = re.compile(r"\d+")
 _OPAQUE = re.compile(r"(?=[0-9a-z_-]*\d)(?=[0-9a-z_-]*[a-z])[0-9a-z_-]{16,}", re.IGNORECASE)
 _DATE = re.compile(r"(?<!\d)([12]\d{3})[-/_.](?:0?[1-9]|1[0-2])(?:[-/_.](?:0?[1-9]|[12]\d|3[01]))?(?!\d)")
@@ -64,12 +65,18 @@ class Traps:
             return Trap.CALENDAR
         if query and self._combines(before, query):
             return Trap.PARAMETERS
-        return Trap.ALIKE if self._closed and shape_of(url) in self._closed else None
+        return Trap.ALIKE if self.closed(url) else None
 
     def learn(self, url: str, *, same: bool, near: bool) -> None:
         """A page was fetched, and says the same as another one, nearly the same, or something of its own."""
-        shape = shape_of(url)
+        shape, folder = shape_of(url), _folder_of(url)
         calendar = _is_calendar(url)
+        if same:
+            self._in_a_row[folder] += 1
+            if self._in_a_row[folder] >= _SAME_IN_FOLDER:
+                self._closed.add(folder)
+        else:
+            self._in_a_row.pop(folder, None)
         if not same and not near:
             self._in_a_row.pop(shape, None)
             return
@@ -81,8 +88,8 @@ class Traps:
             self._closed.add(shape)
 
     def closed(self, url: str) -> bool:
-        """Whether so many pages of this shape said the same that this one is not worth a request."""
-        return bool(self._closed) and shape_of(url) in self._closed
+        """Whether so many pages like this one said the same that it is not worth a request."""
+        return bool(self._closed) and (shape_of(url) in self._closed or _folder_of(url) in self._closed)
 
     def _combines(self, page: str, query: str) -> bool:
         names = [one.partition("=")[0] for one in query.split("&")]
@@ -109,6 +116,11 @@ def shape_of(url: str) -> str:
     path = _NUMBER.sub("0", _OPAQUE.sub("*", before[start:]))
     names = "&".join(sorted({one.partition("=")[0] for one in query.split("&")})) if query else ""
     return f"{before[:start]}{path}?{names}"
+
+
+def _folder_of(url: str) -> str:
+    """What holds the page, written as no shape is."""
+    return f"{url.partition('?')[0].rpartition('/')[0]}/…"
 
 
 def _repeats(segments: list[str]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from driftline.crawling.sameness import key_of, without_session
+from driftline.crawling.sameness import as_user_of, key_of, without_session
 
 PAGE = "https://shop.example/article/7"
 TOKEN = "9f8a7b6c5d4e3f2a"
@@ -57,3 +57,19 @@ def test_other_values_and_other_paths_are_other_pages() -> None:
     """What differs in more than the order is not the same."""
     keys = {key_of(url) for url in (PAGE, f"{PAGE}?a=1", f"{PAGE}?a=2", f"{PAGE}/", "https://other.example/article/7")}
     assert len(keys) == 5
+
+
+@pytest.mark.parametrize(
+    ("page", "url", "taken"),
+    [
+        ("http://a.example/x", "http://me:pw@a.example/y", "http://a.example/y"),
+        ("http://me:pw@a.example/x", "http://a.example/y?z=/@", "http://me:pw@a.example/y?z=/@"),
+        ("http://me:pw@a.example/x", "http://you:no@a.example/y", "http://me:pw@a.example/y"),
+        ("http://me:pw@a.example/x", "http://b.example/", "http://b.example/"),
+        ("https://me:pw@a.example/x", "http://a.example/y", "http://a.example/y"),
+        ("", "http://me:pw@a.example/s.xml", "http://a.example/s.xml"),
+    ],
+)
+def test_whom_to_be_is_not_for_a_page_to_say(page: str, url: str, taken: str) -> None:
+    """A link goes out as the user of its page, at the page's own origin."""
+    assert as_user_of(page, url) == taken

@@ -58,6 +58,17 @@ def test_pages_of_one_shape_that_all_say_the_same_are_given_up() -> None:
     assert not traps.closed(f"{SITE}/y/99")
 
 
+def test_a_folder_of_nothing_but_copies_is_given_up_however_they_are_called() -> None:
+    """A server that answers the same under any word would never come to an end."""
+    traps = Traps(2026)
+    for n in range(100):
+        assert not traps.closed(f"{SITE}/x/word")
+        traps.learn(f"{SITE}/x/{'abcdefghij'[n // 10]}{'klmnopqrst'[n % 10]}", same=True, near=False)
+    assert traps.why(f"{SITE}/x/word") is Trap.ALIKE
+    assert not traps.closed(f"{SITE}/y/word")
+    assert not traps.closed(f"{SITE}/x/y/word")
+
+
 def test_one_page_with_something_of_its_own_starts_the_count_anew() -> None:
     """A list of which now and then a page is a copy is no trap."""
     traps = Traps(2026)
