@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from driftline.versions.store import Store
 
 _CHUNK = 500
+_FORGOTTEN = 60 * 86_400.0  # seconds after which what a robots.txt said is of no use: nobody asked that host again
 
 
 class HostRecords:
@@ -76,6 +77,8 @@ class HostRecords:
         ]  # fmt: skip
         with self._store.write() as connection:
             self._store.statements.robots.many(connection, rows)
+            if rows:
+                connection.execute(delete(robots).where(robots.c.until < now - _FORGOTTEN))
             if quiet:
                 connection.execute(delete(pauses).where(pauses.c.until <= now))
                 asked = [(host, min(until, now + LONGEST_PAUSE), now) for host, until in quiet.items()]

@@ -32,6 +32,15 @@ def test_robots_txt_is_remembered_by_origin_and_replaced(where: str) -> None:
     store.close()
 
 
+def test_a_robots_txt_that_nobody_asked_for_again_is_forgotten(where: str) -> None:
+    store = Store.open(where)
+    records = HostRecords(store)
+    records.keep({"http://a": TOLD}, {}, 0.0)
+    records.keep({"http://b": TOLD}, {}, 2_000.0 + 61 * 86_400.0)
+    assert records.robots_of(["http://a"]) == {}
+    store.close()
+
+
 def test_a_pause_is_remembered_until_it_is_over(where: str) -> None:
     store = Store.open(where)
     records = HostRecords(store)
