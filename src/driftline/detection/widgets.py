@@ -57,7 +57,7 @@ def widgets_of(pairs: Sequence[Pair], old: Read, new: Read) -> dict[Line, str]:
         asking = {line for line, _ in among if _asks_consent(line.folded[:HEAD])}
         if len(asking) >= max(1, _TELLING * len(among)):
             found |= dict.fromkeys(_banner(among, asking, pairs, place), _BANNER)
-        elif _DAYS <= {line.folded for line, _ in among}:
+        elif {line.folded for line, _ in among} >= _DAYS:
             found |= {line: _CALENDAR for line, _ in among if len(line.folded) < SHORT}
     return found
 
@@ -67,8 +67,8 @@ def _banner(
 ) -> set[Line]:  # fmt: skip
     """Those lines that are part of the banner in which the `asking` ones ask for consent.
 
-    A banner has a region of its own, unless it fills so much of the page that it counts for none. Then it is what speaks
-    of cookies, and what stands in between, if that is about little else and nothing was replaced there.
+    A banner has a region of its own, unless it fills so much of the page that it counts for none. Then it is what
+    speaks of cookies, and what stands in between, if that is about little else and nothing was replaced there.
     """
     banner = asking.union(line for line, read in among if line not in asking and _is_in_banner(line, read))
     if len(banner) < len(among) and not _is_rewritten(pairs, place):

@@ -135,7 +135,8 @@ DELIVERY = "<p>Delivery takes three days within the country and a week elsewhere
         ("", "<p>Accept cookies?</p>" + PROSE + "<p>Cookie settings</p>"),
         (
             "".join(f"<p>Line {n} is about the harbour.</p>" for n in "abcdefgh"),
-            "<p>You may manage cookies in the settings.</p>" + "".join(f"<p>Word {n} of the new text</p>" for n in "stuv"),
+            "<p>You may manage cookies in the settings.</p>"
+            + "".join(f"<p>Word {n} of the new text</p>" for n in "stuv"),
         ),
     ],
 )
@@ -152,9 +153,7 @@ def test_a_consent_banner_alone_is_noise_however_small_the_page(around: str, ban
 
 
 def test_lists_within_a_consent_banner_are_part_of_it_though_it_fills_the_page() -> None:
-    lists = "".join(
-        f"<p>Partner {n}</p><p>Your personal data may be shared with partner {n}.</p>" for n in "abcdefgh"
-    )
+    lists = "".join(f"<p>Partner {n}</p><p>Your personal data may be shared with partner {n}.</p>" for n in "abcdefgh")
     banner = f"<p>We value your privacy</p>{lists}<p>Manage preferences</p><p>Accept all</p>"
     assert judged(DELIVERY, DELIVERY + banner).reason == "Only a consent banner changed."
     assert judged(DELIVERY, DELIVERY + banner + RECALL).verdict is Matter.MEANINGFUL
