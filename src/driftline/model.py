@@ -19,6 +19,8 @@ POLICIES: tuple[Policy, ...] = get_args(Policy)
 HIDDEN = "***"
 #: how a text was read that was fetched with a browser where none is used now, or the other way round
 FETCHED_OTHERWISE = "fetched otherwise"
+#: how a text was read whose user wants what comes next to take its place, whatever that is
+GIVEN_UP = "given up"
 # also without a scheme, as somebody may have typed it
 _PASSWORD = re.compile(r"(?:(?<=://)|(?<![^\s'\"(=])(?!mailto:))([^\s:/?#@'\"]*):[^\s/?#]*@", re.IGNORECASE)
 

@@ -72,6 +72,9 @@ def check(
         bool, typer.Option("--all", help="Name every page that changed or failed, not only the first ten.")
     ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of continuing a run cut short.")] = False,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Take what comes for the page, even if it looks like an error or a wall.")
+    ] = False,
     host_delay: HostDelayOption = None,
     host_connections: HostConnectionsOption = None,
     robots: RobotsOption = None,
@@ -94,11 +97,16 @@ def check(
     )  # fmt: skip
     if urls and tag is not None:
         raise UsageError("Say which pages to check: give their addresses or --tag, not both.")
+    if accept and not urls:
+        raise UsageError("Say which pages to accept as they are now: give their addresses with --accept.")
     polite: dict[str, Any] = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
     with opened(store, allow_networks=allow_network, make=False, **polite) as watch_list:
         if capacity is None:
             plan = replace(plan, capacity=watch_list.settings.capacity)
-        report, progress = _checked(watch_list, _chosen(watch_list, urls, tag), plan, fresh)
+        chosen = _chosen(watch_list, urls, tag)
+        if accept and chosen:
+            watch_list.catalog.accept(chosen)
+        report, progress = _checked(watch_list, chosen, plan, fresh)
     if as_json:
         print_json(_as_json(report, plan, progress.failures))
     else:

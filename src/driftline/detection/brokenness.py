@@ -2,9 +2,10 @@
 empty shells, halves.
 
 A page that turns into one of these has not changed: it could not be read. So the check fails, and the version in force
-stays. Only short texts are looked at, for a page may well be about such things, and a wall never says much. What the
-page said before counts too: one that always said so says it on purpose, so the first version of a page may be anything
-but a wall.
+stays. Only short texts are looked at, for a page may well be about such things, and a wall never says much. Words
+count where they are the whole point: in a heading, in a line of their own, or where there is little else. What the page
+said before counts too: one that always said so says it on purpose, so the first version of a page may be anything but a
+wall. And a page that says something new, however short, says it: only one that says nothing is an empty shell.
 """
 
 from __future__ import annotations
@@ -14,16 +15,23 @@ from driftline.detection.impostors import (
     AGREE,
     CONSENT,
     CONSENT_WORDS,
+    CRASH,
     ERROR,
     ERROR_TITLES,
     FIELD,
     LOGIN,
+    MOUNT,
     NEEDS_SCRIPT,
+    NUMBERED,
     PARKED,
     PASSWORD,
+    SCRIPT,
+    TOO_MANY,
+    WAITING,
     WALL,
     wall_of,
 )
+from driftline.detection.saying import Saying
 
 _SHORT = 1_500  # letters: walls and error pages say no more
 _SHORT_AT_FIRST = 600  # letters: of a page that nothing is known of
@@ -37,6 +45,7 @@ _SAME_END = 200  # letters before the place where it broke off that may differ
 
 _WALLED = "The site put up a wall{} instead of the page: it wants proof that a person is there."
 _AN_ERROR = "The answer is an error page, though the server calls it good."
+_TOO_OFTEN = "The site says that it was asked too often, instead of showing the page."
 _A_SHELL = "The answer is an empty shell: what the page said is gone, perhaps for want of JavaScript."
 _A_LOGIN = "The site asks to log in instead of showing the page."
 _A_CONSENT = "The site asks for consent to cookies or the like instead of showing the page."
@@ -49,50 +58,68 @@ def why_broken(title: str, text: str, body: bytes, old_text: str | None = None, 
     before = old_text or ""
     told = None
     if len(text) < (_SHORT if before else _SHORT_AT_FIRST):
-        told = _impostor(title, text, body, before, old_body)
+        told = _impostor(Saying(title=title, text=text, body=body, before=before, old_body=old_body))
         if told is None and not text and (before or old_text is None):
             told = _SILENT
     elif len(text) < _LONG and len(before) >= _MUCH:
-        told = _among_other_things(title, text, before)
+        told = _among_other_things(Saying(title=title, text=text, body=body, before=before, old_body=old_body))
     if told is None and _broke_off(text, body, before, old_body):
         told = "The page broke off in the middle."
     return told
 
 
-def _impostor(title: str, text: str, body: bytes, before: str, old_body: bytes) -> str | None:
+def _impostor(said: Saying) -> str | None:
     """What a short text is, if it is not the page."""
-    left = _left_of(before, text)
-    heading = f"{title}\n{text}"
-    if left < _MOST:
-        name = wall_of(body)
-        if (name and not wall_of(old_body)) or (WALL.search(heading) and not WALL.search(before[:_SHORT])):
-            return _WALLED.format(f" of {name}" if name else "")
-    replaced = len(before) >= _FEW and not left and len(text) < _MUCH
-    if not replaced and not (len(before) >= _MUCH and len(text) < len(before) / 2 and left < _MOST):
+    text, before = said.text, said.before
+    if said.left >= _MOST:
         return None
-    if (ERROR.search(title) or ERROR.search(text[:_MUCH])) and not ERROR.search(before[:_SHORT]):
+    name = wall_of(said.body)
+    if (name and not wall_of(said.old_body)) or (said.is_mainly(WALL) and not WALL.search(before[:_SHORT])):
+        return _WALLED.format(f" of {name}" if name else "")
+    if len(before) >= _FEW and any(map(CRASH.search, said.fresh)) and not CRASH.search(before):
         return _AN_ERROR
-    if not left and PARKED.search(heading) and not PARKED.search(before):
+    replaced = len(before) >= _FEW and not said.left and len(text) < _MUCH
+    if not replaced and not (len(before) >= _MUCH and len(text) < len(before) / 2):
+        return None
+    if said.is_mainly(TOO_MANY) and not TOO_MANY.search(before[:_SHORT]):
+        return _TOO_OFTEN
+    if (said.is_mainly(ERROR) or NUMBERED.fullmatch(said.new_title)) and not ERROR.search(before[:_SHORT]):
+        return _AN_ERROR
+    heading = f"{said.title}\n{text}"
+    if not said.left and PARKED.search(heading) and not PARKED.search(before):
         return _FOR_SALE
     if _asks_for_consent(heading, before):
         return _A_CONSENT
-    asks = not left and (LOGIN.search(title) or LOGIN.search(text.partition("\n")[0]))
-    if asks and FIELD.search(body) and not LOGIN.search(before.partition("\n")[0]):
+    if _asks_to_log_in(said):
         return _A_LOGIN
-    if (len(text) < _FEW and len(before) >= _MUCH) or NEEDS_SCRIPT.search(text):
-        return _A_SHELL
-    return _A_LOGIN if PASSWORD.search(body) and not PASSWORD.search(old_body) else None
+    return _A_SHELL if _is_shell(said) else None
 
 
-def _among_other_things(title: str, text: str, before: str) -> str | None:
+def _asks_to_log_in(said: Saying) -> bool:
+    """Whether it has a field for a password, as the page never had, or one for a name and says what it is for."""
+    if PASSWORD.search(said.body) and not PASSWORD.search(said.old_body):
+        return True
+    return bool(FIELD.search(said.body)) and said.is_headed(LOGIN) and not LOGIN.search(said.before.partition("\n")[0])
+
+
+def _is_shell(said: Saying) -> bool:
+    """Whether next to nothing is left of a page that said much, and nothing new is said: scripts are to say it."""
+    if not said.text or said.is_mainly(NEEDS_SCRIPT):
+        return True
+    if len(said.text) >= _FEW or len(said.before) < _MUCH or not SCRIPT.search(said.body):
+        return False
+    silent = all(line in said.title or WAITING.fullmatch(line) for line in said.fresh)
+    return silent or (MOUNT.search(said.body) is not None and not MOUNT.search(said.old_body))
+
+
+def _among_other_things(said: Saying) -> str | None:
     """What a longer text is, if it is not the page: an error that says so in its title, or a long plea for consent."""
+    title, text, before = said.title, said.text, said.before
     lowered = title.lower()
     if any(map(lowered.__contains__, ERROR_TITLES)) and ERROR.search(title) and not ERROR.search(before[:_SHORT]):
-        known = set(before.split("\n"))
-        fresh = [line for line in text.split("\n") if line not in known]
-        if _left_of(before, text) < _MOST and sum(map(len, fresh)) < _SHORT:
+        if said.left < _MOST and sum(map(len, said.fresh)) < _SHORT:
             return _AN_ERROR
-    elif any(map(text[:_MUCH].lower().__contains__, CONSENT_WORDS)) and not _left_of(before, text):
+    elif any(map(text[:_MUCH].lower().__contains__, CONSENT_WORDS)) and not said.left:
         return _A_CONSENT if _asks_for_consent(f"{title}\n{text}", before) else None
     return None
 
@@ -112,12 +139,6 @@ def needs_script(title: str, text: str) -> bool:
 def says_error(title: str, text: str) -> bool:
     """Whether a page of which nothing is known says, and says little else, that there is no such page."""
     return len(text) < _SHORT_AT_FIRST and bool(ERROR.search(title) or ERROR.search(text[:_FEW]))
-
-
-def _left_of(before: str, text: str) -> float:
-    """The share of what the page said before that it still says, by line."""
-    lines = set(before.split("\n")) - {""}
-    return len(lines.intersection(text.split("\n"))) / len(lines) if lines else 0.0
 
 
 def _broke_off(text: str, body: bytes, old_text: str, old_body: bytes) -> bool:

@@ -16,6 +16,7 @@ from driftline.detection.decoding import UnreadableBody, decode_body
 from driftline.detection.edits import Experience, Judgement, Read
 from driftline.detection.executables import why_executable
 from driftline.detection.extraction import Reading
+from driftline.detection.faults import why_faulty
 from driftline.detection.filters import awaited_by, counts_also, how_read, sieve_of
 from driftline.detection.judgement import judge
 from driftline.detection.lessons import learn
@@ -24,7 +25,7 @@ from driftline.detection.noticing import judge_all
 from driftline.detection.regions import Blocks
 from driftline.errors import BrokenVersion
 from driftline.memory import Memory
-from driftline.model import FETCHED_OTHERWISE, Blob, FailureKind, Matter, Proof
+from driftline.model import FETCHED_OTHERWISE, GIVEN_UP, Blob, FailureKind, Matter, Proof
 from driftline.versions.codec import digest, pack, pack_next, unpack, unpack_both
 
 if TYPE_CHECKING:
@@ -145,9 +146,12 @@ def _examine(job: Job) -> Finding:
         old_text = old_words.decode()
     elif job.kept_body:
         old_body = unpack(job.kept_body, blobs)
-        comparable = body_name != job.known_body and job.reading != FETCHED_OTHERWISE
+        comparable = body_name != job.known_body and job.reading not in (FETCHED_OTHERWISE, GIVEN_UP)
         old_text = _reread(old_body, letters, job) if comparable else None
-    if seen.is_whole_page:
+    faulty = None if old_text is None or seen.is_selected else why_faulty(body, old_body)
+    if faulty is not None:
+        return broken_page(faulty)
+    if seen.is_whole_page and job.reading != GIVEN_UP:
         before = None if old_text is None else _words(old_text, job)
         shown = _words(words, job)
         wants_script = needs_script(title, shown)
@@ -228,7 +232,10 @@ def _reread(old_body: bytes, letters: bytes, job: Job) -> str | None:
 def _only_reread(now: str, before: str | None) -> tuple[Any, ...]:
     refiltered = before is not None and now.partition(":")[0] == before.partition(":")[0]
     how = "through other filters" if refiltered else "in another way"
-    return "reading", Matter.NOISE.value, 0.0, f"The page did not change: it is read {how} than before.", 0, 0, b""
+    told = f"The page did not change: it is read {how} than before."
+    if before == GIVEN_UP:
+        told = "You accepted the page as it is now."
+    return "reading", Matter.NOISE.value, 0.0, told, 0, 0, b""
 
 
 class Side(NamedTuple):

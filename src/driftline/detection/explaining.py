@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from driftline.detection.edits import BY_ITSELF, WHERE, Experience
+from driftline.detection.edits import BY_ITSELF, Experience
 from driftline.detection.fleeting import (
     CLOCK,
     COUNTER,
@@ -21,27 +21,13 @@ from driftline.detection.fleeting import (
 )
 from driftline.detection.lessons import said_before, why_again
 from driftline.detection.wording import Wording
-from driftline.model import Region
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from driftline.detection.confirming import Again
     from driftline.detection.matching import Line, Matching, Pair
 
-_CONSENT = Wording({
-    "cookie": r"\bcookies?\b.*\b(?:accept|consent|prefer|settings|agree|refus|manage)",
-    "we value your privacy": r"we value your privacy",
-    "continue without accepting": r"continue without accepting",
-    "we and our": r"\bwe and our (?:\d[\d.,]* )?(?:selected )?(?:third )?part(?:ner|ies)",
-    "store and/or access": r"store and/or access information on a device",
-})  # fmt: skip
-_CONSENT_BUTTON = re.compile(
-    r"(?:accept|allow|reject|refuse|decline|deny)(?: all)?(?: cookies)?"
-    r"|(?:customi[sz]e|manage|cookie)(?: your| my)? (?:preferences|settings|choices|options)"
-    r"|(?:manage )?(?:privacy|cookies?|consent)(?: consent)? (?:management|preferences|settings|choices|manager)",
-    re.IGNORECASE,
-)
 _PROMOTION = re.compile(
     r"(?<!\d)(?<!\d )[-–]\d\d ?%|\d\d ?% (?:off|korting|rabatt)\b"
     r"|^\W*(?:sale|soldes|saldi|rebajas|derniers jours|last days)\b"
@@ -58,9 +44,7 @@ _PROBE = re.compile(r"mmMwWLliI0|^(\S+)(?: \1){8,}")  # texts that scripts measu
 SHORT = 40  # letters
 _MUCH, _LONG_LINE, _SLOGAN = 3_000, 80, 100  # letters
 _PROMOTED = "a promotion"
-_DAYS = {str(day) for day in range(1, 29)}
-_HEAD = 1_000  # letters of a line that are looked at
-_TELLING = 0.05  # of the lines of a consent banner
+HEAD = 1_000  # letters of a line that are looked at
 COPY = "another copy of what stands there anyway"
 
 
@@ -74,7 +58,7 @@ class Context:
     titles: set[str]
     jitter: set[int]
     small: bool
-    widgets: dict[bytes, str]
+    widgets: Mapping[Line, str]
     experience: Experience
     again: Again | None
 
@@ -133,32 +117,12 @@ def _why_there_at_all(one: Line | None, other: Line | None, context: Context) ->
         return "the title"
     if len(text) < SHORT and text in (context.matching.old_lines if other else context.matching.new_lines):
         return COPY
-    if line.place in context.widgets:
-        return context.widgets[line.place]  # or what came and went together with it
+    if line in context.widgets:
+        return context.widgets[line]
     if _is_promotion(text, context):
         return _PROMOTED
-    text = text[:_HEAD]
+    text = text[:HEAD]
     return "what is there for machines" if _SKIP.stands_in(text) or _PROBE.search(text) else None
-
-
-def widgets_of(pairs: Sequence[Pair]) -> dict[bytes, str]:
-    """The places where a widget came or went: a consent banner with its lists of partners, or a calendar."""
-    there: dict[bytes, list[str]] = defaultdict(list)
-    for pair in pairs:
-        for line in pair if None in pair else ():
-            if line:
-                there[line.place].append(line.folded[:_HEAD])
-    found: dict[bytes, str] = {}
-    for place, texts in there.items():
-        if sum(map(_asks_consent, texts)) >= max(1, _TELLING * len(texts)):
-            found[place] = WHERE[Region.CONSENT]
-        elif set(texts) >= _DAYS:
-            found[place] = "a calendar"
-    return found
-
-
-def _asks_consent(text: str) -> bool:
-    return _CONSENT_BUTTON.fullmatch(text) is not None or _CONSENT.stands_in(text)
 
 
 def is_prose(texts: Collection[str]) -> bool:

@@ -75,6 +75,11 @@ class Reading:
         """Whether it is a document that a browser would show as a page, and no filter leaves out parts of it."""
         return self._tree is not None and not (self._sieve and self._sieve.narrows)
 
+    @property
+    def is_selected(self) -> bool:
+        """Whether somebody said which parts of it count."""
+        return self._sieve is not None and self._sieve.selects
+
     def letters(self) -> bytes:
         """All that can be seen, without white space."""
         body = None if self._tree is None else self._tree.body

@@ -27,7 +27,7 @@ WALL = _any(
     r"complete the (?:security check|captcha)",
     r"solve (?:this|the) captcha",
     r"enter the characters (?:that )?you see",
-    r"access (?:to this page )?(?:has been )?denied",
+    r"access (?:to this page )?(?:has been )?denied(?! (?:is|was|are|were|has|had|means?|and|or)\b)",
     r"you have been blocked",
     r"blocked by (?:the )?(?:network )?security",
     r"your access to this (?:site|service) has been limited",
@@ -59,9 +59,10 @@ _LARGEST_WALL = 200_000  # bytes
 
 ERROR = _any(
     r"\b(?:error|http)[ :-]*(?:40\d|410|429|50[0-4])\b",
-    r"\b(?:40\d|410|429|50[0-4])[ :|.-]*(?:error|not found|forbidden|bad|gateway|service|page|internal|gone|too)",
+    r"\b(?:40\d|410|429|50[0-4])[ :|.-]*(?:error|not found|forbidden|bad|gateway|service|page|internal|gone|too)"
+    r"(?: (?:server error|gateway|request|time-?out|not found|(?:temporarily )?unavailable))?",
     r"(?:page|document|url|resource) (?:was |could |can )?not (?:be )?found",
-    r"^\W*not found|page doesn'?t exist",
+    r"^\W*not found|page doesn'?t exist|page can(?:no|')t be found",
     r"page (?:you (?:requested|are looking for) )?(?:no longer exists|does not exist)",
     r"we (?:can'?t|couldn'?t|could not) find (?:the|that|this) page|looks like this page (?:is missing|has moved)",
     r"seite (?:wurde |konnte )?nicht gefunden|page (?:introuvable|non trouvée)|página no encontrada",
@@ -76,6 +77,17 @@ ERROR = _any(
     r"there isn'?t a github pages site here|fastly error: unknown domain|^\W*no such app\b|<code>nosuchbucket",
     r"^\W*welcome to nginx!|^\W*apache2 \w+ default page",
 )
+#: a title that is nothing but the number of an error; a line may be any number
+NUMBERED = re.compile(r"\W*(?:40\d|410|50[0-4])\W*")
+#: what no page says on purpose, however much else stands there
+CRASH = _any(
+    r"nothing was found at this location",
+    r"\b(?:fatal|parse) error: .{0,2000}(?:stack trace|on line \d)|^traceback \(most recent call last\)",
+)
+TOO_MANY = _any(
+    r"too many requests|you(?:'ve| have| are) (?:been |being )?rate[ -]limited|rate limit (?:was |has been )?exceeded",
+    r"zu viele anfragen|trop de requêtes|demasiadas (?:solicitudes|peticiones)",
+)
 #: in titles, in small letters: looked for in those of all pages, so they must cost little
 ERROR_TITLES = (
     "404", "410", "not found", "nicht gefunden", "introuvable", "no encontrada", "não encontrada", "non trovata",
@@ -87,8 +99,19 @@ NEEDS_SCRIPT = _any(
     r"java-?script (?:is )?(?:required|disabled|not enabled)",
 )
 
+SCRIPT = re.compile(rb"<script\b", re.IGNORECASE)
+#: where a script is to put the page
+MOUNT = re.compile(
+    rb"<(\w[\w-]{0,40})\b[^>]{0,500}\bid\s*=\s*[\"']?(?:app|root|__next|__nuxt|react-root|main-app)[\"']?[^>]{0,500}>\s*</\1>",
+    re.IGNORECASE,
+)
+WAITING = _any(r"\W*(?:loading|please wait|one moment|just a moment|wird geladen|chargement)\b.{0,30}")
+
 PASSWORD = re.compile(rb"<input\b[^>]{0,500}\btype\s*=\s*[\"']?password\b", re.IGNORECASE)
-FIELD = re.compile(rb"<input\b[^>]{0,500}\btype\s*=\s*[\"']?(?:email|text|tel)\b", re.IGNORECASE)
+FIELD = re.compile(
+    rb"<input\b[^>]{0,500}\b(?:type\s*=\s*[\"']?(?:email|text|tel)|name\s*=\s*[\"']?(?:e-?mail|user|login))\b",
+    re.IGNORECASE,
+)
 LOGIN = _any(
     r"^\W*(?:please )?(?:sign|log)[ -]?(?:in|on)\b(?:$|\W*[-–|·:]| to\b| with\b)",
     r"[-–|·:]\s*(?:sign|log)[ -]?(?:in|on)\W*$",

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from driftline.detection.alignment import gaps
 from driftline.detection.confirming import fetched_again
 from driftline.detection.edits import MADE_ANEW, WHERE, Edit, Experience, Judgement, Read, kind_of, only, words_of
-from driftline.detection.explaining import Context, jitter_of, why_wherever, widgets_of
+from driftline.detection.explaining import Context, jitter_of, why_wherever
 from driftline.detection.matching import folded, match
 from driftline.detection.places import may_be_label, why_counted, why_there, with_labels
+from driftline.detection.widgets import widgets_of
 from driftline.model import Matter, Region
 
 if TYPE_CHECKING:
@@ -58,8 +59,8 @@ def _edits(
     context = Context(
         old_at=old.at, new_at=new.at, matching=matching,
         titles={folded(old.title), folded(new.title)}, jitter=jitter_of(matching.pairs),
-        small=experience.selected or len(new.text) < _SMALL, experience=experience, widgets=widgets_of(matching.pairs),
-        again=again,
+        small=experience.selected or len(new.text) < _SMALL, experience=experience,
+        widgets=widgets_of(matching.pairs, old, new), again=again,
     )  # fmt: skip
     edits: list[Edit] = []
     real = 0

@@ -49,6 +49,7 @@ _SENTENCES = {
     FailureKind.CONNECTION: "The connection broke before the page was complete.",
 }
 
+_NO_PAGE = (204, 205, 206)  # no content, twice, and a part of a page that nobody asked for a part of
 _HEADERS = "The headers of the answer are larger than the limit."
 
 #: where libcurl's words tell more than its number: a part of them, and what they mean
@@ -80,6 +81,11 @@ def transfer_failure(number: int, detail: str, status: int = 0) -> Failure:
             kind, sentence = told
             break
     return Failure(kind=kind, sentence=f"{sentence[:-1]} ({detail})." if detail else sentence)
+
+
+def carries_page(status: int) -> bool:
+    """Whether an answer with this status is a page."""
+    return 200 <= status < 300 and status not in _NO_PAGE
 
 
 def status_failure(status: int) -> Failure:

@@ -20,7 +20,7 @@ from driftline.errors import RunStopped
 from driftline.fetching.addresses import judge_for
 from driftline.fetching.bodies import Body
 from driftline.fetching.entry import not_let_in, show
-from driftline.fetching.failures import status_failure, transfer_failure
+from driftline.fetching.failures import carries_page, status_failure, transfer_failure
 from driftline.fetching.guard import Gate, refused_failure
 from driftline.fetching.redirects import MOVED, arrived, onward, target_of, why_not
 from driftline.fetching.retries import Retries
@@ -41,7 +41,6 @@ _ACCEPT = [
     b"Accept-Encoding: gzip, deflate, br, zstd",
 ]
 _NOT_MODIFIED = 304
-_PARTIAL = 206  # a part of a page that nobody asked for a part of
 _BUFFER = 512 * 1024
 _SLOWEST = 10  # bytes a second
 
@@ -264,7 +263,7 @@ class Transfers:
             document.failure = refused_failure(gate.refused, link.url, redirected=link.way is not None)
         elif error is not None:
             document.failure = transfer_failure(*error, status)
-        elif not ((200 <= status < 300 and status != _PARTIAL) or (status == _NOT_MODIFIED and conditional)):
+        elif not (carries_page(status) or (status == _NOT_MODIFIED and conditional)):
             document.failure = status_failure(status)
         return document
 

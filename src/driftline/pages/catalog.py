@@ -13,6 +13,7 @@ from driftline.errors import BadSetting, StoreError, UnknownPage, UsageError
 from driftline.home import Home
 from driftline.model import (
     FETCHED_OTHERWISE,
+    GIVEN_UP,
     HIDDEN,
     Failure,
     FailureKind,
@@ -192,6 +193,13 @@ class Catalog:
                 connection.execute(update(states).where(states.c.page_id == page.id).values(**reset))
             connection.execute(update(pages).where(pages.c.id == page.id).values(**values))
         return self.find(address)
+
+    def accept(self, page_ids: Sequence[int]) -> None:
+        """Take what the next check of these pages brings for the page, even if it looks like an error or a wall."""
+        reset: dict[str, Any] = {"etag": None, "last_modified": None, "wire": b"", "reading": GIVEN_UP}
+        with self._store.write() as connection:
+            for some in in_batches(sorted(page_ids)):
+                connection.execute(update(states).where(states.c.page_id.in_(some)).values(**reset))
 
     def remove(self, urls: Iterable[str]) -> list[str]:
         """Stop watching these pages and forget their history, and what was said of it.

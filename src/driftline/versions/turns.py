@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from driftline.model import Turn, Turned, change_id
+from driftline.model import FailureKind, Turn, Turned, change_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from driftline.model import Outcome
     from driftline.versions.statements import Statements
 
+_OR_ACCEPT = " If it is the page from now on, 'driftline check URL --accept' takes it so."
+
 
 def turn_of(outcome: Outcome, fail_after: int) -> Turned | None:
     """What this check turns its page into, if so many failures in a row make it a failing one."""
@@ -26,6 +28,8 @@ def turn_of(outcome: Outcome, fail_after: int) -> Turned | None:
     if failure is not None and not link.failing and link.failures + 1 >= fail_after:
         times = "1 check" if not link.failures else f"{link.failures + 1:,} checks in a row"
         turn, kind, reason = Turn.FAILING, failure.kind.value, f"{times} failed. {failure.sentence}"
+        if failure.kind is FailureKind.BROKEN:
+            reason += _OR_ACCEPT
     elif failure is None and link.failing:
         times = "1 check" if link.failures == 1 else f"{link.failures:,} checks"
         turn, kind, reason = Turn.RECOVERED, "", f"The page could be read again, after {times} that failed."

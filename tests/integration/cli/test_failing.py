@@ -95,6 +95,31 @@ def test_a_wall_is_never_a_version_and_is_named_when_the_page_fails(
     assert json.loads(told("check", "--json"))["failures"][0]["kind"] == "broken"
     assert told("check").splitlines()[0] == (
         f"failing {url}  2 checks in a row failed. The site put up a wall of Cloudflare instead of the page: "
-        "it wants proof that a person is there."
+        "it wants proof that a person is there. "
+        "If it is the page from now on, 'driftline check URL --accept' takes it so."
     )
     assert json.loads(told("list", "--json"))[0]["versions"] == 1
+
+
+def test_what_a_page_became_is_taken_for_it_once_its_user_accepts_it(
+    site: Site, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRIFTLINE_FAIL_AFTER", "1")
+    url = site.put("/", "".join(f"<p>Report {number} of what the council said of nets.</p>" for number in range(20)))
+    other = site.put("/other", "Words of another page, which stay the same.")
+    told("add", url, other)
+    told("check")
+    site.put("/", "<title>Page not found</title><p>Page not found</p>")
+    assert "'driftline check URL --accept'" in told("check").splitlines()[0]
+    accepted = json.loads(told("check", url, "--accept", "--json"))
+    assert (accepted["failed"], accepted["pages"]) == (0, 1)
+    assert [event["event"] for event in accepted["events"]] == ["recovered"]
+    assert told("show", url).strip().endswith("Page not found")
+    assert json.loads(told("history", url, "--json", "--all"))[0]["reason"] == "You accepted the page as it is now."
+    site.put("/", "<title>Page not found</title><p>Page not found</p><p>It was moved to the library.</p>")
+    assert json.loads(told("check", "--json"))["changed"] == 1, "from then on it is watched like any other"
+
+
+def test_only_pages_that_are_named_can_be_accepted(told: Told) -> None:
+    told("add", "http://127.0.0.1:9/")
+    assert run(["check", "--accept"]) == 2

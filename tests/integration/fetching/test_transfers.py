@@ -124,10 +124,12 @@ def test_a_chunked_body_arrives_without_its_chunks() -> None:
         assert fetch(server.url()).body == b"abcdefg"
 
 
-def test_an_empty_answer_is_a_page_without_a_body() -> None:
-    with Server(lambda _: Answer(data=b"HTTP/1.1 204 No Content\r\n\r\n")) as server:
+@pytest.mark.parametrize("status", ["204 No Content", "205 Reset Content"])
+def test_an_answer_that_says_that_it_has_no_content_is_no_page(status: str) -> None:
+    with Server(lambda _: Answer(data=f"HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n".encode())) as server:
         got = fetch(server.url())
-    assert (got.status, got.body, got.failure) == (204, b"", None)
+    assert got.failure is not None
+    assert (got.failure.kind, got.failure.sentence) == (FailureKind.STATUS, f"The server answered {status}.")
 
 
 def test_the_validators_of_the_last_check_are_sent_and_not_modified_is_no_failure() -> None:

@@ -272,3 +272,103 @@ def test_an_article_about_walls_and_logins_is_an_article() -> None:
     ]  # fmt: skip
     for old in (None, NEWS):
         assert judged("How walls work", shown(*lines), old=old) == ""
+
+
+FRAME = ("Home About", "Copyright")
+
+
+def framed(*lines: str) -> str:
+    return shown(FRAME[0], *lines, FRAME[1])
+
+
+ARTICLE = framed("Widget", *[f"Sentence {n} of what the maker says of the widget, which is much." for n in range(12)])
+SCRIPTED = b"<html><body><p>words</p><script src=/all.js></script></body></html>"
+
+
+@pytest.mark.parametrize(
+    ("title", "lines"),
+    [
+        ("Widget", ["A wholly new text: the bridge is closed from Monday on."]),
+        ("Widget", ["Widget", "Sold out"]),
+        ("Widget", ["Widget", "The council has decided to remove this text."]),
+        ("Widget", ["Widget", "Nobody works here any more."]),
+    ],
+)
+@pytest.mark.parametrize("body", [b"<html></html>", SCRIPTED], ids=["plain", "scripted"])
+def test_a_page_that_says_something_new_is_no_shell_however_short(title: str, lines: list[str], body: bytes) -> None:
+    for text in (shown(*lines), framed(*lines)):
+        assert why_broken(title, text, body, ARTICLE, BODY) is None
+
+
+def test_a_page_that_says_nothing_and_has_scripts_is_a_shell() -> None:
+    for text in (framed(), framed("Widget"), framed("Loading…"), "Please wait..."):
+        assert "empty shell" in (why_broken("Widget", text, SCRIPTED, ARTICLE, BODY) or "")
+        assert why_broken("Widget", text, b"<html></html>", ARTICLE, BODY) is None, "it is the page, and was emptied"
+    mount = b"<body><h1>Shop</h1>Cart (0)<div class=x id='root'></div><script src=/all.js></script></body>"
+    assert "empty shell" in (why_broken("Widget", framed("Cart (0)"), mount, ARTICLE, BODY) or "")
+
+
+@pytest.mark.parametrize(
+    ("title", "lines", "body", "reason"),
+    [
+        ("Log in", ["Log in", "Email Password", "Log in"], LOGIN, "asks to log in"),
+        ("Log in", ["Log in", "Email"], b"<form><input name=email></form>", "asks to log in"),
+        (
+            "Sign in to your account",
+            ["Sign in to your account", "Enter your email to continue", "Next"],
+            b"<input type=email name=loginfmt>",
+            "asks to log in",
+        ),
+        ("Too many requests", ["Too many requests", "You have been rate limited. Slow down."], b"", "asked too often"),
+        ("Shop", ["429 Too Many Requests"], b"", "asked too often"),
+        ("404", ["404", "Oops! Nothing to see here."], b"", "an error page"),
+        ("Shop", ["503 Service Temporarily Unavailable", "nginx"], b"", "an error page"),
+    ],
+)
+def test_what_stands_under_the_usual_header_is_named_for_what_it_is(
+    title: str, lines: list[str], body: bytes, reason: str
+) -> None:
+    assert reason in (why_broken(title, framed(*lines), body, ARTICLE, b"<title>Widget</title>") or "")
+
+
+def test_a_crash_is_told_whatever_else_the_page_says() -> None:
+    sidebar = [f"Another story {n} that is told beside what is missing, at some length." for n in range(8)]
+    wordpress = "That page can’t be found. It looks like nothing was found at this location. Maybe try a search?"
+    crash = (
+        "Fatal error: Uncaught Error: Call to undefined function foo() in /var/www/index.php:3 Stack trace: #0 {main} "
+        "thrown in /var/www/index.php on line 3"
+    )
+    for line in (wordpress, crash):
+        text = framed("Oops", line, *sidebar)
+        assert len(text) > len(ARTICLE) / 2
+        assert "an error page" in (why_broken("Oops", text, b"", ARTICLE, BODY) or "")
+        assert why_broken("Oops", text, b"") is None, "a new page may be about that"
+        assert why_broken("Oops", f"{ARTICLE}\n{line}", b"", ARTICLE, BODY) is None, "the page is still there"
+
+
+@pytest.mark.parametrize(
+    ("title", "lines"),
+    [
+        ("Songs", ["Access denied is the new song of the band."]),
+        (
+            "Robots",
+            [
+                "Please verify you are human, said the website. Checking your browser. Our article on captchas.",
+                *[f"Reader {n} has seen as much of them as anybody else in this town." for n in range(6)],
+            ],
+        ),
+        ("Robots", ['"Please verify you are human": so it says.', "It says so on every second page of the web today."]),
+        ("Visitors", ["Visitors of today", "404"]),
+        ("How to fix a 502 Bad Gateway of your own server", ["Restart it.", "If that is of no use, call your host."]),
+    ],
+)
+def test_words_of_walls_and_errors_that_are_only_mentioned_make_none(title: str, lines: list[str]) -> None:
+    assert why_broken(title, framed(*lines), b"<html></html>", ARTICLE, BODY) is None
+    assert why_broken(title, shown(*lines), b"<html></html>") is None
+
+
+def test_a_title_that_the_page_always_had_says_nothing_of_today() -> None:
+    old_body = b"<html><title>Page not found &amp; other\n errors</title></html>"
+    text = framed("Widget", "They are all gone by now.")
+    assert "an error page" in (why_broken("Page not found & others", text, b"", ARTICLE, old_body) or "")
+    assert why_broken("Page not found & other errors", text, b"", ARTICLE, old_body) is None

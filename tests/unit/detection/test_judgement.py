@@ -115,6 +115,54 @@ def test_a_calendar_that_comes_or_goes_is_noise() -> None:
     assert judged(WORDS, WORDS + CALENDAR.replace("<td>17</td>", "")).verdict is Matter.MEANINGFUL
 
 
+BANNER = "<div class=cookie-banner>We use cookies to improve your experience. <button>Accept</button></div>"
+COLOURS = "<p>The widget is our best seller and comes in many colours.</p>"
+RECALL = "<p>Recall: stop using this widget at once, its battery may catch fire.</p>"
+DELIVERY = "<p>Delivery takes three days within the country and a week elsewhere.</p>"
+
+
+@pytest.mark.parametrize("around", ["<h1>Widget 3000</h1>", FILLER], ids=["short", "long"])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (COLOURS, BANNER + RECALL),
+        (COLOURS, RECALL + BANNER),
+        (BANNER + COLOURS, RECALL),
+        ("", BANNER + RECALL),
+        ("", RECALL + BANNER),
+        (RECALL + BANNER, ""),
+        (COLOURS, "<p>We use cookies to improve your experience.</p><p>The price rises to 250 EUR on Monday.</p>"),
+        ("", "<p>Accept cookies?</p>" + PROSE + "<p>Cookie settings</p>"),
+        (
+            "".join(f"<p>Line {n} is about the harbour.</p>" for n in "abcdefgh"),
+            "<p>You may manage cookies in the settings.</p>"
+            + "".join(f"<p>Word {n} of the new text</p>" for n in "stuv"),
+        ),
+    ],
+)
+def test_what_stands_next_to_a_consent_banner_is_no_part_of_it(around: str, old: str, new: str) -> None:
+    judgement = judged(old + DELIVERY, new + DELIVERY, around=around)
+    assert judgement.verdict is Matter.MEANINGFUL, judgement.reason
+
+
+@pytest.mark.parametrize("around", ["<h1>Widget 3000</h1>", FILLER], ids=["short", "long"])
+@pytest.mark.parametrize("banner", [BANNER, BANNER.replace("cookie-banner", "x")], ids=["named", "nameless"])
+def test_a_consent_banner_alone_is_noise_however_small_the_page(around: str, banner: str) -> None:
+    for old, new in (("", banner), (banner, "")):
+        assert judged(old + DELIVERY, new + DELIVERY, around=around).reason == "Only a consent banner changed."
+
+
+def test_lists_within_a_consent_banner_are_part_of_it_though_it_fills_the_page() -> None:
+    lists = "".join(f"<p>Partner {n}</p><p>Your personal data may be shared with partner {n}.</p>" for n in "abcdefgh")
+    banner = f"<p>We value your privacy</p>{lists}<p>Manage preferences</p><p>Accept all</p>"
+    assert judged(DELIVERY, DELIVERY + banner).reason == "Only a consent banner changed."
+    assert judged(DELIVERY, DELIVERY + banner + RECALL).verdict is Matter.MEANINGFUL
+
+
+def test_what_stands_next_to_a_calendar_is_no_part_of_it() -> None:
+    assert judged(WORDS, WORDS + CALENDAR + RECALL).verdict is Matter.MEANINGFUL
+
+
 def test_a_promotion_is_noise_where_the_page_is_there_to_be_read() -> None:
     old, new = "<p>SALE: swimwear from 9.99 €</p>", "<p>Last days: -30% on all coats. Shop now</p>"
     assert judged(old, new, around=PROSE).reason == "Only a promotion changed."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from driftline.fetching.browser.acting import NotDone, prepare, read
 from driftline.fetching.browser.traffic import Traffic
-from driftline.fetching.failures import status_failure
+from driftline.fetching.failures import carries_page, status_failure
 from driftline.model import Failure, FailureKind, Render
 from driftline.versions.codec import fingerprint
 
@@ -118,7 +118,7 @@ async def _answered(traffic: Traffic) -> tuple[Captured, str]:
     if response is None:
         return Captured(failure=_NOTHING), ""
     found = Captured(status=response.status, redirects=_redirects(response), final_url=_place(response.url))
-    if not 200 <= response.status < 300:
+    if not carries_page(response.status):
         return replace(found, headers=await _headers(response, None), failure=status_failure(response.status)), ""
     kind = (await response.header_value("content-type") or "").partition(";")[0].strip().lower()
     if kind in _HTML:
