@@ -194,7 +194,7 @@ class PoliteLinks:
             waiting: list[Item] = []
             for _, item in self._hosts.withdraw(self._origins.hosts()):
                 if isinstance(item, Link) and item.page_id == ROBOTS:
-                    waiting += self._admission.let_go(self._origins.of(key_of(item.url)))
+                    waiting += self._admission.let_go(self._asks_for(item))
                 else:
                     waiting.append(item)
             waiting += self._admission.withdraw()
@@ -305,12 +305,14 @@ class PoliteLinks:
         for host, item in items:
             seconds = self._hosts.quiet_for(host) or 0.0
             if isinstance(item, Link) and item.page_id == ROBOTS:
-                start = item if item.way is None else item.way.start
-                origin = self._origins.of(key_of(start.url))
-                self._put_off([(host, one) for one in self._admission.let_go(origin)])
+                self._put_off([(host, one) for one in self._admission.let_go(self._asks_for(item))])
             else:
                 self.quiet[host.name] = self._clock() + seconds
                 self._source.put_off([item.page_id], seconds)
+
+    def _asks_for(self, robots: Link) -> Origin:
+        """The origin whose robots.txt this link asks for, wherever redirects have led it."""
+        return self._origins.of(key_of(robots.url if robots.way is None else robots.way.start.url))
 
     def _note_pause(self, host: LinkHost) -> None:
         seconds = self._hosts.quiet_for(host)

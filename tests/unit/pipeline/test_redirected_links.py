@@ -153,6 +153,15 @@ def test_a_robots_txt_that_leads_to_that_of_another_host_is_the_one_of_both() ->
     assert [outcome.document.link.page_id for outcome in run.outcomes] == [2]
 
 
+def test_pages_that_are_given_back_ask_anew_for_a_robots_txt_that_waited_elsewhere() -> None:
+    run = Run(["http://b/1", "http://a/1"], given={"hosts": {"b": {"robots": "ignore"}}})
+    assert sorted(run.take()) == ["http://a/robots.txt", "http://b/1"]
+    run.redirect("http://a/robots.txt", "http://b/robots-of-a")
+    assert run.links.give_back() == [2]
+    run.links._put(run.made([2]))
+    assert run.later(1.0) == ["http://a/robots.txt"]
+
+
 def test_hosts_whose_robots_txt_lead_to_each_other_wait_for_nobody() -> None:
     run = Run(["http://a/1", "http://b/1"])
     assert sorted(run.take()) == ["http://a/robots.txt", "http://b/robots.txt"]
