@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 from sqlalchemy import Integer, and_, bindparam, column, delete, func, insert, inspect, select, text, values
 
 from driftline.errors import NoTextSearch, StoreError
+from driftline.versions.locks import lock_index
 from driftline.versions.schema import indexed, states, versions
 from driftline.versions.words import count_words, lines_of
 
@@ -35,7 +36,6 @@ GAINED, LOST = _SIDES = 0, 1  # the two sides of a version
 
 _AT_ONCE = 64  # versions in one transaction: others write in between
 _TABLE = "words"
-_LOCK = 0x44_52_49_47  # an arbitrary number that names our lock in PostgreSQL
 _VECTOR = 500_000  # bytes of words: PostgreSQL takes no vector of more than a megabyte
 
 _Key: TypeAlias = tuple[int, int]  # a page and the number of its version
@@ -118,7 +118,7 @@ class WordIndex:
                     connection.execute(text("SELECT 1 FROM words LIMIT 0"))
                     return
             with self._store.write() as connection:
-                lock(connection)
+                lock_index(connection)
                 if not inspect(connection).has_table(_TABLE):
                     connection.execute(delete(indexed))
                     self._kept.make(connection)
@@ -162,7 +162,7 @@ class WordIndex:
         )
         left = left.with_for_update(read=True, key_share=True, of=versions)
         with self._store.write() as connection:
-            lock(connection)
+            lock_index(connection)
             if any(names.get(key) != name for key, name in _names(connection, words).items()):
                 return False
             fresh = [{"page_id": page, "number": number} for page, number in connection.execute(left)]
@@ -183,12 +183,6 @@ class WordIndex:
             connection.execute(delete(indexed))
             connection.execute(text("DELETE FROM sqlite_sequence WHERE name = 'indexed'"))
             connection.execute(text("INSERT INTO words(words) VALUES ('delete-all')"))
-
-
-def lock(connection: Connection) -> None:
-    """Let nobody else add words, or say that texts are others now, before the end of this transaction."""
-    if connection.dialect.name == "postgresql":  # SQLite has one writer at a time
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
 
 
 def forget_from(connection: Connection, page_id: int, number: int) -> None:

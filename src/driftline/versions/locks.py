@@ -9,6 +9,7 @@ Another program may keep all of them waiting for longer than a database does by 
 from __future__ import annotations
 
 import time
+from enum import IntEnum, unique
 from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import text
@@ -24,9 +25,17 @@ _Result = TypeVar("_Result")
 
 _PAUSE = 0.1  # seconds before another try, for locks that are refused at once
 
-# arbitrary numbers that name our locks in PostgreSQL
-_MEMORIES = 0x44_52_49_48
-_ADDRESSES = 0x44_52_49_49
+
+@unique
+class Number(IntEnum):
+    """What names our locks in PostgreSQL: arbitrary numbers, all of them here, so that no two are the same."""
+
+    TO_CHECK = 0x44_52_49_46
+    INDEX = 0x44_52_49_47
+    MEMORIES = 0x44_52_49_48
+    TO_KEEP_CHECKING = 0x44_52_49_49
+    ADDRESSES = 0x44_52_49_4A
+    TO_BE_NEXT = 0x44_52_49_4E
 
 
 def lock_blobs(connection: Connection) -> None:
@@ -37,12 +46,17 @@ def lock_blobs(connection: Connection) -> None:
 
 def lock_addresses(connection: Connection) -> None:
     """Let nobody else give a page an address: to be called before it is looked whether one is watched already."""
-    _lock(connection, _ADDRESSES)
+    _lock(connection, Number.ADDRESSES)
 
 
 def lock_memories(connection: Connection) -> None:
     """Let nobody else rewrite what was learned or said: to be called before a memory is read to be written again."""
-    _lock(connection, _MEMORIES)
+    _lock(connection, Number.MEMORIES)
+
+
+def lock_index(connection: Connection) -> None:
+    """Let nobody else add words to the index, or say that texts are others now."""
+    _lock(connection, Number.INDEX)
 
 
 def patiently(do: Callable[[], _Result], stopped: Callable[[], bool]) -> _Result:
@@ -56,6 +70,6 @@ def patiently(do: Callable[[], _Result], stopped: Callable[[], bool]) -> _Result
         time.sleep(_PAUSE)
 
 
-def _lock(connection: Connection, key: int) -> None:
+def _lock(connection: Connection, number: Number) -> None:
     if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": int(number)})

@@ -18,7 +18,8 @@ from sqlalchemy import Text, and_, case, cast, func, null, or_, select, update
 
 from driftline.model import Blob
 from driftline.versions.codec import chain_of
-from driftline.versions.index import forget_from, lock
+from driftline.versions.index import forget_from
+from driftline.versions.locks import lock_index
 from driftline.versions.schema import pages, states, versions
 from driftline.versions.statements import chains_of
 
@@ -125,7 +126,7 @@ class Readings:
         read by somebody else in the meantime is left alone.
         """
         with self._store.write() as connection:
-            lock(connection)
+            lock_index(connection)
             _hold_page(connection, page)
             there = _texts(connection, page, [stale.number for stale, _ in read])
             valid = [(stale, fresh) for stale, fresh in read if there.get(stale.number) == (stale.body, stale.text)]

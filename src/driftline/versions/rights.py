@@ -16,6 +16,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from driftline.errors import StoreBusy, StoreError
+from driftline.versions.locks import Number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,24 +42,24 @@ class Right:
     """
 
     ending: str
-    number: int
+    number: Number
     refusal: str
 
 
 TO_CHECK = Right(
     ending=".lock",
-    number=0x44_52_49_46,
+    number=Number.TO_CHECK,
     refusal="Another run{holder} is checking the pages of {where}; its turn ends soon if it is a 'driftline run' that "
     "goes on, else when nothing is left to check, or when it is stopped.",
 )
 TO_BE_NEXT = Right(
     ending=".next.lock",
-    number=0x44_52_49_4E,
+    number=Number.TO_BE_NEXT,
     refusal="Another process{holder} waits to check the pages of {where}, and is the next.",
 )
 TO_KEEP_CHECKING = Right(
     ending=".run.lock",
-    number=0x44_52_49_49,
+    number=Number.TO_KEEP_CHECKING,
     refusal="Another 'driftline run'{holder} keeps checking the pages of {where}, and tells what changes: "
     "stop it first, or leave it to that one.",
 )
@@ -99,7 +100,7 @@ def is_held_by_file(right: Right, store: Path) -> bool:
 
 def is_held_by_session(right: Right, connection: Connection) -> bool:
     """Whether some session has the right: a key of 64 bits is listed in two parts."""
-    return bool(connection.scalar(_HELD, {"key": right.number}))
+    return bool(connection.scalar(_HELD, {"key": int(right.number)}))
 
 
 @contextmanager
@@ -110,7 +111,7 @@ def held_by_session(right: Right, engine: Engine, where: str) -> Iterator[Callab
     """
     # one connection for all of the time, taken out of the pool: the lock belongs to it
     with engine.connect() as connection:
-        if not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": right.number}):
+        if not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": int(right.number)}):
             raise StoreBusy(right.refusal.format(holder="", where=where))
         connection.commit()
 
@@ -129,7 +130,7 @@ def held_by_session(right: Right, engine: Engine, where: str) -> Iterator[Callab
         finally:
             # a connection that is only closed keeps its lock until the server notices, and the next run is refused
             try:
-                connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": right.number})
+                connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": int(right.number)})
                 connection.commit()
             except SQLAlchemyError:
                 connection.invalidate()
