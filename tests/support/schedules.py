@@ -75,6 +75,7 @@ class Schedule:
                 "verdict": verdict,
                 "failures": failures,
                 "failure_kind": kind,
+                "failure": "It failed." if kind else None,
                 "retry_at": retry_at,
             }
             connection.execute(update(states).where(states.c.page_id == page).values(**values))
