@@ -171,6 +171,7 @@ def _summarise(report: CrawlReport, most: int | None) -> None:
         ("nearly the same", len(report.near), [f"{one.url} ≈ {one.like}" for one in report.near]),
         ("error pages that come as good ones", len(report.soft), report.soft),
         ("failed", len(report.failed), [f"{url}  {why}" for url, why in report.failed]),
+        ("sitemaps and feeds that could not be read", len(report.unread_lists), []),
         ("watched from now on", report.watched, []),
     ]
     rows += [(f"skipped, {why}", one.count, one.examples) for why, one in report.skipped.items()]
@@ -190,6 +191,7 @@ def _summarise(report: CrawlReport, most: int | None) -> None:
     if report.best:
         best = [f"{url}  {score:.2f}" for url, score in report.best]
         _tell_some("best", "green", best, _NAMED if most is not None else None)
+    _tell_some("unread", "red", [f"{url}  {why}" for url, why in report.unread_lists], most)
     lists = f"{count(report.sitemaps, 'sitemap')}, {count(report.feeds, 'feed')}"
     say(
         f"{count(report.pages, 'page')} in {report.seconds:.1f} s ",
@@ -246,6 +248,7 @@ def _as_json(report: CrawlReport) -> dict[str, Any]:
     found = asdict(report)
     found["changes"] = [fields(change, "id", "url", "kind", "score", "reason") for change in report.changes]
     found["failed"] = [{"url": url, "reason": why} for url, why in report.failed]
+    found["unread_lists"] = [{"url": url, "reason": why} for url, why in report.unread_lists]
     found["best"] = [{"url": url, "score": score} for url, score in report.best]
     del found["astray"]
     return {**found, "pages_per_s": report.pages_per_s}

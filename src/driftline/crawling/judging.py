@@ -36,6 +36,7 @@ BY_ROBOTS = "robots.txt"
 NO_INDEX = "noindex"
 NO_FOLLOW = "nofollow"
 _GONE = (404, 410)
+_GUESS = "guess"  # the source of a list that nothing names
 _FIRST = -1.0  # the priority of what leads to many pages
 _MOST_FEEDS = 20  # of a round: some sites have one for every page
 _DEEPEST_INDEX = 3  # indexes of indexes
@@ -141,10 +142,12 @@ class Judge:
     def _list(self, address: Address, outcome: Outcome, met: list[Met]) -> Result:
         """A robots.txt, sitemap or feed, or what should be one."""
         if address.kind == "robots" and not any(one.kind == "sitemap" for one in met):
-            met += self._sitemaps_at([f"{_origin(address.url)}/sitemap.xml"], address.id, 0)
+            met += self._guessed(_origin(address.url), address.id)
         read = isinstance(outcome, Surveyed) and outcome.survey is not None and outcome.survey.lists is not None
         reason = None if read else outcome.failure.sentence if outcome.failure else "It is no sitemap and no feed."
-        return _settled(address, outcome, "list" if read else "failed", reason)
+        status = outcome.document.status
+        there = address.source != _GUESS or (outcome.failure is not None and (status == 200 or status >= 500))
+        return _settled(address, outcome, "list" if read else "failed" if there else "absent", reason)
 
     def _redirected(self, address: Address, outcome: Outcome, met: list[Met]) -> Result:
         """A redirect is a link to its target; where that means the same page, the address changes its form."""
@@ -164,7 +167,7 @@ class Judge:
             met += [one] if one is not None else []
         elif address.kind != "probe":
             met.append(
-                Met(key_of(target), target, address.kind, "redirect", address.id, 0, address.hops + 1, _FIRST, "")
+                Met(key_of(target), target, address.kind, address.source, address.id, 0, address.hops + 1, _FIRST, "")
             )
         return _settled(address, outcome, "redirect", target=target, gone=address.good_round > 0)
 
@@ -203,8 +206,9 @@ class Judge:
         return met + self._sitemaps_at(lists.sitemaps, address.id, address.hops + 1, beside=address)
 
     def _sitemaps_at(
-        self, entries: Iterable[Listed | str], via: int | None, hops: int, beside: Address | None = None
-    ) -> list[Met]:
+        self, entries: Iterable[Listed | str], via: int | None, hops: int, beside: Address | None = None,
+        source: str = "sitemap",
+    ) -> list[Met]:  # fmt: skip
         """Sitemaps to read: those of a robots.txt wherever they are, those of an index only on its host or in scope."""
         met: list[Met] = []
         for entry in entries:
@@ -216,7 +220,7 @@ class Judge:
                 self._pages.skip(MORE_LISTS, url)
             else:
                 self._sitemaps += 1
-                met.append(Met(key_of(url), url, "sitemap", "sitemap", via, 0, hops, _FIRST, ""))
+                met.append(Met(key_of(url), url, "sitemap", source, via, 0, hops, _FIRST, ""))
         return met
 
     def _lists_of(self, address: Address) -> list[Met]:
@@ -230,7 +234,11 @@ class Judge:
             url = f"{origin}/robots.txt"
             return [Met(key_of(url), url, "robots", "robots", None, 0, 0, _FIRST, "")]
         named = sitemaps_of(robots.text or "")
-        return self._sitemaps_at(named or [f"{origin}/sitemap.xml"], None, 0)
+        return self._sitemaps_at(named, None, 0) if named else self._guessed(origin, None)
+
+    def _guessed(self, origin: str, via: int | None) -> list[Met]:
+        """The sitemap that most sites have: nobody promised it, so nothing is missing if it is not there."""
+        return self._sitemaps_at([f"{origin}/sitemap.xml"], via, 0, source=_GUESS)
 
     def _probes(self, origin: str) -> list[Met]:
         if origin in self._origins or not self._has_room_for(origin):

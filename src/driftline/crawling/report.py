@@ -45,7 +45,8 @@ class CrawlReport:
 
     `found` are the addresses that were met, `pages` those of them that are pages; `fetched` were asked for, and
     `unmodified` were not, because the sitemap says that they are as they were. `duplicates` say the same as others and
-    `near` nearly; `soft` are error pages that come as good ones. From the second round on, `new`, `gone`, `moved` and
+    `near` nearly; `soft` are error pages that come as good ones. `unread_lists` are sitemaps and feeds that the
+    site names and that could not be read, each with the reason: what only they list was not found. From the second round on, `new`, `gone`, `moved` and
     `changed` tell what is different; in the first, all is new. `changes` are what a check found of changed pages that
     are watched. `left` addresses wait for the crawl to go on; `limit` is how many pages were to be fetched, if that is
     why. `quiet` names the hosts that want to be left alone, and until when. `watched` pages came to the watch list.
@@ -77,6 +78,7 @@ class CrawlReport:
     near: list[Twin] = field(default_factory=list)
     soft: list[str] = field(default_factory=list)
     failed: list[tuple[str, str]] = field(default_factory=list)
+    unread_lists: list[tuple[str, str]] = field(default_factory=list)
     best: list[tuple[str, float]] = field(default_factory=list)
     skipped: dict[str, Skipped] = field(default_factory=dict)
     quiet: dict[str, float] = field(default_factory=dict)
@@ -105,6 +107,7 @@ def read_report(sites: Sites, begun: Begun, seeds: list[str], **others: Any) -> 
 
     left = sum(many for (_, state, _), many in figures.items() if state == "waiting")
     pages = [*sites.rows(begun, addresses.c.state == "page")]
+    unread = sites.rows(begun, addresses.c.state == "failed", kinds=("sitemap", "feed"))
     others_ = [*sites.rows(begun, addresses.c.state.in_(("failed", "redirect")))]
     names = sites.urls({row.twin for row in pages if row.twin is not None})
     new = [row for row in pages if row.first_round == number and row.reason != "same"]
@@ -124,6 +127,7 @@ def read_report(sites: Sites, begun: Begun, seeds: list[str], **others: Any) -> 
         near=[Twin(url=row.url, like=names[row.twin]) for row in pages if row.reason == "near"],
         soft=[row.url for row in failed if row.reason == SOFT],
         failed=[(row.url, row.reason) for row in failed if row.reason != SOFT and row.id not in lost],
+        unread_lists=[(row.url, row.reason) for row in unread],
         best=[(row.url, row.score) for row in sorted(pages, key=lambda row: -(row.score or 0.0))[:_BEST] if row.score],
         skipped={why: Skipped(count=many, examples=some) for why, (many, some) in sites.skipped(begun).items()},
         astray=None if pages else next((row.target for row in others_ if row.source == "seed" and row.target), None),

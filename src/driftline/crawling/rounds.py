@@ -175,4 +175,7 @@ def _summary(seed: str, report: CrawlReport) -> str:
         "new": len(report.new), "gone": len(report.gone), "moved": len(report.moved), "changed": len(report.changed),
     }  # fmt: skip
     found = ", ".join(f"{many:,} {word}" for word, many in figures.items() if many and report.number > 1)
-    return f"Crawled {seed}: {report.pages:,} {'page' if report.pages == 1 else 'pages'}{found and ', '}{found}."
+    unread = len(report.unread_lists)
+    missing = f"; {unread:,} of its sitemaps and feeds could not be read" if unread else ""
+    pages = f"{report.pages:,} {'page' if report.pages == 1 else 'pages'}"
+    return f"Crawled {seed}: {pages}{found and ', '}{found}{missing}."

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _MOST = 50_000  # addresses of one sitemap: the protocol's own limit; or entries of a feed
 _LONGEST = 4_096
 _GZIP = b"\x1f\x8b"
+_WHOLE = ("http://", "https://")
 
 
 class Listed(NamedTuple):
@@ -73,7 +74,7 @@ def sitemaps_of(robots: str) -> list[str]:
 def _plain_list(body: bytes, content_type: str) -> Lists | None:
     """A sitemap may be a text with an address on every line."""
     lines = [line.strip() for line in decode_text(body, content_type)[0].splitlines() if line.strip()][:_MOST]
-    if not lines or not all(line.startswith(("http://", "https://")) for line in lines):
+    if not lines or not all(line.startswith(_WHOLE) for line in lines):
         return None
     return Lists([Listed(line, "") for line in lines], [])
 
@@ -83,7 +84,8 @@ def _entries(root: etree._Element, wanted: str) -> Iterator[Listed]:
     for entry in root:
         if _name(entry) == wanted and count < _MOST:
             told = {_name(child): (child.text or "").strip() for child in entry}
-            if 0 < len(told.get("loc", "")) <= _LONGEST:
+            # one that is not whole is nothing that the protocol knows, and most often what is left of a broken file
+            if told.get("loc", "").lower().startswith(_WHOLE) and len(told["loc"]) <= _LONGEST:
                 count += 1
                 yield Listed(told["loc"], told.get("lastmod", "")[:40])
 

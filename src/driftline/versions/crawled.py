@@ -67,6 +67,7 @@ class Address(NamedTuple):
     id: int
     url: str
     kind: str
+    source: str
     depth: int
     hops: int
     priority: float

@@ -99,8 +99,8 @@ class Sites:
     def open_ones(self, ids: Sequence[int]) -> dict[int, Address]:
         """Those of these addresses that still wait, by their numbers."""
         columns = (
-            addresses.c.id, addresses.c.url, addresses.c.kind, addresses.c.depth, addresses.c.hops,
-            addresses.c.priority, addresses.c.digest, addresses.c.good_round,
+            addresses.c.id, addresses.c.url, addresses.c.kind, addresses.c.source, addresses.c.depth,
+            addresses.c.hops, addresses.c.priority, addresses.c.digest, addresses.c.good_round,
         )  # fmt: skip
         query = select(*columns).where(addresses.c.state == "waiting")
         with self._store.read() as connection:
@@ -228,9 +228,12 @@ class Sites:
         with self._store.read() as connection:
             return connection.scalar(select(func.count()).where(*_of(begun), fetched, unlike)) or 0
 
-    def rows(self, begun: Begun, *conditions: ColumnElement[bool]) -> Iterator[Any]:
-        """All that is known of the pages of this round that fulfil some conditions, in the order they were met."""
-        query = select(addresses).where(*_of(begun), addresses.c.kind == "page", *conditions).order_by(addresses.c.id)
+    def rows(
+        self, begun: Begun, *conditions: ColumnElement[bool], kinds: Sequence[str] = ("page",)
+    ) -> Iterator[Any]:  # fmt: skip
+        """All that is known of the pages, or others, of this round that fulfil some conditions, as they were met."""
+        these = addresses.c.kind.in_(kinds)
+        query = select(addresses).where(*_of(begun), these, *conditions).order_by(addresses.c.id)
         with self._store.read() as connection:
             yield from connection.execute(query)
 

@@ -77,6 +77,18 @@ def test_json_is_one_document(site: Site, capsys: pytest.CaptureFixture[str]) ->
     assert [one["seeds"] for one in told(capsys)] == [[front]]
 
 
+def test_lists_that_cannot_be_read_are_named(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each with the reason: a site whose sitemaps fail must not look complete."""
+    front = put(site, "/")
+    lost = site.url("/lost.xml")
+    site.pages["/sitemap.xml"] = f"<sitemapindex><sitemap><loc>{lost}</loc></sitemap></sitemapindex>".encode()
+    out, _ = said(capsys, front)
+    assert any(line.startswith(f"unread  {lost}  ") and "404" in line for line in out.splitlines())
+    [unread] = told(capsys, front)["unread_lists"]
+    assert unread["url"] == lost
+    assert "404" in unread["reason"]
+
+
 def test_a_crawl_that_is_limited_says_how_to_go_on(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     """And the same command goes on."""
     front = put(site, "/", "/a", "/b")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import math
+import random
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -410,6 +412,53 @@ def test_robots_txt_is_obeyed_and_its_sitemaps_are_read(small: SmallSite, tmp_pa
     assert (asked["/robots.txt"], asked["/private/a"], asked["/listed"], asked["/sitemap.xml"]) == (1, 0, 1, 0)
     assert report.skipped["robots.txt"].count == 1
     assert sorted(report.new) == [small.url("/"), small.url("/listed"), small.url("/open")]
+
+
+def test_lists_that_cannot_be_read_are_named_with_the_reason(small: SmallSite, pages: Driftline) -> None:
+    """Those that the site names: what only they list is missing. What stands in the others is found all the same."""
+    bad = {
+        "/missing.xml": None,
+        "/cut.xml.gz": gzip.compress(random.Random(7).randbytes(9_000))[:3_000],
+        "/bomb.xml.gz": gzip.compress(bytes(60_000_000)),
+        "/page.xml": b"<!doctype html><title>Hello</title><p>not a sitemap",
+    }
+    names = [*bad, "/broken.xml"]
+    index = "".join(f"<sitemap><loc>{small.url(name)}</loc></sitemap>" for name in names)
+    small.put("/")
+    small.put("/whole")
+    small.put("/oops")
+    small.pages["/sitemap.xml"] = answer(f"<sitemapindex>{index}</sitemapindex>".encode())
+    small.pages["/broken.xml"] = answer(
+        f"<urlset><url><loc>{small.url('/whole')}</loc></url><url><loc>oops & <b></urlset>".encode()
+    )
+    small.pages |= {name: answer(body) for name, body in bad.items() if body is not None}
+    report = pages.crawl(small.url())
+    why = {url: reason for url, reason in report.unread_lists}
+    assert sorted(why) == sorted(small.url(name) for name in bad)
+    assert "404" in why[small.url("/missing.xml")]
+    assert why[small.url("/page.xml")] == "It is no sitemap and no feed."
+    assert sorted(report.new) == [small.url("/"), small.url("/whole")]
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (None, False),
+        (answer(b"<!doctype html><title>Our shop</title>"), False),
+        (redirect("/nowhere.html"), False),
+        (answer(b"", "500 Internal Server Error"), True),
+        (answer(gzip.compress(bytes(9_000))[:20]), True),
+    ],
+)
+def test_a_sitemap_that_nothing_names_may_be_missing(
+    small: SmallSite, pages: Driftline, found: Answer | None, told: bool
+) -> None:
+    """It is only guessed where it could be; one that is there and cannot be read is told."""
+    small.put("/")
+    if found is not None:
+        small.pages["/sitemap.xml"] = found
+    report = pages.crawl(small.url())
+    assert [url for url, _ in report.unread_lists] == ([small.url("/sitemap.xml")] if told else [])
 
 
 def test_a_site_cannot_lead_a_crawl_into_a_private_network(small: SmallSite, pages: Driftline) -> None:

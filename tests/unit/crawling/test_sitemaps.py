@@ -23,6 +23,14 @@ def test_a_sitemap_lists_pages_and_when_they_changed() -> None:
     assert found.sitemaps == []
 
 
+def test_an_address_that_is_not_whole_is_left_out() -> None:
+    """The protocol wants them so; others are most often left over from something broken."""
+    body = f"<urlset {NAMESPACE}><url><loc>/a</loc></url><url><loc>//site.example/b</loc></url><url><loc>oops & <b>"
+    found = read_lists(body.encode(), "application/xml", LIMIT)
+    assert found is not None
+    assert found.pages == []
+
+
 def test_an_index_lists_sitemaps_and_may_be_packed() -> None:
     """As files that end in .gz are."""
     body = f"<sitemapindex {NAMESPACE}><sitemap><loc>https://site.example/1.xml.gz</loc></sitemap></sitemapindex>"
