@@ -22,7 +22,7 @@ from driftline.errors import (
     UnknownVersion,
     UsageError,
 )
-from driftline.model import POLICIES, Safety, Visited, host_of, without_password
+from driftline.model import POLICIES, Safety, Verdict, Visited, host_of, without_password
 from driftline.pages.catalog import Catalog
 from driftline.pages.intervals import parse_interval
 from driftline.pages.tracking import Tracking
@@ -322,7 +322,8 @@ class Driftline:
         With a `tag` the pages are watched from now on under it, also those that later crawls find, until a crawl is
         `unwatched`; `every` is how often a run crawls the site then. The same crawl goes on if it was cut short, unless
         `fresh`; otherwise it comes again, and tells what is new, gone, moved or changed. Watched pages that are changed
-        are checked, so that they have a version.
+        are checked, so that they have a version; those of which that was only noise, or told by a check before, are not
+        told.
         """
         from driftline.crawling.options import Options
 
@@ -339,10 +340,18 @@ class Driftline:
         watched = self.watched(report.changed)
         if not watched:
             return report
+        same: set[str] = set()
+
+        def keep(outcomes: Sequence[Outcome]) -> None:
+            same.update(one.document.link.url for one in outcomes if one.verdict is Verdict.UNCHANGED)
+
         try:
-            return replace(report, changes=self.check_pages(watched, plan=plan, fresh=True, stop=stop).changes)
+            checked = self.check_pages(watched, plan=plan, fresh=True, stop=stop, told=keep)
         except StoreBusy:  # somebody else checks pages by now, and will come to these
             return report
+        return replace(
+            report, changes=checked.changes, changed=[url for url in report.changed if url not in same]
+        )  # fmt: skip
 
     def _crawled(
         self, seeds: Sequence[str], options: Options, stop: Stop, *, plan: Plan | None = None, fresh: bool = False,

@@ -171,6 +171,7 @@ def _summarise(report: CrawlReport, most: int | None) -> None:
         ("nearly the same", len(report.near), [f"{one.url} ≈ {one.like}" for one in report.near]),
         ("error pages that come as good ones", len(report.soft), report.soft),
         ("failed", len(report.failed), [f"{url}  {why}" for url, why in report.failed]),
+        ("gone, as told before", report.gone_before, []),
         ("sitemaps and feeds that could not be read", len(report.unread_lists), []),
         ("watched from now on", report.watched, []),
     ]
@@ -194,7 +195,7 @@ def _summarise(report: CrawlReport, most: int | None) -> None:
     _tell_some("unread", "red", [f"{url}  {why}" for url, why in report.unread_lists], most)
     lists = f"{count(report.sitemaps, 'sitemap')}, {count(report.feeds, 'feed')}"
     say(
-        f"{count(report.pages, 'page')} in {report.seconds:.1f} s ",
+        f"Fetched {count(report.fetched_now, 'page')} in {report.seconds:.1f} s ",
         (f"({report.pages_per_s:,.0f} pages/s, {size(report.bytes)}, {lists})", "dim"),
     )
 
@@ -239,6 +240,8 @@ def _why_nothing(report: CrawlReport) -> str:
         return f"{seed} leads to {report.astray}, which is out of scope: crawl that instead."
     if report.failed:
         return f"Nothing was found at {seed}: {report.failed[0][1]}"
+    if report.gone or report.gone_before:
+        return f"Nothing is left at {seed}: it is gone."
     if "robots.txt" in report.skipped:
         return f"The robots.txt of {seed} asks not to fetch it; for a site of your own, --robots ignore."
     return f"Nothing was found at {seed}: what it answers is no page."

@@ -91,6 +91,7 @@ class Crawl:
             site_key(seeds, options), seeds, options.kept(), options.tag, self._clock(), fresh=fresh,
             unwatched=options.unwatched,
         )  # fmt: skip
+        asked_before = self._sites.asked(site) if site.continued else 0
         records = HostRecords(self._store, lambda: self._stop.requested)
         recording = Recording(
             self._sites, site, self._judge(site, scope, options, records, limits),
@@ -121,8 +122,8 @@ class Crawl:
         self._ledger.finish(run_id)  # whoever asks the same hosts next has to know when that was
         watched = recording.watched + (self._adopt(site, site.tag) if site.adopts and site.tag else 0)
         report = read_report(
-            self._sites, site, list(seeds), watched=watched, seconds=time.perf_counter() - started,
-            requests=requests, bytes=size, tag=site.tag, quiet=links.quiet,
+            self._sites, site, list(seeds), asked_before=asked_before, watched=watched,
+            seconds=time.perf_counter() - started, requests=requests, bytes=size, tag=site.tag, quiet=links.quiet,
             limit=limits.pages if frontier.limited else None,
         )  # fmt: skip
         if ends and not report.left:

@@ -35,7 +35,7 @@ SOFT = "The answer is an error page, though the server calls it good."
 BY_ROBOTS = "robots.txt"
 NO_INDEX = "noindex"
 NO_FOLLOW = "nofollow"
-_GONE = (404, 410)
+GONE = (404, 410)
 _GUESS = "guess"  # the source of a list that nothing names
 _FIRST = -1.0  # the priority of what leads to many pages
 _MOST_FEEDS = 20  # of a round: some sites have one for every page
@@ -118,7 +118,7 @@ class Judge:
             return self._skipped(address, outcome, BY_ROBOTS)
         if failure is not None or survey is None:
             sentence = "It could not be read." if failure is None else failure.sentence
-            gone = document.status in _GONE
+            gone = document.status in GONE
             return _settled(address, outcome, "failed", sentence, gone=gone)
         kind = (header(last_response(document.headers), b"content-type") or "").lower()
         if kind.startswith((*_FILE_TYPES, *_SCRIPTS)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from driftline.crawling.judging import SOFT
+from driftline.crawling.judging import GONE, SOFT
 from driftline.crawling.simhash import Lookalikes
 from driftline.versions.schema import addresses
 
@@ -43,13 +43,15 @@ class Moved:
 class CrawlReport:
     """What a round of a crawl found.
 
-    `found` are the addresses that were met, `pages` those of them that are pages; `fetched` were asked for, and
-    `unmodified` were not, because the sitemap says that they are as they were. `duplicates` say the same as others and
-    `near` nearly; `soft` are error pages that come as good ones. `unread_lists` are sitemaps and feeds that the
-    site names and that could not be read, each with the reason: what only they list was not found. From the second round on, `new`, `gone`, `moved` and
-    `changed` tell what is different; in the first, all is new. `changes` are what a check found of changed pages that
-    are watched. `left` addresses wait for the crawl to go on; `limit` is how many pages were to be fetched, if that is
-    why. `quiet` names the hosts that want to be left alone, and until when. `watched` pages came to the watch list.
+    `found` are the addresses that were met, `pages` those of them that are pages; `fetched` were asked for, of them
+    `fetched_now` by this very crawl, which may go on with another; `unmodified` were not, because the sitemap says that
+    they are as they were. `duplicates` say the same as others and `near` nearly; `soft` are error pages that come as
+    good ones. `unread_lists` are sitemaps and feeds that could not be read, with the reason: what only they list was
+    not found. From the second round on, `new`, `gone`, `moved` and `changed` tell what is different; in the first, all
+    is new. `gone_before` counts what was told as gone by earlier rounds, and is still linked. `changes` are what a
+    check found of changed pages that are watched. `left` addresses wait for the crawl to go on; `limit` is how many
+    pages were to be fetched, if that is why. `quiet` names the hosts that want to be left alone, and until when.
+    `watched` pages came to the watch list.
     """
 
     seeds: list[str]
@@ -57,6 +59,7 @@ class CrawlReport:
     continued: bool
     found: int
     fetched: int
+    fetched_now: int
     pages: int
     unmodified: int
     redirects: int
@@ -71,6 +74,7 @@ class CrawlReport:
     limit: int | None
     new: list[str] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
+    gone_before: int = 0
     moved: list[Moved] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
@@ -86,16 +90,17 @@ class CrawlReport:
 
     @property
     def pages_per_s(self) -> float:
-        """Pages fetched a second."""
-        return self.fetched / max(self.seconds, 1e-9)
+        """Pages that this crawl fetched a second."""
+        return self.fetched_now / max(self.seconds, 1e-9)
 
 
 _BEST = 20
 
 
-def read_report(sites: Sites, begun: Begun, seeds: list[str], **others: Any) -> CrawlReport:
-    """Add up what the store has of a round."""
+def read_report(sites: Sites, begun: Begun, seeds: list[str], *, asked_before: int, **others: Any) -> CrawlReport:
+    """Add up what the store has of a round, of which so many pages were asked for before this crawl went on with it."""
     number = begun.number
+    fetched = sites.asked(begun)
     figures = sites.figures(begun)
     of_pages = {(state, reason): many for (kind, state, reason), many in figures.items() if kind == "page"}
 
@@ -111,18 +116,19 @@ def read_report(sites: Sites, begun: Begun, seeds: list[str], **others: Any) -> 
     others_ = [*sites.rows(begun, addresses.c.state.in_(("failed", "redirect")))]
     names = sites.urls({row.twin for row in pages if row.twin is not None})
     new = [row for row in pages if row.first_round == number and row.reason != "same"]
-    failed = [row for row in others_ if row.state == "failed"]
+    bad = [row for row in others_ if row.state == "failed"]
+    failed = [row for row in bad if not _gone_before(row, number)]
     was = [row for row in others_ if row.good_round and row.gone_round == number]
     moved = _moved(was, new)
     elsewhere = {one.url for one in moved}
     lost = {row.id for row in was}
     return CrawlReport(
-        seeds=seeds, number=number, found=sum(of_pages.values()), fetched=sites.asked(begun), pages=count("page"),
+        seeds=seeds, number=number, found=sum(of_pages.values()), fetched=fetched, fetched_now=fetched - asked_before, pages=count("page"),
         unmodified=count("page", "lastmod"), redirects=count("redirect"), sitemaps=lists("sitemap"),
         feeds=lists("feed", "page"), left=left, continued=begun.continued,
         new=[row.url for row in new],
         gone=[row.url for row in was if row.state == "failed" and row.url not in elsewhere],
-        moved=moved, changed=[row.url for row in pages if row.changed],
+        gone_before=len(bad) - len(failed), moved=moved, changed=[row.url for row in pages if row.changed],
         duplicates=[Twin(url=row.url, like=names[row.twin]) for row in pages if row.reason == "same"],
         near=[Twin(url=row.url, like=names[row.twin]) for row in pages if row.reason == "near"],
         soft=[row.url for row in failed if row.reason == SOFT],
@@ -133,6 +139,11 @@ def read_report(sites: Sites, begun: Begun, seeds: list[str], **others: Any) -> 
         astray=None if pages else next((row.target for row in others_ if row.source == "seed" and row.target), None),
         **others,
     )  # fmt: skip
+
+
+def _gone_before(row: Any, number: int) -> bool:
+    """Whether it was told in an earlier round that a page is gone, or moved, and there is still nothing."""
+    return 0 < row.gone_round < number and (row.status in GONE or row.reason == SOFT)
 
 
 def _moved(was: list[Any], new: list[Any]) -> list[Moved]:

@@ -172,7 +172,8 @@ class Rounds:
 
 def _summary(seed: str, report: CrawlReport) -> str:
     figures = {
-        "new": len(report.new), "gone": len(report.gone), "moved": len(report.moved), "changed": len(report.changed),
+        "new": len(report.new), "gone": len(report.gone), "moved": len(report.moved),
+        "to be checked for a change": len(report.changed),
     }  # fmt: skip
     found = ", ".join(f"{many:,} {word}" for word, many in figures.items() if many and report.number > 1)
     unread = len(report.unread_lists)

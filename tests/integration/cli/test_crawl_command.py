@@ -44,7 +44,7 @@ def test_the_table_tells_what_was_found_and_what_was_skipped(site: Site, capsys:
     lines = {line.rpartition("  ")[0].strip() or line: line for line in out.splitlines()}
     assert any(line.startswith("found ") and " 2 " in line for line in lines.values())
     assert any("skipped, out of scope" in line and "https://elsewhere.example/" in line for line in lines.values())
-    assert out.splitlines()[-1].startswith("2 pages in ")
+    assert out.splitlines()[-1].startswith("Fetched 2 pages in ")
     assert err == ""
 
 
@@ -64,6 +64,33 @@ def test_the_next_crawl_names_what_is_different(site: Site, capsys: pytest.Captu
     assert f"moved   {site.url('/a')} → {site.url('/moved')}" in out
     out, _ = said(capsys, front, "--watch")
     assert "Nothing is new, gone, moved or changed since the last crawl." in out
+
+
+def test_what_is_gone_is_named_once(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """And counted afterwards, for as long as something links to it; it is no failure of the crawl."""
+    front = put(site, "/", "/a")
+    put(site, "/a")
+    said(capsys, front)
+    del site.pages["/a"]
+    out, _ = said(capsys, front)
+    assert f"gone    {site.url('/a')}" in out
+    for _ in range(2):
+        out, _ = said(capsys, front)
+        assert site.url("/a") not in out
+        assert [line.split() for line in out.splitlines() if "gone, as told" in line] == [
+            ["gone,", "as", "told", "before", "1"]
+        ]
+    assert (told(capsys, front)["failed"], told(capsys, front)["gone_before"]) == ([], 1)
+
+
+def test_a_site_that_is_gone_is_an_error_each_time(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """Though it is told as gone only once."""
+    front = put(site, "/")
+    said(capsys, front)
+    del site.pages["/"]
+    for _ in range(2):
+        _, err = said(capsys, front, status=1)
+        assert err == f"driftline: Nothing is left at {front}: it is gone.\n"
 
 
 def test_json_is_one_document(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +125,7 @@ def test_a_crawl_that_is_limited_says_how_to_go_on(site: Site, capsys: pytest.Ca
     assert err == "1 address left, for a crawl fetches 2 pages at most (--most): the same command goes on.\n"
     out, err = said(capsys, front, "--most", "2")
     assert err.startswith("Going on with the crawl of ")
-    assert out.splitlines()[-1].startswith("3 pages in ")
+    assert out.splitlines()[-1].startswith("Fetched 1 page in ")
 
 
 def test_it_says_that_a_site_lists_more_than_is_taken_in(

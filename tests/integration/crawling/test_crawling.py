@@ -162,6 +162,23 @@ def test_a_watched_page_that_a_crawl_finds_changed_is_checked(small: SmallSite, 
     assert "something new" in pages.diff(small.url("/a"))
 
 
+def test_a_change_that_is_noise_is_not_told(small: SmallSite, pages: Driftline) -> None:
+    """Nor one that a check told before; and it is not told by the next crawl either."""
+    small.put("/", "/clock", "/checked", "/news")
+    small.put("/clock", words=text("/clock") + "</p><p>Updated 3 minutes ago")
+    small.put("/checked")
+    small.put("/news")
+    pages.crawl(small.url(), tag="mine")
+    small.put("/checked", words=text("/checked") + " and something new")
+    pages.check()
+    small.put("/clock", words=text("/clock") + "</p><p>Updated 9 minutes ago")
+    small.put("/news", words=text("/news") + " and something new")
+    again = pages.crawl(small.url())
+    assert again.changed == [small.url("/news")]
+    assert [change.url for change in again.changes] == [small.url("/news")]
+    assert pages.crawl(small.url()).changed == []
+
+
 def test_what_a_crawl_found_is_told_though_another_process_has_its_turn_by_then(
     small: SmallSite, pages: Driftline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -350,6 +367,8 @@ def test_a_crawl_that_was_stopped_goes_on_where_it_was(small: SmallSite, pages: 
     rest = pages.crawl(small.url())
     assert rest.continued
     assert (rest.left, rest.pages, rest.number) == (0, 32, 1)
+    assert (cut.fetched_now + rest.fetched_now, cut.fetched_now) == (rest.fetched, cut.fetched)
+    assert rest.pages_per_s == rest.fetched_now / rest.seconds
     assert max(small.asked().values()) == 1
 
 
@@ -372,7 +391,7 @@ def test_no_more_pages_are_fetched_than_was_asked_for_and_the_next_crawl_goes_on
     first = pages.crawl(small.url(), most=4)
     assert (first.fetched, first.left) == (4, 6)
     second = pages.crawl(small.url(), most=4)
-    assert (second.continued, second.fetched, second.left) == (True, 8, 2)
+    assert (second.continued, second.fetched, second.fetched_now, second.left) == (True, 8, 4, 2)
 
 
 def test_links_further_away_than_allowed_are_counted(small: SmallSite, pages: Driftline) -> None:

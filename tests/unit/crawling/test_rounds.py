@@ -24,8 +24,8 @@ def site(number: int = 1, round_: int = 1, started: float = 0.0, ended: float | 
 
 def report(number: int = 2, left: int = 0, **found: Any) -> CrawlReport:
     return CrawlReport(
-        seeds=[FRONT], number=number, continued=False, found=1, fetched=1, pages=1, unmodified=0, redirects=0,
-        sitemaps=0, feeds=0, left=left, watched=0, seconds=1.0, requests=1, bytes=1, tag="mine", limit=None, **found,
+        seeds=[FRONT], number=number, continued=False, found=1, fetched=1, fetched_now=1, pages=1, unmodified=0,
+        redirects=0, sitemaps=0, feeds=0, left=left, watched=0, seconds=1.0, requests=1, bytes=1, tag="mine", limit=None, **found,
     )  # fmt: skip
 
 
