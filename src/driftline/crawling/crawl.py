@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from driftline.crawling.entry import Entry
 from driftline.crawling.filtering import PageFilter
 from driftline.crawling.focus import Focus, keywords_of
 from driftline.crawling.frontier import Frontier
@@ -21,6 +22,7 @@ from driftline.detection.workers import WorkerPool
 from driftline.fetching.manners import manners_of
 from driftline.interpreter import at_full_speed
 from driftline.model import Link, Outcome, Verdict
+from driftline.pages.accesses import Accesses
 from driftline.pipeline.confirmer import Confirmer
 from driftline.pipeline.polite import PoliteLinks
 from driftline.pipeline.recorder import Recorder
@@ -93,8 +95,9 @@ class Crawl:
         )  # fmt: skip
         asked_before = self._sites.asked(site) if site.continued else 0
         records = HostRecords(self._store, lambda: self._stop.requested)
+        access = None if site.tag is None else Accesses(self._store).of_tag(site.tag)
         recording = Recording(
-            self._sites, site, self._judge(site, scope, options, records, limits),
+            self._sites, site, self._judge(site, scope, options, records, limits), Entry(access, seeds),
             watch=self._watch_with(site.tag, run_id), waiting=limits.waiting, stopped=lambda: self._stop.requested,
         )  # fmt: skip
         frontier = Frontier(recording.links, most=limits.pages, ahead=_FOCUSED if options.keywords else None)

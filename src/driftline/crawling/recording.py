@@ -19,6 +19,7 @@ from driftline.versions.locks import patiently
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from driftline.crawling.entry import Entry
     from driftline.crawling.frontier import Frontier
     from driftline.crawling.judging import Judge
     from driftline.model import Outcome
@@ -36,12 +37,13 @@ class Recording:
     """
 
     def __init__(
-        self, sites: Sites, begun: Begun, judge: Judge, *, watch: Callable[[Sequence[Surveyed]], int],
+        self, sites: Sites, begun: Begun, judge: Judge, entry: Entry, *, watch: Callable[[Sequence[Surveyed]], int],
         waiting: int, stopped: Callable[[], bool],
     ) -> None:  # fmt: skip
         self._sites = sites
         self._begun = begun
         self._judge = judge
+        self._entry = entry
         self._watch = watch
         self._waiting = waiting
         self._stopped = stopped
@@ -81,7 +83,8 @@ class Recording:
             for one in closed:
                 del found[one.id]
         self._open.update(found)
-        return [Link(number, found[number].url, 0, None, follow=False) for number in ids if number in found]
+        wanted = [found[number] for number in ids if number in found]
+        return [Link(one.id, one.url, 0, None, access=self._entry.of(one), follow=False) for one in wanted]
 
     def record(self, run_id: int, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
         """Commit what came of some addresses, and let what they lead to wait."""

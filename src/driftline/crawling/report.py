@@ -123,7 +123,8 @@ def read_report(sites: Sites, begun: Begun, seeds: list[str], *, asked_before: i
     elsewhere = {one.url for one in moved}
     lost = {row.id for row in was}
     return CrawlReport(
-        seeds=seeds, number=number, found=sum(of_pages.values()), fetched=fetched, fetched_now=fetched - asked_before, pages=count("page"),
+        seeds=seeds, number=number, found=sum(of_pages.values()), fetched=fetched,
+        fetched_now=fetched - asked_before, pages=count("page"),
         unmodified=count("page", "lastmod"), redirects=count("redirect"), sitemaps=lists("sitemap"),
         feeds=lists("feed", "page"), left=left, continued=begun.continued,
         new=[row.url for row in new],

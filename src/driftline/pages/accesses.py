@@ -37,6 +37,11 @@ class Accesses:
         with self._store.read() as connection:
             return _read(connection.scalar(select(pages.c.settings).where(pages.c.id == page.id)) or {})
 
+    def of_tag(self, tag: str) -> Access:
+        """What is set for this tag."""
+        with self._store.read() as connection:
+            return _read(connection.scalar(select(tags.c.settings).where(tags.c.name == tag)) or {})
+
     def edit_pages(self, some: Sequence[Page], edit: Callable[[Access], Access]) -> None:
         """Change what is set for these pages themselves."""
         with self._store.write() as connection:

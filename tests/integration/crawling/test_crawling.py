@@ -6,6 +6,7 @@ import gzip
 import math
 import random
 import time
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -16,6 +17,7 @@ import pytest
 
 import driftline
 from driftline import Driftline, Stop
+from driftline.access import read_access
 from driftline.crawling import limits
 from driftline.errors import StoreBusy, UsageError
 from driftline.lab.crawling import measure
@@ -23,7 +25,7 @@ from driftline.model import Outcome
 from driftline.versions.hosts import HostRecords
 from driftline.versions.store import Store
 from support.making import settings
-from support.servers import Answer, Request, Server, answer, redirect
+from support.servers import Answer, Request, Server, answer, html, redirect
 
 WORDS = [f"{one}{other}" for one in ("al", "be", "ga", "de", "ep") for other in ("pha", "ta", "mma", "lta", "silon")]
 
@@ -452,7 +454,7 @@ def test_lists_that_cannot_be_read_are_named_with_the_reason(small: SmallSite, p
     )
     small.pages |= {name: answer(body) for name, body in bad.items() if body is not None}
     report = pages.crawl(small.url())
-    why = {url: reason for url, reason in report.unread_lists}
+    why = dict(report.unread_lists)
     assert sorted(why) == sorted(small.url(name) for name in bad)
     assert "404" in why[small.url("/missing.xml")]
     assert why[small.url("/page.xml")] == "It is no sitemap and no feed."
@@ -478,6 +480,40 @@ def test_a_sitemap_that_nothing_names_may_be_missing(
         small.pages["/sitemap.xml"] = found
     report = pages.crawl(small.url())
     assert [url for url, _ in report.unread_lists] == ([small.url("/sitemap.xml")] if told else [])
+
+
+def test_the_access_of_a_tag_is_used_at_the_origins_of_the_seeds_only(pages: Driftline) -> None:
+    """Wherever links, redirects and sitemaps lead a crawl. A robots.txt is for everybody."""
+
+    def other(path: str) -> str:
+        return f"http://other.localhost:{server.port}{path}"
+
+    def reply(request: Request) -> Answer:
+        if request.path == "/robots.txt":
+            return answer(f"Sitemap: {other('/map.xml')}\n".encode(), "200 OK", "Content-Type: text/plain")
+        at_home = not request.headers["host"].startswith("other.")
+        if at_home and request.headers.get("authorization") != f"Basic {b64encode(b'me:x').decode()}":
+            return answer(b"", "401 Unauthorized")
+        if request.path == "/away":
+            return redirect(other("/led"))
+        links = f"<a href='/a'></a><a href='/away'></a><a href='{other('/there')}'></a>" if request.path == "/" else ""
+        return html(f"{text(request.path)}{links}") if len(request.path) < 7 else answer(b"", "404 Not Found")
+
+    pages.accesses.edit_tag("mine", [], lambda _: read_access(basic="me:x", cookies=["key=k"]))
+    with Server(reply) as server:
+        seed = f"http://localhost:{server.port}/"
+        [(_, refused)] = pages.crawl(seed, within="prefix").failed
+        assert "401" in refused
+        server.requests.clear()
+        report = pages.crawl(seed, within="domain", tag="mine")
+        assert set(report.new) == {seed, f"{seed}a", other("/there"), other("/led")}
+        shown = {
+            f"{request.headers['host'].partition(':')[0]}{request.path}"
+            for request in server.requests
+            if {"authorization", "cookie"} & request.headers.keys()
+        }
+    assert {one for one in shown if "no-page" not in one} == {"localhost/", "localhost/a", "localhost/away"}
+    assert all(one.startswith("localhost/") for one in shown)
 
 
 def test_a_site_cannot_lead_a_crawl_into_a_private_network(small: SmallSite, pages: Driftline) -> None:

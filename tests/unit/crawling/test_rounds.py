@@ -25,7 +25,8 @@ def site(number: int = 1, round_: int = 1, started: float = 0.0, ended: float | 
 def report(number: int = 2, left: int = 0, **found: Any) -> CrawlReport:
     return CrawlReport(
         seeds=[FRONT], number=number, continued=False, found=1, fetched=1, fetched_now=1, pages=1, unmodified=0,
-        redirects=0, sitemaps=0, feeds=0, left=left, watched=0, seconds=1.0, requests=1, bytes=1, tag="mine", limit=None, **found,
+        redirects=0, sitemaps=0, feeds=0, left=left, watched=0, seconds=1.0, requests=1, bytes=1, tag="mine",
+        limit=None, **found,
     )  # fmt: skip
 
 
@@ -139,6 +140,16 @@ def test_a_round_without_news_ends_by_itself(found: CrawlReport) -> None:
     world.now = DAY
     assert world.rounds.go() == found.changed
     assert (world.told, world.finished) == ([], [(1, found.number)])
+
+
+def test_a_round_is_summed_up_without_saying_more_than_is_known() -> None:
+    """What seems changed may be noise; and a site whose lists could not be read may have more pages."""
+    world = World(site())
+    world.finds = report(gone=[FRONT], changed=[FRONT], unread_lists=[(f"{FRONT}map.xml", "404")])
+    world.go_at(DAY)
+    assert world.said[-1] == (
+        f"Crawled {FRONT}: 1 page, 1 gone, 1 to be checked for a change; 1 of its sitemaps and feeds could not be read."
+    )
 
 
 def test_a_round_that_is_not_done_goes_on_when_pages_had_their_turn() -> None:
