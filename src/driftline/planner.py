@@ -75,6 +75,16 @@ class Planner:
             self._say(f"Watching {self._scheduler.describe()}." if len(self._scheduler) else empty)
         return _PAUSE if busy or self._caught_up(_PAUSE) else 0.0
 
+    def step_aside(self) -> None:
+        """Have nothing checked that was not begun with: the run is to end soon, for something else has its turn."""
+        self._scheduler.take_back(self._feed.withdraw())
+
+    def feed_anew(self, feed: Feed) -> None:
+        """Feed another run from now on, with what was learned by then; others may have checked pages in between."""
+        self._unlearned += self._feed.settled()
+        self._feed = feed
+        self._others = True
+
     def end(self, *, once: bool) -> None:
         """Learn from the last checks and, if `once` leaves no idle time for it, catch up; the next run can do both."""
         with contextlib.suppress(StoreLocked):

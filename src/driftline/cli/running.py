@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from driftline.cli.news import Hearer
     from driftline.model import Outcome
     from driftline.pipeline.stopping import Stop
+    from driftline.planner import Planner
     from driftline.scheduling.hooks import Hook
     from driftline.scheduling.scheduler import Scheduler
 
@@ -108,9 +109,13 @@ def run(
                 remark(short)
             rounds = watch_list.rounds(news.of_site, stop, remark, once=once)
             changed = in_turn(rounds.go, stop, watch_list.be_next) if once else []
+            planner: Planner | None = None
             while True:
                 with watch_list.keep_checking(told, outbox=outbox, stop=stop, slow=slow) as running:
-                    planner = watch_list.planner(scheduler, running.feed, stop, remark, slow=slow)
+                    if planner is None:
+                        planner = watch_list.planner(scheduler, running.feed, stop, remark, slow=slow)
+                    else:
+                        planner.feed_anew(running.feed)
                     if changed:
                         with contextlib.suppress(StoreBusy):  # they are checked all the same, in their time
                             running.feed.offer(watch_list.watched(changed))
@@ -118,6 +123,8 @@ def run(
                         in_turn(planner.offer_patiently, stop, watch_list.be_next)
                     while not once and running.at_work and not rounds.due():
                         running.wait(planner.go())
+                    if not once and not stop.requested:
+                        planner.step_aside()
                 if once or stop.requested:
                     break
                 # pages wait meanwhile: two pipelines that ask the same hosts would not know of each other

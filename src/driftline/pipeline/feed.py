@@ -88,10 +88,12 @@ class Feed:
     def make_way(self) -> list[int] | None:
         """Let somebody else have the right to check who wants it, as soon as what is being fetched is settled.
 
-        The pages that are held no more, for nobody has begun with them; None if there is nobody.
+        What is withdrawn for that; None if there is nobody.
         """
-        if not self._wanted():
-            return None
+        return self.withdraw() if self._wanted() else None
+
+    def withdraw(self) -> list[int]:
+        """Let go of the pages that nobody has begun with; which these are."""
         with self._lock:
             page_ids = [*self._waiting]
             self._waiting.clear()

@@ -92,6 +92,36 @@ def test_a_page_that_never_answers_holds_up_no_deadline_of_another(world: Watche
         assert world.paths()[2:] == ["/often"] * 3, "nobody asked again for the page that is in flight"
 
 
+def test_what_was_checked_before_another_had_its_turn_is_known_after_it(world: Watched) -> None:
+    world.words = {"/a": "text"}
+    world.pages.add(world.server.url("/a"), every="1h")
+    scheduler, stop = world.pages.scheduler(every="1h"), Stop()
+    with world.pages.keep_checking(world._told, stop=stop) as world.run:
+        planner = world.pages.planner(scheduler, world.run.feed, stop, world.remarks.append, world._ticks)
+        planner.go()
+    assert world.paths() == ["/a"]
+    world.slowness = 1.0  # so that the watch list is not read to its end at once, as a long one is not
+    with world.pages.keep_checking(world._told, stop=stop) as world.run:
+        planner.feed_anew(world.run.feed)
+        planner.go()
+    assert world.paths() == ["/a"]
+
+
+def test_a_run_that_steps_aside_waits_only_for_what_is_in_flight(tmp_path: Path) -> None:
+    with Watched(tmp_path, host_delay=50.0, host_connections=1) as world:
+        world.words = {f"/{number}": "text" for number in range(20)}
+        world.pages.add(*map(world.server.url, world.words))
+        scheduler, stop = world.pages.scheduler(every="1h"), Stop()
+        with world.pages.keep_checking(world._told, stop=stop) as world.run:
+            planner = world.pages.planner(scheduler, world.run.feed, stop, world.remarks.append, world._ticks)
+            planner.go()
+            while not world.paths():
+                world.run.wait(0.01)
+            planner.step_aside()
+        assert len(world.paths()) == 1
+        assert len(world.outcomes) == 1
+
+
 def test_a_page_is_checked_again_when_its_time_comes_and_not_before(world: Watched) -> None:
     world.words = {"/a": "text"}
     world.pages.add(world.server.url("/a"), every="1m")

@@ -144,3 +144,14 @@ def test_a_run_that_loses_its_right_ends(postgres: str) -> None:
         with pytest.raises(StoreError, match="ended the connection"):
             run.wait(0.0)
     other.close()
+
+
+def test_pages_can_be_added_while_others_have_every_right(store: Store, where: str) -> None:
+    with (
+        store.right_to_keep_checking(),
+        store.right_to_check(),
+        store.right_to_be_next(),
+        driftline.open(where) as pages,
+    ):
+        pages.add("http://a.example/")
+        assert len(pages.pages()) == 1
