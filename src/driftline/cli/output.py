@@ -6,6 +6,7 @@ not move the cursor, change colours or reorder what is read.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -150,6 +151,11 @@ def fields(item: Any, *names: str) -> dict[str, Any]:
 def _console(*, stderr: bool) -> Console:
     from rich.console import Console
 
+    class Output(Console):
+        def on_broken_pipe(self) -> None:
+            """Tell whoever prints that nobody reads it; rich would end the thread, and let all others print nowhere."""
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else _UNBOUNDED
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=width)
+    return Output(stderr=stderr, highlight=False, markup=False, emoji=False, width=width)

@@ -131,8 +131,13 @@ def run(
                 changed = []
                 with contextlib.suppress(StoreBusy):
                     changed = rounds.go(_TURN)
-        planner.end(once=once)
-        left = planner.left(once=once) if stop.requested else 0
+            stopped = stop.requested
+            if stopped:
+                planner.end(once=once)
+            # asked for now: what becomes due while the command gets its grace is for the next run anyway
+            left = planner.left(once=once) if stopped else 0
+        if not stopped:
+            planner.end(once=once)
         if left:
             say(f"Stopped: {count(left, 'page')} left to the next run.", to_stderr=True)
         if once and running.put_off:

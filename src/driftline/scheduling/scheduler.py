@@ -234,9 +234,12 @@ class Scheduler:
             self._rooms.spend(self._known.index.host[places], times)
 
     def waiting(self, page_ids: Collection[int]) -> int:
-        """How many of these pages, which were picked, are still to be checked: watched, and not blocked."""
+        """How many of these pages, which were picked, are still to be checked: watched, and neither blocked nor left
+        alone with their host.
+        """
         barred = self._barred()
-        return len(self._known.places([page for page in page_ids if page not in barred]))
+        places = self._known.places([page for page in page_ids if page not in barred])
+        return len(np.setdiff1d(places, self._left_alone(self._clock())))
 
     def due(self, without: Collection[int]) -> int:
         """How many pages are to be checked by now, `without` those that are being checked.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -58,6 +60,24 @@ def test_what_a_run_could_not_print_is_told_by_the_next(
     assert on_a_full_disk("run --once", monkeypatch) == 1
     assert "The output could not be written, or not all of it: No space left" in capsys.readouterr().err
     assert run(["run", "--once"]) == 0
+    assert f"failing   {page}missing" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_run_ends_whose_output_nobody_reads_and_tells_it_the_next_time(
+    stream: str, page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DRIFTLINE_FAIL_AFTER", "1")
+    run(["add", f"{page}missing"])
+    reader, writer = os.pipe()
+    os.close(reader)
+    out, err = (writer if stream == one else subprocess.PIPE for one in ("stdout", "stderr"))
+    command = [sys.executable, "-m", "driftline", "run", "-v"]
+    ended = subprocess.run(command, stdout=out, stderr=err, timeout=60, check=False)
+    os.close(writer)
+    assert ended.returncode == 1, "it ends by itself"
+    capsys.readouterr()
+    run(["run", "--once"])
     assert f"failing   {page}missing" in capsys.readouterr().out
 
 

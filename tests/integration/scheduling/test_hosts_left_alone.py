@@ -29,6 +29,17 @@ def test_a_clock_that_was_set_back_makes_nobody_wait_for_longer_than_was_asked_f
     assert scheduler.pick() == [beside]
 
 
+def test_pages_whose_host_asked_to_wait_are_not_left_over(schedule: Schedule) -> None:
+    bad, beside, other = schedule.add("host/bad", "host/beside", "other/1")
+    scheduler = schedule.scheduler(every=10.0)
+    assert scheduler.waiting([bad, beside, other]) == 3
+    schedule.checked(bad, "failed", status=503, retry_at=BEGIN + 12)
+    scheduler.follow([bad])
+    assert scheduler.waiting([beside, other]) == 1
+    schedule.clock.now += 13
+    assert scheduler.waiting([beside, other]) == 2
+
+
 def test_pages_that_never_failed_wait_for_their_host_and_only_as_long_as_they_must(schedule: Schedule) -> None:
     usual, soon, late = schedule.add("host/usual", "host/soon", "host/late")
     schedule.catalog.edit("http://host/soon/", every=600.0)
