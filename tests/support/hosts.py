@@ -18,6 +18,7 @@ class Records:
     looked_for: list[str] = field(default_factory=list)
     ended: float = -math.inf
     tags: dict[str, list[str]] = field(default_factory=dict)
+    forgot_at: list[float] = field(default_factory=list)
 
     def robots_of(self, origins: Sequence[str]) -> dict[str, Robots]:
         self.looked_for += origins
@@ -35,3 +36,6 @@ class Records:
     def keep(self, told: Mapping[str, Robots], quiet: Mapping[str, float], now: float) -> None:
         self.robots |= told
         self.quiet |= quiet
+
+    def forget(self, now: float) -> None:
+        self.forgot_at.append(now)

@@ -212,7 +212,7 @@ class PoliteLinks:
         with self._lock:
             for host, left in self._hosts.resting(self._origins.hosts()):
                 self._book.leave_alone(host.name, now + left)
-        self.flush()
+        self._book.end()
 
     def _read_ahead(self, most: int) -> bool:
         """Let up to `most` links of the source wait at their hosts; whether there were any."""

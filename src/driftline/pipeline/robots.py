@@ -42,6 +42,9 @@ class Records(Protocol):
     def keep(self, told: Mapping[str, Robots], quiet: Mapping[str, float], now: float) -> None:
         """Remember what the robots.txt of these origins said, and until when these hosts are to be left alone."""
 
+    def forget(self, now: float) -> None:
+        """Forget the robots.txt of hosts that nobody asked for long."""
+
 
 class RobotsBook:
     """Knows what may be fetched, by origin: scheme, host and port. Used by any thread."""
@@ -55,6 +58,7 @@ class RobotsBook:
         self._laid_aside: set[str] = set()
         self._told: dict[str, Robots] = {}
         self._quiet: dict[str, float] = {}
+        self._learned = False
 
     def recall(self, origins: Sequence[str]) -> None:
         """Read what is known of these origins, all at once."""
@@ -85,6 +89,7 @@ class RobotsBook:
             before = self._known(origin)
             robots = read_robots(document, text, None if before is None else before.robots)
             self._told[origin] = robots
+            self._learned = True
             return self._keep_ready(origin, robots)
 
     def leave_alone(self, host: str, until: float) -> None:
@@ -103,6 +108,13 @@ class RobotsBook:
             with self._lock:
                 self._told = {origin: one for origin, one in self._told.items() if told.get(origin) is not one}
                 self._quiet = {host: until for host, until in self._quiet.items() if quiet.get(host) != until}
+
+    def end(self) -> None:
+        """The same at the end of a run, which lets go of what is of no use any more if it learned something new."""
+        self.flush()
+        if self._learned:
+            with suppress(StoreLocked):
+                self._records.forget(self._clock())
 
     def _known(self, origin: str) -> Rules | None:
         rules = self._parsed.get(origin)

@@ -77,12 +77,15 @@ class HostRecords:
         ]  # fmt: skip
         with self._store.write() as connection:
             self._store.statements.robots.many(connection, rows)
-            if rows:
-                connection.execute(delete(robots).where(robots.c.until < now - _FORGOTTEN))
             if quiet:
                 connection.execute(delete(pauses).where(pauses.c.until <= now))
                 asked = [(host, min(until, now + LONGEST_PAUSE), now) for host, until in quiet.items()]
                 self._store.statements.pause.many(connection, asked)
+
+    def forget(self, now: float) -> None:
+        """Forget the robots.txt of hosts that nobody asked for long. That reads all there are: once a run will do."""
+        with self._store.write() as connection:
+            connection.execute(delete(robots).where(robots.c.until < now - _FORGOTTEN))
 
     def tagged(self, tags: Collection[str]) -> dict[str, list[str]]:
         """Which of these tags the pages of each host have."""

@@ -36,7 +36,9 @@ def test_a_robots_txt_that_nobody_asked_for_again_is_forgotten(where: str) -> No
     store = Store.open(where)
     records = HostRecords(store)
     records.keep({"http://a": TOLD}, {}, 0.0)
-    records.keep({"http://b": TOLD}, {}, 2_000.0 + 61 * 86_400.0)
+    records.forget(2_000.0 + 59 * 86_400.0)
+    assert records.robots_of(["http://a"]) == {"http://a": TOLD}
+    records.forget(2_000.0 + 61 * 86_400.0)
     assert records.robots_of(["http://a"]) == {}
     store.close()
 

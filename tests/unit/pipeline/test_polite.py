@@ -86,6 +86,20 @@ def test_the_rest_that_a_host_still_has_to_get_is_kept_for_the_next_run() -> Non
     assert again.later(0.1) == ["http://a/1"]
 
 
+def test_old_robots_txt_are_forgotten_once_and_only_by_a_run_that_read_another() -> None:
+    run = Run(["http://a/1"])
+    run.take()
+    run.answer("http://a/robots.txt", FORBIDS)
+    run.links.flush()
+    assert run.records.forgot_at == [], "for that reads all of them"
+    run.links.end()
+    assert run.records.forgot_at == [run.now]
+    again = Run(["http://a/1"], run.records)
+    assert again.take() == ["http://a/1"]
+    again.links.end()
+    assert run.records.forgot_at == [run.now]
+
+
 def test_what_robots_txt_said_before_a_clock_was_set_back_is_asked_for_again() -> None:
     records = Records({"http://a": Robots(text=None, until=1_000.0 + 400 * 86_400.0)})
     assert Run(["http://a/1"], records).take() == ["http://a/robots.txt"]
