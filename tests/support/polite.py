@@ -77,7 +77,9 @@ class Run:
         self.now += seconds
         return self.take()
 
-    def redirect(self, url: str, location: str, errands: Errands[Any] | None = None) -> list[Document]:
+    def redirect(
+        self, url: str, location: str, errands: Errands[Any] | None = None, *, address: str = ""
+    ) -> list[Document]:  # fmt: skip
         """A redirect as the answer to what was taken last."""
         link = self.taken[url]
         block = f"HTTP/1.1 302 Found\r\nLocation: {location}\r\n\r\n".encode()
@@ -85,9 +87,9 @@ class Run:
         assert target
         led = onward(link, target, block, 0.01, [])
         assert led.way is not None
-        return self.links.done(
-            [Document(link, 302, block, b"", 0, url, led.way.redirects, self.now, 0.01, onward=led)], errands
-        )
+        redirects = led.way.redirects
+        document = Document(link, 302, block, b"", 0, url, redirects, self.now, 0.01, None, address, onward=led)
+        return self.links.done([document], errands)
 
 
 def allowed(*urls: str, **given: Any) -> Run:

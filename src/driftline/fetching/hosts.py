@@ -162,12 +162,16 @@ class Hosts(Generic[Item]):
             elif not host.queued:
                 self._queue(host, now)
 
-    def go_on(self, item: Item, errands: Errands[Item] | None = None) -> None:
-        """Hand this out next, by the permission of what came back from the same host, which is not `done` by that."""
+    def go_on(self, host: Host[Item], item: Item, address: str, errands: Errands[Item] | None = None) -> None:
+        """Hand this out next, by the permission of what came back from the same host, which is not `done` by that.
+
+        Its address is learned all the same: only the answer that opened a connection has one.
+        """
         with self._lock:
+            self._learn(host, address)
             if errands is None and self._cleared:
-                return
-            if errands is None:
+                self._make_room(host)
+            elif errands is None:
                 self._granted.append(item)
                 self._waiting += 1
             else:
@@ -222,9 +226,7 @@ class Hosts(Generic[Item]):
     def unused(self, host: Host[Item]) -> None:
         """What was taken will not be fetched after all."""
         with self._lock:
-            self._leave(host, "")
-            if (host.waiting or host.first) and not host.queued:
-                self._queue(host, self._clock())
+            self._make_room(host)
 
     def came_by(self, host: Host[Item], pause: float | None = None) -> list[tuple[Host[Item], Item]]:
         """A browser sent a request to this host unasked, by a redirect: the next one is to wait for its rest.
@@ -377,6 +379,11 @@ class Hosts(Generic[Item]):
         self._waiting -= len(items)
         return [(host, item) for item in items]
 
+    def _make_room(self, host: Host[Item]) -> None:
+        self._leave(host, "")
+        if (host.waiting or host.first) and not host.queued:
+            self._queue(host, self._clock())
+
     def _leave(self, host: Host[Item], address: str) -> None:
         """Count one request less at the host and its address, and let another in there; or learn which one it has."""
         if self._cleared:
@@ -387,7 +394,12 @@ class Hosts(Generic[Item]):
             place.busy -= 1
             if place.crowd:
                 self._admit(place)
-        elif address:  # the first that is seen: a host that moves within a run does no harm
+        else:
+            self._learn(host, address)
+
+    def _learn(self, host: Host[Item], address: str) -> None:
+        """Remember where the host is, by the first address that is seen: one that moves within a run does no harm."""
+        if address and host.address is None:
             host.address = self._addresses.setdefault(address, _Address())
             host.address.busy += host.busy
 

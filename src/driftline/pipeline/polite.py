@@ -133,7 +133,7 @@ class PoliteLinks:
                 judged = Judged([], [], [])
                 errands.refused.append(link)
             if judged.ready and judged.ready[0][0] is host:
-                self._hosts.go_on(link, errands)
+                self._hosts.go_on(host, link, document.address, errands)
             else:
                 self._put_off(self._hosts.done([(host, document.seconds, document.address, None)]))
                 self._line_up(judged, errands)

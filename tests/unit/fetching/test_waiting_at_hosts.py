@@ -159,6 +159,22 @@ def test_hosts_that_share_an_address_share_its_connections() -> None:
     assert len(world.hosts.take(10)) == 1
 
 
+def test_the_address_is_learned_of_an_answer_that_leads_on_too_and_what_goes_on_counts_there() -> None:
+    world = World(at_address=2)
+    world.put("a/1", "b/1", "c/1", "d/1")
+    for one in world.hosts.take(10):
+        world.hosts.go_on(world.host(one), f"{one}/further", "192.0.2.1")
+    further = world.hosts.take(10)
+    assert len(further) == 4
+    for one in further[:3]:
+        world.done(one)
+    world.clock.now = 10.0
+    world.put("a/2", "b/2", "c/2")
+    assert len(world.hosts.take(10)) == 1, "beside the one that is still there"
+    world.done(further[3])
+    assert len(world.hosts.take(10)) == 1
+
+
 def test_what_is_put_first_goes_before_what_waited_longer() -> None:
     world = World()
     world.put("a/1")
@@ -217,7 +233,7 @@ def test_a_permission_goes_on_to_the_next_request_of_a_redirect_and_to_no_other(
     world = World()
     world.put("a/1", "a/2")
     assert world.hosts.take(10) == ["a/1"]
-    world.hosts.go_on("a/1/further")
+    world.hosts.go_on(world.host("a"), "a/1/further", "")
     assert len(world.hosts) == 2
     assert world.hosts.take(10) == ["a/1/further"]
     world.clock.now += 10.0
@@ -244,6 +260,18 @@ def test_once_cleared_nothing_waits_but_errands() -> None:
     assert len(world.hosts) == 0
     assert world.hosts.take(10) == []
     assert [*errands.granted] == ["a/again"]
+
+
+def test_what_would_go_on_after_that_makes_room_for_them() -> None:
+    world = World(at_address=1)
+    errands: Errands[str] = Errands(lambda: None)
+    world.put("a/1")
+    world.hosts.take(10)
+    world.hosts.put_first(world.host("a"), "a/again", errands)
+    world.hosts.clear()
+    world.hosts.go_on(world.host("a"), "a/1/further", "192.0.2.1")
+    world.clock.now += 1.0
+    assert (len(world.hosts), world.hosts.take(10), [*errands.granted]) == (0, [], ["a/again"])
 
 
 def test_a_host_that_is_asked_just_when_all_is_cleared_is_cleared_too() -> None:

@@ -66,6 +66,18 @@ def test_a_redirect_within_the_host_is_followed_at_once_and_counts() -> None:
     assert run.later(0.1) == ["http://a/2"]
 
 
+def test_hosts_that_redirect_within_themselves_share_their_address_too() -> None:
+    run = Run(
+        [f"http://{host}/{page}" for page in "12" for host in "abcd"],
+        given={"robots": "ignore", "address_connections": 2},
+    )
+    for url in run.take():
+        run.redirect(url, "/en", address="192.0.2.1")
+    for url in run.take():
+        run.answer(url)  # over the connection that is open
+    assert len(run.later(1.0)) == 2
+
+
 def test_the_robots_txt_of_the_other_host_is_asked_first_and_obeyed() -> None:
     run = Run(["http://a/1", "http://a/2"])
     run.take()
