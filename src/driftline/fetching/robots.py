@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from protego import Protego
 
+from driftline.fetching.redirects import MOVED
 from driftline.model import Failure, FailureKind, Robots
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ _OUT_OF_REACH = (
     FailureKind.DNS, FailureKind.NOT_ALLOWED, FailureKind.REFUSED, FailureKind.TIMED_OUT, FailureKind.TLS,
     FailureKind.UNSAFE, FailureKind.ACCESS,
 )  # fmt: skip
+#: what says nothing of a host if its redirects lead there
+_OFF_LIMITS = (FailureKind.NOT_ALLOWED, FailureKind.UNSAFE)
 
 
 class Rules:
@@ -79,7 +82,7 @@ def read_robots(document: Document, text: str, before: Robots | None) -> Robots:
         return Robots(text=text[:_LONGEST].removeprefix("\ufeff"), until=now + BELIEVED)
     kind = document.failure.kind
     answered = kind is FailureKind.STATUS
-    astray = kind is FailureKind.REDIRECTS or (kind is FailureKind.NOT_ALLOWED and document.redirects > 0)
+    astray = kind is FailureKind.REDIRECTS or (kind in _OFF_LIMITS and (document.redirects > 0 or status in MOVED))
     if astray or (answered and status < 500 and status != _TOO_MANY):
         return _none(now)
     # a clock may have been set back since

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from driftline.fetching.robots import Rules, product, read_robots, robots_url
 from driftline.model import Document, Failure, FailureKind, Link, Robots
 
@@ -129,6 +131,13 @@ def test_redirects_that_lead_to_no_robots_txt_allow_everything() -> None:
 def test_a_redirect_to_where_nobody_may_go_allows_everything() -> None:
     document = answer(0, kind=FailureKind.NOT_ALLOWED)
     document.redirects = 1
+    assert read_robots(document, "", None) == Robots(text=None, until=DAY)
+
+
+@pytest.mark.parametrize(("status", "redirects"), [(302, 0), (302, 1), (0, 1)])
+def test_a_redirect_to_what_is_blocked_allows_everything(status: int, redirects: int) -> None:
+    document = answer(status, kind=FailureKind.UNSAFE)
+    document.redirects = redirects
     assert read_robots(document, "", None) == Robots(text=None, until=DAY)
 
 
