@@ -69,7 +69,14 @@ TO_KEEP_CHECKING = Right(
 def held_by_file(right: Right, store: Path, where: str) -> Iterator[Callable[[], None]]:
     """Have the right by a lock on a file beside the store, which ends with the process; StoreBusy if another has it."""
     # a store of several names has one lock: what a name points to is what counts
-    lock = os.open(f"{store.resolve()}{right.ending}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    path = f"{store.resolve()}{right.ending}"
+    try:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StoreError(
+            f"The file '{path}', by which processes take turns, cannot be opened ({error.strerror}): if it is another "
+            "user's, start this as that user, or remove it while nobody uses the store."
+        ) from None
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -84,10 +91,13 @@ def held_by_file(right: Right, store: Path, where: str) -> Iterator[Callable[[],
 
 
 def is_held_by_file(right: Right, store: Path) -> bool:
-    """Whether some process has the right by a lock on its file, which is not made for that."""
+    """Whether some process has the right by a lock on its file, which is not made for that.
+
+    Nobody has it as far as can be seen if the file is another user's: that is no reason to end a run.
+    """
     try:
         lock = os.open(f"{store.resolve()}{right.ending}", os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except OSError:
         return False
     try:
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)

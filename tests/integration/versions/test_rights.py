@@ -76,6 +76,19 @@ def test_a_refusal_names_the_process(tmp_path: Path) -> None:
     two.close()
 
 
+@pytest.mark.parametrize(("method", "right"), RIGHTS)
+def test_a_file_that_cannot_be_opened_is_told_of_and_says_of_nobody_that_it_is_next(
+    tmp_path: Path, method: str, right: Right
+) -> None:
+    store = Store.open(str(tmp_path / "pages.db"))
+    lock = tmp_path / f"pages.db{right.ending}"
+    lock.symlink_to(lock)  # not even the superuser can open that
+    with pytest.raises(StoreError, match=rf"'{lock}'.* cannot be opened \("), getattr(store, method)():
+        pass
+    assert not store.somebody_is_next()
+    store.close()
+
+
 def test_a_store_of_two_names_is_one(tmp_path: Path) -> None:
     (tmp_path / "other.db").symlink_to(tmp_path / "pages.db")
     one, two = Store.open(str(tmp_path / "pages.db")), Store.open(str(tmp_path / "other.db"))
