@@ -29,13 +29,9 @@ _KINDS = {
     pycurl.E_FTP_WEIRD_SERVER_REPLY: FailureKind.PROTOCOL,  # not of FTP alone, whatever its old name says
     pycurl.E_UNSUPPORTED_PROTOCOL: FailureKind.PROTOCOL,
     _TOO_LARGE: FailureKind.TOO_LARGE,
-    pycurl.E_TOO_MANY_REDIRECTS: FailureKind.REDIRECTS,
     pycurl.E_PARTIAL_FILE: FailureKind.BODY,
     pycurl.E_BAD_CONTENT_ENCODING: FailureKind.BODY,
 }
-
-#: libcurl's words for an address that it cannot use, and also for an answer that is not HTTP
-_BAD_TARGETS = (pycurl.E_UNSUPPORTED_PROTOCOL, pycurl.E_URL_MALFORMAT)
 
 _SENTENCES = {
     FailureKind.DNS: "The name of the host could not be resolved.",
@@ -43,7 +39,6 @@ _SENTENCES = {
     FailureKind.TIMED_OUT: "The server took too long to answer.",
     FailureKind.TLS: "The secure connection could not be trusted or set up.",
     FailureKind.TOO_LARGE: "The body is larger than the limit.",
-    FailureKind.REDIRECTS: "The page redirects too often or to an address that is not on the web.",
     FailureKind.PROTOCOL: "The answer is not HTTP as it should be.",
     FailureKind.BODY: "The body is broken or ended too early.",
     FailureKind.CONNECTION: "The connection broke before the page was complete.",
@@ -66,14 +61,9 @@ _TOLD = {
 }
 
 
-def transfer_failure(number: int, detail: str, status: int = 0) -> Failure:
-    """What libcurl's error `number` means after a response with `status`, if there was one.
-
-    Its own words follow in brackets, for they name ports and certificates.
-    """
+def transfer_failure(number: int, detail: str) -> Failure:
+    """What libcurl's error `number` means. Its own words follow in brackets, for they name ports and certificates."""
     kind = _KINDS.get(number, _CONNECTION)
-    if number in _BAD_TARGETS and 300 <= status < 400:
-        kind = FailureKind.REDIRECTS
     detail = detail.strip().rstrip(".")
     sentence = _HEADERS if number == _TOO_LARGE else _SENTENCES[kind]
     for part, told in _TOLD.items():

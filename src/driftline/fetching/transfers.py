@@ -80,7 +80,7 @@ class _Slot:
         curl.setopt(pycurl.LOW_SPEED_TIME, max(1, int(settings.stall_timeout)))
         curl.setopt(pycurl.BUFFERSIZE, _BUFFER)
         curl.setopt(pycurl.NOSIGNAL, 1)
-        curl.setopt(pycurl.COOKIEFILE, "")  # cookies live within one transfer, for redirects that need them
+        curl.setopt(pycurl.COOKIEFILE, "")  # on, so that cookies can be read and taken along where a redirect leads
         curl.setopt(pycurl.CAINFO, certificates(settings))
         curl.setopt(pycurl.PROXY_CAINFO, certificates(settings))
 
@@ -262,7 +262,7 @@ class Transfers:
         elif error is not None and error[0] == pycurl.E_COULDNT_CONNECT and gate.refused is not None:
             document.failure = refused_failure(gate.refused, link.url, redirected=link.way is not None)
         elif error is not None:
-            document.failure = transfer_failure(*error, status)
+            document.failure = transfer_failure(*error)
         elif not (carries_page(status) or (status == _NOT_MODIFIED and conditional)):
             document.failure = status_failure(status)
         return document

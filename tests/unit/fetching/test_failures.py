@@ -22,7 +22,6 @@ from support.properties import searched
         (pycurl.E_PEER_FAILED_VERIFICATION, FailureKind.TLS),
         (pycurl.E_SSL_CACERT_BADFILE, FailureKind.TLS),
         (pycurl.E_FILESIZE_EXCEEDED, FailureKind.TOO_LARGE),
-        (pycurl.E_TOO_MANY_REDIRECTS, FailureKind.REDIRECTS),
         (pycurl.E_PARTIAL_FILE, FailureKind.BODY),
         (pycurl.E_BAD_CONTENT_ENCODING, FailureKind.BODY),
         (pycurl.E_GOT_NOTHING, FailureKind.CONNECTION),
