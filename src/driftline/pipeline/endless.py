@@ -59,6 +59,7 @@ class EndlessRun:
         self.feed.give_up()
         self.left, self.put_off = len(self.feed), self.feed.put_off_for_now()
         self._rights.close()
+        self._stop.unlisten(self._bell)
         if self._error is not None and kind is None:
             raise self._error
 

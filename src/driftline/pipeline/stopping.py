@@ -40,6 +40,10 @@ class Stop:
         self._bells += (bell,)
         return bell
 
+    def unlisten(self, bell: Bell) -> None:
+        """Ring this bell no more: nobody waits for it."""
+        self._bells = tuple(one for one in self._bells if one is not bell)
+
     @property
     def requested(self) -> bool:
         """Whether somebody asked."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -15,6 +16,7 @@ from driftline import Plan, Stop
 from driftline.errors import StoreBusy, StoreError
 from driftline.model import Outcome, Proof, Verdict
 from driftline.pipeline.endless import EndlessRun
+from driftline.pipeline.stopping import Bell
 from support.worlds import WIRINGS, World
 
 
@@ -61,6 +63,12 @@ def settle(run: EndlessRun, count: int) -> list[int]:
     return found
 
 
+def bells() -> int:
+    """How many there are."""
+    gc.collect()
+    return sum(isinstance(one, Bell) for one in gc.get_objects())
+
+
 def test_a_second_one_on_the_same_store_is_refused_before_it_does_anything(world: World, listener: Listener) -> None:
     world.watch(1)
     with driftline.open(settings=world.settings) as other:
@@ -73,6 +81,16 @@ def test_a_second_one_on_the_same_store_is_refused_before_it_does_anything(world
         with other.keep_checking(listener.told) as run:
             run.feed.offer(ids(world))
     assert [one.verdict for one in listener.outcomes] == [Verdict.UNCHANGED, Verdict.UNCHANGED]
+
+
+def test_one_after_the_other_leaves_nothing_behind_for_a_stop_to_wake(world: World, listener: Listener) -> None:
+    stop = Stop()
+    alive = [bells()]
+    for _ in range(2):
+        with world.pages.keep_checking(listener.told, stop=stop):
+            pass
+        alive.append(bells())
+    assert len({*alive}) == 1
 
 
 @pytest.mark.parametrize("plan", WIRINGS)
