@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from driftline.access import Access
 from driftline.headers import retry_after, validators
 from driftline.memory import Memory
-from driftline.model import Known, Lesson, Link, Outcome, Proof, Verdict, stored_render
+from driftline.model import Known, Lesson, Link, Outcome, Proof, Verdict, as_sent, stored_render
 from driftline.versions.batches import in_batches
 from driftline.versions.codec import digest
 from driftline.versions.locks import lock_memories, patiently
@@ -236,7 +236,8 @@ def _insert_checks(store: Store, connection: Connection, run_id: int, outcomes: 
             kind, sentence = outcome.failure.kind.value, outcome.failure.sentence
         rows.append((
             link.page_id, link.sequence, run_id, at, verdict, document.status, document.seconds, document.size,
-            outcome.proof and outcome.proof._value_, kind, sentence, document.final_url if document.redirects else None,
+            outcome.proof and outcome.proof._value_, kind, sentence,
+            as_sent(document.final_url) if document.redirects else None,
         ))  # fmt: skip
         touched.append((link.page_id, run_id, link.sequence, 0, at, verdict, kind, sentence, 0))
     if store.statements.check.many(connection, rows) != len(rows):
@@ -290,7 +291,7 @@ def _insert_found(store: Store, connection: Connection, outcomes: Sequence[Outco
         blobs += [(blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in version.blobs]
         versions.append((
             link.page_id, version.number, link.sequence, at, version.body, version.text, version.size, version.title,
-            version.content_type, version.charset, document.final_url, document.headers, outcome.reading,
+            version.content_type, version.charset, as_sent(document.final_url), document.headers, outcome.reading,
         ))  # fmt: skip
         if document.screenshot is not None:
             pictures.append((link.page_id, version.number, document.screenshot))

@@ -127,3 +127,15 @@ def test_a_host_that_is_left_alone_is_left_alone_by_redirects_too(tmp_path: Path
         assert (report.new, report.failed, report.left) == (1, 1, 1)
         assert [*report.quiet] == [f"127.0.0.2:{other.port}"]
         assert len(other.requests) == 1
+
+
+def test_where_a_redirect_within_the_origin_led_is_kept_without_the_password_that_went_along(tmp_path: Path) -> None:
+    with (
+        Server(lambda request: html("here") if request.path == "/en" else redirect("/en#top")) as server,
+        driftline.open(settings=settings(store=str(tmp_path / "pages.db"))) as pages,
+    ):
+        (url,) = pages.add(server.url().replace("://", "://me:open-sesame@"))
+        assert pages.check().new == 1
+        assert "authorization" in server.asked_for("/en")[0].headers
+        (check,) = pages.history(url)
+        assert (check.redirected_to, pages.version(url).final_url) == (server.url("/en"), server.url("/en"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from driftline.fetching.browser.acting import NotDone, prepare, read
 from driftline.fetching.browser.traffic import Traffic
 from driftline.fetching.failures import carries_page, status_failure
-from driftline.model import Failure, FailureKind, Render
+from driftline.model import Failure, FailureKind, Render, as_sent
 from driftline.versions.codec import fingerprint
 
 if TYPE_CHECKING:
@@ -90,10 +90,10 @@ async def capture(page: Page, link: Link, settings: Settings) -> Captured:
     found, _ = await _answered(traffic)  # a script may have led elsewhere
     if found.failure is not None:
         return found
-    final = _place(page.url)
+    final = as_sent(page.url)
     if not final.startswith(("http://", "https://")):
         return replace(found, failure=_LED_ASTRAY)
-    if final != _place(link.url):
+    if final != as_sent(link.url):
         found = replace(found, final_url=final, redirects=max(1, found.redirects))
     if len(body) > settings.max_body:
         return replace(found, failure=_TOO_LARGE)
@@ -117,7 +117,7 @@ async def _answered(traffic: Traffic) -> tuple[Captured, str]:
     response = traffic.answer
     if response is None:
         return Captured(failure=_NOTHING), ""
-    found = Captured(status=response.status, redirects=_redirects(response), final_url=_place(response.url))
+    found = Captured(status=response.status, redirects=_redirects(response), final_url=as_sent(response.url))
     if not carries_page(response.status):
         return replace(found, headers=await _headers(response, None), failure=status_failure(response.status)), ""
     kind = (await response.header_value("content-type") or "").partition(";")[0].strip().lower()
@@ -172,13 +172,6 @@ async def _headers(response: Response, kind: str | None) -> bytes:
             lines += [f"{one['name']}: {value}" for value in one["value"].split("\n")]
     lines += [f"Content-Type: {kind}"] if kind is not None else []
     return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace")
-
-
-def _place(url: str) -> str:
-    """The address without what is not sent along: a fragment, and a user's name and password."""
-    scheme, separator, rest = url.partition("#")[0].partition("://")
-    host, slash, path = rest.partition("/")
-    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}"
 
 
 def _redirects(response: Response) -> int:
