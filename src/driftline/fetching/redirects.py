@@ -77,6 +77,14 @@ def arrived(document: Document) -> Document:
     return document
 
 
+def behind(link: Link, failure: Failure) -> Failure:
+    """What failed at a link, told with where redirects had led if they had."""
+    if link.way is None:
+        return failure
+    why = failure.sentence[:1].lower() + failure.sentence[1:]
+    return Failure(kind=failure.kind, sentence=f"The page redirects to {link.url}: {why}")
+
+
 def not_asked(link: Link, failure: Failure, now: float) -> Document:
     """The document of a link that is not asked for."""
     return Document(link, 0, b"", b"", 0, link.url, 0 if link.way is None else link.way.redirects, now, 0.0, failure)

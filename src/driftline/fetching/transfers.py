@@ -22,7 +22,7 @@ from driftline.fetching.bodies import Body
 from driftline.fetching.entry import not_let_in, show
 from driftline.fetching.failures import carries_page, status_failure, transfer_failure
 from driftline.fetching.guard import Gate, refused_failure
-from driftline.fetching.redirects import MOVED, arrived, onward, target_of, why_not
+from driftline.fetching.redirects import MOVED, arrived, behind, onward, target_of, why_not
 from driftline.fetching.retries import Retries
 from driftline.fetching.sockets import Sockets
 from driftline.fetching.unsafe import NOTHING, turned_away, unsafe_failure
@@ -264,7 +264,7 @@ class Transfers:
         elif error is not None:
             document.failure = transfer_failure(*error)
         elif not (carries_page(status) or (status == _NOT_MODIFIED and conditional)):
-            document.failure = status_failure(status)
+            document.failure = behind(link, status_failure(status))
         return document
 
     def _lead_on(self, document: Document, cookies: Sequence[bytes]) -> None:

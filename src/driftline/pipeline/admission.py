@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from driftline.fetching.redirects import arrived, not_asked
+from driftline.fetching.redirects import arrived, behind, not_asked
 from driftline.fetching.robots import robots_url
-from driftline.model import Failure, Link, Outcome, Verdict, without_password
+from driftline.model import Failure, Link, Outcome, Verdict
 from driftline.pipeline.origins import Item, LinkHost, Origin, Waiting, key_of, without_user
 
 if TYPE_CHECKING:
@@ -144,7 +144,5 @@ class Admission:
 
 
 def _failed(link: Link, failure: Failure, now: float) -> Outcome:
-    if link.way is not None:
-        why = failure.sentence[:1].lower() + failure.sentence[1:]
-        failure = Failure(kind=failure.kind, sentence=f"The page redirects to {without_password(link.url)}: {why}")
+    failure = behind(link, failure)
     return Outcome(arrived(not_asked(link, failure, now)), Verdict.FAILED, failure=failure)
