@@ -179,7 +179,7 @@ VILLAINS = (
         asked=3,
         checks=2,
         patience=3.0,
-        mb=600,
+        mb=1_024,  # how far it gets in that time depends on the machine; this is what a worker may have
         seconds=20,
     ),
     Villain(
