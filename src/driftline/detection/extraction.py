@@ -7,7 +7,6 @@ work is done by the parser's own loops: a walk over the nodes in Python would co
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
@@ -16,10 +15,12 @@ from driftline.detection.decoding import decode_text, is_utf_8
 from driftline.detection.filters import nothing_left, patience, sieve_of
 from driftline.detection.formats import kinds
 from driftline.detection.formats.rendering import Rendering
+from driftline.detection.hiding import drop_hidden
 from driftline.detection.nesting import refuse_deep
 from driftline.detection.notes import MEDIA_UNSEEN, metadata_lines, set_notes
 from driftline.detection.regions import BREAK, INLINE, MARKS, Blocks, folded_lines, read_marks, set_marks, without_marks
 from driftline.detection.selection import main_content, refine
+from driftline.detection.streaming import is_streamed, put_in_place
 from driftline.model import Also
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 _UNSEEN = [
     "audio", "canvas", "iframe", "noscript", "object", "script", "style", "svg", "template", "video",
 ]  # fmt: skip
-_MAYBE_HIDDEN = "[hidden], [style*='none'], [style*='-9999']"  # each selector costs a look at every element
-_HIDDEN = re.compile(r"display: ?none|(?:left|top): ?-9999")
 _INLINE = ", ".join(INLINE)
 _SIDE_BY_SIDE = "a + a"
 _WHITE_SPACE = b" \t\n\r\f\v\x00"
@@ -53,12 +52,15 @@ class Reading:
         if unread is not None:
             self._rendering, self.charset = unread, "binary"
             return
-        if not steps and not also and kinds.is_html("", kind) and is_utf_8(body, content_type, MARKS):
+        streamed = is_streamed(body)
+        plain = not (steps or also or streamed)
+        if plain and kinds.is_html("", kind) and is_utf_8(body, content_type, MARKS):
             self._tree, self.charset = _parse(body), "utf-8"
             return
         text, self.charset = decode_text(body, content_type)
         if kinds.is_html(text, kind):
-            markup = refine(text, steps) if steps else text
+            markup = put_in_place(text) if streamed else text
+            markup = refine(markup, steps) if steps else markup
             self._tree = _parse(without_marks(markup, noted=bool(also)), also)
             if Also.METADATA in also:
                 self._metadata = metadata_lines(text)
@@ -156,11 +158,7 @@ def _parse(markup: str | bytes, also: frozenset[str] = frozenset()) -> LexborHTM
         tree.strip_tags([tag for tag in _UNSEEN if tag not in MEDIA_UNSEEN] if also else _UNSEEN)
     except SelectolaxError as error:
         raise MemoryError from error  # all markup can be parsed: what fails is the parser's own allocation
-    for node in tree.css(_MAYBE_HIDDEN):
-        attributes = node.attributes
-        hidden = "hidden" in attributes or _HIDDEN.search(attributes["style"] or "")
-        if hidden and node.tag not in ("html", "body"):
-            node.decompose()
+    drop_hidden(tree)
     if also:
         set_notes(tree, also)
         tree.strip_tags(MEDIA_UNSEEN)

@@ -43,8 +43,9 @@ def why_there(one: Line | None, other: Line | None, read: Read) -> str:
     if block is None:
         return ""
     if one and other and one.masked == other.masked and names_money(other.text):
-        # prices that stand aside from the content advertise something else; any other may be what the page is about
-        aside = block.region is Region.ASIDE and read.blocks().has_main
+        # prices beside the content, or in a menu, advertise something else; any other may be what the page is about
+        advertised = block.region is Region.ASIDE or (block.region is Region.NAVIGATION and block.linked)
+        aside = advertised and read.blocks().has_main
         return WHERE[block.region] if aside else ""
     if block.region is Region.FORM and any(names_stock(line.text) for line in (one, other) if line):
         return ""  # in a shop, what can be had stands in the form that puts it into the cart

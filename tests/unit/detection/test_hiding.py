@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from driftline.detection.extraction import Reading
+
+
+def text_of(markup: str) -> str:
+    return Reading(markup.encode(), "text/html").text()
+
+
+@pytest.mark.parametrize(
+    "panel",
+    [
+        '<div role="tabpanel" hidden>{}</div>',
+        '<section role="region" aria-labelledby="h" style="display: none">{}</section>',
+        '<div class="js-accordion-target" hidden="true">{}</div>',
+        '<div class="collapsible" style="display:none">{}</div>',
+        '<div id="FAQ-3" hidden>{}</div>',
+        '<div class="tab hide" style="display:none">{}</div>',
+        '<p hidden="until-found">{}</p>',
+        '<button aria-controls="a b" aria-expanded="false">More</button><div id="b" hidden>{}</div>',
+        '<a href="#more">More</a><div id="more" style="display:none">{}</div>',
+    ],
+)
+def test_what_a_reader_opens_is_read_as_if_it_were_open(panel: str) -> None:
+    assert "Refunds take 14 days." in text_of(panel.format("Refunds take 14 days."))
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "<div hidden>{}</div>",
+        '<div id="trace" style="display:none">{}</div>',
+        '<div class="table datab tabular" hidden>{}</div>',
+        '<section role="region" hidden>{}</section>',
+        '<input aria-controls="found"><div id="found" hidden>{}</div>',
+        '<a href="#">Top</a><div id="" hidden>{}</div>',
+    ],
+)
+def test_what_nobody_opens_is_not_read(part: str) -> None:
+    assert "a1b2c3" not in text_of(f"<p>seen</p>{part.format('a1b2c3')}")
+
+
+def test_what_is_hidden_in_a_panel_stays_so() -> None:
+    markup = '<div role="tabpanel" hidden><p>Read me.</p><p hidden>token 17</p></div>'
+    assert text_of(markup) == "Read me."
