@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from selectolax.lexbor import LexborNode
 
-_PART, _CALLS = b'id="S:', (b'$RC("', b'$RS("', b'$RR("')
+_STAND_IN = b'<template id="B:'
 # what stands for a part that comes late, and that part: the other way round where it completes another such part
 _PLACED = re.compile(r'\$R(?:[CR]\("(B:[0-9a-f]{1,8})","(S:[0-9a-f]{1,8})"|S\("(S:[0-9a-f]{1,8})","(P:[0-9a-f]{1,8})")')
 _MOST = 100  # parts: each is copied with all that was put into it
@@ -25,7 +25,7 @@ _BEGINS, _ENDS = ("$", "$?", "$!", "$~"), "/$"
 
 def is_streamed(body: bytes) -> bool:
     """Whether parts of the document may have come late."""
-    return _PART in body and any(call in body for call in _CALLS)
+    return _STAND_IN in body
 
 
 def put_in_place(markup: str) -> str:
