@@ -1,0 +1,105 @@
+"""`lab speed` and `lab tuning`: how fast it is, and whether it finds its own numbers."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from driftline.cli.lab.telling import table, tell
+from driftline.cli.options import JsonOption  # noqa: TC001 typer reads the annotations when it runs
+from driftline.cli.output import print_json, say
+from driftline.errors import BadSetting
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from driftline.lab.speed import Row as SpeedRow
+    from driftline.lab.tuning import Row as TuningRow
+
+
+def speed(
+    pages: Annotated[int, typer.Option(help="How many pages are fetched.")] = 6_540,
+    size: Annotated[int, typer.Option(help="Mean size of a page in bytes.")] = 67_000,
+    in_flight: Annotated[int, typer.Option(help="Transfers in flight.")] = 64,
+    consumers: Annotated[int, typer.Option(help="Consumers, and worker processes of the floor.")] = 2,
+    repeats: Annotated[int, typer.Option(help="How often each contender runs; the median counts.")] = 5,
+    auto: Annotated[bool, typer.Option("--auto", help="Let Driftline find its own numbers.")] = False,
+    only: Annotated[list[str] | None, typer.Option("--pass", metavar="PASS", help="Only this pass.")] = None,
+    server: Annotated[
+        str, typer.Option(metavar="auto|nginx|lab", help="What serves the pages; auto takes nginx if it is installed.")
+    ] = "auto",
+    as_json: JsonOption = False,
+) -> None:
+    """Race Driftline against bare downloading and against the work that no detector can avoid."""
+    from driftline.lab import nginx
+    from driftline.lab import speed as lab
+
+    passes = tuple(kind for kind in lab.PASSES if not only or kind in only)
+    if not passes or (only and set(only) - set(lab.PASSES)):
+        raise BadSetting(f"--pass takes one of {', '.join(lab.PASSES)}.")
+    if min(pages, size, in_flight, consumers, repeats) < 1:
+        raise BadSetting("Every number must be at least 1.")
+    if server not in ("auto", "nginx", "lab"):
+        raise BadSetting("--server takes one of auto, nginx, lab.")
+    course = lab.Course(
+        pages=pages, size_mean=size, in_flight=in_flight, consumers=consumers, repeats=repeats, auto=auto,
+        passes=passes, nginx=server == "nginx" or (server == "auto" and nginx.installed() is not None),
+    )  # fmt: skip
+    rows = list(lab.race(course, tell))
+    tell("")
+    if as_json:
+        print_json([row.as_json() for row in rows])
+    else:
+        _show_speed(rows, "nginx" if course.nginx else "the simulated web")
+
+
+def tuning(
+    seconds: Annotated[float, typer.Option(help="How long each run is measured once it has settled.")] = 5.0,
+    only: Annotated[list[str] | None, typer.Option("--world", metavar="WORLD", help="Only this world.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare what `auto` finds with a grid search, in a latency-bound, a bandwidth-bound and a CPU-bound world."""
+    from driftline.lab import tuning as lab
+
+    known = [setting.name for setting in lab.settings()]
+    if only and set(only) - set(known):
+        raise BadSetting(f"--world takes one of {', '.join(known)}.")
+    rows = []
+    for setting in lab.settings():
+        if not only or setting.name in only:
+            found = list(lab.search(setting, seconds, tell))
+            tell("")
+            rows += found
+            if not as_json:
+                _show_tuning(found)  # at once: the next world takes minutes
+    if as_json:
+        print_json([asdict(row) for row in rows])
+
+
+def _show_speed(rows: Sequence[SpeedRow], server: str) -> None:
+    say(f"Pages a second, medians; the server is {server}.")
+    table(
+        ("pass", "download", "floor", "check", "/download", "/floor", "µs CPU", "of floor", "of download", "peak MB"),
+        [
+            (row.kind, f"{row.download:,.0f}", f"{row.floor:,.0f}", f"{row.check:,.0f}", f"{row.to_download:.2f}",
+             f"{row.to_floor:.2f}", f"{row.cpu_us:,.0f}", f"{row.floor_cpu_us:,.0f}", f"{row.download_cpu_us:,.0f}",
+             f"{row.peak_mb:.0f}")
+            for row in rows
+        ],
+    )  # fmt: skip
+
+
+def _show_tuning(rows: Sequence[TuningRow]) -> None:
+    from driftline.lab.tuning import reached
+
+    for world in dict.fromkeys(row.world for row in rows):
+        some = [row for row in rows if row.world == world]
+        say((world, "bold"))
+        table(
+            ("", "in flight", "consumers", "pages/s"),
+            [(row.kind, row.slots, row.consumers, f"{row.pages_per_s:,.0f}") for row in some],
+        )
+        say(f"auto reaches {reached(some):.2f} of the best cell.")
+        say("")

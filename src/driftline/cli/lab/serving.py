@@ -1,0 +1,121 @@
+"""`lab hostile`, `lab polite` and `lab crawl`: how it gets on with servers of all kinds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from driftline.cli.lab.telling import table, tell
+from driftline.cli.options import JsonOption  # noqa: TC001 typer reads the annotations when it runs
+from driftline.cli.output import print_json, say
+from driftline.errors import BadSetting
+
+
+def hostile(
+    only: Annotated[list[str] | None, typer.Option("--row", metavar="WORDS", help="Only rows so named.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check pages of servers that mean harm, and measure what each costs; status 1 if one breaks its bounds."""
+    from driftline.lab.hostile import measure
+    from driftline.lab.villains import VILLAINS
+
+    chosen = [one for one in VILLAINS if not only or any(words in one.name for words in only)]
+    if not chosen:
+        raise BadSetting(f"No row is named so: there are {', '.join(one.name for one in VILLAINS)}.")
+    rows = list(measure(chosen, tell))
+    tell("")
+    if as_json:
+        print_json([{**asdict(row), "holds": row.holds} for row in rows])
+    else:
+        table(
+            ("row", "seconds", "at most", "peak MB", "at most", "outcome", "reason"),
+            [
+                (row.row, f"{row.seconds:.2f}", f"{row.most_seconds:.0f}", f"{row.peak_mb:.0f}", f"{row.most_mb:.0f}",
+                 row.outcome, f"{row.reason}{'' if row.holds else '  <- not as it has to be'}")
+                for row in rows
+            ],
+            left=("outcome", "reason"),
+        )  # fmt: skip
+        broken = sum(not row.holds for row in rows)
+        say(f"{len(rows) - broken} of {len(rows)} rows are as they have to be.")
+    if not all(row.holds for row in rows):
+        raise typer.Exit(1)
+
+
+def polite(
+    hosts: Annotated[int, typer.Option(min=1, help="How many hosts there are, each an address of its own.")] = 500,
+    pages: Annotated[int, typer.Option(min=1, help="How many pages each has.")] = 20,
+    delay: Annotated[float, typer.Option(min=0.0, help="Seconds from an answer to the next request at a host.")] = 3.0,
+    latency: Annotated[float, typer.Option(min=0.0, help="Seconds before an answer.")] = 0.05,
+    changes: Annotated[
+        bool, typer.Option("--changes", help="Check again, after all pages have changed: each is then fetched twice.")
+    ] = False,
+    redirects: Annotated[
+        bool, typer.Option("--redirects", help="Let the pages of all hosts lead to pages of the first one.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Check a farm of hosts, and let their own logs tell whether that was polite, and how much time it wasted."""
+    from driftline.lab.farm import Farm
+    from driftline.lab.polite import measure
+
+    found = measure(Farm(hosts=hosts, pages=pages, latency=latency, changes=changes, redirects=redirects), delay)
+    if as_json:
+        print_json(asdict(found))
+        return
+    wanted = 3 if changes else 1  # each page: when it is new, when it has changed, and to confirm that
+    away = hosts - 1 if redirects else 0  # hosts with one page more, which leads to one that the first forbids
+    asked = hosts * (pages * wanted + 1) + away * (pages * wanted + (2 if changes else 1))
+    table(
+        ("", "found", "should be"),
+        [
+            ("hosts", f"{found.hosts:,}", ""),
+            ("pages checked", f"{found.pages:,}", f"{hosts * (pages + 1) + away:,}"),
+            ("pages that changed", f"{found.changed:,}", f"{hosts * pages * changes:,}"),
+            ("pages that robots.txt forbids", f"{found.failed:,}", f"{hosts + away:,}"),
+            ("requests, with one for each robots.txt", f"{found.requests:,}", f"{asked:,}"),
+            ("requests for what robots.txt forbids", f"{found.forbidden:,}", "0"),
+            ("most requests at a host at once", f"{found.at_once:,}", "1"),
+            ("most connections of a host at once", f"{found.connections:,}", "1"),
+            ("shortest time from an answer to the next request", f"{found.shortest:.3f} s", f"{delay:g} s or more"),
+            ("from the first request to the last answer", f"{found.seconds:.1f} s", f"{found.allowed:.1f} s at best"),
+            ("share of what the delays allow", f"{found.share:.1%}", "80 % or more"),
+        ],
+    )
+
+
+def crawl(
+    pages: Annotated[int, typer.Option(min=100, metavar="N", help="How many pages the site has.")] = 5_000,
+    as_json: JsonOption = False,
+) -> None:
+    """Crawl a site with traps, and let its own log tell whether every page was found, once, and nothing else."""
+    from driftline.lab.bare import LabError
+    from driftline.lab.crawling import measure
+
+    found = measure(pages, lambda done, waiting: tell(f"{done:,} done, {waiting:,} wait"))
+    tell("")
+    if as_json:
+        print_json(asdict(found))
+        return
+    report = found.report
+    table(
+        ("", "found", "should be"),
+        [
+            ("pages of the site that were fetched", f"{found.found:,}", f"{found.pages:,}"),
+            ("fetched twice, under whichever address", f"{len(found.twice):,}", "0"),
+            ("addresses asked for twice", f"{found.repeated:,}", "0"),
+            ("requests that robots.txt or a page asked not to make", f"{found.forbidden:,}", "0"),
+            ("addresses left when it stopped", f"{report.left:,}", "0"),
+            ("requests in all", f"{found.requests:,}", ""),
+            ("requests for redirects, lists, error pages and traps", f"{found.others:,}", ""),
+            ("same as another page, nearly the same", f"{len(report.duplicates):,}, {len(report.near):,}", ""),
+            ("error pages that come as good ones", f"{len(report.soft):,}", "2"),
+            *((f"addresses skipped, {why}", f"{one.count:,}", "") for why, one in report.skipped.items()),
+            ("seconds", f"{found.seconds:.1f}", ""),
+            ("pages a second", f"{found.pages_per_s:,.0f}", ""),
+        ],
+    )
+    if found.missed or found.twice or found.repeated or found.forbidden or report.left:
+        raise LabError("The crawl is not what it should be: see the table.")
