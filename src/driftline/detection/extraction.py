@@ -20,7 +20,7 @@ from driftline.detection.nesting import refuse_deep
 from driftline.detection.notes import MEDIA_UNSEEN, metadata_lines, set_notes
 from driftline.detection.regions import BREAK, INLINE, MARKS, Blocks, folded_lines, read_marks, set_marks, without_marks
 from driftline.detection.selection import main_content, refine
-from driftline.detection.streaming import is_streamed, put_in_place
+from driftline.detection.templates import shows_templates, with_templates_shown
 from driftline.model import Also
 
 if TYPE_CHECKING:
@@ -52,14 +52,16 @@ class Reading:
         if unread is not None:
             self._rendering, self.charset = unread, "binary"
             return
-        streamed = is_streamed(body)
-        plain = not (steps or also or streamed)
+        templates = shows_templates(body)
+        plain = not (steps or also or templates)
         if plain and kinds.is_html("", kind) and is_utf_8(body, content_type, MARKS):
+            refuse_deep(body)
             self._tree, self.charset = _parse(body), "utf-8"
             return
         text, self.charset = decode_text(body, content_type)
         if kinds.is_html(text, kind):
-            markup = put_in_place(text) if streamed else text
+            refuse_deep(text)
+            markup = with_templates_shown(text) if templates else text
             markup = refine(markup, steps) if steps else markup
             self._tree = _parse(without_marks(markup, noted=bool(also)), also)
             if Also.METADATA in also:
@@ -152,7 +154,6 @@ def _runs(tree: LexborHTMLParser, inline: Iterable[LexborNode]) -> str:
 
 def _parse(markup: str | bytes, also: frozenset[str] = frozenset()) -> LexborHTMLParser:
     """The document without what nobody sees, with notes of what counts besides its text."""
-    refuse_deep(markup)
     try:
         tree = LexborHTMLParser(markup)
         tree.strip_tags([tag for tag in _UNSEEN if tag not in MEDIA_UNSEEN] if also else _UNSEEN)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from driftline.detection.decoding import UnreadableBody
 from driftline.detection.extraction import Reading
 
 SHELL = '<main><h1>Shop</h1><!--$?--><template id="B:0"></template><p>Loading</p><!--/$--><p>the end</p></main>'
@@ -61,3 +62,18 @@ def test_a_part_without_a_place_stays_hidden(markup: str) -> None:
 )
 def test_parts_that_stand_in_themselves_or_come_often_do_no_harm(markup: str, text: str) -> None:
     assert text_of(markup) == text
+
+
+def test_a_shadow_root_is_read_as_the_inside_of_its_element() -> None:
+    root = '<template shadowrootmode="open"><style>p{}</style><p>Price: <slot></slot></p></template>'
+    assert text_of(f"<h1>Shop</h1><x-card>{root}5 euros</x-card><p>the end</p>") == "Shop\nPrice:\n5 euros\nthe end"
+
+
+def test_a_template_within_a_shadow_root_is_not_shown() -> None:
+    inner = "<template><p>row</p></template>"
+    assert text_of(f"<x-list><template shadowrootmode=open>{inner}<p>a list</p></template></x-list>") == "a list"
+
+
+def test_a_document_that_is_nested_too_deep_is_refused_before_its_templates_are_looked_at() -> None:
+    with pytest.raises(UnreadableBody, match="nested more than"):
+        text_of("<div>" * 200_000 + SHELL + PART + PUT)

@@ -1,0 +1,86 @@
+"""What stands in templates and is shown all the same: parts of a document that come late, and shadow roots.
+
+React sends what takes long at the end of the document, hidden, until a script puts it in the place of a template.
+Without a browser nobody runs that script, and the page would say 'Loading…' for ever. A shadow root needs no script: a
+browser shows it as the inside of the element that it stands in.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from selectolax.lexbor import LexborHTMLParser
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from selectolax.lexbor import LexborNode
+
+_TEMPLATE = b"<template "  # a long word is found faster than a short one, and most documents have none
+_STAND_IN, _SHADOW_ROOT = b'<template id="B:', b"<template shadowroot"
+_SHADOWED = re.compile(r"<template(\s+shadowroot)?[^<>]*>|</template\s*>", re.IGNORECASE)
+# what stands for a part that comes late, and that part: the other way round where it completes another such part
+_PUT = re.compile(r'\$R(?:[CR]\("(B:[0-9a-f]{1,8})","(S:[0-9a-f]{1,8})"|S\("(S:[0-9a-f]{1,8})","(P:[0-9a-f]{1,8})")')
+_MOST = 100  # parts: each is copied with all that was put into it
+_BEGINS, _ENDS = ("$", "$?", "$!", "$~"), "/$"
+
+
+def shows_templates(body: bytes) -> bool:
+    """Whether there may be something in the templates of the document that a browser shows."""
+    return _TEMPLATE in body and (_STAND_IN in body or _SHADOW_ROOT in body)
+
+
+def with_templates_shown(markup: str) -> str:
+    """The document with what its templates stand for in their places, as a browser shows it."""
+    markup = _with_shadow_roots(markup)
+    found = list(islice(_PUT.finditer(markup), _MOST))
+    if not found:
+        return markup
+    tree = LexborHTMLParser(markup)
+    for one in found:
+        stand_in, part = f'template[id="{one[1] or one[4]}"]', tree.css_first(f'div[hidden][id="{one[2] or one[3]}"]')
+        # one that stands in itself has no place
+        if part is not None and part.css_first(stand_in) is None:
+            _put(tree.css_first(stand_in), part)
+    return tree.html or ""
+
+
+def _with_shadow_roots(markup: str) -> str:
+    shown: list[bool] = []  # of the templates that are open: whether it is a shadow root
+
+    def replaced(tag: re.Match[str]) -> str:
+        if tag[0].startswith("</"):
+            return "</div>" if shown and shown.pop() else tag[0]
+        shown.append(tag[1] is not None)
+        return "<div>" if shown[-1] else tag[0]
+
+    return _SHADOWED.sub(replaced, markup)
+
+
+def _put(stand_in: LexborNode | None, part: LexborNode) -> None:
+    if stand_in is None:
+        return
+    stand_in.insert_before(part)  # a copy
+    copy = stand_in.prev
+    part.decompose()
+    if copy is not None:
+        copy.unwrap()
+    for node in list(_meanwhile(stand_in)):
+        node.decompose()
+    stand_in.decompose()
+
+
+def _meanwhile(stand_in: LexborNode) -> Iterator[LexborNode]:
+    """What is shown as long as the part is not there."""
+    if not (stand_in.id or "").startswith("B:"):
+        return
+    depth, node = 0, stand_in.next
+    while node is not None:
+        said = node.comment_content if node.is_comment_node else None
+        if said == _ENDS and depth == 0:
+            return
+        depth += (said in _BEGINS) - (said == _ENDS)
+        yield node
+        node = node.next
