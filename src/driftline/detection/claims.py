@@ -23,8 +23,8 @@ CLAIMANTS = {*_BY_TAG, *_BY_CLASS, *_BY_ID_TOO}
 _BY_ROLE: dict[str, Region] = {
     "navigation": Region.NAVIGATION, "menu": Region.NAVIGATION, "menubar": Region.NAVIGATION,
     "tablist": Region.NAVIGATION, "contentinfo": Region.FOOTER, "banner": Region.HEADER,
-    "complementary": Region.ASIDE, "dialog": Region.DIALOG, "alertdialog": Region.DIALOG, "alert": Region.DIALOG,
-    "status": Region.DIALOG, "search": Region.FORM, "main": Region.MAIN, "article": Region.MAIN,
+    "complementary": Region.ASIDE, "dialog": Region.DIALOG, "alertdialog": Region.DIALOG,
+    "search": Region.FORM, "main": Region.MAIN, "article": Region.MAIN,
 }  # fmt: skip
 # parts of names, in lower case; what stands between < and > is a whole word of one
 _NAMES: dict[Region, str] = {
@@ -65,6 +65,8 @@ def claimed(tag: str, attributes: Mapping[str, str | None]) -> Region | None:
     if not attributes or (tag in _BY_CLASS and "class" not in attributes and "role" not in attributes):
         return None
     name = f"{attributes.get('id') or ''} {attributes.get('class') or ''}"
+    if len(name) > _LONGEST_NAME:
+        return _named(name[:_LONGEST_NAME])
     if name not in _NAMED:
         if len(_NAMED) > _MOST_NAMES:
             _NAMED.clear()
@@ -81,3 +83,4 @@ def _named(name: str) -> Region | None:
 # the same few names come again and again, within a page and from check to check
 _NAMED: dict[str, Region | None] = {}
 _MOST_NAMES = 20_000
+_LONGEST_NAME = 500  # letters: longer ones are rarely seen twice, and a hostile page must not fill the memory with them

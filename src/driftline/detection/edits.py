@@ -93,10 +93,13 @@ class Experience:
     selected: bool = False
 
 
-def only(edits: Sequence[Edit]) -> str:
-    """Why these are noise, in a sentence."""
+def only(edits: Sequence[Edit], *texts: str) -> str:
+    """Why these edits of the two texts are noise, in a sentence."""
     named = [noise for noise, _ in Counter(edit.noise for edit in edits).most_common(3)]
-    return f"Only {listed(named)} changed." if named else "Only the order of things changed."
+    if not named:
+        one, other = (sorted(text.split("\n")) for text in texts)
+        named = ["the order of things" if one == other else "how quotes, dashes or gaps are written"]
+    return f"Only {listed(named)} changed."
 
 
 def kind_of(edits: Sequence[Edit]) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from driftline.detection.edits import BY_ITSELF, Experience
 from driftline.detection.fleeting import (
+    AUDIENCE,
     CLOCK,
     COUNTER,
     IDENTIFIER,
@@ -44,6 +45,7 @@ _PROBE = re.compile(r"mmMwWLliI0|^(\S+)(?: \1){8,}")  # texts that scripts measu
 SHORT = 40  # letters
 _MUCH, _LONG_LINE, _SLOGAN = 3_000, 80, 100  # letters
 _PROMOTED = "a promotion"
+_TOLD_IF_SMALL = (CLOCK, IDENTIFIER, AUDIENCE)
 HEAD = 1_000  # letters of a line that are looked at
 COPY = "another copy of what stands there anyway"
 
@@ -67,6 +69,17 @@ class Context:
         """Whether the document is there to be read."""
         return is_prose({*self.matching.new.split("\n")})
 
+    @cached_property
+    def exchanged(self) -> set[bytes]:
+        """The places in which as many lines came as went: what stood there says something else now."""
+        balance: Counter[bytes] = Counter()
+        for one, other in self.matching.pairs:
+            if one is None or other is None:
+                line = one or other
+                assert line is not None
+                balance[line.place] += 1 if one is None else -1
+        return {place for place, left in balance.items() if place and not left}
+
 
 def why_wherever(one: Line | None, other: Line | None, context: Context) -> str | None:
     """What explains the edit wherever it stands; nothing if it matters anyway, None if it depends on where it is."""
@@ -87,7 +100,7 @@ def _why_rewritten(one: Line, other: Line, context: Context) -> str | None:
     before, after = one.folded, other.folded
     fleeting = why_means_nothing(one, other, context)
     # where there is little else, a number may be all that the page is watched for
-    if fleeting and fleeting != COUNTER and not (context.small and fleeting in (CLOCK, IDENTIFIER)):
+    if fleeting and fleeting != COUNTER and not (context.small and fleeting in _TOLD_IF_SMALL):
         return fleeting
     if shift_of_dates(before, after) in context.jitter:
         return "dates that move with the time zone"
@@ -115,7 +128,8 @@ def _why_there_at_all(one: Line | None, other: Line | None, context: Context) ->
         return ""
     if text in context.titles:
         return "the title"
-    if len(text) < SHORT and text in (context.matching.old_lines if other else context.matching.new_lines):
+    there = context.matching.old_lines if other else context.matching.new_lines
+    if len(text) < SHORT and text in there and line.place not in context.exchanged:
         return COPY
     if line in context.widgets:
         return context.widgets[line]

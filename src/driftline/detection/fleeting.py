@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, timedelta
 from itertools import zip_longest
+from typing import NamedTuple
 
 IDENTIFIER, COUNTER, CLOCK = "an identifier", "a counter", "a clock"
+AGE, AUDIENCE = "an age", "a count of views or the like"
 
 _MONTHS: dict[str, int] = {}
 for _number, _names in enumerate(
@@ -49,16 +51,32 @@ _MAIL = re.compile(r"\[email[\s\u00a0]+protected\]|([\w.+-]+)(@[\w-]+(?:\.[\w-]+
 _BETWEEN_TOKENS = ".,:/()|-"
 _TOKEN = re.compile(r"[^\s.,:/()|-]+")
 _DIGIT = re.compile(r"\d")
-_TIME_TO_THE_SECOND = re.compile(r"\b\d{1,2}:\d{2}:\d{2}\b")
-_TIME = re.compile(r"\b(\d{1,2})(?::(\d{2}))? ?([ap])m\b|\b(\d{1,2}):(\d{2})\b", re.IGNORECASE)
+_LEADING = re.compile(r"\d{1,4}(?!\d)")
+_TIME = re.compile(r"\b(\d{1,2})(?::(\d{2}))? ?([ap])m\b|\b(\d{1,2}):(\d{2})(?:(:\d{2})(?:\.\d+)?)?\b", re.IGNORECASE)
+_MADE = re.compile(
+    r"\b(?:built|generated|rendered|cached|time|clock|erzeugt|erstellt|uhrzeit|généré|heure|hora)\b", re.IGNORECASE
+)
 _YEARS = re.compile(r"(?:19|20)\d\d")
 _AMOUNT = re.compile(r"\d[.,]\d\d(?!\d)")
 _TICKER = re.compile(r"[▲▼△▽⬆⬇↑↓] ?[+-]?\d")
-_AGE = re.compile(
-    r"\bago\b|\bil y a\b|\bvor \d|\bhace \d|\bgeleden\b|\bsedan\b|\bsiden\b|\bfa\b(?=\W*$)|\bh[áa] \d"
-    r"|\b(?:just now|yesterday|today|hier|heute|gestern|hoy|oggi|vandaag|idag)\b"
-    r"|\b(?:online|viewers?|watching|views?|likes?|followers?|comments?|shares?|votes?|ratings?|reviews?|visitors?"
-    r"|útil|helpful|hilfreich|utile)\b",
+_AUDIENCE = re.compile(
+    r"\d[\d.,]*\s?[km]?\s+(?:(?:people|users|persons|guests)\s+)?(?:are\s+)?"
+    r"(?:online|viewers?|viewing|watching|looking|views?|likes?|followers?|comments?|shares?|votes?|ratings|reviews?"
+    r"|visitors?|stars|forks)\b"
+    r"|\b(?:online|views|viewers|likes|followers|comments|shares|ratings|reviews|visitors"
+    r"|útil|helpful|hilfreich|utile)\b[\s:(]{1,3}\d[\d.,]*(?:\s?[km]\b)?"
+    r"(?:\s(?:out of|of|de|von|sur|su|van|av)\s\d[\d.,]*)?",
+    re.IGNORECASE,
+)
+_RULED = re.compile(
+    r"\b(?:max(?:imum)?|min(?:imum)?|limits?|needs?|requires?d?|at (?:least|most)|up to|per (?:day|week|month|year))\b",
+    re.IGNORECASE,
+)
+_UUID = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE)
+# numbers that name something: where such a one is another one, it names something else
+_NAMING = re.compile(
+    r"\b(?:donat\w*|bitcoin|btc|wallet|bc1\w+|0x[0-9a-f]{40}|sha-?\d*|md5|checksum|fingerprint|account|iban|vat|tax"
+    r"|isbn|issn|docket|case|tracking|model|serial|licen[cs]e|patent|konto|compte|cuenta)\b",
     re.IGNORECASE,
 )
 _COPYRIGHT = re.compile(
@@ -80,25 +98,26 @@ _STOCK = re.compile(
     re.IGNORECASE,
 )
 _PROTECTED = re.compile(r"\[email[\s\u00a0]+protected\]", re.IGNORECASE)
-_OF_AGES = ("ago", "esterday", "now", "il y a", "vor ", "hace ", "geleden", "gestern", "gisteren")
+_OF_AGES = ("ago", "esterday", "now", "il y a", "vor ", "hace ", "geleden", "gestern", "gisteren", "назад", "前")
 _AGES = re.compile(
     r"\b(?:just now|yesterday|(?:an?|one|\d+)\s+(?:sec(?:ond)?|min(?:ute)?|h(?:ou)?r|day|week|month|year)s?\s+ago"
+    r"|\d+\s?(?:s|m|h|d|w|mo|y|mins?|hrs?)\s+ago"
     r"|il y a (?:une?|\d+) \w+|vor (?:eine[rmn]|\d+) \w+|hace (?:una?|\d+) \w+|(?:een|\d+) \w+ geleden"
-    r"|gestern|gisteren)\b",
+    r"|\d+ \w+ назад|gestern|gisteren)\b|\d+ ?(?:秒|分|分钟|分鐘|時間|小时|小時|日|天)前",
     re.IGNORECASE,
 )
-_AGE_IN_DIGITS = re.compile(r"\bil y a \d|\d+ \w+ ago\b|\bvor \d+ \w+|\bhace \d+ \w+", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _NUMBERED = re.compile(r"\W*\d+(?:\.\d+)*[.)]?\s+[^\W\d_]{2}")
 _CALL = re.compile(r"\+\d|\b0\d[\d -]{5,}|\b\d{3}-\d{4}\b|\b(?:call|phone|tel)\b", re.IGNORECASE)
 _HEAD = 1_000  # letters: what is known by such signs says so near its start, and a line may be a whole book
 _FEW_WORDS, _SOME_WORDS = 6, 8
-_AGED = "an age or a counter"
 _LONG_TOKEN = 10
 _LONGEST_DATE = 40  # letters
 _ONE_DAY = timedelta(days=1)
 _DAY = 24 * 60  # minutes
 _LATE = 15  # minutes that a time of day may be behind, for pages are kept in caches
+_AHEAD = 3  # minutes: clocks of servers are not exact
+_ZONES = 30  # minutes: nearly all time zones are so far apart
 
 
 def masked(text: str) -> str:
@@ -175,60 +194,105 @@ def shift_of_dates(old: str, new: str) -> int | None:
 def why_fleeting(old: str, new: str, old_at: float, new_at: float) -> str | None:
     """Why the difference between two texts that are equal when `masked` means nothing; None if it may mean something.
 
-    The times are those at which the two were fetched, in seconds since 1970.
+    The times are those at which the two were fetched, in seconds since 1970. A text is explained only if all that
+    differs in it is: an age beside a price says nothing of the price.
     """
     if max(len(old), len(new)) > _HEAD:
         return None
-    before, after = ([token for token in _tokens(text) if _may_change(token)] for text in (old, new))
     words = len(_WORD.findall(new))
-    # in a long sentence, a time that has passed is part of what it says
-    if words <= _SOME_WORDS and _AGES.search(old) and _AGES.search(new):
-        return _AGED
-    if before == after:
+    found = None
+    for name, pattern in _EXPLAINED:
+        # in a long sentence, a time that has passed or a count is part of what it says
+        if words <= _SOME_WORDS and (pattern is not _AUDIENCE or not _RULED.search(new)):
+            found = name if pattern.findall(old) != pattern.findall(new) else found
+            old, new = pattern.sub(" ", old), pattern.sub(" ", new)
+    if found is None and _changing(old) == _changing(new):
         return "how an address is protected" if _PROTECTED.search(old) or _PROTECTED.search(new) else None
+    if _TIME.findall(old) != _TIME.findall(new):
+        times = _told_times(old, old_at), _told_times(new, new_at)
+        exact = all(time.second for time in times[1])
+        made = exact and len(times[0]) == len(times[1]) == 1 and _MADE.search(new)
+        if not made and ((words > _FEW_WORDS and not exact) or not _tell_the_time(*times, old_at, new_at)):
+            return None
+        found = CLOCK
+    old, new = _TIME.sub(" ", old), _TIME.sub(" ", new)
+    before, after = _changing(old), _changing(new)
+    if before == after:
+        return found
     differing = [token for pair in zip_longest(before, after, fillvalue="") if pair[0] != pair[1] for token in pair]
+    return _why_tokens(old, new, differing, old_at, new_at, words)
+
+
+_EXPLAINED = ((AGE, _AGES), (IDENTIFIER, _UUID), (AUDIENCE, _AUDIENCE))
+
+
+def _why_tokens(
+    old: str, new: str, differing: list[str], old_at: float, new_at: float, words: int
+) -> str | None:  # fmt: skip
+    """The same for what is left of two texts without ages, counts and times, by the tokens that differ."""
+    this_year = datetime.fromtimestamp(new_at, UTC).year
     if _COPYRIGHT.search(new) and all(_YEARS.fullmatch(token) for token in differing):
-        return "the copyright year"
-    if words <= _SOME_WORDS and _AGE_IN_DIGITS.search(new):
-        return _AGED
-    if _TICKER.search(new):
+        # a year to come, or one long ago, is no year in which the site was made
+        years = {int(token) for token in differing[1::2]}
+        return "the copyright year" if all(abs(year - this_year) <= 1 for year in years) else None
+    if words <= _SOME_WORDS and _TICKER.search(new):
         return "a ticker"
     if says_when(new) or names_money(new):
         return None
-    short = words <= _FEW_WORDS
-    if short and _AGE.search(new):
-        return _AGED
-    if _TIME_TO_THE_SECOND.search(new) or _follows_the_clock(old, new, old_at, new_at):
+    if _follows_the_clock(old, new, old_at, new_at):
         return CLOCK
-    if _TIME.search(new):
-        return CLOCK if short and _tells_the_time(old, new, old_at, new_at) else None
+    short = words <= _FEW_WORDS
     if dates_in(new) or _MEASURED.search(new) or not short or _NUMBERED.match(new):
         return None
     if all(len(token) >= _LONG_TOKEN and not token.isalpha() for token in differing):
-        return IDENTIFIER
+        return None if _NAMING.search(new) else IDENTIFIER
     if _CALL.search(new) or _AMOUNT.search(new) or not all(token.strip("+%#").isdigit() for token in differing):
         return None
     # what is sold out, or is there again, is more than a count
     return None if any(not token.strip("0+%#") for token in differing) else COUNTER
 
 
-def _tells_the_time(old: str, new: str, old_at: float, new_at: float) -> bool:
-    """Whether the one time of day in either text is that at which it was fetched, in whatever time zone."""
-    minutes: list[int] = []
-    for text, at in ((old, old_at), (new, new_at)):
-        found = _TIME.findall(text)
-        if len(found) != 1:
+def _changing(text: str) -> list[str]:
+    """The tokens of a text that may change by themselves."""
+    return [token for token in _tokens(text) if _may_change(token)]
+
+
+class _Time(NamedTuple):
+    """A time of day that a text tells, in minutes and seconds, and how many minutes it is off that of its fetch."""
+
+    minute: int
+    second: str
+    off: int
+
+
+def _told_times(text: str, at: float) -> list[_Time]:
+    found: list[_Time] = []
+    for hour, minute, half, other_hour, other_minute, second in _TIME.findall(text):
+        told = (int(hour or other_hour) % 12 if half else int(other_hour)) + (12 if half in ("p", "P") else 0)
+        told = told * 60 + int(minute or other_minute or 0)
+        found.append(_Time(told, second, (told - int(at // 60)) % _DAY))
+    return found
+
+
+def _tell_the_time(before: list[_Time], after: list[_Time], old_at: float, new_at: float) -> bool:
+    """Whether all times that differ are those at which the texts were fetched, or count down, in whatever time zone."""
+    if len(before) != len(after):
+        return False
+    elapsed = (new_at - old_at) / 60
+    late = min(_LATE, 1 + elapsed)  # within a minute no clock moves by ten
+    for one, other in zip(before, after, strict=True):
+        ahead, down = (other.off - one.off) % _DAY, (one.minute - other.minute - elapsed) % _DAY
+        follows = min(ahead, _DAY - ahead) <= late and (_AHEAD - other.off) % _ZONES <= _AHEAD + _LATE
+        counts_down = one.second != "" and min(down, _DAY - down) <= 1
+        if (one.minute, one.second) != (other.minute, other.second) and not follows and not counts_down:
             return False
-        hour, minute, half, other_hour, other_minute = found[0]
-        shown = (int(hour or other_hour) % 12 if half else int(other_hour)) + (12 if half in ("p", "P") else 0)
-        minutes.append(shown * 60 + int(minute or other_minute or 0) - int(at // 60))
-    shift = (minutes[1] - minutes[0]) % _DAY
-    return min(shift, _DAY - shift) <= _LATE
+    return True
 
 
 def _follows_the_clock(old: str, new: str, old_at: float, new_at: float) -> bool:
+    """Whether nothing differs but dates, and these are the days on which the texts were fetched."""
     before, after = dates_in(old), dates_in(new)
-    if not before or len(before) != len(after):
+    if not before or len(before) != len(after) or _undated(old, before) != _undated(new, after):
         return False
     then, now = (datetime.fromtimestamp(at, UTC).date() for at in (old_at, new_at))
     return (
@@ -236,6 +300,17 @@ def _follows_the_clock(old: str, new: str, old_at: float, new_at: float) -> bool
         and all(abs(day - then) <= _ONE_DAY for day in before)
         and all(abs(day - now) <= _ONE_DAY for day in after)
     )
+
+
+def _undated(text: str, dates: list[date]) -> list[str]:
+    """The tokens of a text that may change by themselves, without those of its dates."""
+    numbers = {number for day in dates for number in (day.day, day.month, day.year)}
+
+    def is_of_date(token: str) -> bool:
+        found = _LEADING.match(token)
+        return token in _WRITTEN_MONTHS or (found is not None and int(found[0]) in numbers)
+
+    return [token for token in _changing(text) if not is_of_date(token)]
 
 
 def _date(year: str | int, month: str | int, day: str | int) -> list[date]:

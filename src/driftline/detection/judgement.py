@@ -21,6 +21,8 @@ from driftline.detection.widgets import widgets_of
 from driftline.model import Matter, Region
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from driftline.detection.confirming import Again
     from driftline.detection.matching import Matching
 
@@ -44,7 +46,7 @@ def judge(old: Read, new: Read, experience: Experience | None = None) -> Judgeme
     elif moved and not shuffled:
         verdict, score, reason = Matter.MEANINGFUL, 0.5, "The same words stand in another order."
     else:
-        verdict, score, reason = Matter.NOISE, min(0.4, 0.02 * len(edits)), only(edits)
+        verdict, score, reason = Matter.NOISE, min(0.4, 0.02 * len(edits)), only(edits, new.text, old.text)
     return Judgement(
         verdict=verdict, score=round(score, 3), reason=reason, kind=kind_of(edits), edits=edits,
         words_added=matching.words_added, words_removed=matching.words_removed,
@@ -79,13 +81,24 @@ def _edits(
 
 
 def _moved(other: str, new: Read) -> bool:
-    """Whether lines that both have once stand in another order, other than links in a menu: a table, or a ranking."""
+    """Whether lines stand in another order, other than links in a menu: a table, or a ranking."""
     before, after = other.split("\n"), new.text.split("\n")
+    if moved := _out_of_order(before, after):
+        return any(
+            block.text in moved and not (block.region in WHERE and (block.linked or block.region is Region.CONSENT))
+            for block in new.blocks()
+        )
+    # what stands several times may have taken turns, as the states of things in a table do
+    taken = before != after and sorted(before) == sorted(after)
+    return taken and any(
+        block.text != text and block.region not in WHERE and not block.linked
+        for text, block in zip(before, new.blocks(), strict=False)
+    )
+
+
+def _out_of_order(before: Sequence[str], after: Sequence[str]) -> set[str]:
+    """Which of the lines that stand once in both texts are in another order."""
     once = {text for text, count in Counter(before).items() if count == 1}
     once &= {text for text, count in Counter(after).items() if count == 1}
-    before, after = ([text for text in texts if text in once] for texts in (before, after))
-    moved = {text for gap in gaps(before, after) for text in before[gap.i : gap.j]} if before != after else set()
-    return bool(moved) and any(
-        block.text in moved and not (block.region in WHERE and (block.linked or block.region is Region.CONSENT))
-        for block in new.blocks()
-    )
+    old, new = ([text for text in texts if text in once] for texts in (before, after))
+    return {text for gap in gaps(old, new) for text in old[gap.i : gap.j]} if old != new else set()

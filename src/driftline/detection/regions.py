@@ -161,7 +161,7 @@ def read_marks(text: str, *, noted: bool = False) -> Blocks:
                 span = span.parent or span
             if not part:
                 continue
-            if in_link or _LINK in part or (noted and NOTE in part):
+            if in_link or _LINK in part or _LINK_END in part or (noted and NOTE in part):
                 in_link, outside = _read_links(part, in_link, noted, lines, linked)
                 span.letters += outside
             else:
