@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _BY_TAG: dict[str, Region] = {
     "nav": Region.NAVIGATION, "menu": Region.NAVIGATION, "footer": Region.FOOTER, "header": Region.HEADER,
     "aside": Region.ASIDE, "dialog": Region.DIALOG, "form": Region.FORM, "select": Region.FORM, "main": Region.MAIN,
-    "article": Region.MAIN,
+    "article": Region.MAIN, "h1": Region.BODY,
 }  # fmt: skip
 _BY_CLASS = {"p", "table"}
 _BY_ID_TOO = {"div", "section", "ul"}

@@ -60,9 +60,9 @@ _YEARS = re.compile(r"(?:19|20)\d\d")
 _AMOUNT = re.compile(r"\d[.,]\d\d(?!\d)")
 _TICKER = re.compile(r"[▲▼△▽⬆⬇↑↓] ?[+-]?\d")
 _AUDIENCE = re.compile(
-    r"\d[\d.,]*\s?[km]?\s+(?:(?:people|users|persons|guests)\s+)?(?:are\s+)?"
-    r"(?:online|viewers?|viewing|watching|looking|views?|likes?|followers?|comments?|shares?|votes?|ratings|reviews?"
-    r"|visitors?|stars|forks)\b"
+    r"\d(?:[\d.,]*\d)?\s?[km]?\s+(?:(?:people|users|persons|guests)\s+)?(?:are\s+)?"
+    r"(?:online|viewers?|viewing|watching|looking|views?|likes?|followers?|comments?|shares?|ratings|reviews?"
+    r"|visitors?)\b"
     r"|\b(?:online|views|viewers|likes|followers|comments|shares|ratings|reviews|visitors"
     r"|útil|helpful|hilfreich|utile)\b[\s:(]{1,3}\d[\d.,]*(?:\s?[km]\b)?"
     r"(?:\s(?:out of|of|de|von|sur|su|van|av)\s\d[\d.,]*)?",
@@ -109,6 +109,10 @@ _AGES = re.compile(
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _NUMBERED = re.compile(r"\W*\d+(?:\.\d+)*[.)]?\s+[^\W\d_]{2}")
 _CALL = re.compile(r"\+\d|\b0\d[\d -]{5,}|\b\d{3}-\d{4}\b|\b(?:call|phone|tel)\b", re.IGNORECASE)
+_WEEKDAY = re.compile(
+    r"\b(?:mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so|lun|mar|mer|jeu|ven|sam|dim)(?:\b|day|tag|di\b)|\b(?:open|hours)\b",
+    re.IGNORECASE,
+)
 _HEAD = 1_000  # letters: what is known by such signs says so near its start, and a line may be a whole book
 _FEW_WORDS, _SOME_WORDS = 6, 8
 _LONG_TOKEN = 10
@@ -161,6 +165,12 @@ def names_money(text: str) -> bool:
 def names_stock(text: str) -> bool:
     """Whether the text says whether something can be had."""
     return bool(_STOCK.search(text[:_HEAD]))
+
+
+def names_contact(text: str) -> bool:
+    """Whether the text says how or when somebody can be reached: a number to call, or opening hours."""
+    head = text[:_HEAD]
+    return _CALL.search(head) is not None or (_WEEKDAY.search(head) is not None and _TIME.search(head) is not None)
 
 
 def dates_in(text: str) -> list[date]:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from driftline.detection.alignment import gaps
 from driftline.detection.confirming import fetched_again
 from driftline.detection.edits import MADE_ANEW, WHERE, Edit, Experience, Judgement, Read, kind_of, only, words_of
-from driftline.detection.explaining import Context, jitter_of, why_wherever
+from driftline.detection.explaining import COPY, Context, jitter_of, why_wherever
+from driftline.detection.lessons import AT_EVERY_CHECK, COMES_AND_GOES, is_proved
 from driftline.detection.matching import folded, match
-from driftline.detection.places import may_be_label, why_counted, why_there, with_labels
+from driftline.detection.places import is_content, may_be_label, why_counted, why_there, with_labels
 from driftline.detection.widgets import widgets_of
 from driftline.model import Matter, Region
 
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from driftline.detection.confirming import Again
-    from driftline.detection.matching import Matching
+    from driftline.detection.matching import Line, Matching
 
 _SMALL = 400  # letters
+_SENTENCE, _SAME = 6, 0.6  # words, and the share of them
 _SHOWN_ANEW = 40  # edits that matter, of so many
 
 
@@ -71,6 +73,8 @@ def _edits(
         if real > _SHOWN_ANEW and len(matching.pairs) > MADE_ANEW:
             break
         noise = why_wherever(one, other, context)
+        if _is_doubtful(noise, one, other, experience) and is_content(one, other, old, new):
+            noise = ""
         if noise is None and other:
             noise = why_there(one, other, new) or why_counted(one, other, new, context)
         elif noise is None:
@@ -78,6 +82,26 @@ def _edits(
         edits.append(Edit(old=one, new=other, noise=noise))
         real += not noise and not may_be_label(one, other)
     return with_labels(edits)
+
+
+def _is_doubtful(noise: str | None, one: Line | None, other: Line | None, experience: Experience) -> bool:
+    """Whether what explains an edit is no reason to keep silent if it is part of the content.
+
+    In a table or under a heading, what stands elsewhere too says something new. And that something changed twice in a
+    row, or came and went, proves nothing yet where other words stand now, and not another one in the same sentence.
+    """
+    if noise in (COMES_AND_GOES, AT_EVERY_CHECK):
+        return not _is_reworded(one, other) and not is_proved(one, other, experience)
+    return noise == COPY
+
+
+def _is_reworded(one: Line | None, other: Line | None) -> bool:
+    """Whether a line says the same in most of its words, or in all that are not numbers."""
+    if one is None or other is None:
+        return False
+    before, after = set(one.folded.split()), set(other.folded.split())
+    most = max(len(before), len(after))
+    return one.masked == other.masked or (most >= _SENTENCE and len(before & after) >= _SAME * most)
 
 
 def _moved(other: str, new: Read) -> bool:

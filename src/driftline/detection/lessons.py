@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from driftline.memory import Memory
 
 _MOST_SAID = 200  # keys of what a user says of one change
+_PROVED = 6  # checks
+COMES_AND_GOES, AT_EVERY_CHECK = "what comes and goes", "what changes at nearly every check"
 _OTHER_PAGES = 3  # of the host, on which the same changes all the time
 
 
@@ -69,6 +71,16 @@ def said_before(one: Line | None, other: Line | None, experience: Experience) ->
     return None
 
 
+def is_proved(one: Line | None, other: Line | None, experience: Experience) -> bool:
+    """Whether so many checks say that the edit happens all the time that this counts for any content.
+
+    A few news in a row, or a state that returns, are what a page is watched for.
+    """
+    lines = [line for line in (one, other) if line]
+    keys = [(line.place, *_own_keys(line)) for line in lines]
+    return all(max(map(experience.page.times, some)) >= _PROVED for some in keys)
+
+
 def why_again(one: Line | None, other: Line | None, experience: Experience) -> str | None:
     """What earlier checks say of the edit: that it happens all the time, or that its lines come and go."""
     page, host, check = experience.page, experience.host, experience.check
@@ -76,10 +88,10 @@ def why_again(one: Line | None, other: Line | None, experience: Experience) -> s
     if not (page or host) or any(names_money(line.text) or names_stock(line.text) for line in lines):
         return None  # what prices and stocks do may be what the page is watched for, however often they do it
     if all(page.comes_and_goes(_own_keys(line)[1], check) for line in lines):
-        return "what comes and goes"
+        return COMES_AND_GOES
     keys = [(line.place, _own_keys(line)[0]) for line in lines]
     if all(page.mutes(place, check) or page.mutes(masked, check) for place, masked in keys):
-        return "what changes at nearly every check"
+        return AT_EVERY_CHECK
     if all(max(host.times(place), host.times(masked)) >= _OTHER_PAGES for place, masked in keys):
         return "what changes on other pages of the host all the time"
     return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from driftline.detection.edits import BESIDE, WHERE, Edit, line_of
 from driftline.detection.explaining import COPY, SHORT, why_means_nothing
-from driftline.detection.fleeting import COUNTER, names_money, names_stock
+from driftline.detection.fleeting import COUNTER, names_contact, names_money, names_stock
 from driftline.model import Region
 
 if TYPE_CHECKING:
@@ -33,6 +33,12 @@ def placed(line: Line | None, read: Read) -> Block | None:
     return blocks[line.at] if line.at < len(blocks) and blocks.lines[line.at] == line.text else None
 
 
+def is_content(one: Line | None, other: Line | None, old: Read, new: Read) -> bool:
+    """Whether a line that came or went is part of what the document marks as its main content, and no link."""
+    block = placed(other, new) if other else placed(one, old)
+    return block is not None and block.region is Region.MAIN and not block.linked
+
+
 def why_there(one: Line | None, other: Line | None, read: Read) -> str:
     """What explains the edit by where it stands; nothing if nothing does.
 
@@ -47,6 +53,9 @@ def why_there(one: Line | None, other: Line | None, read: Read) -> str:
         advertised = block.region is Region.ASIDE or (block.region is Region.NAVIGATION and block.linked)
         aside = advertised and read.blocks().has_main
         return WHERE[block.region] if aside else ""
+    in_footer = block.region is Region.FOOTER and not block.linked  # links in headers have other numbers by the hour
+    if in_footer and one and other and one.masked == other.masked and names_contact(other.text):
+        return ""
     if block.region is Region.FORM and any(names_stock(line.text) for line in (one, other) if line):
         return ""  # in a shop, what can be had stands in the form that puts it into the cart
     return _as_link(block, read) if _is_long(one, other) else _beside(block, read)

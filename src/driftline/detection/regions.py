@@ -242,7 +242,10 @@ class _Span:
         claim = self.claim
         too_much = claim is not Region.MAIN and self.letters > most
         part_of_main = around is Region.MAIN and claim in _PARTS_OF_MAIN
-        if claim is None or too_much or part_of_main or around not in (Region.BODY, Region.MAIN):
+        if claim is Region.BODY:
+            # what heads a document is part of it, also where that stands in its header
+            self.region = claim if around is Region.HEADER else around
+        elif claim is None or too_much or part_of_main or around not in (Region.BODY, Region.MAIN):
             self.region = around
         else:
             self.region = claim

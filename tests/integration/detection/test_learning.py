@@ -93,6 +93,34 @@ def test_two_variants_that_take_turns_are_told_twice_and_then_no_more(site: Site
     assert found == [0, 1, 1, 0, 0]
 
 
+def test_news_in_the_content_are_told_until_it_is_proved_that_they_never_end(site: Site) -> None:
+    site.pages.add(site.server.url("/"))
+    found: list[int] = []
+    for news in (
+        "Storm at sea",
+        "Mayor resigns",
+        "Bridge closed",
+        "Team wins",
+        "Fire out",
+        "War ends",
+        "Rain",
+        "Snow",
+        "Hail",
+    ):
+        site.parts = {"news": f"<h2>{news}</h2>"}
+        found.append(site.pages.check().changed)
+    assert found == [0, 1, 1, 1, 1, 1, 1, 0, 0]
+
+
+def test_a_state_of_the_content_that_returns_is_told(site: Site) -> None:
+    site.pages.add(site.server.url("/"))
+    found: list[int] = []
+    for state in ("All systems operational", "Major outage", "All systems operational", "Major outage"):
+        site.parts = {"state": f"<p>{state}</p>"}
+        found.append(site.pages.check().changed)
+    assert found == [0, 1, 1, 1]
+
+
 def test_what_is_added_beside_a_counter_is_told(site: Site) -> None:
     site.pages.add(site.server.url("/"))
     for views in (17, 29, 43, 58):
