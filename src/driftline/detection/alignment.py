@@ -24,6 +24,7 @@ _WORD = re.compile(WORD)
 _SPANS = (1, 4, 16)  # lines or words that are looked for together
 _SCANS = 50  # times that a text may be gone through: more are needed only for one that is made to be slow
 _REPETITIVE = 20_000  # pairs of equal items in one gap: past that, trying them all takes seconds
+_SHARED = 5_000  # items on one side: the time is their number by that of the matches
 _LIKE = 0.35  # share of words that two lines have in common if one was made from the other
 _TRIED = 1_600  # pairs of lines whose likeness is asked for at once
 _SLICE = 40  # lines on one side
@@ -176,10 +177,18 @@ def _ascending(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _tried(old: Sequence[_Item], new: Sequence[_Item]) -> Iterator[tuple[int, int]]:
     """Equal items of a gap in which nothing stands once; none if there are too many to try."""
-    counts = Counter(new)
+    counts, others = Counter(new), Counter(old)
     if 0 < sum(counts[item] for item in old) <= _REPETITIVE:
-        for i, k, size in SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks():
-            yield from zip(range(i, i + size), range(k, k + size), strict=True)
+        # what only one side has matches nothing, and would be gone through again for each match
+        here, there = (
+            [at for at, item in enumerate(old) if item in counts],
+            [at for at, item in enumerate(new) if item in others],
+        )
+        if len(here) > _SHARED or len(there) > _SHARED:
+            return
+        shared = SequenceMatcher(None, [old[at] for at in here], [new[at] for at in there], autojunk=False)
+        for i, k, size in shared.get_matching_blocks():
+            yield from zip(here[i : i + size], there[k : k + size], strict=True)
 
 
 def _gap_rows(

@@ -102,13 +102,20 @@ def _decoded(body: bytes, content_type: str) -> tuple[str, str]:
             return body.decode(codec), name
         except UnicodeDecodeError:
             continue  # the declaration is wrong, or a few bytes are
-    if charset is None:
+    if charset is None or (charset == _UTF_8 and _is_mostly_wrong(body)):
         from charset_normalizer import from_bytes  # few pages leave their charset open: no worker loads it for others
 
         guess = from_bytes(body[:_GUESSED_FROM]).best()
         charset = _UTF_8 if guess is None else (guess.encoding, guess.encoding)
     name, codec = charset
     return body.decode(codec, "replace"), name
+
+
+def _is_mostly_wrong(body: bytes) -> bool:
+    """Whether more of what is not ASCII is no UTF-8 than is: words would be told apart by their lengths only."""
+    text = body[:_GUESSED_FROM].decode("utf-8", "replace")
+    wrong = text.count("\ufffd")
+    return 2 * wrong > sum(not letter.isascii() for letter in text)
 
 
 def is_utf_8(body: bytes, content_type: str, unwanted: str) -> bool:

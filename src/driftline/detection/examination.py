@@ -10,6 +10,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from selectolax.lexbor import SelectolaxError
+
 from driftline.detection.brokenness import needs_script, why_broken
 from driftline.detection.dangers import intruders, mixed_content
 from driftline.detection.decoding import UnreadableBody, decode_body
@@ -30,6 +32,9 @@ from driftline.versions.codec import digest, pack, pack_next, unpack, unpack_bot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+#: after this, what a worker remembers from page to page may have filled its memory
+OUT_OF_MEMORY = "Reading the page took more memory than is allowed."
 
 PackedBlob: TypeAlias = tuple[bytes, bytes | None, int, int, bytes]
 
@@ -109,9 +114,9 @@ def guarded(read: Callable[[Job], Finding], job: Job) -> Finding:
         return Finding(failure_kind=error.failure.kind.value, failure=error.failure.sentence)
     except BrokenVersion as error:
         return Finding(failure_kind=FailureKind.INTERNAL.value, failure=str(error))
-    except MemoryError:
-        sentence = "Reading the page took more memory than is allowed."
-        return Finding(failure_kind=FailureKind.HOSTILE.value, failure=sentence)
+    except (MemoryError, SelectolaxError):
+        # all markup can be parsed: what fails is the parser's own allocation
+        return Finding(failure_kind=FailureKind.HOSTILE.value, failure=OUT_OF_MEMORY)
     except Exception as error:  # noqa: BLE001 whatever a page makes a parser raise must fail that page only
         sentence = f"Driftline itself failed to read this page ({type(error).__name__}: {error})."
         return Finding(failure_kind=FailureKind.INTERNAL.value, failure=sentence)
@@ -152,8 +157,8 @@ def _examine(job: Job) -> Finding:
     if faulty is not None:
         return broken_page(faulty)
     if seen.is_whole_page and job.reading != GIVEN_UP:
-        before = None if old_text is None else _words(old_text, job)
-        shown = _words(words, job)
+        before = None if old_text is None else _whole(old_body, old_text, seen, job)
+        shown = _whole(body, words, seen, job)
         wants_script = needs_script(title, shown)
         broken = why_broken(title, shown, body, before, old_body)
         if broken:
@@ -197,8 +202,10 @@ def _warnings(seen: Reading, body: bytes, job: Job, *, made: bool = False) -> tu
     return tuple((one.kind.value, one.sentence) for one in found)
 
 
-def _words(text: str, job: Job) -> str:
-    """What the page says, without what it has besides."""
+def _whole(body: bytes, text: str, seen: Reading, job: Job) -> str:
+    """All that a page says, whatever filters leave of it or add: walls and errors are known by all of it."""
+    if seen.is_narrowed:
+        return Reading(body, job.content_type).text()
     return without_notes(text) if counts_also(job.filters) else text
 
 
@@ -286,8 +293,11 @@ def _again(job: Job, new: Side) -> str | None:
         title, text = seen.title(), seen.text()
     except UnreadableBody:
         return None
-    broken = seen.is_whole_page and why_broken(title, _words(text, job), body, _words(new.text, job), new.body)
-    return None if broken else text
+    if seen.is_whole_page:
+        said, before = _whole(body, text, seen, job), _whole(new.body, new.text, seen, job)
+        if why_broken(title, said, body, before, new.body):
+            return None
+    return text
 
 
 def _change(

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from selectolax.lexbor import LexborHTMLParser, SelectolaxError
+from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.decoding import decode_text, is_utf_8
 from driftline.detection.filters import nothing_left, patience, sieve_of
 from driftline.detection.formats import kinds
 from driftline.detection.formats.rendering import Rendering
-from driftline.detection.hiding import drop_hidden
+from driftline.detection.hiding import drop_hidden, mark_opened
 from driftline.detection.nesting import refuse_deep
 from driftline.detection.notes import MEDIA_UNSEEN, metadata_lines, set_notes
 from driftline.detection.regions import BREAK, INLINE, MARKS, Blocks, folded_lines, read_marks, set_marks, without_marks
@@ -62,7 +62,7 @@ class Reading:
         if kinds.is_html(text, kind):
             refuse_deep(text)
             markup = with_templates_shown(text) if templates else text
-            markup = refine(markup, steps) if steps else markup
+            markup = refine(mark_opened(markup), steps) if steps else markup
             self._tree = _parse(without_marks(markup, noted=bool(also)), also)
             if Also.METADATA in also:
                 self._metadata = metadata_lines(text)
@@ -76,8 +76,13 @@ class Reading:
 
     @property
     def is_whole_page(self) -> bool:
-        """Whether it is a document that a browser would show as a page, and no filter leaves out parts of it."""
-        return self._tree is not None and not (self._sieve and self._sieve.narrows)
+        """Whether it is a document that a browser would show as a page, of which nobody asked for certain parts."""
+        return self._tree is not None and not (self._sieve and self._sieve.names_parts)
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether filters leave out anything of what it says."""
+        return self._sieve is not None and self._sieve.narrows
 
     @property
     def is_selected(self) -> bool:
@@ -154,11 +159,8 @@ def _runs(tree: LexborHTMLParser, inline: Iterable[LexborNode]) -> str:
 
 def _parse(markup: str | bytes, also: frozenset[str] = frozenset()) -> LexborHTMLParser:
     """The document without what nobody sees, with notes of what counts besides its text."""
-    try:
-        tree = LexborHTMLParser(markup)
-        tree.strip_tags([tag for tag in _UNSEEN if tag not in MEDIA_UNSEEN] if also else _UNSEEN)
-    except SelectolaxError as error:
-        raise MemoryError from error  # all markup can be parsed: what fails is the parser's own allocation
+    tree = LexborHTMLParser(markup)
+    tree.strip_tags([tag for tag in _UNSEEN if tag not in MEDIA_UNSEEN] if also else _UNSEEN)
     drop_hidden(tree)
     if also:
         set_notes(tree, also)

@@ -77,9 +77,14 @@ class Sieve:
         return self.main or bool(self.steps or self.ignored)
 
     @property
+    def names_parts(self) -> bool:
+        """Whether somebody named the parts of the document that count."""
+        return any(not step.drops for step in self.steps)
+
+    @property
     def selects(self) -> bool:
-        """Whether somebody said which parts of the document count."""
-        return self.main or any(not step.drops for step in self.steps)
+        """Whether somebody said which parts of the document count, or that the main content does."""
+        return self.main or self.names_parts
 
     def ignores(self, line: str) -> bool:
         """Whether this line does not count."""

@@ -9,41 +9,66 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from selectolax.lexbor import LexborHTMLParser
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from selectolax.lexbor import LexborHTMLParser
+    from selectolax.lexbor import LexborNode
 
+    Attributes = Mapping[str, str | None]
+
+#: what the attribute `hidden` says of a part that is shown once somebody finds it
+FOUND = "until-found"
 _MAYBE_HIDDEN = "[hidden], [style*='none'], [style*='-9999']"  # each selector costs a look at every element
 _HIDDEN = re.compile(r"display: ?none|(?:left|top): ?-9999")
 _NEVER_HIDDEN = ("html", "body")
 _PANEL = re.compile(r"accordion|collaps|disclosure|expand|(?<![a-z])(?:faq|tabs?|tabpanel)(?![a-z])", re.IGNORECASE)
 _OPENERS = ", ".join(f"{opener}[aria-controls]" for opener in ("button", "a", "[role=tab]", "[role=button]"))
-_FOUND_BY_SEARCH = "until-found"
 
 
 def drop_hidden(tree: LexborHTMLParser) -> None:
     """Leave out what nobody sees."""
-    opened: set[str] | None = None
-    for node in tree.css(_MAYBE_HIDDEN):
-        attributes = node.attributes
-        hidden = "hidden" in attributes or _HIDDEN.search(attributes["style"] or "")
-        if not hidden or node.tag in _NEVER_HIDDEN or _is_panel(attributes):
-            continue
-        name = attributes.get("id")
-        if name and opened is None:
-            opened = _opened(tree)
-        if not (name and opened and name in opened):
+    for node, opened in _hidden(tree):
+        if not opened:
             node.decompose()
 
 
-def _is_panel(attributes: Mapping[str, str | None]) -> bool:
+def mark_opened(markup: str) -> str:
+    """The document with what readers open marked as found: a part of it does not tell any more by what it is opened."""
+    tree = LexborHTMLParser(markup)
+    found = [node for node, opened in _hidden(tree) if opened]
+    for node in found:
+        node.attrs["hidden"] = FOUND
+    return (tree.html or "") if found else markup
+
+
+def is_hidden(attributes: Attributes) -> bool:
+    """Whether an element with these attributes is not shown at first."""
+    return "hidden" in attributes or _HIDDEN.search(attributes.get("style") or "") is not None
+
+
+def _hidden(tree: LexborHTMLParser) -> Iterator[tuple[LexborNode, bool]]:
+    """The elements that are hidden, and whether readers open them."""
+    named: set[str] | None = None
+    for node in tree.css(_MAYBE_HIDDEN):
+        attributes = node.attributes
+        if not is_hidden(attributes) or node.tag in _NEVER_HIDDEN:
+            continue
+        opened, name = _is_panel(attributes), attributes.get("id")
+        if not opened and name:
+            named = _opened(tree) if named is None else named
+            opened = name in named
+        yield node, opened
+
+
+def _is_panel(attributes: Attributes) -> bool:
     """Whether an element says that readers open it."""
     role = attributes.get("role")
     if role == "tabpanel" or (role == "region" and "aria-labelledby" in attributes):
         return True
     name = f"{attributes.get('id') or ''} {attributes.get('class') or ''}"
-    return attributes.get("hidden") == _FOUND_BY_SEARCH or _PANEL.search(name) is not None
+    return attributes.get("hidden") == FOUND or _PANEL.search(name) is not None
 
 
 def _opened(tree: LexborHTMLParser) -> set[str]:

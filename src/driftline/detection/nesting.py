@@ -1,15 +1,21 @@
-"""Markup that is nested too deep for any parser: at each tag it looks at all that are open, so the time is a square.
+"""What an element stands in, and markup that is nested too deep for any parser.
 
-A quick look at the tags refuses it in milliseconds. It can be deceived, by tags that close what is not open; then it is
-the deadline of the worker that ends it.
+At each tag a parser looks at all that are open, so the time is a square. A quick look at the tags refuses it in
+milliseconds. It can be deceived, by tags that close what is not open; then the deadline of the worker ends it.
 """
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from driftline.detection.decoding import UnreadableBody
 from driftline.model import FailureKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from selectolax.lexbor import LexborNode
 
 _DEEPEST = 10_000  # levels: browsers give up at some hundred, and parsing so many takes a fourth of a second
 _SHORTEST = len(b"<b>")
@@ -58,3 +64,11 @@ def _is_deep(body: bytes) -> bool:
             if depth > _DEEPEST:
                 return True
     return False
+
+
+def above(node: LexborNode) -> Iterator[int]:
+    """The elements that a node stands in, by their numbers, the innermost first."""
+    parent = node.parent
+    while parent is not None:
+        yield parent.mem_id
+        parent = parent.parent

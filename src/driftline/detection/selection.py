@@ -9,19 +9,25 @@ from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.filters import CSS, XPATH, failed_selection, nothing_selected, refuse_others
 from driftline.detection.formats.rendering import fit_for_xml
+from driftline.detection.hiding import FOUND, is_hidden
+from driftline.detection.nesting import above
 from driftline.model import Region
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from selectolax.lexbor import LexborNode
 
     from driftline.detection.filters import Step
+    from driftline.detection.hiding import Attributes
     from driftline.model import Block
 
 # a part of a table means nothing outside of one: the parser would let its tags fall
 _AROUND = dict.fromkeys(("tbody", "thead", "tfoot", "caption", "colgroup"), ("<table>", "</table>"))
 _AROUND |= {"tr": ("<table>", "</table>")} | dict.fromkeys(("td", "th"), ("<table><tr>", "</tr></table>"))
+#: elements that show nothing but an attribute, and those whose text is for machines
+_SAID_BY = {"input": "value", "img": "alt", "meta": "content"}
+_RAW = ("script", "style", "noscript")
 _ENOUGH = 1 / 3  # of the letters that could be content: a smaller main element is only a part of it
 
 
@@ -64,7 +70,10 @@ def _by_css(markup: str, step: Step) -> str:
         return tree.html or ""
     if not found:
         raise nothing_selected(step)
-    return _document(tree, [_in_place(node.tag or "", node.html or "") for node in found])
+    for node in found:
+        if is_hidden(node.attributes):
+            node.attrs["hidden"] = FOUND
+    return _document(tree, [_part(node.tag or "", node.attributes, node.text(), node.html or "") for node in found])
 
 
 def _by_xpath(markup: str, step: Step) -> str:
@@ -85,8 +94,16 @@ def _by_xpath(markup: str, step: Step) -> str:
             if element not in inside and element.getparent() is not None:
                 element.drop_tree()
         return str(html.tostring(root, encoding="unicode"))
+    for element in elements:
+        if is_hidden(element.attrib):
+            element.set("hidden", FOUND)
     parts = [
-        _in_place(str(item.tag), str(html.tostring(item, encoding="unicode", with_tail=False)))
+        _part(
+            str(item.tag),
+            item.attrib,
+            str(item.text_content()),
+            str(html.tostring(item, encoding="unicode", with_tail=False)),
+        )
         if isinstance(item, html.HtmlElement)
         else escape(str(item))
         for item in items
@@ -100,14 +117,34 @@ def _by_xpath(markup: str, step: Step) -> str:
 def _outermost(nodes: Sequence[LexborNode]) -> list[LexborNode]:
     """Those of the nodes that stand in no other of them, each once: a list of selectors may find one several times."""
     found = {node.mem_id: node for node in nodes}
-    return [node for node in found.values() if not any(above in found for above in _above(node))]
+    outside: set[int] = set()  # what is known to stand in none of them
+    kept: list[LexborNode] = []
+    for node in found.values():
+        passed: list[int] = []
+        for number in above(node):
+            if number in found:
+                break
+            passed.append(number)
+            if number in outside:
+                kept.append(node)
+                outside.update(passed)
+                break
+        else:
+            kept.append(node)
+            outside.update(passed)
+    return kept
 
 
-def _above(node: LexborNode) -> Iterator[int]:
-    parent = node.parent
-    while parent is not None:
-        yield parent.mem_id
-        parent = parent.parent
+def _part(tag: str, attributes: Attributes, text: str, markup: str) -> str:
+    """A part as it stands in the document of those that were asked for, with what it says where that is no text."""
+    return _in_place(tag, markup) + _said(tag, attributes, text)
+
+
+def _said(tag: str, attributes: Attributes, text: str) -> str:
+    """What an element says that shows no text of its own."""
+    if tag in _SAID_BY:
+        return escape(attributes.get(_SAID_BY[tag]) or "")
+    return f"<pre>{escape(text)}</pre>" if tag in _RAW else ""
 
 
 def _in_place(tag: str, markup: str) -> str:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from selectolax.lexbor import LexborHTMLParser
 
+from driftline.detection.nesting import above
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -23,7 +25,8 @@ _STAND_IN, _SHADOW_ROOT = b'<template id="B:', b"<template shadowroot"
 _SHADOWED = re.compile(r"<template(\s+shadowroot)?[^<>]*>|</template\s*>", re.IGNORECASE)
 # what stands for a part that comes late, and that part: the other way round where it completes another such part
 _PUT = re.compile(r'\$R(?:[CR]\("(B:[0-9a-f]{1,8})","(S:[0-9a-f]{1,8})"|S\("(S:[0-9a-f]{1,8})","(P:[0-9a-f]{1,8})")')
-_MOST = 100  # parts: each is copied with all that was put into it
+_MOST = 1_000  # parts: for each, all that it stands in is gone through
+_NAMED = "template[id^='B:'], template[id^='P:'], [id^='S:']"
 _BEGINS, _ENDS = ("$", "$?", "$!", "$~"), "/$"
 
 
@@ -39,11 +42,11 @@ def with_templates_shown(markup: str) -> str:
     if not found:
         return markup
     tree = LexborHTMLParser(markup)
+    named = {node.id: node for node in reversed(tree.css(_NAMED))}
     for one in found:
-        stand_in, part = f'template[id="{one[1] or one[4]}"]', tree.css_first(f'div[hidden][id="{one[2] or one[3]}"]')
-        # one that stands in itself has no place
-        if part is not None and part.css_first(stand_in) is None:
-            _put(tree.css_first(stand_in), part)
+        stand_in, part = named.get(one[1] or one[4]), named.get(one[2] or one[3])
+        if stand_in is not None and part is not None:
+            _put(stand_in, part)
     return tree.html or ""
 
 
@@ -59,14 +62,11 @@ def _with_shadow_roots(markup: str) -> str:
     return _SHADOWED.sub(replaced, markup)
 
 
-def _put(stand_in: LexborNode | None, part: LexborNode) -> None:
-    if stand_in is None:
-        return
-    stand_in.insert_before(part)  # a copy
-    copy = stand_in.prev
-    part.decompose()
-    if copy is not None:
-        copy.unwrap()
+def _put(stand_in: LexborNode, part: LexborNode) -> None:
+    if stand_in.parent is None or part.parent is None or part.mem_id in above(stand_in):
+        return  # it was put somewhere before, or stands in itself
+    stand_in.insert_before(part, move=True)
+    part.unwrap()
     for node in list(_meanwhile(stand_in)):
         node.decompose()
     stand_in.decompose()

@@ -53,25 +53,26 @@ def widgets_of(pairs: Sequence[Pair], old: Read, new: Read) -> dict[Line, str]:
         elif one is None and other is not None:
             there[other.place].append((other, new))
     found: dict[Line, str] = {}
+    # where both texts have something of their own
+    gone, come = ({line.place for line in lines if line} for lines in zip(*pairs, strict=True)) if pairs else ((), ())
+    rewritten = {*gone} & {*come}
     for place, among in there.items():
         asking = {line for line, _ in among if _asks_consent(line.folded[:HEAD])}
         if len(asking) >= max(1, _TELLING * len(among)):
-            found |= dict.fromkeys(_banner(among, asking, pairs, place), _BANNER)
+            found |= dict.fromkeys(_banner(among, asking, place in rewritten), _BANNER)
         elif {line.folded for line, _ in among} >= _DAYS:
             found |= {line: _CALENDAR for line, _ in among if len(line.folded) < SHORT}
     return found
 
 
-def _banner(
-    among: Sequence[tuple[Line, Read]], asking: set[Line], pairs: Sequence[Pair], place: bytes
-) -> set[Line]:  # fmt: skip
+def _banner(among: Sequence[tuple[Line, Read]], asking: set[Line], rewritten: bool) -> set[Line]:
     """Those lines that are part of the banner in which the `asking` ones ask for consent.
 
     A banner has a region of its own, unless it fills so much of the page that it counts for none. Then it is what
-    speaks of cookies, and what stands in between, if that is about little else and nothing was replaced there.
+    speaks of cookies, and what stands in between, if that is about little else and the place was not `rewritten`.
     """
     banner = asking.union(line for line, read in among if line not in asking and _is_in_banner(line, read))
-    if len(banner) < len(among) and not _is_rewritten(pairs, place):
+    if len(banner) < len(among) and not rewritten:
         first, last = min(line.at for line in banner), max(line.at for line in banner)
         between = [line for line, _ in among if first <= line.at <= last]
         about = sum(len(line.folded) for line in between if line in banner or ABOUT_CONSENT.search(line.folded[:HEAD]))
@@ -85,12 +86,6 @@ def _is_in_banner(line: Line, read: Read) -> bool:
         return True
     block = placed(line, read)
     return block is not None and block.region in _BANNERS
-
-
-def _is_rewritten(pairs: Sequence[Pair], place: bytes) -> bool:
-    """Whether both texts have something of their own in this place."""
-    sides = zip(*pairs, strict=True)
-    return all(any(line is not None and line.place == place for line in lines) for lines in sides)
 
 
 def _asks_consent(text: str) -> bool:

@@ -11,7 +11,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from driftline.detection.examination import Finding, Job
+from driftline.detection.examination import OUT_OF_MEMORY, Finding, Job
 from driftline.detection.worker import LENGTH
 from driftline.errors import RunStopped, WorkerDied
 from driftline.model import FailureKind
@@ -88,7 +88,11 @@ class Worker:
             left = _some(jobs[len(findings) :])
             try:
                 self._send(left)
-                findings += (self._receive() for _ in left)
+                for _ in left:
+                    findings.append(self._receive())
+                    if findings[-1].failure == OUT_OF_MEMORY:
+                        self._end()  # the pages after it are to find a memory that is not full
+                        break
             except WorkerDied as error:
                 self._end()
                 findings.append(Finding(failure_kind=FailureKind.HOSTILE.value, failure=str(error)))

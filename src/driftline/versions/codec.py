@@ -63,9 +63,12 @@ def pack(data: bytes, name: bytes, base: Blob | None = None, base_data: bytes = 
     The same contents may be stored already, at another depth: so bodies stop at DEEPEST_BODY (see `pack_next`), and
     whatever depth a body turns out to have, the text on it is within DEEPEST.
     """
-    if base is None or base.depth + 1 > DEEPEST or len(base_data) < _SMALLEST_BASE or base.digest == name:
-        return Blob(name, None, 0, len(data), zstd.compress(data, LEVEL))
-    return Blob(name, base.digest, base.depth + 1, len(data), _delta(data, base_data, LEVEL))
+    try:
+        if base is None or base.depth + 1 > DEEPEST or len(base_data) < _SMALLEST_BASE or base.digest == name:
+            return Blob(name, None, 0, len(data), zstd.compress(data, LEVEL))
+        return Blob(name, base.digest, base.depth + 1, len(data), _delta(data, base_data, LEVEL))
+    except zstd.ZstdError as error:
+        raise MemoryError from error  # all bytes can be compressed: what fails is to get room for it
 
 
 def pack_next(data: bytes, name: bytes, last: Blob | None, last_data: bytes, blobs: Mapping[bytes, Blob]) -> Blob:
@@ -148,7 +151,9 @@ def _undone(name: bytes, steps: Sequence[Blob], data: bytes) -> bytes:
     try:
         for blob in steps:
             data = zstd.decompress(blob.data) if blob.base is None else _undo(blob.data, data)
-    except (zstd.ZstdError, ValueError):
+    except (zstd.ZstdError, ValueError) as error:
+        if "memory" in str(error):
+            raise MemoryError from error
         raise BrokenVersion(f"The stored version {name.hex()[:12]} cannot be read: run 'driftline doctor'.") from None
     if digest(data) != name:
         raise BrokenVersion(f"The stored version {name.hex()[:12]} is not what was stored: run 'driftline doctor'.")

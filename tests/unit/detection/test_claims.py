@@ -28,3 +28,8 @@ from driftline.model import Region
 )
 def test_a_name_tells_the_region_by_its_first_telling_word(name: str, region: Region | None) -> None:
     assert claimed("div", {"class": name}) is region
+
+
+def test_the_start_of_an_endless_name_is_enough() -> None:
+    assert claimed("div", {"class": f"footer {'x' * 100_000}"}) is Region.FOOTER
+    assert claimed("div", {"class": f"{'x' * 100_000} footer"}) is None

@@ -218,3 +218,8 @@ def test_a_few_control_characters_do_not_make_it_unreadable() -> None:
 def test_a_body_in_too_many_codings_is_not_decoded() -> None:
     with pytest.raises(UnreadableBody, match="5 content codings"):
         decode_body(b"x", ["gzip"] * 5, 1_000)
+
+
+def test_a_page_in_another_charset_than_it_says_is_not_read_as_question_marks() -> None:
+    words = "Музей закрыт сегодня, и откроется только завтра."
+    assert decode_text(words.encode("cp1251"), "text/html; charset=utf-8")[0] == words

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import gzip
 
+import pytest
+
 from driftline.detection.comparison import compare, recall
 from driftline.detection.examination import Finding, Job, examine
 from driftline.model import Blob, Failure, FailureKind, Old, Proof, Verdict
@@ -111,3 +113,14 @@ def test_the_codings_and_the_type_are_those_of_the_last_response() -> None:
     examiner = Scripted(Finding())
     compare(recall([fetched], NoVersions()), examiner, 100)
     assert (examiner.jobs[0].codings, examiner.jobs[0].content_type) == (["br"], "text/plain")
+
+
+LONG = "".join(f"<p>Plan {n} costs {n}0 euros a month and has a support line.</p>" for n in range(30))
+WALL = b"<title>Just a moment...</title><h1>Checking your browser</h1><p>Enable JavaScript and cookies to continue</p>"
+
+
+@pytest.mark.parametrize("one", [["ignore", "Last updated"], ["drop", "footer"], ["select", "main"], ["also", "links"]])
+def test_a_wall_is_known_whatever_filters_leave_of_a_page(one: list[str]) -> None:
+    page = f"<title>Prices</title><main>{LONG}</main><footer>Last updated today</footer>".encode()
+    found = examine(job(WALL, after=examine(job(page, filters=[one])), filters=[one]))
+    assert found.failure.startswith("The site put up a wall")

@@ -170,6 +170,29 @@ def test_the_text_of_a_document_has_the_letters_of_the_document(markup: str) -> 
     assert letters_of(reading.text()) == seen
 
 
+NESTED = st.recursive(
+    st.sampled_from(["word", " ", "7", "\n"]),
+    lambda inside: st.builds(
+        lambda tag, parts: f"<{tag}>{''.join(parts)}</{tag}>",
+        st.sampled_from(["a", "form", "table", "select", "p", "b", "nav", "footer", "div", "td", "button", "li", "h1"]),
+        st.lists(inside, max_size=3),
+    ),
+    max_leaves=20,
+)
+
+
+@searched
+@given(st.lists(NESTED, max_size=4))
+def test_the_blocks_of_a_document_are_the_lines_of_its_text(parts: list[str]) -> None:
+    body = f"<body>{''.join(parts)}".encode()
+    assert Reading(body, HTML).blocks().lines == list(filter(None, Reading(body, HTML).text().split("\n")))
+
+
+def test_a_link_within_another_leaves_no_mark() -> None:
+    markup = "<a href=/1>one<form><table><a href=/2>two</a></table></form></a><p>end</p>"
+    assert "\ufdd3" not in "".join(Reading(markup.encode(), HTML).blocks().lines)
+
+
 @searched
 @given(st.text())
 def test_the_text_holds_no_empty_lines_and_no_space_twice(text: str) -> None:

@@ -71,6 +71,18 @@ def test_numbers_are_shown_as_they_are_written() -> None:
     ]
 
 
+def test_a_text_is_told_from_the_number_that_it_reads_like() -> None:
+    assert lines('{"a": "1", "b": 1, "c": "null", "d": null, "e": "1 x"}', "application/json") == [
+        '$.a: "1"', "$.b: 1", '$.c: "null"', "$.d: null", "$.e: 1 x",
+    ]  # fmt: skip
+
+
+def test_a_name_that_is_longer_than_all_it_names_is_not_repeated_for_each_of_them() -> None:
+    long = "k" * 100_000
+    body = f'{{"{long}": {list(range(1_000))}}}'
+    assert lines(body, "application/json") == [body]
+
+
 def test_a_json_value_on_every_line_is_an_array_of_them() -> None:
     text = '{"id": 1, "v": "a"}\n\n{"id": 2, "v": "b"}\n'
     for content_type in ("application/x-ndjson", "application/jsonl", "text/plain", ""):
@@ -122,6 +134,21 @@ def test_when_a_feed_was_built_and_in_which_order_its_entries_come_is_no_change(
     one, other = FEED.format(built="now", items=FIRST + SECOND), FEED.format(built="later", items=SECOND + FIRST)
     assert letters(one, RSS) == letters(other, RSS)
     assert letters(one, RSS) != letters(FEED.format(built="now", items=FIRST), RSS)
+
+
+def test_entries_that_share_a_link_are_all_told() -> None:
+    shared = "<item><title>{}</title><link>https://example.com/</link></item>"
+    feed = FEED.format(built="now", items=shared.format("Down") + shared.format("Up again") + shared.format("Down"))
+    assert lines(feed, RSS)[1::2] == ["Down", "Up again"]
+
+
+def test_all_that_an_entry_says_is_told_and_its_file() -> None:
+    entry = """<item><title>One</title><guid>1</guid><description>{}</description><content:encoded>{}</content:encoded>
+    <enclosure url="https://example.com/one.mp3?token=1"/></item>"""
+    feed = FEED.format(built="now", items=entry.format("In short", "The fee is 5 euros."))
+    assert lines(feed, RSS)[1:] == ["One", "In short", "The fee is 5 euros.", "https://example.com/one.mp3"]
+    feed = FEED.format(built="now", items=entry.format("The fee is", "The fee is 5 euros."))
+    assert lines(feed, RSS)[1:] == ["One", "The fee is 5 euros.", "https://example.com/one.mp3"]
 
 
 def test_atom_and_rdf_are_feeds_too() -> None:

@@ -5,8 +5,8 @@ import pytest
 from driftline.detection.extraction import Reading
 
 
-def text_of(markup: str) -> str:
-    return Reading(markup.encode(), "text/html").text()
+def text_of(markup: str, *filters: tuple[str, str]) -> str:
+    return Reading(markup.encode(), "text/html", filters or None).text()
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,26 @@ def test_what_nobody_opens_is_not_read(part: str) -> None:
 def test_what_is_hidden_in_a_panel_stays_so() -> None:
     markup = '<div role="tabpanel" hidden><p>Read me.</p><p hidden>token 17</p></div>'
     assert text_of(markup) == "Read me."
+
+
+OPENED = '<nav><a href="#more">More</a></nav><main><p>Seen</p><div id="more" hidden>Refunds take 14 days.</div></main>'
+
+
+@pytest.mark.parametrize("filters", [("select", "css:main"), ("drop", "nav"), ("select", "xpath://main")])
+def test_a_panel_is_read_though_a_filter_leaves_out_what_opens_it(filters: tuple[str, str]) -> None:
+    assert text_of(OPENED, filters) == "Seen\nRefunds take 14 days."
+
+
+@pytest.mark.parametrize("selector", ["#price", "xpath://*[@id='price']"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        "<div id=price hidden>5 euros</div>",
+        '<div id=price style="display:none">5 euros</div>',
+        '<input id=price type=submit value="5 euros">',
+        '<img id=price alt="5 euros">',
+        '<script id=price type="application/json">5 euros</script>',
+    ],
+)
+def test_what_somebody_selects_is_read_though_it_shows_no_text(part: str, selector: str) -> None:
+    assert text_of(f"<p>A lamp</p>{part}", ("select", selector)) == "5 euros"

@@ -17,6 +17,9 @@ MONDAY = datetime(2026, 6, 1, 12, tzinfo=UTC).timestamp()
 DAY = 86_400.0
 
 
+STATES = "<main><table><tr><td>Mon<td>{}<tr><td>Tue<td>{}<tr><td>Wed<td>{}</table></main>"
+
+
 def read(markup: str, at: float = MONDAY) -> Read:
     def reading() -> Reading:
         return Reading(f"<title>Page</title><body>{markup}</body>".encode(), "text/html; charset=utf-8")
@@ -52,6 +55,13 @@ def judged(old: str, new: str, *, around: str = FILLER, later: float = DAY) -> J
         ("<form><button>Add to cart</button></form>", "<form><button>Sold out</button></form>"),
         ("<p>Opening hours: 9:00-17:00</p>", "<p>Opening hours: 9:00-16:00</p>"),
         ("<p>Departs 14:05</p>", "<p>Departs 14:55</p>"),
+        (STATES.format("Open", "Closed", "Open"), STATES.format("Open", "Open", "Open")),
+        (STATES.format("Open", "Closed", "Open"), STATES.format("Closed", "Open", "Open")),
+        ("<main><p>Pen</p><p>Ink</p><p>Gone</p></main>", "<main><p>Pen</p><p>Gone</p><p>Ink</p><p>Gone</p></main>"),
+        ("<main><p role=status>All is well</p></main>", "<main><p role=status>Major outage</p></main>"),
+        ("<header><h1>Applications are open</h1></header>", "<header><h1>Applications are closed</h1></header>"),
+        ("<footer><p>Phone: 030 1234567</p></footer>", "<footer><p>Phone: 030 7654321</p></footer>"),
+        ("<footer><p>Open Mon-Fri 9:00-17:00</p></footer>", "<footer><p>Open Mon-Fri 9:00-15:00</p></footer>"),
         ("<p>Price 19.99 €, updated 3 minutes ago</p>", "<p>Price 29.99 €, updated 1 minute ago</p>"),
         ("<main><p>Water: 3.2 m (3 minutes ago)</p></main>", "<main><p>Water: 7.9 m (3 minutes ago)</p></main>"),
         ("<p>Version 1.2.3 released 3 days ago</p>", "<p>Version 1.2.4 released 1 hour ago</p>"),
@@ -111,6 +121,7 @@ def test_what_a_reader_would_want_to_know_is_meaningful(old: str, new: str) -> N
         ("<p>one@example.org is ours</p>", "<p>[email&nbsp;protected] is ours</p>", ""),
         ("", "<p>Accept all cookies</p>", "Only a consent banner changed."),
         ("", "<a href=#m>Skip to content</a>", ""),
+        ("<p>It's - fine</p>", "<p>It’s – fine</p>", "Only how quotes, dashes or gaps are written changed."),
         ("<p>24 déc. 2021</p><p>25 nov. 2021</p>", "<p>23 déc. 2021</p><p>24 nov. 2021</p>", ""),
     ],
 )  # fmt: skip

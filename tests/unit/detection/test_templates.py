@@ -77,3 +77,16 @@ def test_a_template_within_a_shadow_root_is_not_shown() -> None:
 def test_a_document_that_is_nested_too_deep_is_refused_before_its_templates_are_looked_at() -> None:
     with pytest.raises(UnreadableBody, match="nested more than"):
         text_of("<div>" * 200_000 + SHELL + PART + PUT)
+
+
+def test_all_of_many_parts_are_put_in_their_places() -> None:
+    shell = "".join(f'<!--$?--><template id="B:{n:x}"></template>Loading<!--/$-->' for n in range(300))
+    parts = "".join(f'<div hidden id="S:{n:x}"><p>part {n}</p></div>' for n in range(300))
+    calls = "".join(f'<script>$RC("B:{n:x}","S:{n:x}")</script>' for n in range(300))
+    assert text_of(f"<p>x</p>{shell}{parts}{calls}") == "\n".join(["x", *(f"part {n}" for n in range(300))])
+
+
+def test_rows_of_a_table_may_come_late_too() -> None:
+    shell = '<table><tbody><tr><td>one</td></tr><!--$?--><template id="B:0"></template><!--/$--></tbody></table>'
+    part = '<table hidden><tbody id="S:0"><tr><td>two</td></tr></tbody></table>'
+    assert text_of(shell + part + PUT) == "one\ntwo"

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from lxml import etree
 
 from driftline.detection.filters import XPATH, failed_selection, nothing_selected, refuse_others
 from driftline.detection.formats import feeds
-from driftline.detection.formats.rendering import MOST_LINES, Rendering, fit_for_xml, folded
+from driftline.detection.formats.rendering import Rendering, bounded, fit_for_xml, folded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,8 +44,9 @@ def render(text: str, kind: str, steps: Sequence[Step]) -> Rendering | None:
             _drop(root, step)
         if feeds.is_feed(root):
             return feeds.render(root)
-        lines = list(_lines(root, f"/{root.tag}"))
-    return Rendering(lines=lines) if len(lines) <= MOST_LINES else None
+        lines = _lines(root, f"/{root.tag}")
+    found = bounded(lines)
+    return None if found is None else Rendering(lines=found)
 
 
 def _parse(text: str) -> etree._Element | None:
@@ -99,7 +101,7 @@ def _drop(root: etree._Element, step: Step) -> None:
             parent.remove(element)
 
 
-def _selected(root: etree._Element, steps: Sequence[Step]) -> list[str]:
+def _selected(root: etree._Element, steps: Sequence[Step]) -> Iterator[str]:
     """The lines of what is selected, each step within what the one before it left."""
     texts: list[str] = []
     for step in steps:
@@ -114,8 +116,8 @@ def _selected(root: etree._Element, steps: Sequence[Step]) -> list[str]:
             raise nothing_selected(step)
         root = etree.Element("selected")
         root.extend(element for element in elements if element not in inside)
-    lines = [line for path, child in _named(root, "") for line in _lines(child, path)]
-    return lines + [text for text in texts if text]
+    below = (line for path, child in _named(root, "") for line in _lines(child, path))
+    return chain(below, filter(None, texts))
 
 
 def _lines(element: etree._Element, path: str) -> Iterator[str]:

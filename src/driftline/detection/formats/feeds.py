@@ -1,7 +1,7 @@
 """Feeds, entry by entry: RSS, Atom and RDF.
 
 Of the feed itself only the title is told: when it was built, by what, and how long it may be kept change by themselves.
-Entries may come in any order; each is told by its guid, id or link.
+Entries may come in any order; each is told by its guid, id or link, and by what it says where several share one.
 """
 
 from __future__ import annotations
@@ -31,23 +31,36 @@ def is_feed(root: etree._Element) -> bool:
 
 
 def render(root: etree._Element) -> Rendering:
-    """The title of the feed, then title, link, date and summary of every entry, a line each."""
+    """The title of the feed, then title, link, date, summaries and attached file of every entry, a line each."""
     channel = root if root.tag == "feed" else root.find("channel")
-    title = "" if channel is None else _reduced(channel, ("title",))
-    entries: dict[str, list[str]] = {}
-    for entry in root.iter(*_ENTRIES):
-        lines = [
-            line
-            for line in (_reduced(entry, ("title",)), _link(entry), _plain(entry, _DATES), _reduced(entry, _SUMMARIES))
-            if line
-        ]
-        name = _plain(entry, _IDENTITIES) or _link(entry) or "\n".join(lines)
-        entries.setdefault(name, lines)
+    title = "" if channel is None else _reduced(channel, "title")
+    # the same entry may be listed twice
+    entries = list(dict.fromkeys(map(_entry, root.iter(*_ENTRIES))))
     return Rendering(
-        lines=[title, *(line for lines in entries.values() for line in lines)],
-        compared=[title, *(line for _, lines in sorted(entries.items()) for line in lines)],
+        lines=[title, *(line for _, lines in entries for line in lines)],
+        compared=[title, *(line for _, lines in sorted(entries) for line in lines)],
         title=title,
     )
+
+
+def _entry(entry: etree._Element) -> tuple[str, tuple[str, ...]]:
+    """What an entry is known by, and its lines."""
+    said = (_reduced(entry, "title"), _link(entry), _plain(entry, _DATES), *_summaries(entry), _attached(entry))
+    lines = tuple(filter(None, said))
+    return _plain(entry, _IDENTITIES) or _link(entry) or "\n".join(lines), lines
+
+
+def _summaries(entry: etree._Element) -> list[str]:
+    """All that an entry says, without what is only the beginning or a part of the rest."""
+    found = list(dict.fromkeys(_reduced(entry, name) for name in _SUMMARIES))
+    return [text for at, text in enumerate(found) if not any(text in other for other in found[:at] + found[at + 1 :])]
+
+
+def _attached(entry: etree._Element) -> str:
+    """The address of an attached file, without what may change at every fetch."""
+    attached = [one.get("url") for one in entry.iterchildren("enclosure")]
+    attached += [one.get("href") for one in entry.iterchildren("link") if one.get("rel") == "enclosure"]
+    return folded(next(filter(None, attached), "").partition("?")[0])
 
 
 def _plain(entry: etree._Element, names: Iterable[str]) -> str:
@@ -60,9 +73,9 @@ def _plain(entry: etree._Element, names: Iterable[str]) -> str:
     return ""
 
 
-def _reduced(entry: etree._Element, names: Iterable[str]) -> str:
-    """The same, with the tags in it gone: titles and summaries are often HTML."""
-    text = _plain(entry, names)
+def _reduced(entry: etree._Element, name: str) -> str:
+    """The text of the element of that name, with the tags in it gone: titles and summaries are often HTML."""
+    text = _plain(entry, (name,))
     if "<" not in text and "&" not in text:
         return text
     tree = LexborHTMLParser(text)
@@ -75,5 +88,5 @@ def _link(entry: etree._Element) -> str:
     for link in links:
         if link.text and link.text.strip():
             return folded(link.text)
-    found = [link for link in links if link.get("rel", "alternate") == "alternate"] or links
+    found = [link for link in links if link.get("rel", "alternate") == "alternate"]
     return folded(str(found[0].get("href") or "")) if found else ""

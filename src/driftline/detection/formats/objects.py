@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, Self
 
 from driftline.detection.filters import JSON, failed_selection, nothing_selected, refuse_others
-from driftline.detection.formats.rendering import MOST_LINES, Rendering, folded
+from driftline.detection.formats.rendering import Rendering, bounded, folded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,13 +19,10 @@ if TYPE_CHECKING:
     from driftline.detection.filters import Step
 
 _NAME = re.compile(r"[^\W\d][\w-]*")
+_NO_TEXT = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
 _IDENTIFIERS = ("id", "_id", "@id", "uuid", "guid", "key", "code", "sku", "slug", "name", "url", "href", "title")
 _LONGEST_IDENTIFIER = 100  # letters
 _DEEPEST = 60  # what lies deeper is written as it is, on one line
-
-
-class _TooLong(Exception):
-    """More lines than anybody reads."""
 
 
 class _Number(float):
@@ -46,10 +43,10 @@ def render(text: str, kind: str, steps: Sequence[Step]) -> Rendering | None:
         document = _parse(text)
         refuse_others(steps, (JSON,), kind)
         chosen = [(step, _places(document, step)) for step in steps if step.language == JSON]
-        in_order, by_name = (_Walk(chosen, by_name=one).lines(document) for one in (False, True))
-        return Rendering(lines=in_order, compared=by_name)
-    except (ValueError, RecursionError, _TooLong):
+        in_order, by_name = (bounded(_Walk(chosen, by_name=one).lines(document)) for one in (False, True))
+    except (ValueError, RecursionError):
         return None
+    return None if in_order is None else Rendering(lines=in_order, compared=by_name)
 
 
 def _parse(text: str) -> Any:
@@ -85,14 +82,9 @@ class _Walk:
         self._dropped = [places for step, places in chosen if step.drops]
         self._by_name = by_name
 
-    def lines(self, document: Any) -> list[str]:
-        """All lines; _TooLong if there are too many."""
-        lines: list[str] = []
-        for line in self._lines(document, "$", (), self._selected):
-            lines.append(line)
-            if len(lines) > MOST_LINES:
-                raise _TooLong
-        return lines
+    def lines(self, document: Any) -> Iterator[str]:
+        """All lines."""
+        return self._lines(document, "$", (), self._selected)
 
     def _lines(
         self, value: Any, path: str, place: tuple[str | int, ...], wanted: list[frozenset[tuple[str | int, ...]]]
@@ -139,7 +131,8 @@ def _identity(value: Any) -> str:
 
 def _shown(value: Any) -> str:
     if isinstance(value, str):
-        return folded(value) or '""'
+        # a text that reads like another value is told from it by its quotes
+        return json.dumps(value) if not value or _NO_TEXT.fullmatch(value) else folded(value) or '""'
     if isinstance(value, _Number):
         return value.written
     return json.dumps(value, ensure_ascii=False, sort_keys=True)

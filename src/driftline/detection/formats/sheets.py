@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from driftline.detection.formats.rendering import MOST_LINES, Rendering, folded
+from driftline.detection.formats.rendering import MOST_LINES, Rendering, bounded, folded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +28,8 @@ def render(text: str, kind: str) -> Rendering | None:
     rows = [row for row in rows if any(row)]
     names = rows[0] if rows and _is_heading(rows[0]) else []
     told = [" | ".join(names)] if names else []
-    return Rendering(lines=told + [_row(row, names) for row in rows[1 if names else 0 :]])
+    found = bounded(chain(told, (_row(row, names) for row in rows[1 if names else 0 :])))
+    return None if found is None else Rendering(lines=found)
 
 
 def _delimiter(lines: Sequence[str]) -> str:
