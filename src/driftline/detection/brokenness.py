@@ -92,7 +92,7 @@ def _impostor(said: Saying) -> str | None:
         return _A_CONSENT
     if _asks_to_log_in(said):
         return _A_LOGIN
-    return _A_SHELL if _is_shell(said) else None
+    return _A_SHELL if said.lines_left < _MOST and _is_shell(said) else None
 
 
 def _asks_to_log_in(said: Saying) -> bool:

@@ -1,5 +1,5 @@
 """Answers that are not the document that was there, of whatever format it is: empty ones, error messages of programs,
-and web pages in the place of a feed.
+web pages in the place of a feed, and data that breaks off.
 """
 
 from __future__ import annotations
@@ -11,11 +11,18 @@ from typing import Any
 _EMPTY = "The answer is empty, where there was something."
 _NO_FEED = "The answer is a web page, where there was a feed."
 _MESSAGE = "The answer is an error message, though the server calls it good."
+_HALVED = "The document broke off in the middle."
 
 _START = 4_096  # bytes
 _PROLOGUE = rb"\A(?:\xef\xbb\xbf)?\s*(?:<\?[^>]*>\s*|<!--[^>]*>\s*)*"
 _FEED = re.compile(_PROLOGUE + rb"<(?:rss|feed|rdf:rdf)\b", re.IGNORECASE)
 _PAGE = re.compile(_PROLOGUE + rb"<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
+_ROOT = re.compile(
+    rb"\A(?:\xef\xbb\xbf)?\s*(?:<\?xml\b[^>]*>\s*(?:<[!?][^>]*>\s*)*|(?=<(?:rss|feed|rdf:rdf)\b))<([\w:.-]+)",
+    re.IGNORECASE,
+)
+_END = 200  # bytes
+_BRACKETS = {b"{": b"}", b"[": b"]"}
 _LONGEST = 10_000  # bytes: error messages are short
 _ERRORS = ("error", "errors")
 _STATES = ("status", "statusCode", "code")
@@ -30,7 +37,21 @@ def why_faulty(body: bytes, old_body: bytes) -> str | None:
         return _EMPTY if old_body and not old_body.isspace() else None
     if _PAGE.match(body[:_START]) and _FEED.match(old_body[:_START]):
         return _NO_FEED
-    return _MESSAGE if _became_error(body, old_body) else None
+    if _became_error(body, old_body):
+        return _MESSAGE
+    return _HALVED if _broke_off(body, old_body) else None
+
+
+def _broke_off(body: bytes, old_body: bytes) -> bool:
+    """Whether data that ended as it should does not any more, though it begins the same way."""
+    root, old_root = (_ROOT.match(some[:_START]) for some in (body, old_body))
+    if root is not None and old_root is not None:
+        end = b"</" + root[1]
+        return root[1] == old_root[1] and end in old_body[-_END:] and end not in body[-_END:]
+    if len(body) >= len(old_body) or body[:1] not in _BRACKETS or body[:1] != old_body[:1]:
+        return False
+    end = _BRACKETS[body[:1]]
+    return old_body.rstrip().endswith(end) and not body.rstrip().endswith(end)
 
 
 def _became_error(body: bytes, old_body: bytes) -> bool:

@@ -16,7 +16,7 @@ def _any(*patterns: str) -> re.Pattern[str]:
 WALL = _any(
     r"checking (?:if the site connection is secure|your browser)",
     r"verify(?:ing)? (?:that )?(?:you are|you're) (?:a )?human",
-    r"(?:are you|i'?m|you are|you're) not a (?:ro)?bot\b",
+    r"(?:are you|i'?m|you are|you're) not a (?:ro)?bot\b|are you a (?:ro)?bot\b",
     r"enable javascript and cookies to continue",
     r"attention required! \| cloudflare",
     r"performing security verification",
@@ -75,6 +75,10 @@ ERROR = _any(
     r"an error occurred while processing",
     r"(?:this )?account (?:has been )?suspended|bandwidth limit exceeded",
     r"there isn'?t a github pages site here|fastly error: unknown domain|^\W*no such app\b|<code>nosuchbucket",
+    r"^\W*(?:oops|sorry)?\W*something went wrong",
+    r"your session (?:has )?(?:expired|timed out)",
+    r"you are (?:now )?in (?:the )?(?:line|queue)\b|\bvirtual (?:waiting room|queue)\b",
+    r"not available in your (?:region|country|location)",
     r"^\W*welcome to nginx!|^\W*apache2 \w+ default page",
 )
 #: a title that is nothing but the number of an error; a line may be any number

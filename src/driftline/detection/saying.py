@@ -28,8 +28,7 @@ class Saying:
     @cached_property
     def fresh(self) -> list[str]:
         """The lines that the page did not have before."""
-        known = set(self.before.split("\n"))
-        return [folded(line) for line in self.text.split("\n") if line and line not in known]
+        return [folded(line) for line in self.text.split("\n") if line and line not in self._known]
 
     @cached_property
     def new_title(self) -> str:
@@ -45,9 +44,22 @@ class Saying:
 
     @cached_property
     def left(self) -> float:
-        """The share of what the page said before that it still says, by line."""
-        lines = set(self.before.split("\n")) - {""}
-        return len(lines.intersection(self.text.split("\n"))) / len(lines) if lines else 0.0
+        """The share of the letters of what the page said before that it still says: menus have many lines of few."""
+        letters = sum(map(len, self._known))
+        return sum(map(len, self._kept)) / letters if letters else 0.0
+
+    @property
+    def lines_left(self) -> float:
+        """The same by line."""
+        return len(self._kept) / len(self._known) if self._known else 0.0
+
+    @cached_property
+    def _known(self) -> set[str]:
+        return set(self.before.split("\n")) - {""}
+
+    @cached_property
+    def _kept(self) -> set[str]:
+        return self._known.intersection(self.text.split("\n"))
 
     def is_headed(self, words: re.Pattern[str]) -> bool:
         """Whether these words stand in a heading."""

@@ -85,7 +85,7 @@ def real_pages() -> list[bytes]:
     if not REAL.exists():
         pytest.skip(f"there are no real pages in {REAL.name}")
     found: list[bytes] = []
-    options = {zstd.DecompressionParameter.window_log_max: 27}
+    options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 27}
     with zstd.open(REAL, options=options) as file, tarfile.open(fileobj=file, mode="r|") as archive:
         for member in archive:
             if member.isfile() and member.size < LARGEST and (content := archive.extractfile(member)) is not None:

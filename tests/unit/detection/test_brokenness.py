@@ -372,3 +372,14 @@ def test_a_title_that_the_page_always_had_says_nothing_of_today() -> None:
     text = framed("Widget", "They are all gone by now.")
     assert "an error page" in (why_broken("Page not found & others", text, b"", ARTICLE, old_body) or "")
     assert why_broken("Page not found & other errors", text, b"", ARTICLE, old_body) is None
+
+
+SAYS_ERROR = ("Page not found", "Seite nicht gefunden", "Oops! Something went wrong", "Your session has expired")
+
+
+@pytest.mark.parametrize("said", SAYS_ERROR)
+def test_an_error_in_the_layout_of_the_site_is_told(said: str) -> None:
+    menu = [f"Entry {number}" for number in range(12)]
+    before = shown(*menu, *NEWS.split("\n")[5:13], "Imprint")
+    assert judged(said, shown(*menu, said, "Imprint"), old=before)
+    assert not judged("News", shown(*menu, "A word", "Imprint"), old=before)

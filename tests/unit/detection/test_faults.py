@@ -55,11 +55,18 @@ def test_an_error_message_in_the_place_of_what_was_there_is_told(message: object
         ITEMS.replace(b"null", b'"the third is missing"'),
         b'{"status": "ok", "message": "All is well."}',
         b'{"code": 42, "message": "The answer."}',
-        b'{"error": ""}', b'{"error": "no end', b"[" * 9_000, b'{"x":' * 1_900, b'["error"]',
+        b'{"error": ""}', b"[" * 9_000, b'{"x":' * 1_900, b'["error"]',
     ],
 )  # fmt: skip
 def test_other_answers_of_programs_are_what_they_are(body: bytes) -> None:
     assert why_faulty(body, ITEMS) is None
+
+
+def test_data_that_breaks_off_in_the_middle_is_told() -> None:
+    for old in (FEED, ITEMS, b"[1, 2, 3]\n", b"<?xml version='1.0'?><!-- x --><a:b><c>one</c><c>two</c></a:b>\n"):
+        assert why_faulty(old[: len(old) * 2 // 3], old) == "The document broke off in the middle."
+        assert why_faulty(old, old[: len(old) * 2 // 3]) is None
+        assert why_faulty(old + b"\n", old) is None
 
 
 def test_no_version_is_made_of_such_an_answer_whatever_its_type() -> None:
