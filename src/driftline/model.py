@@ -147,6 +147,7 @@ class Also(StrEnum):
     MEDIA = "media"
     ATTRIBUTES = "attributes"
     METADATA = "metadata"
+    STRUCTURE = "structure"
 
 
 class Filter(NamedTuple):

@@ -96,7 +96,7 @@ def test_a_page_of_which_more_counts_than_its_text_tells_what_changed(driftline:
 
     refused = driftline("edit", url, "--also", "colours")
     assert refused.status == 2
-    assert "use links, media, attributes, metadata or all" in refused.err
+    assert "use links, media, attributes, metadata, structure or all" in refused.err
 
 
 def test_a_version_is_shown_as_text_and_to_the_byte(driftline: Command, page: str, site: Site) -> None:

@@ -91,7 +91,7 @@ def test_a_run_tells_each_event_to_the_command_of_the_user(driftline: Command, s
     assert process.returncode == stopped(err)
     events = [json.loads(line) for line in heard.read_text().splitlines()]
     assert [(event["event"], event["urls"]) for event in events] == [("changed", [page]), ("failing", [page])]
-    assert events[0]["reason"] == "1 word added and 1 word removed in one place."
+    assert events[0]["reason"] == "1 word added and 1 word removed in one place: one two three → one two four."
     logged = [line for line in err.splitlines() if "verdict=" in line]
     assert any("verdict=new" in line and f"url={page}" in line for line in logged)
     assert f"bytes={size} " in logged[0], "what the page sent, though its body is let go by then"

@@ -46,7 +46,7 @@ AlsoOption = Annotated[
     typer.Option(
         "--also",
         metavar="WHAT",
-        help="Besides its text, watch links, media, attributes, metadata (several with commas) or 'all'.",
+        help="Besides its text, watch links, media, attributes, metadata, structure (several with commas) or 'all'.",
         show_default=False,
     ),
 ]

@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from driftline.detection.fleeting import names_money
-from driftline.detection.kinds import listed
+from driftline.detection.fleeting import names_money, names_stock
+from driftline.detection.kinds import listed, short, turned
 from driftline.detection.matching import Line, key_of
 from driftline.memory import Memory
 from driftline.model import Matter, Region
@@ -93,6 +93,15 @@ class Experience:
     selected: bool = False
 
 
+def told(sentence: str, real: Sequence[Edit]) -> str:
+    """The sentence that counts what changed, with what it is if that is one edit that matters."""
+    if len(real) != 1:
+        return sentence
+    old, new = (line.text if line else "" for line in (real[0].old, real[0].new))
+    what = turned(old, new) if old and new else short(old or new)
+    return f"{sentence.removesuffix('.')}: {what.removesuffix('.')}."
+
+
 def only(edits: Sequence[Edit], *texts: str) -> str:
     """Why these edits of the two texts are noise, in a sentence."""
     named = [noise for noise, _ in Counter(edit.noise for edit in edits).most_common(3)]
@@ -103,8 +112,10 @@ def only(edits: Sequence[Edit], *texts: str) -> str:
 
 
 def kind_of(edits: Sequence[Edit]) -> str:
-    """What sort of change it is: of prices or of other numbers only, or of text."""
+    """What sort of change it is: of what can be had, of prices or of other numbers only, or of text."""
     told = [edit for edit in edits if not edit.noise] or edits
+    if told and all(any(line and names_stock(line.text) for line in (edit.old, edit.new)) for edit in told):
+        return "availability"
     numbers = [edit.new for edit in told if edit.new and same_words(edit) and _digits(edit.old) != _digits(edit.new)]
     if not told or len(numbers) < len(told):
         return "text"

@@ -17,7 +17,7 @@ from driftline.detection.formats import kinds
 from driftline.detection.formats.rendering import Rendering
 from driftline.detection.hiding import drop_hidden, mark_opened
 from driftline.detection.nesting import refuse_deep
-from driftline.detection.notes import MEDIA_UNSEEN, metadata_lines, set_notes
+from driftline.detection.notes import BUTTONS, MEDIA_UNSEEN, metadata_lines, set_notes, structure_line
 from driftline.detection.regions import BREAK, INLINE, MARKS, Blocks, folded_lines, read_marks, set_marks, without_marks
 from driftline.detection.selection import main_content, refine
 from driftline.detection.templates import shows_templates, with_templates_shown
@@ -66,6 +66,8 @@ class Reading:
             self._tree = _parse(without_marks(markup, noted=bool(also)), also)
             if Also.METADATA in also:
                 self._metadata = metadata_lines(text)
+            if Also.STRUCTURE in also:
+                self._metadata.append(structure_line(markup))
         else:
             self._rendering = kinds.render(text, kind, steps)
 
@@ -162,6 +164,10 @@ def _parse(markup: str | bytes, also: frozenset[str] = frozenset()) -> LexborHTM
     tree = LexborHTMLParser(markup)
     tree.strip_tags([tag for tag in _UNSEEN if tag not in MEDIA_UNSEEN] if also else _UNSEEN)
     drop_hidden(tree)
+    for field in tree.css("input"):
+        attributes = field.attributes
+        if (attributes.get("type") or "").lower() in BUTTONS:
+            field.insert_after(f" {attributes.get('value') or ''} ")
     if also:
         set_notes(tree, also)
         tree.strip_tags(MEDIA_UNSEEN)

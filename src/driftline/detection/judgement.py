@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from driftline.detection.alignment import gaps
 from driftline.detection.confirming import fetched_again
-from driftline.detection.edits import MADE_ANEW, WHERE, Edit, Experience, Judgement, Read, kind_of, only, words_of
+from driftline.detection.edits import MADE_ANEW, WHERE, Edit, Experience, Judgement, Read, kind_of, only, told, words_of
 from driftline.detection.explaining import COPY, Context, jitter_of, why_wherever
 from driftline.detection.lessons import AT_EVERY_CHECK, COMES_AND_GOES, is_proved
 from driftline.detection.matching import folded, match
@@ -44,7 +44,7 @@ def judge(old: Read, new: Read, experience: Experience | None = None) -> Judgeme
     if real:
         words = sum(words_of(edit) for edit in real)
         verdict, score = Matter.MEANINGFUL, 0.5 + 0.5 * (1 - math.exp(-words / 20))
-        reason = matching.sentence
+        reason = told(matching.sentence, real)
     elif moved and not shuffled:
         verdict, score, reason = Matter.MEANINGFUL, 0.5, "The same words stand in another order."
     else:

@@ -258,12 +258,12 @@ def _row(tags: Sequence[str]) -> str:
 
 def _described(one: _Target, other: _Target) -> str:
     if one.label != other.label:
-        return f"{_short(one.address)}: {turned(one.label, other.label)}"
-    return f"{_short(one.label)}: {turned(one.address, other.address)}".removeprefix(": ")
+        return f"{short(one.address)}: {turned(one.label, other.label)}"
+    return f"{short(one.label)}: {turned(one.address, other.address)}".removeprefix(": ")
 
 
 def _named(target: _Target) -> str:
-    return f"{_short(target.label)}: {_short(target.address)}".removeprefix(": ")
+    return f"{short(target.label)}: {short(target.address)}".removeprefix(": ")
 
 
 def turned(old: str, new: str) -> str:
@@ -273,10 +273,11 @@ def turned(old: str, new: str) -> str:
         shared = next((at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), 0)
         skipped = max(0, shared - _LONGEST // 4)
     before, after = (f"…{text[skipped:]}" if skipped and text else text for text in (old, new))
-    return f"{_short(before) or 'none'} → {_short(after) or 'none'}"
+    return f"{short(before) or 'none'} → {short(after) or 'none'}"
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """The text, or as much of it as fits an example."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 

@@ -9,6 +9,7 @@ tracking, session ids, signatures, cache-busters, and for media also the host an
 from __future__ import annotations
 
 import re
+from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
@@ -30,15 +31,18 @@ _MEDIA = {
 _SHOWN_AS_FILES = ("img", "video", "audio")
 #: the tags of media whose contents nobody sees where they work
 MEDIA_UNSEEN = ["audio", "iframe", "object", "video"]
+_FOR_MACHINES = ["noscript", "script", "style", "template"]
 _ATTRIBUTES = ("alt", "title", "placeholder", "value", "label")
 _FIELDS = {"description": "the description", "robots": "the rule for robots"}
 CANONICAL = "the canonical address"
 _METADATA = ("the title", *_FIELDS.values(), CANONICAL, "the language")
+_STRUCTURE = "the structure"
 _KINDS: dict[str, Also] = (
     dict.fromkeys(_LINKS.values(), Also.LINKS)
     | dict.fromkeys(_MEDIA.values(), Also.MEDIA)
     | dict.fromkeys(_ATTRIBUTES, Also.ATTRIBUTES)
     | dict.fromkeys(_METADATA, Also.METADATA)
+    | {_STRUCTURE: Also.STRUCTURE}
 )
 _ADDRESSED = (Also.LINKS, Also.MEDIA)
 _ARROW = " → "
@@ -86,7 +90,9 @@ _SHOWN_FRAME = re.compile(
     r"embed|player|video|youtu|vimeo|calendar|livestream|slides|docs\.|(?<![a-z])(?:maps?|forms?|charts?)(?![a-z])",
     re.IGNORECASE,
 )
-_SEEN_VALUES = {"", "text", "email", "search", "tel", "url", "number", "date", "submit", "button", "reset"}
+_SEEN_VALUES = {"", "text", "email", "search", "tel", "url", "number", "date"}
+#: types of fields that say by their value what they do: that is text
+BUTTONS = ("submit", "button")
 
 
 class Note(NamedTuple):
@@ -143,6 +149,15 @@ def set_notes(tree: LexborHTMLParser, also: Collection[str]) -> None:
 def metadata_lines(markup: str) -> list[str]:
     """The notes of what a document says of itself."""
     return [f"[{name}] {value}" for name, value in metadata_of(LexborHTMLParser(markup)).items() if value]
+
+
+def structure_line(markup: str) -> str:
+    """The note of which tags a document is made of, but for those of links and media, and what nobody sees."""
+    tree = LexborHTMLParser(markup)
+    tree.strip_tags(_FOR_MACHINES)
+    told = _LINKS.keys() | _MEDIA.keys()
+    counts = Counter(tag for node in _in_body(tree, "*") if (tag := node.tag or "") not in told)
+    return f"[{_STRUCTURE}] {', '.join(f'{tag} {many}' for tag, many in sorted(counts.items()))[:_LONGEST_VALUE]}"
 
 
 def metadata_of(tree: LexborHTMLParser) -> dict[str, str]:

@@ -97,6 +97,8 @@ def _why(
     before, after = (note_of(line.text) if line else None for line in (one, other))
     note = after or before
     assert note is not None
+    if note.kind is Also.STRUCTURE:
+        return None
     if before and after and note.has_address:
         return "the words of links and media" if before.value == after.value else None
     if before and after:

@@ -11,6 +11,7 @@ from driftline.detection.filters import CSS, XPATH, failed_selection, nothing_se
 from driftline.detection.formats.rendering import fit_for_xml
 from driftline.detection.hiding import FOUND, is_hidden
 from driftline.detection.nesting import above
+from driftline.detection.notes import BUTTONS
 from driftline.model import Region
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def _part(tag: str, attributes: Attributes, text: str, markup: str) -> str:
 
 def _said(tag: str, attributes: Attributes, text: str) -> str:
     """What an element says that shows no text of its own."""
-    if tag in _SAID_BY:
+    if tag in _SAID_BY and (attributes.get("type") or "").lower() not in BUTTONS:
         return escape(attributes.get(_SAID_BY[tag]) or "")
     return f"<pre>{escape(text)}</pre>" if tag in _RAW else ""
 

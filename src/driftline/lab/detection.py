@@ -49,18 +49,18 @@ class Case(NamedTuple):
 
 
 class Verdicts(NamedTuple):
-    """What each detector says of a case, what ours gives as the reason and the score, and how long it took."""
+    """What each detector says of a case and how long it took, and what ours gives as the reason and the score."""
 
     case: Case
     alarms: dict[str, bool]
     score: float
     reason: str
-    ms: float
+    ms: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """How a detector did on all cases of a kind; `ms` and `ms_99` are the median and the 99th percentile of what ours
+    """How a detector did on all cases of a kind; `ms` and `ms_99` are the median and the 99th percentile of what it
     took for those whose text differs.
     """
 
@@ -156,27 +156,39 @@ def _examine(case: Case, memory: Memory) -> Verdicts:
     except OSError as error:
         raise LabError(f"'{case.name}' cannot be read: {error.strerror}. Unpack the folder's archives first.") from None
     old = Reading(before, _HTML)  # what it says is in the version repository, and costs nothing
-    old_letters, old_text = old.letters(), "\n".join(old.blocks().lines)
-    started = time.perf_counter()
-    new = Reading(after, _HTML)
-    alarms = {"raw bytes": before != after, "visible text": new.letters() != old_letters, _OURS: False}
+    old_letters, old_text, old_content = old.letters(), "\n".join(old.blocks().lines), _content(old)
+    alarms: dict[str, bool] = {}
+    ms: dict[str, float] = {}
+
+    def timed(detector: str, differs: Callable[[], bool]) -> None:
+        started = time.perf_counter()
+        alarms[detector] = differs()
+        ms[detector] = (time.perf_counter() - started) * 1000
+
     score, reason = 0.0, "What can be seen is the same."
-    if alarms["visible text"]:
-        title = new.title()
-        blocks = new.blocks()
+
+    def ours() -> bool:
+        nonlocal score, reason
+        new = Reading(after, _HTML)
+        if new.letters() == old_letters:
+            return False
+        title, blocks = new.title(), new.blocks()
         text = "\n".join(blocks.lines)
         sides = Side(before, old_text, case.times[0]), Side(after, text, case.times[1], blocks)
         judgement = weigh(*sides, title, _HTML, Experience(page=memory, check=case.number))
         learn(memory, judgement, case.number)
-        alarms[_OURS], score, reason = judgement.verdict is Matter.MEANINGFUL, judgement.score, judgement.reason
-    spent = time.perf_counter() - started
-    alarms["main content"] = _content(before) != _content(after)
-    return Verdicts(case, alarms, score, reason, spent * 1000)
+        score, reason = judgement.score, judgement.reason
+        return judgement.verdict is Matter.MEANINGFUL
+
+    timed(_OURS, ours)
+    timed("raw bytes", lambda: before != after)
+    timed("visible text", lambda: Reading(after, _HTML).letters() != old_letters)
+    timed("main content", lambda: _content(Reading(after, _HTML)) != old_content)
+    return Verdicts(case, alarms, score, reason, ms)
 
 
-def _content(body: bytes) -> list[str]:
-    blocks = Reading(body, _HTML).blocks()
-    return [block.text for block in blocks if block.region in _CONTENT and not block.linked]
+def _content(read: Reading) -> list[str]:
+    return [block.text for block in read.blocks() if block.region in _CONTENT and not block.linked]
 
 
 def _row(kind: str, detector: str, found: list[Verdicts]) -> Row:
@@ -185,7 +197,7 @@ def _row(kind: str, detector: str, found: list[Verdicts]) -> Row:
     real = sum(one.case.meaningful is True for one in found)
     precision = right / max(right + wrong, 1)
     recall = right / max(real, 1)
-    times = sorted(one.ms for one in found if one.alarms["visible text"]) if detector == _OURS else []
+    times = sorted(one.ms[detector] for one in found if one.alarms["visible text"])
     return Row(
         cases=kind, detector=detector, precision=precision, recall=recall,
         f1=2 * precision * recall / max(precision + recall, 1e-9), false_alarm_rate=wrong / max(len(found) - real, 1),

@@ -189,7 +189,7 @@ def test_a_change_together_with_an_edit_of_the_filters_is_told(shop: Shop) -> No
     found = shop.check()
     assert found.verdict is Verdict.CHANGED
     assert found.change is not None
-    assert found.change.reason == "1 word added and 1 word removed in one place."
+    assert found.change.reason == "1 word added and 1 word removed in one place: 5 € → 7 €."
 
 
 def test_what_an_edit_adds_comes_after_what_is_there(shop: Shop) -> None:

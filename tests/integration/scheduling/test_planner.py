@@ -385,7 +385,7 @@ def test_all_of_it_works_on_either_database(tmp_path: Path, where: str) -> None:
         assert sorted(found[:2]) == [(a, Verdict.NEW), (b, Verdict.NEW)]
         assert sorted(found[2:]) == [(a, Verdict.CHANGED), (world.server.url("/c"), Verdict.NEW)]
         assert [one.change.reason for one in other.history(a) if one.change] == [
-            "3 words added and 1 word removed in one place."
+            "3 words added and 1 word removed in one place: page one as it is → page one as it was never before."
         ]
         assert (world.run.left, world.run.at_work) == (0, False)
         with other.keep_checking(lambda _: None):

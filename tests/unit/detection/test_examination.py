@@ -63,7 +63,7 @@ def test_a_changed_page_is_packed_against_its_old_version() -> None:
     first = examine(job(ONE * 50))
     second = examine(job(ONE * 50 + b"<p>more</p>", after=first))
     assert second.change is not None
-    assert second.change[3] == "1 word added in one place."
+    assert second.change[3] == "1 word added in one place: more."
     assert second.blobs[0][1] == first.body
     assert unpack(second.text, contents(first) | contents(second)).endswith(b"more")
 

@@ -41,6 +41,7 @@ def letters(markup: str, content_type: str = HTML) -> bytes:
         ("<p style='text-decoration:none'>seen</p><p style='margin-left: -9999px'>unseen</p>", "seen"),
         ("<p hidden style='color:red'>unseen</p><p style>seen</p>", "seen"),
         ("<p>seen<!-- unseen --></p>", "seen"),
+        ("<form><input type=hidden value=unseen><input value=unseen><input type=Submit value=Buy></form>", "Buy"),
         ("<title>unseen</title><p>seen</p>", "seen"),
         ("", ""),
         ("<html></html>", ""),

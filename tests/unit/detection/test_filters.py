@@ -240,7 +240,8 @@ def test_a_change_that_came_with_other_filters_is_found_among_what_they_leave() 
     found = examine(job(PAGE.replace("5 €", "6 €").encode(), after=first, filters=[["select", ".price"]]))
     assert found.proof == ""
     assert found.change is not None
-    assert (found.change[1], found.change[3]) == ("meaningful", "1 word added and 1 word removed in one place.")
+    reason = "1 word added and 1 word removed in one place: 5 € → 6 €."
+    assert (found.change[1], found.change[3]) == ("meaningful", reason)
 
 
 def test_a_selection_that_the_old_version_does_not_have_is_where_the_comparison_begins() -> None:

@@ -254,12 +254,12 @@ def test_a_date_that_does_not_follow_the_clock_is_no_clock() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "added", "removed", "reason"),
     [
-        ("a b c", "a b c d", 1, 0, "1 word added in one place."),
-        ("a b c", "a", 0, 2, "2 words removed in one place."),
+        ("a b c", "a b c d", 1, 0, "1 word added in one place: a b c → a b c d."),
+        ("a b c", "a", 0, 2, "2 words removed in one place: a b c → a."),
         ("a<p>b<p>c", "x<p>b<p>y", 2, 2, "2 words added and 2 words removed in 2 places."),
-        ("a b", "b a", 0, 0, "The same words stand in another order in one place."),
-        ("", "a", 1, 0, "1 word added in one place."),
-        ("a", "", 0, 1, "1 word removed in one place."),
+        ("a b", "b a", 0, 0, "The same words stand in another order in one place: a b → b a."),
+        ("", "a", 1, 0, "1 word added in one place: a."),
+        ("a", "", 0, 1, "1 word removed in one place: a."),
     ],
 )
 def test_a_change_is_told_in_a_sentence(old: str, new: str, added: int, removed: int, reason: str) -> None:
@@ -273,6 +273,7 @@ def test_a_change_is_told_in_a_sentence(old: str, new: str, added: int, removed:
         ("<p>It costs $20.</p>", "<p>It costs $25.</p>", "price"),
         ("<p>Due in 10 days at the latest, we say.</p>", "<p>Due in 20 days at the latest, we say.</p>", "number"),
         ("<p>It costs $20.</p>", "<p>It costs $25 or less.</p>", "text"),
+        ("<p>In stock</p>", "<p>Sold out</p>", "availability"),
         ("<p>Use it, as far as it is allowed.</p>", "<p>Use it as far as it is allowed.</p>", "text"),
         ("<p>It costs $20.</p>", "<p>It costs $25.</p><p>Only now.</p>", "text"),
         ("<p>© 2025 Ann</p><p>It costs $20.</p>", "<p>© 2026 Ann</p><p>It costs $25.</p>", "price"),

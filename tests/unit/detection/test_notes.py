@@ -35,7 +35,7 @@ def test_a_note_stands_after_its_line_which_reads_as_it_does_without() -> None:
         ("media", "<iframe src=https://www.youtube.com/embed/abc></iframe>", ["[frame] → /embed/abc"]),
         ("media", "<p>x</p><iframe src=https://c.example/consent></iframe><img src=/p width=1>", ["x"]),
         ("attributes", "<input placeholder='Your name'>", ["[placeholder] Your name"]),
-        ("attributes", "<input type=submit value=Send><input type=hidden value=secret>", ["[value] Send"]),
+        ("attributes", "<input value=Ann><input type=hidden value=secret>", ["[value] Ann"]),
         ("attributes", "<abbr title='World Wide Web'>WWW</abbr>", ["WWW", "[title] World Wide Web"]),
         ("attributes", "<button aria-label=Close></button><button aria-label=Go>On</button>", ["[label] Close", "On"]),
         ("attributes", "<img src=x alt=Cat>", ["[alt] Cat"]),
@@ -103,7 +103,13 @@ def test_filters_work_on_notes_as_on_text() -> None:
         "Get it here, all of it.",
         "[link] it → /f",
     ]
-    assert lines(markup, ignore="[link]") == ["[the title] T", "Home", "Get it here, all of it."]
+    assert lines(markup, "links,metadata", ignore="[link]") == ["[the title] T", "Home", "Get it here, all of it."]
+
+
+def test_the_structure_is_a_line_that_tells_the_tags() -> None:
+    markup = "<script>x</script><main><p>one <b>two</b></p><p><a href=/x>three</a></p></main>"
+    assert lines(markup, "structure")[0] == "[the structure] b 1, body 1, main 1, p 2"
+    assert lines(markup, "structure")[1:] == ["one two", "three"]
 
 
 def test_a_page_cannot_pass_off_marks_as_its_own() -> None:
@@ -142,6 +148,6 @@ def test_a_title_that_says_what_the_element_says_is_no_note() -> None:
 def test_what_can_count_is_named_if_something_else_is_given() -> None:
     assert check_filters([("also", "media, links")]) == [("also", "links"), ("also", "media")]
     with pytest.raises(
-        BadFilter, match=r"no 'colours' that can count also: use links, media, attributes, metadata or all"
+        BadFilter, match=r"no 'colours' that can count also: use links, media, attributes, metadata, structure or all"
     ):
         check_filters([("also", "links,colours")])

@@ -74,6 +74,14 @@ def test_what_stands_beside_the_content_or_changes_by_itself_is_noise(old: str, 
     assert (found.verdict, found.reason) == (Matter.NOISE, reason)
 
 
+def test_tags_that_change_without_the_text_are_told_if_the_structure_counts() -> None:
+    old, new = "<p>The meeting is <b>on</b> Monday.</p>", "<p>The meeting is <em>on</em> Monday.</p>"
+    found = judged(old, new, filters=[["also", "structure"]])
+    assert (found.verdict, found.kind) == (Matter.MEANINGFUL, "structure")
+    assert found.reason.startswith("The structure changed: ")
+    assert judged(old, new, filters=[["also", "links"]]).edits == []
+
+
 def test_what_an_image_is_called_is_told_once() -> None:
     assert judged("<img src=a alt=One>", "<img src=a alt=Two>").reason == "1 alt changed: One → Two."
     media = judged("<img src=a alt=One>", "<img src=a alt=Two>", filters=[["also", "media"]])
@@ -82,9 +90,9 @@ def test_what_an_image_is_called_is_told_once() -> None:
 
 def test_a_link_that_comes_with_its_words_is_told_by_these() -> None:
     found = judged("", "<p>There is a <a href=/new>new paper</a> on it.</p>")
-    assert (found.kind, found.reason) == ("text", "7 words added in one place.")
+    assert (found.kind, found.reason) == ("text", "7 words added in one place: There is a new paper on it.")
     also = judged("<a href=/1>Get</a>", "<p>There is more.</p><a href=/2>Get</a>")
-    assert (also.kind, also.reason) == ("text", "3 words added in one place. Also changed: 1 link.")
+    assert (also.kind, also.reason) == ("text", "3 words added in one place: There is more. Also changed: 1 link.")
 
 
 def test_text_is_judged_as_it_is_on_a_page_of_which_only_text_counts() -> None:

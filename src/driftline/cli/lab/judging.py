@@ -58,7 +58,7 @@ def detection(
         ("", "detector", "precision", "recall", "F1", "false alarms", "ms a case", "99 %"),
         [
             (row.cases, row.detector, *(f"{share:.3f}" for share in (row.precision, row.recall, row.f1)),
-             f"{row.false_alarm_rate:.4f}", *(f"{ms:.1f}" if ms else "–" for ms in (row.ms, row.ms_99)))
+             f"{row.false_alarm_rate:.4f}", *(f"{ms:.1f}" for ms in (row.ms, row.ms_99)))
             for row in rows
         ],
     )  # fmt: skip
