@@ -37,6 +37,7 @@ class Memory:
         self._entries: dict[bytes, tuple[int, int, int]] = {
             key: (first, last, count) for key, first, last, count in _ENTRY.iter_unpack(data[:whole])
         }
+        self._pins: set[bytes] | None = None
 
     def to_bytes(self) -> bytes:
         """The memory as it is stored: all that is pinned, and of too many other entries those that changed last."""
@@ -87,21 +88,31 @@ class Memory:
         """Take over what the user said, and withdrew, from another memory of the same page."""
         own = {key: entry for key, entry in self._entries.items() if entry[2] not in _PINNED}
         self._entries = own | {key: entry for key, entry in other._entries.items() if entry[2] in _PINNED}
+        self._pins = None
 
     def pin(self, keys: Iterable[bytes], matter: Matter) -> None:
         """Remember what the user says of these."""
         for key in keys:
             self._entries[key] = (0, 0, _PINS[matter])
+        self._pins = None
 
     def unpin(self, keys: Iterable[bytes]) -> None:
         """Forget what the user said of these."""
         for key in keys:
             if self.pinned(key) is not None:
                 del self._entries[key]
+        self._pins = None
 
     def pinned(self, key: bytes) -> Matter | None:
         """What the user said of this."""
         return _PINNED.get(self._entries.get(key, (0, 0, 0))[2])
+
+    @property
+    def pins(self) -> set[bytes]:
+        """All that the user said something of."""
+        if self._pins is None:
+            self._pins = {key for key, entry in self._entries.items() if entry[2] in _PINNED}
+        return self._pins
 
     def __bool__(self) -> bool:
         return bool(self._entries)

@@ -73,7 +73,7 @@ def _edits(
         if real > _SHOWN_ANEW and len(matching.pairs) > MADE_ANEW:
             break
         noise = why_wherever(one, other, context)
-        if _is_doubtful(noise, one, other, experience) and is_content(one, other, old, new):
+        if not real and _is_doubtful(noise, one, other, experience) and is_content(one, other, old, new):
             noise = ""
         if noise is None and other:
             noise = why_there(one, other, new) or why_counted(one, other, new, context)
@@ -91,7 +91,8 @@ def _is_doubtful(noise: str | None, one: Line | None, other: Line | None, experi
     row, or came and went, proves nothing yet where other words stand now, and not another one in the same sentence.
     """
     if noise in (COMES_AND_GOES, AT_EVERY_CHECK):
-        return not _is_reworded(one, other) and not is_proved(one, other, experience)
+        # that something went is told by what came instead; where it stood, only the old document tells, read again
+        return other is not None and not _is_reworded(one, other) and not is_proved(one, other, experience)
     return noise == COPY
 
 

@@ -11,6 +11,8 @@ from driftline.detection.notes import is_note
 from driftline.model import Matter
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from driftline.detection.edits import Experience, Judgement
     from driftline.memory import Memory
 
@@ -61,7 +63,7 @@ def said_of(judgement: Judgement, matter: Matter) -> tuple[set[bytes], set[bytes
 
 def said_before(one: Line | None, other: Line | None, experience: Experience) -> str | None:
     """What the user said of such an edit."""
-    if not (experience.page or experience.host):
+    if not (experience.page.pins or experience.host.pins):
         return None
     for line in (other, one):
         for key in (*_own_keys(line)[::-1], line.place) if line else ():
@@ -83,10 +85,15 @@ def is_proved(one: Line | None, other: Line | None, experience: Experience) -> b
 
 def why_again(one: Line | None, other: Line | None, experience: Experience) -> str | None:
     """What earlier checks say of the edit: that it happens all the time, or that its lines come and go."""
-    page, host, check = experience.page, experience.host, experience.check
     lines = [line for line in (one, other) if line]
-    if not (page or host) or any(names_money(line.text) or names_stock(line.text) for line in lines):
+    found = _why_again(lines, experience) if experience.page or experience.host else None
+    if found is not None and any(names_money(line.text) or names_stock(line.text) for line in lines):
         return None  # what prices and stocks do may be what the page is watched for, however often they do it
+    return found
+
+
+def _why_again(lines: Sequence[Line], experience: Experience) -> str | None:
+    page, host, check = experience.page, experience.host, experience.check
     if all(page.comes_and_goes(_own_keys(line)[1], check) for line in lines):
         return COMES_AND_GOES
     keys = [(line.place, _own_keys(line)[0]) for line in lines]
