@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from driftline.crawling.rounds import Rounds, Tell
     from driftline.detection.difference import Piece
     from driftline.detection.kinds import Kind
+    from driftline.detection.outline import Outlined
     from driftline.detection.tables import ChangedCell
     from driftline.model import Check, Link, Matter, Mention, Outcome, Page, Render, Said, Version
     from driftline.pages.accesses import Accesses
@@ -619,6 +620,17 @@ class Driftline:
         from driftline.detection.tables import cells_between
 
         return cells_between(*self._two_versions(url, old, new))
+
+    def outline(self, url: str, number: int | None = None) -> list[Outlined]:
+        """The blocks of a version, as the page is read now: their roles, paths, links and what attributes show."""
+        from driftline.detection.extraction import Reading
+        from driftline.detection.outline import outline
+
+        page = self.catalog.find(url)
+        version = self.repository.version(page, number)
+        content_type = f"{version.content_type}; charset={version.charset}"
+        read, again = (Reading(version.body, content_type, page.filters) for _ in range(2))
+        return outline(read.body, again.blocks())
 
     def html_diff(self, url: str, old: int | None = None, new: int | None = None) -> str:
         """What differs between two versions as an HTML document that is complete in itself and safe to open."""

@@ -225,3 +225,11 @@ def test_what_a_hostile_page_says_is_only_text(driftline: Command, site: Site) -
         assert "\x07" not in shown
         assert "\x9b" not in shown
     assert "[red]bold[/red]" in driftline("show", site.url("/evil")).out
+
+
+def test_the_blocks_of_a_page_are_shown_with_the_selectors_that_lead_to_them(driftline: Command, page: str) -> None:
+    assert driftline("show", page, "--blocks").out.splitlines()[0].split() == ["role", "path", "text"]
+    block = driftline.json("show", page, "--blocks")[-1]
+    assert (block["text"], block["links"], block["attributes"]) == ("The price is six euros.", [], [])
+    refused = driftline("show", page, "--blocks", "--raw")
+    assert (refused.status, refused.err) == (2, "driftline: Say either --raw or --blocks.\n")

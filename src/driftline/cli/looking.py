@@ -31,10 +31,13 @@ from driftline.errors import DriftlineError, UsageError
 from driftline.model import Matter
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.text import Text
 
     from driftline.detection.difference import Move, Piece
     from driftline.detection.kinds import Kind
+    from driftline.detection.outline import Outlined
     from driftline.detection.tables import ChangedCell
     from driftline.model import Change, Check, Page, Version
 
@@ -48,6 +51,11 @@ _COLUMNS = (
     Column(name="size", right=True, optional=True, keep=2),
     Column(name="version", right=True, optional=True, keep=4),
     Column(name="what", least=30, keep=5),
+)
+_BLOCK_COLUMNS = (
+    Column(name="role"),
+    Column(name="path", least=20, middle=True),
+    Column(name="text", least=30, keep=1),
 )
 # by kind of a piece: its style, and what stands around it where there is no colour
 _MARKS = {"added": ("green", "{+", "+}"), "removed": ("red strike", "[-", "-]"), "moved": ("blue", "<~", "~>")}
@@ -97,11 +105,19 @@ def show(
         typer.Option("--version", metavar="N", help="Which version. [default: the newest]", show_default=False),
     ] = None,
     raw: Annotated[bool, typer.Option("--raw/--text", help="The body as it was sent, or its text.")] = False,
+    blocks: Annotated[
+        bool, typer.Option("--blocks", help="Its blocks, each with its role and the CSS selector that leads to it.")
+    ] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show a version of a page."""
+    if raw and blocks:
+        raise UsageError("Say either --raw or --blocks.")
     with opened(store, make=False) as watch_list:
+        if blocks:
+            _show_blocks(watch_list.outline(url, version), as_json=as_json)
+            return
         found = watch_list.version(url, version)
         page = watch_list.catalog.find(url)
         safety = watch_list.safety([page]).get(page.id)
@@ -120,6 +136,17 @@ def show(
         if out().is_terminal:
             _print_heading(found)
         print(clean(found.words, lines=True))
+
+
+def _show_blocks(found: Sequence[Outlined], *, as_json: bool) -> None:
+    if as_json:
+        print_json([
+            {"text": one.text, "role": one.role, "path": one.path, "links": one.links,
+             "attributes": [{"name": name, "value": value} for name, value in one.attributes]}
+            for one in found
+        ])  # fmt: skip
+    else:
+        print_table(_BLOCK_COLUMNS, [(one.role, one.path, one.text) for one in found])
 
 
 def diff(

@@ -93,9 +93,8 @@ class Reading:
 
     def letters(self) -> bytes:
         """All that can be seen, without white space."""
-        body = None if self._tree is None else self._tree.body
-        if body is not None and self._sieve is None:
-            return letters_of(body.text())
+        if self._sieve is None and self.body is not None:
+            return letters_of(self.body.text())
         compared = self._rendering.compared
         return letters_of("\n".join(self.blocks().lines if compared is None else self._kept(compared)))
 
@@ -126,6 +125,11 @@ class Reading:
         if len(blocks) and not len(kept):
             raise nothing_left()
         return kept
+
+    @property
+    def body(self) -> LexborNode | None:
+        """The body of a page, without what nobody sees; None for any other document. `text` and `blocks` alter it."""
+        return None if self._tree is None else self._tree.body
 
     def text(self) -> str:
         """All that can be seen, one block a line. To be asked last: it takes the document apart."""

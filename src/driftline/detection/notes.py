@@ -183,8 +183,13 @@ def attributes_of(tree: LexborHTMLParser) -> list[tuple[LexborNode, str, str]]:
     """What attributes show to people: the elements, which attribute it is, and what it says."""
     found: list[tuple[LexborNode, str, str]] = []
     for node in _in_body(tree, "[alt], [title], [placeholder], input[value], [aria-label]"):
-        found += [(node, noun, text) for noun, value in _seen(node) if (text := _folded(value)[:_LONGEST_VALUE])]
+        found += [(node, noun, text) for noun, text in seen_attributes(node)]
     return found
+
+
+def seen_attributes(node: LexborNode) -> list[tuple[str, str]]:
+    """What the attributes of one element show to people: which attribute it is, and what it says."""
+    return [(noun, text) for noun, value in _seen(node) if (text := _folded(value)[:_LONGEST_VALUE])]
 
 
 def _seen(node: LexborNode) -> Iterator[tuple[str, str]]:
