@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.decoding import decode_text, is_utf_8
-from driftline.detection.filters import nothing_left, patience, sieve_of
+from driftline.detection.filters import nothing_left, sieve_of
 from driftline.detection.formats import kinds
 from driftline.detection.formats.rendering import Rendering
 from driftline.detection.hiding import drop_hidden, mark_opened
 from driftline.detection.nesting import refuse_deep
 from driftline.detection.notes import BUTTONS, MEDIA_UNSEEN, metadata_lines, set_notes, structure_line
+from driftline.detection.patience import patience
 from driftline.detection.regions import BREAK, INLINE, MARKS, Blocks, folded_lines, read_marks, set_marks, without_marks
 from driftline.detection.selection import main_content, refine
 from driftline.detection.templates import shows_templates, with_templates_shown

@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import warnings
 from collections import Counter
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from driftline.detection.decoding import UnreadableBody
+from driftline.detection.patience import RanAway, is_found, patience
 from driftline.errors import BadFilter
 from driftline.model import Also, FailureKind, Filter, FilterKind, Matter
 from driftline.versions.codec import digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from types import FrameType
+    from collections.abc import Callable, Iterable, Sequence
 
 EXTRACTOR = 4  # one more whenever documents are read in another way: that must not be told as a change of theirs
 CSS, XPATH, JSON = "css", "xpath", "json"
@@ -37,8 +35,6 @@ _OTHER_FLAGS = re.compile(r"/(?:[^/\\]|\\.)+/([gimsuxy]+)", re.DOTALL)  # of oth
 _WHOLE = ("html", "body")
 _LONGEST = 1_000  # letters
 _KEPT_READY = 256
-_PATIENCE = 2.0  # seconds of the processor's time that the expressions of a page may take to go through it
-_TICK = 0.1
 
 
 class Step(NamedTuple):
@@ -207,57 +203,17 @@ def _parted(kind: str, value: str) -> list[Filter]:
     return [Filter(kind, one) for one in Also if one in named or _ALL in named]
 
 
-class _RanAway(Exception):
-    """An expression takes so long that it would never come to an end."""
-
-
-class _Watch:
-    """Ends an expression that runs away. It needs a process that reads pages and nothing else: signals are global."""
-
-    set_up = False
-    rule: Rule | None = None  # the one that is being tried
-
-
-def watch_expressions() -> None:
-    """Let no expression of a filter run away in this process from now on. To be called by its main thread."""
-    signal.signal(signal.SIGVTALRM, _on_tick)
-    _Watch.set_up = True
-
-
-def _on_tick(_number: int, _frame: FrameType | None) -> None:
-    if _Watch.rule is not None:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        raise _RanAway
-
-
-@contextmanager
-def patience() -> Iterator[None]:
-    """Within this block the expressions of filters may take so long and no longer, where somebody watches them."""
-    if not _Watch.set_up:
-        yield
-        return
-    # again and again: the first tick may fall between two tries
-    signal.setitimer(signal.ITIMER_VIRTUAL, _PATIENCE, _TICK)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-
-
 def _matches(rules: Iterable[Rule], line: str) -> bool:
-    try:
-        for rule in rules:
-            _Watch.rule = rule
-            if rule.pattern.search(line):
+    for rule in rules:
+        try:
+            if is_found(rule.pattern, line):
                 return True
-    except _RanAway:
-        sentence = (
-            f"The filter '{rule.kind} {rule.value}' takes too long on this page: write it so that what repeats in it "
-            "can match a text in one way only, and change it with 'driftline edit'."
-        )
-        raise UnreadableBody(FailureKind.SELECTION, sentence) from None
-    finally:
-        _Watch.rule = None
+        except RanAway:
+            sentence = (
+                f"The filter '{rule.kind} {rule.value}' takes too long on this page: write it so that what repeats in "
+                "it can match a text in one way only, and change it with 'driftline edit'."
+            )
+            raise UnreadableBody(FailureKind.SELECTION, sentence) from None
     return False
 
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from driftline.detection.examination import Job, examine
-from driftline.detection.filters import watch_expressions
+from driftline.detection.patience import watch_expressions
 from driftline.interpreter import hunt_less_for_cycles
 
 if TYPE_CHECKING:
