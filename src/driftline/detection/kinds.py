@@ -11,6 +11,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.alignment import gaps
 from driftline.detection.decoding import decode_text
+from driftline.detection.formats.rendering import folded
 from driftline.detection.notes import attributes_of, beginning, metadata_of, source_of
 from driftline.model import without_password
 
@@ -177,13 +178,13 @@ def _found(tree: LexborHTMLParser, nouns: dict[str, str]) -> list[_Target]:
 def _address(node: LexborNode) -> str:
     attributes = node.attributes
     own = next((value for name in _ADDRESSES if (value := attributes.get(name))), "")
-    return _folded(own or source_of(node))
+    return folded(own or source_of(node))
 
 
 def _label(node: LexborNode) -> str:
     attributes = node.attributes
     return beginning(node, _LONGEST_LABEL) or next(
-        (folded for name in _LABELS if (folded := _folded(attributes.get(name) or ""))), ""
+        (label for name in _LABELS if (label := folded(attributes.get(name) or ""))), ""
     )
 
 
@@ -279,10 +280,6 @@ def turned(old: str, new: str) -> str:
 def short(text: str) -> str:
     """The text, or as much of it as fits an example."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.split())
 
 
 def counted(amount: int, noun: str) -> str:

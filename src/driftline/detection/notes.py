@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 from selectolax.lexbor import LexborHTMLParser
 
+from driftline.detection.formats.rendering import folded
 from driftline.detection.regions import NOTE, NOTE_END, without_marks
 from driftline.model import Also
 
@@ -165,17 +166,17 @@ def metadata_of(tree: LexborHTMLParser) -> dict[str, str]:
     found: dict[str, str] = {}
     heading = tree.css_first("head title")
     if heading is not None:
-        found["the title"] = _folded(heading.text())
+        found["the title"] = folded(heading.text())
     for node in tree.css("meta[name][content]"):
         name = _FIELDS.get((node.attributes.get("name") or "").strip().lower())
         if name is not None:
-            found.setdefault(name, _folded(node.attributes.get("content") or ""))
+            found.setdefault(name, folded(node.attributes.get("content") or ""))
     for node in tree.css("link[rel][href]"):
         if (node.attributes.get("rel") or "").strip().lower() == "canonical":
-            found.setdefault(CANONICAL, _folded(node.attributes.get("href") or ""))
+            found.setdefault(CANONICAL, folded(node.attributes.get("href") or ""))
     language = None if tree.root is None else tree.root.attributes.get("lang")
     if language:
-        found["the language"] = _folded(language)
+        found["the language"] = folded(language)
     return found
 
 
@@ -189,14 +190,14 @@ def attributes_of(tree: LexborHTMLParser) -> list[tuple[LexborNode, str, str]]:
 
 def seen_attributes(node: LexborNode) -> list[tuple[str, str]]:
     """What the attributes of one element show to people: which attribute it is, and what it says."""
-    return [(noun, text) for noun, value in _seen(node) if (text := _folded(value)[:_LONGEST_VALUE])]
+    return [(noun, text) for noun, value in _seen(node) if (text := folded(value)[:_LONGEST_VALUE])]
 
 
 def _seen(node: LexborNode) -> Iterator[tuple[str, str]]:
     attributes, tag = node.attributes, node.tag
     if tag in ("img", "area", "input"):
         yield "alt", attributes.get("alt") or ""
-    title = _folded(attributes.get("title") or "")
+    title = folded(attributes.get("title") or "")
     if title and tag not in MEDIA_UNSEEN and title != beginning(node, len(title)):
         yield "title", title
     if tag in ("input", "textarea"):
@@ -218,7 +219,7 @@ def beginning(node: LexborNode, letters: int) -> str:
             letters -= len("".join(words.split()))
             if letters < 0:
                 break
-    return _folded("".join(found))
+    return folded("".join(found))
 
 
 def source_of(node: LexborNode) -> str:
@@ -257,16 +258,16 @@ def _medium(node: LexborNode) -> Iterator[str]:
 
 
 def _addressed(noun: str, label: str, address: str) -> str:
-    return f"[{noun}]{f' {label}' if label else ''}{_ARROW}{_folded(address)[:_LONGEST_VALUE] or '/'}"
+    return f"[{noun}]{f' {label}' if label else ''}{_ARROW}{folded(address)[:_LONGEST_VALUE] or '/'}"
 
 
 def _label(node: LexborNode) -> str:
     attributes = node.attributes
-    named = (_folded(attributes.get(name) or "") for name in ("alt", "aria-label", "title"))
+    named = (folded(attributes.get(name) or "") for name in ("alt", "aria-label", "title"))
     label = beginning(node, _LONGEST_LABEL) or next(filter(None, named), "")
     if not label and node.tag == "a":
         images = (inner.attributes.get("alt") for inner in _inside(node) if inner.tag == "img")
-        label = _folded(next((alt for alt in images if alt is not None), ""))
+        label = folded(next((alt for alt in images if alt is not None), ""))
     return label[:_LONGEST_LABEL].strip()
 
 
@@ -288,7 +289,3 @@ def _is_fleeting(parameter: str, patterns: Iterable[re.Pattern[str]]) -> bool:
 
 def _in_body(tree: LexborHTMLParser, selector: str) -> Iterable[LexborNode]:
     return () if tree.body is None else tree.body.css(selector)
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.split())
