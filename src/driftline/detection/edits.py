@@ -25,6 +25,7 @@ WHERE: dict[Region, str] = {
 BESIDE = {*WHERE.values(), "links"}
 BY_ITSELF = "what differs from one fetch to the next"
 MADE_ANEW = 300  # edits
+_SHORT = 100  # letters: in a sentence, such words are about something else
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,12 +115,17 @@ def only(edits: Sequence[Edit], *texts: str) -> str:
 def kind_of(edits: Sequence[Edit]) -> str:
     """What sort of change it is: of what can be had, of prices or of other numbers only, or of text."""
     told = [edit for edit in edits if not edit.noise] or edits
-    if told and all(any(line and names_stock(line.text) for line in (edit.old, edit.new)) for edit in told):
+    if told and all(map(_says_what_can_be_had, told)):
         return "availability"
     numbers = [edit.new for edit in told if edit.new and same_words(edit) and _digits(edit.old) != _digits(edit.new)]
     if not told or len(numbers) < len(told):
         return "text"
     return "price" if all(names_money(line.text) for line in numbers) else "number"
+
+
+def _says_what_can_be_had(edit: Edit) -> bool:
+    lines = [line.text for line in (edit.old, edit.new) if line]
+    return max(map(len, lines)) < _SHORT and any(map(names_stock, lines))
 
 
 def _digits(line: Line | None) -> str:

@@ -211,22 +211,21 @@ def why_fleeting(old: str, new: str, old_at: float, new_at: float) -> str | None
         return None
     words = len(_WORD.findall(new))
     found = None
-    for name, pattern in _EXPLAINED:
-        # in a long sentence, a time that has passed or a count is part of what it says
-        if words <= _SOME_WORDS and (pattern is not _AUDIENCE or not _RULED.search(new)):
+    # in a long sentence, a time that has passed or a count is part of what it says
+    for name, pattern in _EXPLAINED if words <= _SOME_WORDS else ():
+        if pattern.search(new) and not (name is AUDIENCE and _RULED.search(new)):
             found = name if pattern.findall(old) != pattern.findall(new) else found
             old, new = pattern.sub(" ", old), pattern.sub(" ", new)
-    if found is None and _changing(old) == _changing(new):
-        return "how an address is protected" if _PROTECTED.search(old) or _PROTECTED.search(new) else None
-    if _TIME.findall(old) != _TIME.findall(new):
-        times = _told_times(old, old_at), _told_times(new, new_at)
-        exact = all(time.second for time in times[1])
-        made = exact and len(times[0]) == len(times[1]) == 1 and _MADE.search(new)
-        if not made and ((words > _FEW_WORDS and not exact) or not _tell_the_time(*times, old_at, new_at)):
-            return None
-        found = CLOCK
-    old, new = _TIME.sub(" ", old), _TIME.sub(" ", new)
     before, after = _changing(old), _changing(new)
+    if found is None and before == after:
+        return "how an address is protected" if _PROTECTED.search(old) or _PROTECTED.search(new) else None
+    if _TIME.search(new):
+        if _TIME.findall(old) != _TIME.findall(new):
+            if not _is_clock(old, new, old_at, new_at, words):
+                return None
+            found = CLOCK
+        old, new = _TIME.sub(" ", old), _TIME.sub(" ", new)
+        before, after = _changing(old), _changing(new)
     if before == after:
         return found
     differing = [token for pair in zip_longest(before, after, fillvalue="") if pair[0] != pair[1] for token in pair]
@@ -282,6 +281,15 @@ def _told_times(text: str, at: float) -> list[_Time]:
         told = told * 60 + int(minute or other_minute or 0)
         found.append(_Time(told, second, (told - int(at // 60)) % _DAY))
     return found
+
+
+def _is_clock(old: str, new: str, old_at: float, new_at: float, words: int) -> bool:
+    """Whether the times that differ between two texts are no more than the time at which these were made."""
+    before, after = _told_times(old, old_at), _told_times(new, new_at)
+    exact = all(time.second for time in after)
+    if exact and len(before) == len(after) == 1 and _MADE.search(new):
+        return True
+    return (exact or words <= _FEW_WORDS) and _tell_the_time(before, after, old_at, new_at)
 
 
 def _tell_the_time(before: list[_Time], after: list[_Time], old_at: float, new_at: float) -> bool:

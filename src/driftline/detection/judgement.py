@@ -114,7 +114,7 @@ def _moved(other: str, new: Read) -> bool:
             for block in new.blocks()
         )
     # what stands several times may have taken turns, as the states of things in a table do
-    taken = before != after and sorted(before) == sorted(after)
+    taken = before != after and len(before) == len(after) and sorted(before) == sorted(after)
     return taken and any(
         block.text != text and block.region not in WHERE and not block.linked
         for text, block in zip(before, new.blocks(), strict=False)
