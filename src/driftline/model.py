@@ -211,6 +211,7 @@ class Region(StrEnum):
     HEADER = "h"
     FOOTER = "f"
     ASIDE = "a"
+    ADVERTISEMENT = "x"
     FORM = "o"
     DIALOG = "d"
     CONSENT = "c"

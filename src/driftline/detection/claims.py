@@ -35,8 +35,9 @@ _NAMES: dict[Region, str] = {
     Region.HEADER: "<header> <masthead> <topbar> <logo>",
     Region.DIALOG: "modal popup overlay lightbox toast snackbar tooltip drawer offcanvas help-button"
     " <chat> <chatbot> <chatbox> <livechat> <livechatbot> <livechatbox>",
+    Region.ADVERTISEMENT: "advert <ad> <ads> adslot sponsor",
     Region.ASIDE: "sidebar side-bar related recommend <recent popular trending <share social newsletter subscri promo"
-    " advert <ad> <ads> sponsor ticker carousel announce survey helpful",
+    " ticker carousel announce survey helpful",
 }
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 WHERE: dict[Region, str] = {
     Region.NAVIGATION: "the navigation", Region.HEADER: "the page header", Region.FOOTER: "the page footer",
     Region.ASIDE: "what stands beside the content", Region.FORM: "a form", Region.DIALOG: "a dialog",
-    Region.CONSENT: "a consent banner",
+    Region.CONSENT: "a consent banner", Region.ADVERTISEMENT: "an advertisement",
 }  # fmt: skip
 BESIDE = {*WHERE.values(), "links"}
 BY_ITSELF = "what differs from one fetch to the next"

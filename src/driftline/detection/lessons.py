@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from driftline.memory import Memory
 
 _MOST_SAID = 200  # keys of what a user says of one change
-_PROVED = 6  # checks
+_PROVED = 4  # checks
 COMES_AND_GOES, AT_EVERY_CHECK = "what comes and goes", "what changes at nearly every check"
 _OTHER_PAGES = 3  # of the host, on which the same changes all the time
 

@@ -23,6 +23,7 @@ LONG = 400  # letters: so much matters wherever it stands
 LONG_REWRITTEN = 80  # letters of a line of which a part was rewritten: menus have none such
 _FEW_WORDS, _MANY_WORDS = 4, 15  # of a link that says something; a line of more is a menu
 _MENU = 3  # entries
+_ADVERTISING = (Region.ASIDE, Region.ADVERTISEMENT)
 
 
 def placed(line: Line | None, read: Read) -> Block | None:
@@ -50,7 +51,7 @@ def why_there(one: Line | None, other: Line | None, read: Read) -> str:
         return ""
     if one and other and one.masked == other.masked and names_money(other.text):
         # prices beside the content, or in a menu, advertise something else; any other may be what the page is about
-        advertised = block.region is Region.ASIDE or (block.region is Region.NAVIGATION and block.linked)
+        advertised = block.region in _ADVERTISING or (block.region is Region.NAVIGATION and block.linked)
         aside = advertised and read.blocks().has_main
         return WHERE[block.region] if aside else ""
     in_footer = block.region is Region.FOOTER and not block.linked  # links in headers have other numbers by the hour

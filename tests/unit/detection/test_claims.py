@@ -17,7 +17,7 @@ from driftline.model import Region
         ("MegaMenu open", Region.NAVIGATION),
         ("recently-viewed", Region.ASIDE),
         ("decent-text", None),
-        ("col-12 ads", Region.ASIDE),
+        ("col-12 ads", Region.ADVERTISEMENT),
         ("roads heads", None),
         ("cookiebar footer", Region.CONSENT),
         ("footer cookiebar", Region.FOOTER),

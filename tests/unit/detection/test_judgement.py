@@ -117,6 +117,7 @@ def test_what_a_reader_would_want_to_know_is_meaningful(old: str, new: str) -> N
         ("<nav><a href=/a>Home</a></nav>", "<nav><a href=/a>Start</a></nav>", "Only the navigation changed."),
         ("<footer><p>One office</p></footer>", "<footer><p>Two offices</p></footer>", "Only the page footer changed."),
         ("<div class=cookie-banner><p>A</p></div>", "<div class=cookie-banner><p>B</p></div>", ""),
+        ("<main><p class='ad-slot'>Buy A</p></main>", "<main><p class='ad-slot'>Buy B</p></main>", ""),
         ("<div id=sideBar-related>Read this</div>", "<div id=sideBar-related>Read that</div>", ""),
         ("<p>one@example.org is ours</p>", "<p>[email&nbsp;protected] is ours</p>", ""),
         ("", "<p>Accept all cookies</p>", "Only a consent banner changed."),
