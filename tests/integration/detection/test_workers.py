@@ -104,6 +104,18 @@ def test_markup_nested_a_hundred_thousand_deep_costs_at_most_its_own_page() -> N
     assert children() == before
 
 
+def test_the_pages_after_one_that_took_all_memory_get_a_new_process() -> None:
+    worker = Worker(deadline=20.0, memory=200 * 1024 * 1024)
+    before = children()
+    worker.examine(GOOD)
+    first = children() - before
+    found = worker.examine([job(b"<p>a</p>" * 2_000_000), *GOOD])
+    assert found[0].failure == "Reading the page took more memory than is allowed."
+    assert reads_the_good_pages(found[1:])
+    assert not first & children()
+    worker.close()
+
+
 def test_a_bomb_costs_only_its_own_page(worker: Worker) -> None:
     bomb = job(gzip.compress(bytes(50_000_000)), codings=["gzip"], limit=20_000_000)
     found = worker.examine([bomb, *GOOD])
