@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from driftline.errors import RunStopped
 from driftline.fetching.transfers import Transfers
@@ -44,7 +44,7 @@ class Confirmer:
         self._blocked = blocked
         self._lock = threading.Lock()
         self._room = threading.Condition(self._lock)
-        self._waiting: list[Outcome] = []
+        self._waiting: list[_Unconfirmed] = []
         self._at_hand = 0
         self._closed = False
         self._give_up = False
@@ -67,8 +67,9 @@ class Confirmer:
                 self._room.wait()
             if self._give_up:
                 return
-            self._waiting += changed
-            self._at_hand += sum(map(_weight, changed))
+            unconfirmed = [_Unconfirmed(outcome, _weight(outcome)) for outcome in changed]
+            self._waiting += unconfirmed
+            self._at_hand += sum([one.weight for one in unconfirmed])
             if self._thread is None:
                 self._transfers = Transfers(self._settings, blocked=self._blocked)
                 self._thread = threading.Thread(target=self._work, name="confirmer", daemon=True)
@@ -112,31 +113,41 @@ class Confirmer:
     def _confirm_all(self, transfers: Transfers) -> None:
         links = self._links
         errands = links.errands(transfers.wake)
-        open_ones: dict[int, Outcome] = {}
+        open_ones: dict[int, _Unconfirmed] = {}
         while not self._give_up:
             with self._lock:
                 more, self._waiting = self._waiting, []
-            for outcome in more:
-                open_ones[outcome.document.link.page_id] = outcome
-                links.run_errand(_again(outcome.document.link), errands)
+            for one in more:
+                link = one.outcome.document.link
+                open_ones[link.page_id] = one
+                links.run_errand(_again(link), errands)
             transfers.start(links.granted(errands, _SLOTS - transfers.active))
-            self._let_go([open_ones.pop(errands.refused.popleft().page_id) for _ in range(len(errands.refused))])
+            refused = [open_ones.pop(errands.refused.popleft().page_id) for _ in range(len(errands.refused))]
+            self._let_go([one.outcome for one in refused], refused)
             if not open_ones and self._closed:
                 return
             documents = transfers.wait(_LOOK if len(open_ones) > transfers.active else _PATIENCE)
             if documents:
                 pages = links.done(documents, errands)
                 found = [(open_ones.pop(document.link.page_id), document) for document in pages]
-                self._let_go(self._steps.confirm(found), [outcome for outcome, _ in found])
+                outcomes = self._steps.confirm([(one.outcome, document) for one, document in found])
+                self._let_go(outcomes, [one for one, _ in found])
 
-    def _let_go(self, outcomes: Sequence[Outcome], of: Sequence[Outcome] | None = None) -> None:
-        """Record these, which stand for those that were waited with."""
-        if outcomes:
-            let_go = sum(map(_weight, outcomes if of is None else of))
-            self._recorder.add(outcomes)
-            with self._lock:
-                self._at_hand -= let_go
-                self._room.notify_all()
+    def _let_go(self, outcomes: Sequence[Outcome], confirmed: Sequence[_Unconfirmed]) -> None:
+        """Record these outcomes, and free the room of the changes that they were before they were confirmed."""
+        if not confirmed:
+            return
+        self._recorder.add(outcomes)
+        with self._lock:
+            self._at_hand -= sum([one.weight for one in confirmed])
+            self._room.notify_all()
+
+
+class _Unconfirmed(NamedTuple):
+    """A change to be fetched again, and the bytes it was counted with: confirming it frees them before it is let go."""
+
+    outcome: Outcome
+    weight: int
 
 
 def _weight(outcome: Outcome) -> int:

@@ -221,3 +221,14 @@ def test_a_page_that_fails_keeps_its_last_version_and_comes_back_unchanged(world
     world.words["/0"] = words
     assert world.pages.check().unchanged == 1
     assert world.pages.version(url).number == 1
+
+
+@pytest.mark.parametrize("plan", WIRINGS)
+def test_more_bytes_change_than_may_wait_to_be_confirmed_and_every_change_is_found(tmp_path: Path, plan: Plan) -> None:
+    with World(tmp_path, capacity_bytes=20_000) as world:
+        world.watch(30)
+        assert tally(world.pages.check(plan=plan)) == (30, 0, 0, 0)
+        for news in ("apples are cheap", "the bridge is closed", "a train is late"):
+            for number in range(30):
+                world.words[f"/{number}"] = f"Today {news} near house {number}. " * 100
+            assert tally(world.pages.check(plan=plan)) == (0, 30, 0, 0)
