@@ -265,7 +265,7 @@ class Link:
     the last good one, and `failing` whether that was told; `access` is what its server wants to see, if anything;
     `render` says how it is fetched through a browser, and None that it is not. Unless it is to `follow` them, a
     redirect is all there is: who crawls has another link for its target. `way` is how redirects led here from the page,
-    and None where this is the page itself.
+    and None where this is the page itself. `permit` is the permission of its host to fetch it, once that was given.
     """
 
     page_id: int
@@ -279,6 +279,7 @@ class Link:
     render: Render | None = None
     follow: bool = True
     way: Way | None = None
+    permit: object = None
 
     @property
     def host(self) -> str:

@@ -39,6 +39,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.now = 1_000.0
+        self.taken: dict[str, Link] = {}
         self.outcomes: list[Outcome] = []
         self.slow: list[tuple[str, int, float]] = []
         manners = {"host_delay": 1.0, "host_connections": 1, "address_connections": 8, "robots": "obey"}
@@ -55,8 +56,9 @@ class Run:
 
     def take(self, most: int = 100) -> list[str]:
         """The addresses that may be fetched now."""
-        self.taken = {link.url: link for link in self.links.take(most)}
-        return [*self.taken]
+        links = self.links.take(most)
+        self.taken |= {link.url: link for link in links}
+        return [link.url for link in links]
 
     def answer(
         self, url: str, body: bytes = b"", status: int = 200, *, headers: str = "", kind: FailureKind | None = None,

@@ -148,6 +148,7 @@ def wire_up(plan: Plan, links: LinkQueue, versions: Untrustworthy) -> list[Outco
         wire(plan, parts)
     finally:
         rendering.close()
+        confirmer.close()
         workers.close()
         recorder.close()
     return memory.outcomes

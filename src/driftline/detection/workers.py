@@ -11,6 +11,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
+from driftline.capacity import Capacity
 from driftline.detection.examination import OUT_OF_MEMORY, Finding, Job
 from driftline.detection.worker import LENGTH
 from driftline.errors import RunStopped, WorkerDied
@@ -18,6 +19,8 @@ from driftline.model import FailureKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from driftline.capacity import ResourceUse
 
 # keep what was freed for the next page instead of giving it back to the system and asking for it again
 _MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(64 * 1024 * 1024), "MALLOC_TRIM_THRESHOLD_": str(128 * 1024 * 1024)}
@@ -35,7 +38,7 @@ class WorkerPool:
     """
 
     def __init__(self, *, most: int, deadline: float, memory: int, program: str = PROGRAM) -> None:
-        self._free = threading.BoundedSemaphore(most)
+        self._busy = Capacity("worker processes", most)
         self._lock = threading.Lock()
         self._idle = [Worker(deadline=deadline, memory=memory, program=program) for _ in range(most)]
         self._workers = tuple(self._idle)
@@ -43,7 +46,9 @@ class WorkerPool:
 
     def examine(self, jobs: Sequence[Job]) -> list[Finding]:
         """The findings of these jobs, in order, from whichever worker is free; RunStopped once `stop` was called."""
-        with self._free:
+        turn = self._busy.acquire(1)
+        assert turn is not None, "it is never closed: after a stop, too, each thread has to hear of it"
+        with turn:
             with self._lock:
                 worker = self._idle.pop()  # the one used last, which has started up already
             try:
@@ -54,6 +59,10 @@ class WorkerPool:
         if self._stopped:
             raise RunStopped("The run was stopped before the page was read.")
         return findings
+
+    def statistics(self) -> ResourceUse:
+        """Return how many workers are busy."""
+        return self._busy.statistics()
 
     def stop(self) -> None:
         """Give up the pages at hand by ending every process at once."""

@@ -13,6 +13,7 @@ from collections import deque
 from itertools import count
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
+from driftline.capacity import ResourceUse
 from driftline.headers import LONGEST_PAUSE
 
 if TYPE_CHECKING:
@@ -79,20 +80,36 @@ class Host(Generic[Item]):
         return max(self.rest(), min(pause, LONGEST_PAUSE), back_off)
 
 
-#: what came back: from which host, after how many seconds, from which address if that is known, and for how long the
-#: host asked to be left alone, 0 if it refused without saying for how long, and None if it did not refuse
-Answer: TypeAlias = tuple[Host[Item], float, str, float | None]
+class Permit(Generic[Item]):
+    """The permission for one request at a host, from when it is granted until it is given back, once.
+
+    `held` is whether it still counts. A redirect within the host goes on with the same permit and another item.
+    """
+
+    __slots__ = ("held", "host", "item")
+
+    def __init__(self, host: Host[Item], item: Item) -> None:
+        self.host = host
+        self.item = item
+        self.held = True
+
+
+#: what came back: the permit it was fetched with, after how many seconds, from which address if that is known, and for
+#: how long the host asked to be left alone, 0 if it refused without saying for how long, and None if it did not refuse
+Answer: TypeAlias = tuple[Permit[Item], float, str, float | None]
 
 
 class Errands(Generic[Item]):
     """What goes before all that waits at a host, and to somebody of its own: `wake` tells of what was `granted`.
 
-    What is `refused` will not be: its host wants to be left alone for longer than anybody waits.
+    What is `refused` will not be: its host wants to be left alone for longer than anybody waits. Once they are
+    `cancelled` by `Hosts.cancel`, nothing more is granted.
     """
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self.wake = wake
-        self.granted: deque[Item] = deque()
+        self.cancelled = False
+        self.granted: deque[Permit[Item]] = deque()
         self.refused: deque[Item] = deque()
 
 
@@ -115,9 +132,10 @@ class Hosts(Generic[Item]):
         self._ready_first: deque[Host[Item]] = deque()
         self._later: list[tuple[float, int, Host[Item]]] = []
         self._turns = count()
-        self._granted: deque[Item] = deque()
+        self._granted: deque[Permit[Item]] = deque()
         self._addresses: dict[str, _Address[Item]] = {}
         self._waiting = 0
+        self._permits_granted = self._permits_returned = 0
         self._cleared = False
 
     def __len__(self) -> int:
@@ -162,24 +180,26 @@ class Hosts(Generic[Item]):
             elif not host.queued:
                 self._queue(host, now)
 
-    def go_on(self, host: Host[Item], item: Item, address: str, errands: Errands[Item] | None = None) -> None:
-        """Hand this out next, by the permission of what came back from the same host, which is not `done` by that.
+    def go_on(self, permit: Permit[Item], item: Item, address: str, errands: Errands[Item] | None = None) -> None:
+        """Hand this out next, by the permit of what came back from the same host, which is not `done` by that.
 
         Its address is learned all the same: only the answer that opened a connection has one.
         """
         with self._lock:
-            self._learn(host, address)
+            self._learn(permit.host, address)
             if errands is None and self._cleared:
-                self._make_room(host)
-            elif errands is None:
-                self._granted.append(item)
+                self._make_room(permit)
+                return
+            permit.item = item
+            if errands is None:
+                self._granted.append(permit)
                 self._waiting += 1
             else:
-                errands.granted.append(item)
+                errands.granted.append(permit)
                 errands.wake()
 
-    def take(self, most: int) -> list[Item]:
-        """Up to `most` that may be fetched now; each must come back by `done`."""
+    def take(self, most: int) -> list[Permit[Item]]:
+        """Up to `most` that may be fetched now; each must come back by `done` or `release`."""
         with self._lock:
             now = self._clock()
             self._run_errands(now)
@@ -197,7 +217,7 @@ class Hosts(Generic[Item]):
                 elif self._may(host, now):
                     share = self._share(host, -(-(most - len(found)) // (len(ready) + 1)))
                     waiting = host.waiting
-                    found += [waiting.popleft() for _ in range(share)]
+                    found += [Permit(host, waiting.popleft()) for _ in range(share)]
                     self._grant(host, share, now)
             self._waiting -= len(found)
         return found
@@ -212,8 +232,9 @@ class Hosts(Generic[Item]):
         refused: list[tuple[Host[Item], Item]] = []
         with self._lock:
             now = self._clock()
-            for host, seconds, address, pause in answers:
-                self._leave(host, address)
+            for permit, seconds, address, pause in answers:
+                host = permit.host
+                self._leave(permit, address)
                 if host.delay or host.asked or pause is not None:
                     rest = host.rest_after(seconds, pause)
                     host.at = max(host.at, now + rest)
@@ -223,10 +244,32 @@ class Hosts(Generic[Item]):
                     self._queue(host, now)
         return refused
 
-    def unused(self, host: Host[Item]) -> None:
-        """What was taken will not be fetched after all."""
+    def release(self, permits: Iterable[Permit[Item]]) -> None:
+        """Give back those of these permits that are still held: their requests were not made, or were given up.
+
+        One that was given up may have reached the host, which rests as after an answer.
+        """
         with self._lock:
-            self._make_room(host)
+            now = self._clock()
+            for permit in permits:
+                if permit.held:
+                    permit.host.at = max(permit.host.at, now + permit.host.rest())
+                    self._make_room(permit)
+
+    def cancel(self, errands: Errands[Item]) -> None:
+        """Let nothing of these errands wait any more, and give back what was granted and not fetched."""
+        with self._lock:
+            errands.cancelled = True
+            while errands.granted:
+                self._make_room(errands.granted.popleft())
+
+    def statistics(self) -> ResourceUse:
+        """Return how many requests are permitted at the moment and not given back, over all hosts."""
+        with self._lock:
+            granted, returned = self._permits_granted, self._permits_returned
+            return ResourceUse(
+                name="host permits", in_use=granted - returned, limit=None, acquired=granted, released=returned
+            )
 
     def came_by(self, host: Host[Item], pause: float | None = None) -> list[tuple[Host[Item], Item]]:
         """A browser sent a request to this host unasked, by a redirect: the next one is to wait for its rest.
@@ -287,7 +330,8 @@ class Hosts(Generic[Item]):
             for address in self._addresses.values():
                 for host in address.crowd:
                     _clear(host)
-            self._granted.clear()
+            while self._granted:
+                self._make_room(self._granted.popleft())
             self._waiting = 0
 
     def _run_errands(self, now: float) -> None:
@@ -304,9 +348,13 @@ class Hosts(Generic[Item]):
                 continue
             errands, item = host.first.popleft()
             if errands is None:
-                self._granted.append(item)
+                self._granted.append(Permit(host, item))
+            elif errands.cancelled:
+                if host.waiting or host.first:
+                    self._queue(host, now)
+                continue
             else:
-                errands.granted.append(item)
+                errands.granted.append(Permit(host, item))
                 errands.wake()
             self._grant(host, 1, now)
 
@@ -345,6 +393,7 @@ class Hosts(Generic[Item]):
 
     def _grant(self, host: Host[Item], requests: int, now: float) -> None:
         host.busy += requests
+        self._permits_granted += requests
         if host.address is not None:
             host.address.busy += requests
         if host.delay or host.asked:
@@ -379,13 +428,19 @@ class Hosts(Generic[Item]):
         self._waiting -= len(items)
         return [(host, item) for item in items]
 
-    def _make_room(self, host: Host[Item]) -> None:
-        self._leave(host, "")
+    def _make_room(self, permit: Permit[Item]) -> None:
+        host = permit.host
+        self._leave(permit, "")
         if (host.waiting or host.first) and not host.queued:
             self._queue(host, self._clock())
 
-    def _leave(self, host: Host[Item], address: str) -> None:
+    def _leave(self, permit: Permit[Item], address: str) -> None:
         """Count one request less at the host and its address, and let another in there; or learn which one it has."""
+        if not permit.held:
+            raise RuntimeError(f"A permit for {permit.host.name} was given back twice.")
+        permit.held = False
+        self._permits_returned += 1
+        host = permit.host
         if self._cleared:
             _clear(host)
         host.busy -= 1

@@ -6,16 +6,21 @@ import threading
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from driftline.capacity import Capacity
 from driftline.errors import RunStopped
 from driftline.fetching.transfers import Transfers
 from driftline.fetching.unsafe import NOTHING
 from driftline.model import Link, Outcome, Verdict
+from driftline.pipeline.recorder import weight_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from driftline.capacity import Reservation, ResourceUse
+    from driftline.fetching.hosts import Errands
     from driftline.fetching.unsafe import Blocked
     from driftline.pipeline.consumers import ConsumerSteps
+    from driftline.pipeline.origins import Item
     from driftline.pipeline.polite import PoliteLinks
     from driftline.pipeline.recorder import Recorder
     from driftline.settings import Settings
@@ -23,6 +28,8 @@ if TYPE_CHECKING:
 _SLOTS = 32
 _LOOK = 0.05  # seconds between looks at whether a host may be asked, for producers that have ended look no more
 _PATIENCE = 0.5  # seconds between looks at whether to stop, when nothing happens
+
+_LAST_WAIT = 2.0  # seconds
 
 
 class Confirmer:
@@ -43,9 +50,8 @@ class Confirmer:
         self._settings = settings
         self._blocked = blocked
         self._lock = threading.Lock()
-        self._room = threading.Condition(self._lock)
+        self._bytes = Capacity("unconfirmed changes: bytes", settings.capacity_bytes)
         self._waiting: list[_Unconfirmed] = []
-        self._at_hand = 0
         self._closed = False
         self._give_up = False
         self._transfers: Transfers | None = None
@@ -60,22 +66,15 @@ class Confirmer:
         changed = [outcome for outcome in outcomes if outcome.verdict is Verdict.CHANGED]
         if len(changed) < len(outcomes):
             self._recorder.add([outcome for outcome in outcomes if outcome.verdict is not Verdict.CHANGED])
-        if not changed:
-            return
-        with self._lock:
-            while self._at_hand > self._settings.capacity_bytes and not self._give_up:
-                self._room.wait()
-            if self._give_up:
+        for outcome in changed:
+            room = self._bytes.acquire(weight_of(outcome))
+            if room is None:
                 return
-            unconfirmed = [_Unconfirmed(outcome, _weight(outcome)) for outcome in changed]
-            self._waiting += unconfirmed
-            self._at_hand += sum([one.weight for one in unconfirmed])
-            if self._thread is None:
-                self._transfers = Transfers(self._settings, blocked=self._blocked)
-                self._thread = threading.Thread(target=self._work, name="confirmer", daemon=True)
-                self._thread.start()
-        if self._transfers is not None:
-            self._transfers.wake()
+            self._wait_with(_Unconfirmed(outcome, room))
+
+    def statistics(self) -> ResourceUse:
+        """Return how many bytes wait to be confirmed."""
+        return self._bytes.statistics()
 
     def drain(self, give_up_at: Callable[[], float | None], given_up: Callable[[], None]) -> None:
         """Wait until everything is confirmed, or until the time at which `give_up_at` says that it is enough."""
@@ -91,70 +90,95 @@ class Confirmer:
 
     def abandon(self) -> None:
         """Give up what is not confirmed yet."""
+        self._bytes.close()
         with self._lock:
             self._give_up = self._closed = True
-            self._room.notify_all()
         if self._transfers is not None:
+            self._transfers.wake()
+
+    def close(self) -> None:
+        """Give up what is left, and wait for the thread to end, unless it is held up by the store."""
+        self.abandon()
+        if self._thread is not None:
+            self._thread.join(_LAST_WAIT)
+
+    def _wait_with(self, change: _Unconfirmed) -> None:
+        with self._lock:
+            dropped = self._give_up
+            if not dropped:
+                self._waiting.append(change)
+                if self._thread is None:
+                    self._transfers = Transfers(self._settings, blocked=self._blocked)
+                    self._thread = threading.Thread(target=self._work, name="confirmer", daemon=True)
+                    self._thread.start()
+        if dropped:
+            change.room.release()
+        elif self._transfers is not None:
             self._transfers.wake()
 
     def _work(self) -> None:
         transfers = self._transfers
         assert transfers is not None
+        errands = self._links.errands(transfers.wake)
+        unconfirmed: dict[int, _Unconfirmed] = {}
         try:
-            self._confirm_all(transfers)
+            self._confirm_all(transfers, errands, unconfirmed)
         except RunStopped:
             pass
         except Exception as error:  # noqa: BLE001 kept for the thread that tends this one: nobody else can hear it
             self.error = error
         finally:
             self.abandon()
-            transfers.close()
+            self._links.abandon(transfers.close())
+            self._links.cancel(errands)
+            with self._lock:
+                left, self._waiting = self._waiting, []
+            _release([*left, *unconfirmed.values()])
 
-    def _confirm_all(self, transfers: Transfers) -> None:
+    def _confirm_all(
+        self, transfers: Transfers, errands: Errands[Item], unconfirmed: dict[int, _Unconfirmed]
+    ) -> None:  # fmt: skip
+        """Fetch each change again that comes, until there are no more; `unconfirmed` are those at hand, by page."""
         links = self._links
-        errands = links.errands(transfers.wake)
-        open_ones: dict[int, _Unconfirmed] = {}
         while not self._give_up:
             with self._lock:
                 more, self._waiting = self._waiting, []
-            for one in more:
-                link = one.outcome.document.link
-                open_ones[link.page_id] = one
-                links.run_errand(_again(link), errands)
-            transfers.start(links.granted(errands, _SLOTS - transfers.active))
-            refused = [open_ones.pop(errands.refused.popleft().page_id) for _ in range(len(errands.refused))]
-            self._let_go([one.outcome for one in refused], refused)
-            if not open_ones and self._closed:
+            unconfirmed.update((change.outcome.document.link.page_id, change) for change in more)
+            for change in more:
+                links.run_errand(_again(change.outcome.document.link), errands)
+            links.start(links.granted(errands, _SLOTS - transfers.active), transfers)
+            refused = [unconfirmed[errands.refused.popleft().page_id] for _ in range(len(errands.refused))]
+            self._record([change.outcome for change in refused], refused, unconfirmed)
+            if not unconfirmed and self._closed:
                 return
-            documents = transfers.wait(_LOOK if len(open_ones) > transfers.active else _PATIENCE)
+            documents = transfers.wait(_LOOK if len(unconfirmed) > transfers.active else _PATIENCE)
             if documents:
                 pages = links.done(documents, errands)
-                found = [(open_ones.pop(document.link.page_id), document) for document in pages]
-                outcomes = self._steps.confirm([(one.outcome, document) for one, document in found])
-                self._let_go(outcomes, [one for one, _ in found])
+                changes = [unconfirmed[document.link.page_id] for document in pages]
+                found = [(change.outcome, page) for change, page in zip(changes, pages, strict=True)]
+                self._record(self._steps.confirm(found), changes, unconfirmed)
 
-    def _let_go(self, outcomes: Sequence[Outcome], confirmed: Sequence[_Unconfirmed]) -> None:
-        """Record these outcomes, and free the room of the changes that they were before they were confirmed."""
-        if not confirmed:
-            return
-        self._recorder.add(outcomes)
-        with self._lock:
-            self._at_hand -= sum([one.weight for one in confirmed])
-            self._room.notify_all()
+    def _record(
+        self, outcomes: Sequence[Outcome], changes: Sequence[_Unconfirmed], unconfirmed: dict[int, _Unconfirmed]
+    ) -> None:  # fmt: skip
+        """Record what came of these changes, which are unconfirmed no more."""
+        if changes:
+            self._recorder.add(outcomes)
+            for change in changes:
+                del unconfirmed[change.outcome.document.link.page_id]
+            _release(changes)
 
 
 class _Unconfirmed(NamedTuple):
-    """A change to be fetched again, and the bytes it was counted with: confirming it frees them before it is let go."""
+    """A change to be fetched again, with the room that it takes until then."""
 
     outcome: Outcome
-    weight: int
+    room: Reservation
 
 
-def _weight(outcome: Outcome) -> int:
-    """The bytes that a change holds while it waits."""
-    old = outcome.pair.old if outcome.pair else None
-    blobs = (*(outcome.version.blobs if outcome.version else ()), *(old.blobs.values() if old else ()))
-    return len(outcome.document.body) + sum([len(blob.data) for blob in blobs])
+def _release(changes: Iterable[_Unconfirmed]) -> None:
+    for change in changes:
+        change.room.release()
 
 
 def _again(link: Link) -> Link:

@@ -129,10 +129,10 @@ class Consumer(Generic[T]):
         try:
             self._consume()
         except RunStopped:
-            return
+            self._queue.refuse()  # those who fill it must not wait for room that nobody makes
         except Exception as error:  # noqa: BLE001 kept for the thread that tends this one: nobody else can hear it
             self.error = error
-            self._queue.refuse()  # those who fill it must not wait for room that nobody makes
+            self._queue.refuse()
         finally:
             self._done = True  # before the bell, or who hears it would find the thread alive and wait for the next
             self._ended()

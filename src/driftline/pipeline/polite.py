@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from driftline.fetching.hosts import Answer, Errands, Hosts
+from driftline.fetching.hosts import Answer, Errands, Hosts, Permit
 from driftline.fetching.redirects import arrived
 from driftline.fetching.robots import robots_url
 from driftline.headers import redirect_targets, retry_after
@@ -18,6 +18,8 @@ from driftline.pipeline.robots import RobotsBook
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from driftline.capacity import ResourceUse
+    from driftline.fetching.transfers import Transfers
     from driftline.pipeline.links import Source
     from driftline.pipeline.robots import Records
     from driftline.settings import Settings
@@ -30,12 +32,12 @@ _NOTHING = Judged([], [], [])
 class PoliteLinks:
     """Stands between a source of links and those who fetch. Used by any thread.
 
-    What `take` returns may be fetched now, and must come back by `done`; the robots.txt files of the hosts are among
-    it, and `done` keeps them. It also keeps redirects: where they lead is handed out when that may be fetched, and what
-    comes of it is the page. A page that a robots.txt forbids is recorded as failed and never handed out. Pages of a
-    host that wants to be left alone for long are given back to the source, and the host is named in `quiet`, with the
-    time until which it will be left alone. `slow` is told, once, of a host whose pages will take long, how many they
-    are and how many seconds there are between two.
+    What `take` returns may be fetched now, and must come back by `done` or `abandon`; the robots.txt files of the hosts
+    are among it, and `done` keeps them. It also keeps redirects: where they lead is handed out when that may be
+    fetched, and what comes of it is the page. A page that a robots.txt forbids is recorded as failed and never handed
+    out. Pages of a host that wants to be left alone for long are given back to the source, and the host is named in
+    `quiet`, with the time until which it will be left alone. `slow` is told, once, of a host whose pages will take
+    long, how many they are and how many seconds there are between two.
     """
 
     def __init__(
@@ -67,15 +69,19 @@ class PoliteLinks:
             return []
         found = self._hosts.take(most)
         self._reading_ahead = False
-        for ahead in _PULLS:
-            if len(found) >= most or self._source.exhausted:
-                break
-            if not self._read_ahead(max(ahead, most - len(found))):
-                break
-            found += self._hosts.take(most - len(found))
-        else:
-            self._reading_ahead = len(found) < most
-        return self._whole(found)
+        try:
+            for ahead in _PULLS:
+                if len(found) >= most or self._source.exhausted:
+                    break
+                if not self._read_ahead(max(ahead, most - len(found))):
+                    break
+                found += self._hosts.take(most - len(found))
+            else:
+                self._reading_ahead = len(found) < most
+        except BaseException:
+            self._hosts.release(found)
+            raise
+        return self._permitted(found)
 
     def done(self, documents: list[Document], errands: Errands[Item] | None = None) -> list[Document]:
         """These documents are in, of `errands` if that is what they were; those of them that are pages."""
@@ -84,6 +90,7 @@ class PoliteLinks:
         special: list[tuple[Origin, Document]] = []
         for document in documents:
             url = document.link.url
+            permit = _permit_of(document.link)
             origin = known[url[: url.find("/", 8)]]
             status, pause = document.status, None
             if status in BUSY or document.redirects or document.link.page_id == ROBOTS:
@@ -92,7 +99,7 @@ class PoliteLinks:
                     continue  # its host may have to answer once more
                 asked = status in BUSY and _asker(document) == origin.host.name
                 pause = (retry_after(document.headers, document.fetched_at) or 0.0) if asked else None
-            answers.append((origin.host, document.seconds, document.address, pause))
+            answers.append((permit, document.seconds, document.address, pause))
         refused = self._hosts.done(answers)
         if refused:
             with self._lock:
@@ -132,10 +139,11 @@ class PoliteLinks:
             else:
                 judged = Judged([], [], [])
                 errands.refused.append(link)
+            permit = _permit_of(document.link)
             if judged.ready and judged.ready[0][0] is host:
-                self._hosts.go_on(host, link, document.address, errands)
+                self._hosts.go_on(permit, link, document.address, errands)
             else:
-                self._put_off(self._hosts.done([(host, document.seconds, document.address, None)]))
+                self._put_off(self._hosts.done([(permit, document.seconds, document.address, None)]))
                 self._line_up(judged, errands)
         if judged.failed:
             self._record(judged.failed)
@@ -162,10 +170,29 @@ class PoliteLinks:
         self._hosts.put_first(host, link, errands)
 
     def granted(self, errands: Errands[Item], most: int) -> list[Link]:
-        """Up to `most` errands that may be fetched now; each must come back by `done`."""
+        """Up to `most` errands that may be fetched now; each must come back by `done` or `abandon`."""
         self._hosts.run_errands()
-        found = [errands.granted.popleft() for _ in range(min(most, len(errands.granted)))]
-        return [link for link in found if isinstance(link, Link)]
+        return self._permitted([errands.granted.popleft() for _ in range(min(most, len(errands.granted)))])
+
+    def cancel(self, errands: Errands[Item]) -> None:
+        """Let nothing of these errands wait any more: nobody will fetch it."""
+        self._hosts.cancel(errands)
+
+    def start(self, links: Sequence[Link], transfers: Transfers) -> None:
+        """Put links that were taken in flight; those that cannot be started give back their permits."""
+        try:
+            transfers.start(links)
+        except BaseException:
+            self.abandon(links)
+            raise
+
+    def abandon(self, links: Iterable[Link]) -> None:
+        """Give back the permits of links that were taken and will not come back by `done`."""
+        self._hosts.release([_permit_of(link) for link in links])
+
+    def statistics(self) -> ResourceUse:
+        """Return how many requests are permitted at the moment, over all hosts."""
+        return self._hosts.statistics()
 
     def next_in(self) -> float | None:
         """The seconds until there may be something to take; None if nothing can be foreseen."""
@@ -279,15 +306,27 @@ class PoliteLinks:
         if judged.failed:
             self._record(judged.failed)
 
-    def _whole(self, items: list[Item]) -> list[Link]:
-        """The links to fetch now, those made anew of which only the page was kept."""
-        if all([type(item) is Link for item in items]):  # noqa: C419 half the price, for every batch
-            return items  # type: ignore[return-value]
-        links = self._made(items)
-        missing = {item.page_id for item in items} - {link.page_id for link in links}
-        for item in items:
-            if isinstance(item, Waiting) and item.page_id in missing:
-                self._hosts.unused(item.host)
+    def _permitted(self, permits: Sequence[Permit[Item]]) -> list[Link]:
+        """The links to fetch now, each with its permit; made anew where only the page was kept.
+
+        What is not watched any more gives its permit back; so do all if the store cannot be read.
+        """
+        links: list[Link] = []
+        try:
+            # most have all that belongs to them, and need no look at the store
+            kept = [permit.item for permit in permits if not isinstance(permit.item, Link)]
+            made = {link.page_id: link for link in self._made(kept)} if kept else {}
+        except BaseException:
+            self._hosts.release(permits)
+            raise
+        for permit in permits:
+            item = permit.item
+            link = item if isinstance(item, Link) else made.get(item.page_id)
+            if link is None:
+                self._hosts.release([permit])
+                continue
+            link.permit = permit
+            links.append(link)
         return links
 
     def _made(self, items: Sequence[Item]) -> list[Link]:
@@ -333,6 +372,12 @@ class PoliteLinks:
             if refused:
                 with self._lock:
                     self._put_off(refused)
+
+
+def _permit_of(link: Link) -> Permit[Item]:
+    permit = link.permit
+    assert isinstance(permit, Permit), f"{link.url} was fetched without the permission of its host"
+    return permit
 
 
 def _is_robots(url: str) -> bool:

@@ -37,7 +37,7 @@ class Producer:
     ) -> None:  # fmt: skip
         self._divert = divert
         self._links = links
-        self._queue = queue
+        self._room = queue.slots()
         self._transfers = Transfers(settings, clock, blocked=blocked)
         self._slots = slots
         self._kept_alive = 0
@@ -93,7 +93,8 @@ class Producer:
         except Exception as error:  # noqa: BLE001 kept for the thread that tends this one: nobody else can hear it
             self.error = error
         finally:
-            self._queue.release(len(transfers.close()))
+            self._links.abandon(transfers.close())
+            self._room.close()
             self._done = True  # before the bell, or who hears it would find the thread alive and wait for the next
             self._ended()
 
@@ -109,7 +110,7 @@ class Producer:
             if documents:
                 self._count(documents)
                 pages = self._links.done(documents)
-                self._queue.release(len(documents) - len(pages))
+                self._room.release(len(documents) - len(pages))
                 self._hand_over(pages)
 
     def _patience(self) -> float:
@@ -120,10 +121,10 @@ class Producer:
     def _hand_over(self, documents: list[Document]) -> None:
         left = documents if self._settle is None else self._settle(documents)
         if left:
-            self._queue.put(left)
+            self._room.put(left)
         if len(left) < len(documents):
             self._settled += len(documents) - len(left)
-            self._queue.release(len(documents) - len(left))
+            self._room.release(len(documents) - len(left))
 
     def _refill(self) -> bool:
         """Put more links in flight; whether the queue had no room for as many as there are slots."""
@@ -136,13 +137,13 @@ class Producer:
         if self._links.exhausted:
             self._hungry += 1
             return False
-        granted = self._queue.reserve(free, wait=not self._transfers.active)
+        granted = self._room.reserve(free, wait=not self._transfers.active)
         if granted:
             links = self._links.take(granted)
             self._hungry += len(links) < granted
             own = links if self._divert is None else self._divert(links)
-            self._queue.release(granted - len(own))
-            self._transfers.start(own)
+            self._room.release(granted - len(own))
+            self._links.start(own, self._transfers)
             granted -= len(links) - len(own)  # the slots that are left free want more at once
         return granted < free
 

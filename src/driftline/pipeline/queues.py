@@ -10,10 +10,13 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
+
+from driftline.capacity import ResourceUse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from types import TracebackType
 
 T = TypeVar("T")
 
@@ -32,6 +35,7 @@ class QueueStatistics:
     put: int
     taken: int
     stolen: int
+    discarded: int
     full_waits: int
     full_seconds: float
     empty_waits: int
@@ -48,27 +52,33 @@ class BoundedQueue(Generic[T]):
 
     def __init__(
         self, capacity: int, capacity_bytes: int, size: Callable[[T], int], lanes: int = 1,
-        monotonic: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float] = time.monotonic, name: str = "queue",
     ) -> None:  # fmt: skip
+        self.name = name
         self._capacity = capacity
         self._capacity_bytes = capacity_bytes
         self._size = size
         self._monotonic = monotonic
-        self._lanes: list[deque[T]] = [deque() for _ in range(lanes)]
+        # each item with the bytes it was counted with: some of them are emptied while they wait
+        self._lanes: list[deque[tuple[T, int]]] = [deque() for _ in range(lanes)]
         self._next_lane = 0
         self._lock = threading.Lock()
         self._room = threading.Condition(self._lock)
         self._filled = threading.Condition(self._lock)
         self._ripe = threading.Condition(self._lock)
         self._depth = self._bytes = self._reserved = 0
-        self._deepest = self._put = self._taken = self._stolen = 0
+        self._deepest = self._put = self._taken = self._stolen = self._discarded = 0
+        self._granted = self._returned = 0
         self._full_waits = self._empty_waits = 0
         self._full_seconds = self._empty_seconds = 0.0
         self._waiting_takers = 0
         self._closed = self._refusing = False
 
-    def reserve(self, want: int, *, wait: bool) -> int:
-        """Room for up to `want` items; 0 when there is none now (unless `wait`) or no more is wanted."""
+    def slots(self) -> QueueSlots[T]:
+        """Return an account of reserved room, empty at first, for one thread that puts items in."""
+        return QueueSlots(self)
+
+    def _reserve(self, want: int, *, wait: bool) -> int:
         with self._lock:
             room = self._free()
             if room <= 0 and wait and not self._refusing:
@@ -81,25 +91,26 @@ class BoundedQueue(Generic[T]):
                 return 0
             granted = max(0, min(want, room))
             self._reserved += granted
+            self._granted += granted
             return granted
 
-    def release(self, count: int) -> None:
-        """Give back room that was reserved and will not be used."""
-        if count:
-            with self._lock:
-                self._reserved -= count
-                self._room.notify_all()
+    def _release(self, count: int) -> None:
+        with self._lock:
+            self._reserved -= count
+            self._returned += count
+            self._room.notify_all()
 
-    def put(self, items: Sequence[T]) -> None:
-        """Add items for which room was reserved, and wake whom they are for."""
+    def _add(self, items: Sequence[T]) -> None:
+        """Add items for which room was reserved, and wake a taker."""
         size = self._size
-        added = sum([size(item) for item in items])
+        weighed = [(item, size(item)) for item in items]
+        added = sum([weight for _, weight in weighed])
         with self._lock:
             self._reserved -= len(items)
             if len(self._lanes) == 1:
-                self._lanes[0].extend(items)
+                self._lanes[0].extend(weighed)
             else:
-                self._spread(items)
+                self._spread(weighed)
             self._depth += len(items)
             self._bytes += added
             self._put += len(items)
@@ -130,18 +141,27 @@ class BoundedQueue(Generic[T]):
                 source = max(self._lanes, key=len)
                 self._stolen += min(most, len(source))
             if len(source) <= most:
-                items = list(source)
+                weighed = list(source)
                 source.clear()
             else:
-                items = [source.popleft() for _ in range(most)]
-            size = self._size
-            self._depth -= len(items)
-            self._bytes -= sum([size(item) for item in items])
-            self._taken += len(items)
+                weighed = [source.popleft() for _ in range(most)]
+            self._depth -= len(weighed)
+            self._bytes -= sum([weight for _, weight in weighed])
+            self._taken += len(weighed)
             if self._depth and self._waiting_takers:
                 self._filled.notify()
             self._room.notify_all()
-            return items
+        return [item for item, _ in weighed]
+
+    def discard(self) -> None:
+        """Drop what is queued: the run was stopped, and nobody will take it."""
+        with self._lock:
+            for lane in self._lanes:
+                self._depth -= len(lane)
+                self._bytes -= sum([weight for _, weight in lane])
+                self._discarded += len(lane)
+                lane.clear()
+            self._room.notify_all()
 
     def close(self) -> None:
         """Let nothing more be reserved or put; takers get what is queued, then None."""
@@ -173,17 +193,82 @@ class BoundedQueue(Generic[T]):
         with self._lock:
             return QueueStatistics(
                 depth=self._depth, deepest=self._deepest, bytes=self._bytes, reserved=self._reserved, put=self._put,
-                taken=self._taken, stolen=self._stolen, full_waits=self._full_waits, full_seconds=self._full_seconds,
-                empty_waits=self._empty_waits, empty_seconds=self._empty_seconds,
+                taken=self._taken, stolen=self._stolen, discarded=self._discarded, full_waits=self._full_waits,
+                full_seconds=self._full_seconds, empty_waits=self._empty_waits, empty_seconds=self._empty_seconds,
             )  # fmt: skip
+
+    def resources(self) -> list[ResourceUse]:
+        """Return how much of the queue's bounds is in use: places reserved, items queued, and their bytes."""
+        with self._lock:
+            gone = self._taken + self._discarded
+            return [
+                ResourceUse(
+                    name=f"{self.name}: reserved places", in_use=self._reserved, limit=self._capacity,
+                    acquired=self._granted, released=self._put + self._returned, waits=self._full_waits,
+                    wait_seconds=self._full_seconds,
+                ),
+                ResourceUse(
+                    name=f"{self.name}: items", in_use=self._depth, limit=self._capacity, acquired=self._put,
+                    released=gone,
+                ),
+                ResourceUse(
+                    name=f"{self.name}: bytes", in_use=self._bytes, limit=self._capacity_bytes, acquired=self._put,
+                    released=gone,
+                ),
+            ]  # fmt: skip
 
     def _free(self) -> int:
         if self._bytes >= self._capacity_bytes:
             return 0
         return self._capacity - self._depth - self._reserved
 
-    def _spread(self, items: Sequence[T]) -> None:
+    def _spread(self, weighed: Sequence[tuple[T, int]]) -> None:
         count = len(self._lanes)
-        for item in items:
-            self._lanes[self._next_lane].append(item)
+        for one in weighed:
+            self._lanes[self._next_lane].append(one)
             self._next_lane = (self._next_lane + 1) % count
+
+
+class QueueSlots(Generic[T]):
+    """The places in a queue that one thread has reserved and not filled yet; what is left of them `close` gives back.
+
+    `held` is how many these are. To fill or give back more than that is an error: it would be somebody else's room.
+    """
+
+    def __init__(self, queue: BoundedQueue[T]) -> None:
+        self._queue = queue
+        self.held = 0
+
+    def reserve(self, want: int, *, wait: bool) -> int:
+        """Reserve up to `want` places. Returns how many: 0 if there are none now (unless `wait`), or none any more."""
+        granted = self._queue._reserve(want, wait=wait)
+        self.held += granted
+        return granted
+
+    def release(self, count: int) -> None:
+        """Give back so many places that will not be filled."""
+        if count:
+            self._use(count)
+            self._queue._release(count)
+
+    def put(self, items: Sequence[T]) -> None:
+        """Add items to the queue, each in a reserved place."""
+        self._use(len(items))
+        self._queue._add(items)
+
+    def close(self) -> None:
+        """Give back every place that is left."""
+        self.release(self.held)
+
+    def _use(self, count: int) -> None:
+        if count > self.held:
+            raise RuntimeError(f"{count} places of a queue were used of {self.held} that are reserved.")
+        self.held -= count
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Protocol
 
+from driftline.capacity import Capacity
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from driftline.capacity import Reservation, ResourceUse
     from driftline.model import Outcome
 
-_MOST_PENDING_BYTES = 32 * 1024 * 1024
+_MOST_BYTES = 64 * 1024 * 1024  # of what waits to be committed and of what is being committed
 _BATCH = 512
 _OVERHEAD = 500  # bytes an outcome takes beside its contents
 _LINGER = 0.05  # seconds that a small batch waits for company
@@ -40,10 +43,10 @@ class Recorder:
         self._told = told
         self._settled = settled
         self._lock = threading.Lock()
-        self._pending: list[Outcome] = []
-        self._pending_bytes = 0
+        self._pending: list[tuple[Sequence[Outcome], Reservation]] = []
+        self._pending_outcomes = 0
+        self._bytes = Capacity("recorder: bytes", _MOST_BYTES)
         self._wanted = threading.Condition(self._lock)
-        self._drained = threading.Condition(self._lock)
         self._closed = False
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
@@ -51,16 +54,25 @@ class Recorder:
 
     def add(self, outcomes: Sequence[Outcome]) -> None:
         """Hand over outcomes to be committed soon; waits while too much is pending."""
+        if not outcomes:
+            return
+        reservation = self._bytes.acquire(sum(map(weight_of, outcomes)))
+        if reservation is None:
+            return  # a commit failed: what comes after it is dropped
         with self._lock:
-            while self._pending_bytes > _MOST_PENDING_BYTES and self._error is None:
-                self._drained.wait()
-            if self._error is not None:
-                return
-            was = len(self._pending)
-            self._pending += outcomes
-            self._pending_bytes += _weight(outcomes)
-            if not was or len(self._pending) >= _BATCH:
-                self._wanted.notify()
+            dropped = self._error is not None
+            if not dropped:
+                was = self._pending_outcomes
+                self._pending.append((outcomes, reservation))
+                self._pending_outcomes += len(outcomes)
+                if not was or self._pending_outcomes >= _BATCH:
+                    self._wanted.notify()
+        if dropped:
+            reservation.release()
+
+    def statistics(self) -> ResourceUse:
+        """Return how many bytes wait to be committed."""
+        return self._bytes.statistics()
 
     @property
     def failed(self) -> bool:
@@ -81,25 +93,34 @@ class Recorder:
             with self._lock:
                 while not self._pending and not self._closed:
                     self._wanted.wait()
-                if not self._closed and len(self._pending) < _BATCH:
+                if not self._closed and self._pending_outcomes < _BATCH:
                     self._wanted.wait(_LINGER)
-                batch, self._pending = self._pending, []
-                self._pending_bytes = 0
-                if not batch:
-                    return
-                self._drained.notify_all()
+                pending, self._pending = self._pending, []
+                self._pending_outcomes = 0
+            if not pending:
+                return
             try:
-                self._told(self._ledger.record(self._run_id, batch))
-                if self._settled is not None:
-                    self._settled(batch)
+                self._commit([outcome for outcomes, _ in pending for outcome in outcomes])
             except Exception as error:  # noqa: BLE001 kept, and raised by `close`: nobody else can hear it
                 with self._lock:
                     self._error = error
-                    self._drained.notify_all()
+                    pending += self._pending
+                    self._pending = []
+                self._bytes.close()
                 return
+            finally:
+                for _, reservation in pending:
+                    reservation.release()
+
+    def _commit(self, batch: list[Outcome]) -> None:
+        self._told(self._ledger.record(self._run_id, batch))
+        if self._settled is not None:
+            self._settled(batch)
 
 
-def _weight(outcomes: Sequence[Outcome]) -> int:
-    pictures = sum([len(picture) for outcome in outcomes if (picture := outcome.document.screenshot) is not None])
-    kept = [blob for outcome in outcomes if outcome.version is not None for blob in outcome.version.blobs]
-    return sum([len(blob.data) for blob in kept]) + pictures + _OVERHEAD * len(outcomes)
+def weight_of(outcome: Outcome) -> int:
+    """Return the bytes that an outcome holds, with the versions and pictures that belong to it."""
+    document, version = outcome.document, outcome.version
+    old = outcome.pair.old if outcome.pair else None
+    blobs = (*(version.blobs if version else ()), *(old.blobs.values() if old else ()))
+    return _OVERHEAD + len(document.body) + len(document.screenshot or b"") + sum([len(blob.data) for blob in blobs])

@@ -9,15 +9,19 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from driftline.capacity import Capacity
 from driftline.errors import RunStopped
 from driftline.model import FETCHED_OTHERWISE, Known, Link, Outcome, RenderMode, Verdict
+from driftline.pipeline.recorder import weight_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from driftline.capacity import Reservation, ResourceUse
     from driftline.fetching.hosts import Errands
     from driftline.model import Document
     from driftline.pipeline.confirmer import Confirmer
@@ -26,7 +30,8 @@ if TYPE_CHECKING:
     from driftline.pipeline.stopping import Stop
     from driftline.settings import Settings
 
-_LOOK = 0.1  # seconds between looks at whether a host may be asked
+_OVERHEAD = 500  # bytes of a link
+_LOOK = 0.1  # seconds between looks at whether a host gave its permission
 _PATIENCE = 0.5  # seconds between looks at whether to stop, when nothing happens
 
 
@@ -71,19 +76,32 @@ class Hosts(Protocol):
     def granted(self, errands: Errands[Any], most: int) -> list[Link]:
         """What may be fetched now."""
 
+    def cancel(self, errands: Errands[Any]) -> None:
+        """Let nothing of these wait any more."""
+
+    def abandon(self, links: Iterable[Link]) -> None:
+        """Give back the permits of links that will not come back by `done`, as far as they are still held."""
+
 
 class _Item(NamedTuple):
-    """A link to render, and what came of it without a browser if that was tried."""
+    """A link to render, with the room that it takes in the lane.
+
+    `plain` is what came of it without a browser, if that was tried; `found` what the browser showed the first time, if
+    it is a change that is to be rendered again.
+    """
 
     link: Link
     plain: Outcome | None
+    room: Reservation
+    found: Outcome | None = None
 
 
 class Rendering:
     """Takes over the links and outcomes that need a browser, and records what comes of them.
 
     Its threads start with the first of them, and the browser with them. What a stop leaves over is not recorded, and is
-    checked by the next run.
+    checked by the next run. A page that needs the permission of its host waits for it without a thread: if all threads
+    waited, pages that have the permission could not be rendered, and would never give it back.
     """
 
     def __init__(
@@ -101,18 +119,25 @@ class Rendering:
         self._renderer: Renderer | None = None
         self._lock = threading.Lock()
         self._wanted = threading.Condition(self._lock)
-        self._items: deque[_Item] = deque()
+        self._bytes = Capacity("browser lane: bytes", settings.capacity_bytes)
+        self._items: deque[_Item] = deque()  # that may be rendered now
+        self._asked: dict[int, _Item] = {}  # by page: that wait for the permission of their hosts
+        self._open = 0  # in the lane, those that a thread works on among them
+        self._errands = hosts.errands(self._wake)
         self._threads: list[threading.Thread] = []
-        self._idle = 0
         self._closed = self._given_up = False
         self.error: Exception | None = None
 
     def divert(self, links: list[Link]) -> list[Link]:
-        """Take over those of these links that need a browser; the others."""
+        """Take over those of these links that need a browser; the others. If the store fails, all are given up."""
         if all([link.render is None for link in links]):  # noqa: C419 half the price, for every batch
             return links
-        rendered = [link for link in links if self._needs_browser(link)]
-        self._add([_Item(link, None) for link in rendered])
+        try:
+            rendered = [link for link in links if self._needs_browser(link)]
+        except BaseException:
+            self._hosts.abandon(links)
+            raise
+        self._add([(link, None) for link in rendered])
         taken = {link.page_id for link in rendered}
         return [link for link in links if link.page_id not in taken]
 
@@ -121,7 +146,7 @@ class Rendering:
         if not any([outcome.wants_script for outcome in outcomes]):  # noqa: C419 half the price, for every batch
             return outcomes
         found = [outcome for outcome in outcomes if outcome.wants_script and outcome.document.link.render is not None]
-        self._add([_Item(outcome.document.link, outcome) for outcome in found])
+        self._add([(outcome.document.link, outcome) for outcome in found])
         taken = {outcome.document.link.page_id for outcome in found}
         return [outcome for outcome in outcomes if outcome.document.link.page_id not in taken]
 
@@ -140,11 +165,17 @@ class Rendering:
 
     def abandon(self) -> None:
         """Give up what is not rendered yet."""
+        self._bytes.close()
         with self._lock:
             self._closed = self._given_up = True
+            items = [*self._items, *self._asked.values()]
             self._items.clear()
+            self._asked.clear()
             self._wanted.notify_all()
             renderer = self._renderer
+        self._hosts.cancel(self._errands)
+        for item in items:
+            self._let_go(item)
         if renderer is not None:
             renderer.stop()
 
@@ -161,24 +192,82 @@ class Rendering:
             return False
         return link.render.mode is RenderMode.ALWAYS or self._rendered.needed_at(link.host)
 
-    def _add(self, items: Sequence[_Item]) -> None:
-        with self._lock:
-            if self._given_up:
+    def statistics(self) -> ResourceUse:
+        """Return how many bytes wait for a browser or are in one."""
+        return self._bytes.statistics()
+
+    def _add(self, pages: Sequence[tuple[Link, Outcome | None]]) -> None:
+        """Let these wait for a browser, each with what came of it without one; all are given up after a stop."""
+        for number, (link, plain) in enumerate(pages):
+            # a link comes with a permit of its host, for which pages in the lane may be waiting: it is let in at once,
+            # and there are never more of them than permits
+            weight = _OVERHEAD if plain is None else weight_of(plain)
+            room = self._bytes.acquire(weight, wait=plain is not None)
+            if room is None:
+                self._hosts.abandon([link for link, _ in pages[number:]])
                 return
-            self._items += items
-            if self._renderer is None and items:
-                self._renderer = self._make()
-            wanted = min(len(self._items) - self._idle, self._settings.render_slots - len(self._threads))
-            for _ in range(wanted):
-                thread = threading.Thread(target=self._work, name="renderer", daemon=True)
-                self._threads.append(thread)
-                thread.start()
+            with self._lock:
+                self._open += 1
+            item = _Item(link, plain, room)
+            if plain is None:
+                self._queue(item)
+            else:
+                self._ask(item)
+
+    def _queue(self, item: _Item) -> None:
+        """Let an item be rendered that has its permission, by one thread more if there may be one."""
+        with self._lock:
+            late = self._given_up
+            if not late:
+                self._items.append(item)
+                self._start_thread()
+                self._wanted.notify()
+        if late:
+            self._let_go(item)
+
+    def _ask(self, item: _Item) -> None:
+        """Ask the host of an item for its permission to render it."""
+        with self._lock:
+            late = self._given_up
+            if not late:
+                self._asked[item.link.page_id] = item
+                self._start_thread()
+        if late:
+            self._let_go(item)
+            return
+        self._hosts.run_errand(item.link, self._errands)
+        self._wake()
+
+    def _start_thread(self) -> None:
+        if self._renderer is None:
+            self._renderer = self._make()
+        if len(self._threads) < min(self._open, self._settings.render_slots):
+            thread = threading.Thread(target=self._work, name="renderer", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _wake(self) -> None:
+        with self._lock:
             self._wanted.notify_all()
+
+    def _let_go(self, item: _Item) -> None:
+        """Free what an item holds, whatever became of it."""
+        item.room.release()
+        self._hosts.abandon([item.link])
+        with self._lock:
+            self._open -= 1
+            if not self._open:
+                self._wanted.notify_all()
 
     def _work(self) -> None:
         try:
             while (item := self._next()) is not None:
-                self._check(item)
+                done = True
+                try:
+                    done = self._render(item)
+                finally:
+                    if done:
+                        self._let_go(item)
         except RunStopped:
             pass
         except Exception as error:  # noqa: BLE001 kept for the thread that tends this one: nobody else can hear it
@@ -188,60 +277,71 @@ class Rendering:
 
     def _next(self) -> _Item | None:
         """The next page to render, waited for; None when there are no more, or the run is to stop."""
-        with self._lock:
-            self._idle += 1
-            try:
-                while not self._items and not self._closed:
-                    self._wanted.wait()
-                return self._items.popleft() if self._items and not self._stop.requested else None
-            finally:
-                self._idle -= 1
+        while True:
+            self._hear_hosts()
+            with self._lock:
+                if self._stop.requested or self._given_up or (self._closed and not self._open):
+                    return None
+                if self._items:
+                    return self._items.popleft()
+                self._wanted.wait(_LOOK if self._asked else None)
 
-    def _check(self, item: _Item) -> None:
-        """Render a page, compare it, and once more if it seems changed: the whole way of a page."""
-        steps = self._steps
-        document = self._render(item.link, permitted=item.plain is None)
-        if document is None:
-            self._confirmer.add([] if item.plain is None else [item.plain])
-            return
+    def _hear_hosts(self) -> None:
+        """Line up what may be rendered by now, and let go of what may not be for long."""
+        for link in self._hosts.granted(self._errands, self._settings.render_slots):
+            with self._lock:
+                item = self._asked.pop(link.page_id, None)
+                if item is not None:
+                    self._items.append(item)
+            if item is None:
+                self._hosts.abandon([link])
+        while self._errands.refused:
+            with suppress(IndexError):  # another thread was faster
+                page_id = self._errands.refused.popleft().page_id
+                with self._lock:
+                    item = self._asked.pop(page_id, None)
+                if item is not None:
+                    self._without_browser(item)
+
+    def _without_browser(self, item: _Item) -> None:
+        """Record what was found before: the host wants to be left alone for long."""
+        try:
+            if item.found is not None:
+                self._record(item.found)
+            elif item.plain is not None:
+                self._confirmer.add([item.plain])
+        finally:
+            self._let_go(item)
+
+    def _render(self, item: _Item) -> bool:
+        """Render a page and compare it. Returns whether that was all: a change waits to be rendered once more."""
+        steps, renderer = self._steps, self._renderer
+        assert renderer is not None
+        document = renderer.render(_unproved(item.link))
+        self._hosts.done([document])
+        if item.found is not None:
+            (outcome,) = steps.confirm([(item.found, document)])
+            self._record(outcome)
+            return True
         (pair,) = steps.recall([document])
         if pair.old is not None and self._fetched_otherwise(item.link):
             pair.old = replace(pair.old, reading=FETCHED_OTHERWISE)
         (outcome,) = steps.compare([pair])
         if item.plain is not None and outcome.verdict is Verdict.FAILED:
             self._confirmer.add([item.plain])
-            return
+            return True
         if item.plain is not None:
             self._rendered.need_at(item.link.host)
         if outcome.verdict is Verdict.CHANGED and outcome.pair is not None:
-            again = self._render(item.link, permitted=False)
-            (outcome,) = [outcome] if again is None else steps.confirm([(outcome, again)])
+            self._ask(item._replace(found=outcome))
+            return False
+        self._record(outcome)
+        return True
+
+    def _record(self, outcome: Outcome) -> None:
         if outcome.version is None:
             outcome.document.screenshot = None
         self._recorder.add([outcome])
-
-    def _render(self, link: Link, *, permitted: bool) -> Document | None:
-        """What the browser shows, once its host may be asked; None if that wants to be left alone for long."""
-        renderer = self._renderer
-        assert renderer is not None
-        if not permitted and not self._may_ask(link):
-            return None
-        document = renderer.render(_unproved(link))
-        self._hosts.done([document])
-        return document
-
-    def _may_ask(self, link: Link) -> bool:
-        woken = threading.Event()
-        errands = self._hosts.errands(woken.set)
-        self._hosts.run_errand(link, errands)
-        while not self._given_up:
-            if self._hosts.granted(errands, 1):
-                return True
-            if errands.refused:
-                return False
-            woken.wait(_LOOK)
-            woken.clear()
-        raise RunStopped("The run was stopped before a page could be rendered.")
 
     def _fetched_otherwise(self, link: Link) -> bool:
         """Whether the version in force came without a browser: what differs then may differ by that alone."""

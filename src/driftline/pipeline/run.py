@@ -25,6 +25,7 @@ from driftline.pipeline.wiring import Wired, cores, wire
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from driftline.capacity import ResourceUse
     from driftline.detection.comparison import Versions
     from driftline.fetching.unsafe import Blocked
     from driftline.model import Barred, Link, Outcome
@@ -67,7 +68,8 @@ class Report:
 
     `noisy` counts the unchanged pages that differ in noise, `left` those that a stopped run did not get to, or that
     were put off because their hosts want to be left alone: `quiet` names these, and until when. Those that are
-    `blocked` as unsafe were not fetched.
+    `blocked` as unsafe were not fetched. `resources` is how the bounded resources of the run were used: at its end none
+    is in use.
     """
 
     pages: int
@@ -91,6 +93,7 @@ class Report:
     queues: list[QueueStatistics] = field(default_factory=list)
     quiet: dict[str, float] = field(default_factory=dict)
     blocked: list[Barred] = field(default_factory=list)
+    resources: list[ResourceUse] = field(default_factory=list)
 
 
 class Run:
@@ -139,7 +142,8 @@ class Run:
             links = ledger.remaining(run_id, page_ids)
             if left_out:
                 links = (link for link in links if link.page_id not in left_out)
-            wired, quiet = self._wired(LinkQueue(links), workers, run_id, tell, slow=slow)
+            parts, wired = self._wired(LinkQueue(links), workers, run_id, tell, slow=slow)
+            quiet = parts.links.quiet
             left = remain() if self._stop.requested or quiet else 0
             if not left or not self._stop.requested:
                 ledger.finish(run_id)  # those whose hosts want to be left alone must not hold up all others
@@ -153,6 +157,7 @@ class Run:
             producers=wired.producers, slots=wired.slots, consumers=wired.consumers, comparers=wired.comparers,
             continued=continued, changes=tally.changes(), events=tally.events(),
             queues=wired.queues, quiet=quiet, blocked=list(left_out.values()),
+            resources=parts.resources(),
         )  # fmt: skip
 
     def check_offered(
@@ -188,11 +193,8 @@ class Run:
         self, source: Source, workers: WorkerPool, run_id: int, told: Callable[[Sequence[Outcome]], None],
         settled: Callable[[Sequence[Outcome]], None] | None = None,
         slow: Callable[[str, int, float], None] | None = None,
-    ) -> tuple[Wired, dict[str, float]]:  # fmt: skip
-        """Put the parts together and let them work until the source is exhausted and all that came of it recorded.
-
-        How they were wired, and the hosts that want to be left alone although they have pages to check.
-        """
+    ) -> tuple[Parts, Wired]:  # fmt: skip
+        """Put the parts together and let them work until the source is exhausted and all that came of it recorded."""
         settings = self._settings
 
         def tell(outcomes: Sequence[Outcome]) -> None:
@@ -227,7 +229,8 @@ class Run:
                     wired = wire(self._plan, parts)
             finally:
                 rendering.close()
+                confirmer.close()
         finally:
             recorder.close()
         links.end()
-        return wired, links.quiet
+        return parts, wired

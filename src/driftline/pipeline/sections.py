@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from driftline.fetching.unsafe import NOTHING
 from driftline.pipeline.consumers import Consumer, fair_share
@@ -14,6 +14,7 @@ from driftline.pipeline.tuner import Sample, Tuner
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from driftline.capacity import ResourceUse
     from driftline.detection.workers import WorkerPool
     from driftline.fetching.unsafe import Blocked
     from driftline.model import Document, Outcome, Pair
@@ -47,6 +48,12 @@ class Parts:
     stop: Stop
     blocked: Blocked = NOTHING
     clock: Callable[[], float] = time.time
+    queues: list[BoundedQueue[Any]] = field(default_factory=list)
+
+    def resources(self) -> list[ResourceUse]:
+        """Return how much of each bounded resource is in use: none of any, once the run has ended."""
+        holders = (self.rendering, self.confirmer, self.recorder, self.workers, self.links)
+        return [use for queue in self.queues for use in queue.resources()] + [one.statistics() for one in holders]
 
     def compared(self, outcomes: list[Outcome]) -> None:
         """Send on what was found: to a browser what shows nothing without one, the rest to be confirmed and kept."""

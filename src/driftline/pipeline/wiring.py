@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from driftline.model import Document, Pair
     from driftline.pipeline.sections import Parts
-    from driftline.settings import Settings
 
 _PAIR_OVERHEAD = 500
 
@@ -87,9 +86,10 @@ def _sequential(parts: Parts) -> Wired:
     except RunStopped:
         pass  # the page at hand is left for the next run
     finally:
+        parts.links.close()
         parts.rendering.abandon()
         parts.confirmer.abandon()
-        transfers.close()
+        parts.links.abandon(transfers.close())
         over.set()
         watcher.join()
     _raise_first(_broken(parts))
@@ -98,7 +98,7 @@ def _sequential(parts: Parts) -> Wired:
 
 def _two_section(plan: Plan, parts: Parts) -> Wired:
     """Configuration 3, and with several queues the paper's future work."""
-    queue: BoundedQueue[Document] = _document_queue(plan, parts.settings)
+    queue = _document_queue(plan, parts)
     steps = parts.steps
 
     def work(documents: list[Document]) -> None:
@@ -107,7 +107,7 @@ def _two_section(plan: Plan, parts: Parts) -> Wired:
     tuner = _tuner(plan)
     crew = Crew("consumer", queue, work, parts)
     crawlers = Crawlers(plan, parts, queue, tuner.in_flight)
-    with _no_thread_left_behind(parts, crawlers, queue):
+    with _no_thread_left_behind(parts, crawlers):
         crew.resize(tuner.consumers)
         crawlers.start()
         crawlers.tend(tuner, crew, lambda: crew.error is not None or _broken(parts) is not None)
@@ -125,18 +125,22 @@ def _two_section(plan: Plan, parts: Parts) -> Wired:
 
 def _three_section(plan: Plan, parts: Parts) -> Wired:
     """Configuration 2: the recalling and the comparing consumers have a queue between them."""
-    queue: BoundedQueue[Document] = _document_queue(plan, parts.settings)
-    pairs: BoundedQueue[Pair] = BoundedQueue(plan.capacity, parts.settings.capacity_bytes, _pair_size)
+    queue = _document_queue(plan, parts)
+    pairs: BoundedQueue[Pair] = BoundedQueue(
+        plan.capacity, parts.settings.capacity_bytes, _pair_size, name="pair queue"
+    )
+    parts.queues.append(pairs)
     steps = parts.steps
 
     def work_recall(documents: list[Document]) -> None:
         recalled = steps.recall(documents)
-        while recalled:
-            room = pairs.reserve(len(recalled), wait=True)
-            if not room:
-                return
-            pairs.put(recalled[:room])
-            recalled = recalled[room:]
+        with pairs.slots() as slots:
+            while recalled:
+                room = slots.reserve(len(recalled), wait=True)
+                if not room:
+                    return
+                slots.put(recalled[:room])
+                recalled = recalled[room:]
 
     def work_compare(waiting: list[Pair]) -> None:
         parts.compared(steps.compare(waiting))
@@ -145,7 +149,7 @@ def _three_section(plan: Plan, parts: Parts) -> Wired:
     recallers = Crew("recaller", queue, work_recall, parts, onward=pairs)
     comparers = Crew("comparer", pairs, work_compare, parts)
     crawlers = Crawlers(plan, parts, queue, tuner.in_flight)
-    with _no_thread_left_behind(parts, crawlers, queue, pairs):
+    with _no_thread_left_behind(parts, crawlers):
         recallers.resize(tuner.consumers)
         comparers.resize(plan.comparers or cores())
         crawlers.start()
@@ -177,21 +181,26 @@ def _confirm_the_rest(parts: Parts, stopped_at: float | None) -> None:
 
 
 @contextmanager
-def _no_thread_left_behind(
-    parts: Parts, crawlers: Crawlers, *queues: BoundedQueue[Document] | BoundedQueue[Pair]
-) -> Iterator[None]:
-    """End every thread of the pipeline when the block ends in an exception, KeyboardInterrupt included."""
+def _no_thread_left_behind(parts: Parts, crawlers: Crawlers) -> Iterator[None]:
+    """End every thread of the pipeline when the block ends in an exception, KeyboardInterrupt included.
+
+    What a stop left in the queues is dropped: the next run checks it.
+    """
     try:
         yield
     except BaseException:
         parts.links.close()
-        for queue in queues:
+        for queue in parts.queues:
             queue.close()
         parts.workers.stop()
         parts.rendering.abandon()
         parts.confirmer.abandon()
         crawlers.abandon()
         raise
+    finally:
+        parts.links.close()
+        for queue in parts.queues:
+            queue.discard()
 
 
 def _tuner(plan: Plan) -> Tuner:
@@ -213,8 +222,12 @@ def _raise_first(*errors: Exception | None) -> None:
             raise error
 
 
-def _document_queue(plan: Plan, settings: Settings) -> BoundedQueue[Document]:
-    return BoundedQueue(plan.capacity, settings.capacity_bytes, _document_size, plan.queues)
+def _document_queue(plan: Plan, parts: Parts) -> BoundedQueue[Document]:
+    queue: BoundedQueue[Document] = BoundedQueue(
+        plan.capacity, parts.settings.capacity_bytes, _document_size, plan.queues, name="document queue"
+    )
+    parts.queues.append(queue)
+    return queue
 
 
 def _document_size(document: Document) -> int:

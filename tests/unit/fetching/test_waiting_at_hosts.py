@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.fetching.hosts import Errands, Host, Hosts
+from driftline.fetching.hosts import Errands, Host, Hosts, Permit
 from driftline.fetching.manners import Manners
 
 
@@ -35,6 +35,7 @@ class World:
     def __post_init__(self) -> None:
         self.hosts: Hosts[str] = Hosts(at_address=self.at_address, clock=self.clock)
         self._named: dict[str, Host[str]] = {}
+        self.permits: dict[str, Permit[str]] = {}
 
     def host(self, item: str) -> Host[str]:
         name = item.partition("/")[0]
@@ -45,45 +46,55 @@ class World:
         return [item for _, item in self.hosts.put([(self.host(item), item) for item in items])]
 
     def done(self, item: str, seconds: float = 0.0, address: str = "", pause: float | None = None) -> list[str]:
-        return [left for _, left in self.hosts.done([(self.host(item), seconds, address, pause)])]
+        return [left for _, left in self.hosts.done([(self.permits[item], seconds, address, pause)])]
+
+    def take(self, most: int) -> list[str]:
+        return self._remember(self.hosts.take(most))
+
+    def granted(self, errands: Errands[str]) -> list[str]:
+        return self._remember([errands.granted.popleft() for _ in range(len(errands.granted))])
+
+    def _remember(self, permits: list[Permit[str]]) -> list[str]:
+        self.permits |= {permit.item: permit for permit in permits}
+        return [permit.item for permit in permits]
 
 
 def test_a_host_gets_one_request_at_a_time_and_rests_after_the_answer() -> None:
     world = World()
     world.put("a/1", "a/2")
-    assert world.hosts.take(10) == ["a/1"]
+    assert world.take(10) == ["a/1"]
     world.clock.now = 50.0
-    assert world.hosts.take(10) == []
+    assert world.take(10) == []
     assert world.hosts.next_in() is None
     world.done("a/1", seconds=0.1)
-    assert world.hosts.take(10) == []
+    assert world.take(10) == []
     assert world.hosts.next_in() == pytest.approx(1.0)
     world.clock.now = 51.0
-    assert world.hosts.take(10) == ["a/2"]
+    assert world.take(10) == ["a/2"]
     assert len(world.hosts) == 0
 
 
 def test_a_host_rests_also_when_nothing_waits_there_at_the_moment() -> None:
     world = World()
     world.put("a/1")
-    world.hosts.take(1)
+    world.take(1)
     world.done("a/1")
     world.clock.now = 0.5
     world.put("a/2")
-    assert world.hosts.take(10) == []
+    assert world.take(10) == []
     assert world.hosts.next_in() == pytest.approx(0.5)
 
 
 def test_other_hosts_are_not_held_up() -> None:
     world = World()
     world.put(*[f"a/{number}" for number in range(50)], "b/1", "c/1")
-    assert world.hosts.take(100) == ["a/0", "b/1", "c/1"]
+    assert world.take(100) == ["a/0", "b/1", "c/1"]
 
 
 def test_a_slow_host_rests_for_a_multiple_of_its_own_time() -> None:
     world = World()
     world.put("a/1", "a/2")
-    world.hosts.take(1)
+    world.take(1)
     world.done("a/1", seconds=4.0)
     assert world.hosts.next_in() == pytest.approx(8.0)
 
@@ -91,7 +102,7 @@ def test_a_slow_host_rests_for_a_multiple_of_its_own_time() -> None:
 def test_the_delay_that_a_host_asks_for_is_kept() -> None:
     world = World()
     world.put("a/1", "a/2")
-    world.hosts.take(1)
+    world.take(1)
     world.hosts.ask(world.host("a/1"), 30.0)
     world.done("a/1")
     assert world.hosts.next_in() == pytest.approx(30.0)
@@ -102,7 +113,7 @@ def test_a_host_that_refuses_is_left_alone_for_longer_each_time_and_at_least_as_
     world.put(*[f"a/{number}" for number in range(5)])
     waits = []
     for pause in (0.0, 0.0, 45.0, None):
-        (one,) = world.hosts.take(1)
+        (one,) = world.take(1)
         assert world.done(one, 0.01, pause=pause) == []
         waits.append(world.hosts.next_in())
         world.clock.now += waits[-1] or 0.0
@@ -112,7 +123,7 @@ def test_a_host_that_refuses_is_left_alone_for_longer_each_time_and_at_least_as_
 def test_nothing_waits_at_a_host_that_wants_to_be_left_alone_for_long() -> None:
     world = World()
     world.put("a/1", "a/2", "b/1")
-    world.hosts.take(10)
+    world.take(10)
     assert world.done("a/1", pause=3_600.0) == ["a/2"]
     assert world.put("a/3", "b/2") == ["a/3"]
     assert len(world.hosts) == 1
@@ -120,66 +131,66 @@ def test_nothing_waits_at_a_host_that_wants_to_be_left_alone_for_long() -> None:
     assert world.hosts.quiet_for(world.host("b/2")) is None
     world.clock.now = 3_600.0
     assert world.put("a/3") == []
-    assert "a/3" in world.hosts.take(10)
+    assert "a/3" in world.take(10)
 
 
 def test_several_connections_begin_one_rest_apart() -> None:
     world = World(connections=2)
     world.put("a/1", "a/2", "a/3")
-    assert len(world.hosts.take(10)) == 1
+    assert len(world.take(10)) == 1
     world.clock.now = 1.0
-    assert len(world.hosts.take(10)) == 1
+    assert len(world.take(10)) == 1
     world.clock.now = 9.0
-    assert world.hosts.take(10) == []
+    assert world.take(10) == []
 
 
 def test_a_host_of_the_users_own_without_delay_takes_all_it_may_at_once() -> None:
     world = World(delay=0.0, connections=3)
     world.put(*[f"a/{number}" for number in range(5)])
-    assert len(world.hosts.take(10)) == 3
+    assert len(world.take(10)) == 3
 
 
 def test_hosts_without_delay_share_what_is_taken() -> None:
     world = World(delay=0.0, connections=100)
     world.put(*[f"{host}/{number}" for host in "ab" for number in range(50)])
-    assert {item[0] for item in world.hosts.take(10)} == {"a", "b"}
+    assert {item[0] for item in world.take(10)} == {"a", "b"}
 
 
 def test_hosts_that_share_an_address_share_its_connections() -> None:
     world = World(at_address=2)
     world.put("a/1", "b/1", "c/1", "d/1")
-    for one in world.hosts.take(10):
+    for one in world.take(10):
         world.done(one, address="192.0.2.1")
     world.clock.now = 10.0
     world.put("a/2", "b/2", "c/2", "d/2")
-    first = world.hosts.take(10)
+    first = world.take(10)
     assert len(first) == 2
-    assert world.hosts.take(10) == []
+    assert world.take(10) == []
     world.done(first[0], address="192.0.2.1")
-    assert len(world.hosts.take(10)) == 1
+    assert len(world.take(10)) == 1
 
 
 def test_the_address_is_learned_of_an_answer_that_leads_on_too_and_what_goes_on_counts_there() -> None:
     world = World(at_address=2)
     world.put("a/1", "b/1", "c/1", "d/1")
-    for one in world.hosts.take(10):
-        world.hosts.go_on(world.host(one), f"{one}/further", "192.0.2.1")
-    further = world.hosts.take(10)
+    for one in world.take(10):
+        world.hosts.go_on(world.permits[one], f"{one}/further", "192.0.2.1")
+    further = world.take(10)
     assert len(further) == 4
     for one in further[:3]:
         world.done(one)
     world.clock.now = 10.0
     world.put("a/2", "b/2", "c/2")
-    assert len(world.hosts.take(10)) == 1, "beside the one that is still there"
+    assert len(world.take(10)) == 1, "beside the one that is still there"
     world.done(further[3])
-    assert len(world.hosts.take(10)) == 1
+    assert len(world.take(10)) == 1
 
 
 def test_what_is_put_first_goes_before_what_waited_longer() -> None:
     world = World()
     world.put("a/1")
     world.hosts.put_first(world.host("a"), "a/2")
-    assert world.hosts.take(10) == ["a/2"]
+    assert world.take(10) == ["a/2"]
 
 
 def test_an_errand_goes_first_to_who_sent_it_and_counts_as_a_request_of_its_host() -> None:
@@ -188,33 +199,33 @@ def test_an_errand_goes_first_to_who_sent_it_and_counts_as_a_request_of_its_host
     errands: Errands[str] = Errands(lambda: woken.append("errand"))
     world.put("a/1", "a/2")
     world.hosts.put_first(world.host("a"), "a/again", errands)
-    assert world.hosts.take(10) == []
-    assert [*errands.granted] == ["a/again"]
+    assert world.take(10) == []
+    assert world.granted(errands) == ["a/again"]
     assert woken == ["errand"]
     world.done("a/again")
     world.clock.now = 1.0
-    assert world.hosts.take(10) == ["a/1"]
+    assert world.take(10) == ["a/1"]
 
 
 def test_an_errand_is_granted_at_its_time_though_nobody_takes_anything() -> None:
     world = World()
     errands: Errands[str] = Errands(lambda: None)
     world.put("a/1")
-    world.hosts.take(1)
+    world.take(1)
     world.hosts.put_first(world.host("a"), "a/again", errands)
     world.done("a/1")
     world.hosts.run_errands()
     assert not errands.granted
     world.clock.now = 1.0
     world.hosts.run_errands()
-    assert [*errands.granted] == ["a/again"]
+    assert world.granted(errands) == ["a/again"]
 
 
 def test_an_errand_is_refused_by_a_host_that_wants_to_be_left_alone() -> None:
     world = World()
     errands: Errands[str] = Errands(lambda: None)
     world.put("a/1")
-    world.hosts.take(1)
+    world.take(1)
     world.hosts.put_first(world.host("a"), "a/2", errands)
     world.done("a/1", pause=3_600.0)
     world.hosts.put_first(world.host("a"), "a/3", errands)
@@ -225,30 +236,30 @@ def test_a_request_that_a_redirect_made_counts_too() -> None:
     world = World()
     world.hosts.came_by(world.host("b"))
     world.put("b/1")
-    assert world.hosts.take(10) == []
+    assert world.take(10) == []
     assert world.hosts.next_in() == pytest.approx(1.0)
 
 
 def test_a_permission_goes_on_to_the_next_request_of_a_redirect_and_to_no_other() -> None:
     world = World()
     world.put("a/1", "a/2")
-    assert world.hosts.take(10) == ["a/1"]
-    world.hosts.go_on(world.host("a"), "a/1/further", "")
+    assert world.take(10) == ["a/1"]
+    world.hosts.go_on(world.permits["a/1"], "a/1/further", "")
     assert len(world.hosts) == 2
-    assert world.hosts.take(10) == ["a/1/further"]
+    assert world.take(10) == ["a/1/further"]
     world.clock.now += 10.0
-    assert world.hosts.take(10) == []
+    assert world.take(10) == []
     world.done("a/1/further")
     world.clock.now += 1.0
-    assert world.hosts.take(10) == ["a/2"]
+    assert world.take(10) == ["a/2"]
 
 
 def test_what_is_not_fetched_after_all_makes_room() -> None:
     world = World(delay=0.0)
     world.put("a/1", "a/2")
-    world.hosts.take(10)
-    world.hosts.unused(world.host("a"))
-    assert world.hosts.take(10) == ["a/2"]
+    world.take(10)
+    world.hosts.release([world.permits["a/1"]])
+    assert world.take(10) == ["a/2"]
 
 
 def test_once_cleared_nothing_waits_but_errands() -> None:
@@ -258,32 +269,69 @@ def test_once_cleared_nothing_waits_but_errands() -> None:
     world.hosts.put_first(world.host("a"), "a/again", errands)
     world.hosts.clear()
     assert len(world.hosts) == 0
-    assert world.hosts.take(10) == []
-    assert [*errands.granted] == ["a/again"]
+    assert world.take(10) == []
+    assert world.granted(errands) == ["a/again"]
 
 
 def test_what_would_go_on_after_that_makes_room_for_them() -> None:
     world = World(at_address=1)
     errands: Errands[str] = Errands(lambda: None)
     world.put("a/1")
-    world.hosts.take(10)
+    world.take(10)
     world.hosts.put_first(world.host("a"), "a/again", errands)
     world.hosts.clear()
-    world.hosts.go_on(world.host("a"), "a/1/further", "192.0.2.1")
+    world.hosts.go_on(world.permits["a/1"], "a/1/further", "192.0.2.1")
     world.clock.now += 1.0
-    assert (len(world.hosts), world.hosts.take(10), [*errands.granted]) == (0, [], ["a/again"])
+    assert (len(world.hosts), world.take(10), world.granted(errands)) == (0, [], ["a/again"])
 
 
 def test_a_host_that_is_asked_just_when_all_is_cleared_is_cleared_too() -> None:
     world = World()
     world.put("a/1", "a/2", "b/1", "b/2")
-    assert world.hosts.take(10) == ["a/1", "b/1"]
+    assert world.take(10) == ["a/1", "b/1"]
     world.hosts.clear()
     assert world.done("a/1") == []
     assert world.done("b/1", pause=3_600.0) == []
     assert world.put("a/3") == []
     world.clock.now += 10.0
-    assert (len(world.hosts), world.hosts.take(10), world.hosts.next_in()) == (0, [], None)
+    assert (len(world.hosts), world.take(10), world.hosts.next_in()) == (0, [], None)
+
+
+def test_a_redirect_that_nobody_took_before_the_end_gives_its_permit_back() -> None:
+    world = World()
+    world.put("a/1")
+    world.take(1)
+    world.hosts.go_on(world.permits["a/1"], "a/1/further", "")
+    world.hosts.clear()
+    assert world.hosts.statistics().in_use == 0
+
+
+def test_errands_that_are_cancelled_are_granted_no_more_and_give_back_what_was() -> None:
+    world = World()
+    cancelled: Errands[str] = Errands(lambda: None)
+    world.put("a/1", "b/1")
+    world.take(1)
+    world.hosts.put_first(world.host("a"), "a/again", cancelled)
+    world.hosts.put_first(world.host("b"), "b/again", cancelled)
+    world.hosts.run_errands()
+    assert [permit.item for permit in cancelled.granted] == ["b/again"]
+    world.hosts.cancel(cancelled)
+    world.done("a/1")
+    world.clock.now += 1.0
+    assert sorted(world.take(10)) == ["b/1"]
+    assert not cancelled.granted
+    assert world.hosts.statistics().in_use == 1
+
+
+def test_a_permit_is_given_back_once() -> None:
+    world = World()
+    world.put("a/1", "a/2")
+    world.take(1)
+    world.done("a/1")
+    with pytest.raises(RuntimeError, match="twice"):
+        world.done("a/1")
+    world.hosts.release([world.permits["a/1"]])
+    assert world.hosts.statistics().in_use == 0
 
 
 @given(
@@ -304,7 +352,7 @@ def test_whatever_the_hosts_do_all_comes_once_and_no_host_gets_more_than_it_may(
     began: dict[str, float] = {}
     seen: list[str] = []
     while len(hosts) or in_flight or len(seen) < len(items) + sum(again for _, again in items.values()):
-        for item in [*hosts.take(most), *errands.granted]:
+        for item in [*world.take(most), *world.granted(errands)]:
             host = item.partition("/")[0]
             busy[host] = busy.get(host, 0) + 1
             assert busy[host] <= connections
@@ -312,7 +360,6 @@ def test_whatever_the_hosts_do_all_comes_once_and_no_host_gets_more_than_it_may(
             began[host] = clock.now
             seen.append(item)
             heapq.heappush(in_flight, (clock.now + items.get(item, (0.1, 0))[0], item))
-        errands.granted.clear()
         wait = hosts.next_in()
         ends = in_flight[0][0] if in_flight else float("inf")
         assert wait is not None or in_flight
@@ -324,6 +371,7 @@ def test_whatever_the_hosts_do_all_comes_once_and_no_host_gets_more_than_it_may(
             world.done(item, items.get(item, (0.1, 0))[0], address=f"192.0.2.{int(host[1:]) % addresses}")
             for errand in range(items.get(item, (0.0, 0))[1]):
                 hosts.put_first(world.host(item), f"{item}/{errand}", errands if errand else None)
+    assert hosts.statistics().in_use == 0
     assert sorted(seen) == sorted([
         *items, *[f"{item}/{errand}" for item, (_, again) in items.items() for errand in range(again)],
     ])  # fmt: skip

@@ -18,7 +18,6 @@ def test_robots_txt_comes_first_and_once_and_is_no_page() -> None:
     run = Run(["http://a/1", "http://a/2"])
     assert run.take() == ["http://a/robots.txt"]
     assert run.take() == []
-    run.taken = {"http://a/robots.txt": Link(-1, "http://a/robots.txt", 0, None)}
     assert run.answer("http://a/robots.txt") == []
     assert run.take() == [], "it was a request like any other"
     assert run.later(1.0) == ["http://a/1"]
@@ -276,7 +275,6 @@ def test_ten_thousand_pages_of_one_host_hold_up_no_other() -> None:
         found += run.take(10)
         assert wait in (0.0, None)
     assert found == ["http://a/0", "http://b/1"]
-    run.taken = {"http://a/0": Link(1, "http://a/0", 1, None)}
     run.answer("http://a/0")
     assert run.later(1.0) == ["http://a/1"]
 

@@ -20,8 +20,15 @@ def queue_of(capacity: int, capacity_bytes: int = 10**9, lanes: int = 1) -> Boun
 
 
 def fill(queue: BoundedQueue[int], *items: int) -> None:
-    assert queue.reserve(len(items), wait=False) == len(items)
-    queue.put(items)
+    with queue.slots() as slots:
+        assert slots.reserve(len(items), wait=False) == len(items)
+        slots.put(items)
+
+
+def room_in(queue: BoundedQueue[int], want: int) -> int:
+    """How many places somebody else would get who wants so many."""
+    with queue.slots() as slots:
+        return slots.reserve(want, wait=False)
 
 
 def test_items_come_out_in_the_order_in_which_they_went_in() -> None:
@@ -34,43 +41,80 @@ def test_items_come_out_in_the_order_in_which_they_went_in() -> None:
 
 def test_room_counts_what_is_queued_and_what_is_reserved() -> None:
     queue = queue_of(10)
-    assert queue.reserve(6, wait=False) == 6
-    assert queue.reserve(6, wait=False) == 4
-    assert queue.reserve(1, wait=False) == 0
-    queue.put([1, 2])
-    assert queue.reserve(1, wait=False) == 0
+    slots = queue.slots()
+    assert slots.reserve(6, wait=False) == 6
+    assert slots.reserve(6, wait=False) == 4
+    assert slots.reserve(1, wait=False) == 0
+    slots.put([1, 2])
+    assert slots.reserve(1, wait=False) == 0
     queue.take(1)
-    assert queue.reserve(5, wait=False) == 1
-    queue.release(3)
-    assert queue.reserve(5, wait=False) == 3
+    assert slots.reserve(5, wait=False) == 1
+    slots.release(3)
+    assert slots.reserve(5, wait=False) == 3
+
+
+def test_what_is_left_of_reserved_places_is_given_back_once() -> None:
+    queue = queue_of(10)
+    slots = queue.slots()
+    slots.reserve(6, wait=False)
+    slots.put([1, 2])
+    slots.close()
+    slots.close()
+    assert room_in(queue, 10) == 8
+    with pytest.raises(RuntimeError, match="places of a queue"):
+        slots.put([3])
+    with pytest.raises(RuntimeError, match="places of a queue"):
+        slots.release(1)
+
+
+def test_an_item_that_shrinks_while_it_waits_gives_back_what_it_took() -> None:
+    sizes = {1: 60, 2: 60}
+    queue: BoundedQueue[int] = BoundedQueue(10, 100, lambda item: sizes[item])
+    fill(queue, 1, 2)
+    sizes[1] = sizes[2] = 0
+    queue.take(1)
+    assert queue.statistics().bytes == 60
+    queue.take(1)
+    assert queue.statistics().bytes == 0
+
+
+def test_what_nobody_will_take_is_dropped_with_its_bytes() -> None:
+    queue = queue_of(10, lanes=3)
+    fill(queue, 1, 2, 3, 4)
+    queue.take(1)
+    queue.close()
+    queue.discard()
+    assert [use.in_use for use in queue.resources()] == [0, 0, 0]
+    assert [(use.acquired, use.released) for use in queue.resources()] == [(4, 4)] * 3
+    assert queue.take(10) is None
 
 
 def test_nothing_can_be_reserved_while_the_bytes_are_at_their_bound() -> None:
     queue = queue_of(10, capacity_bytes=100)
     fill(queue, 60)
     fill(queue, 60)
-    assert queue.reserve(1, wait=False) == 0
+    assert room_in(queue, 1) == 0
     queue.take(1)
-    assert queue.reserve(1, wait=False) == 1
+    assert room_in(queue, 1) == 1
 
 
 def test_one_item_larger_than_the_bound_goes_through_alone() -> None:
     queue = queue_of(10, capacity_bytes=100)
     fill(queue, 5_000)
-    assert queue.reserve(1, wait=False) == 0
+    assert room_in(queue, 1) == 0
     assert queue.take(1) == [5_000]
-    assert queue.reserve(1, wait=False) == 1
+    assert room_in(queue, 1) == 1
 
 
 def test_a_smaller_queue_grants_nothing_until_it_has_run_down() -> None:
     queue = queue_of(10)
     fill(queue, 1, 2, 3, 4)
     queue.resize(3)
-    assert queue.reserve(1, wait=False) == 0
+    assert room_in(queue, 1) == 0
     queue.take(2)
-    assert queue.reserve(5, wait=False) == 1
+    assert room_in(queue, 5) == 1
     queue.resize(6)
-    assert queue.reserve(5, wait=False) == 3
+    assert room_in(queue, 5) == 4
 
 
 def test_items_are_spread_over_the_lanes_and_each_taker_begins_at_home() -> None:
@@ -97,13 +141,14 @@ def test_an_empty_queue_gives_nothing_after_the_timeout() -> None:
 def test_a_closed_queue_gives_what_it_holds_and_then_its_end() -> None:
     queue = queue_of(10)
     fill(queue, 1, 2)
-    queue.reserve(1, wait=False)
+    slots = queue.slots()
+    slots.reserve(1, wait=False)
     queue.close()
     assert queue.take(1) == [1]
-    queue.put([3])
+    slots.put([3])
     assert queue.take(5) == [2, 3]
     assert queue.take(5) is None
-    assert queue.reserve(1, wait=True) == 0
+    assert slots.reserve(1, wait=True) == 0
 
 
 def test_closing_wakes_everybody_who_waits() -> None:
@@ -111,7 +156,7 @@ def test_closing_wakes_everybody_who_waits() -> None:
     fill(full, 1)
     with ThreadPoolExecutor(8) as threads:
         takers = [threads.submit(empty.take, 1) for _ in range(4)]
-        givers = [threads.submit(full.reserve, 1, wait=True) for _ in range(4)]
+        givers = [threads.submit(full.slots().reserve, 1, wait=True) for _ in range(4)]
         empty.close()
         full.close()
         assert [taker.result(30) for taker in takers] == [None] * 4
@@ -135,14 +180,15 @@ def test_many_threads_move_every_item_once_and_never_pass_the_capacity(lanes: in
     def give(first: int) -> None:
         begin.wait()
         left = list(range(first, first + 300))
+        slots = queue.slots()
         while left:
-            room = queue.reserve(3, wait=True)
+            room = slots.reserve(3, wait=True)
             statistics = queue.statistics()
             if statistics.depth + statistics.reserved > 7:
                 overfull.append(statistics.depth + statistics.reserved)
             some, left = left[:room], left[room:]
-            queue.release(room - len(some))
-            queue.put(some)
+            slots.release(room - len(some))
+            slots.put(some)
 
     def take(lane: int) -> list[int]:
         begin.wait()
@@ -182,6 +228,7 @@ class QueueRules(RuleBasedStateMachine):
         super().__init__()
         self.capacity = 6
         self.queue = queue_of(6, capacity_bytes=30, lanes=2)
+        self.slots = self.queue.slots()
         self.held: list[int] = []
         self.reserved = 0
         self.put = self.taken = 0
@@ -189,7 +236,7 @@ class QueueRules(RuleBasedStateMachine):
     @rule(want=st.integers(1, 8))
     def reserve(self, want: int) -> None:
         room = 0 if sum(self.held) >= 30 else max(0, self.capacity - len(self.held) - self.reserved)
-        granted = self.queue.reserve(want, wait=False)
+        granted = self.slots.reserve(want, wait=False)
         assert granted == min(want, room)
         self.reserved += granted
 
@@ -197,7 +244,7 @@ class QueueRules(RuleBasedStateMachine):
     @rule(data=st.data())
     def give(self, data: st.DataObject) -> None:
         items = data.draw(st.lists(st.integers(0, 20), min_size=1, max_size=self.reserved))
-        self.queue.put(items)
+        self.slots.put(items)
         self.reserved -= len(items)
         self.held += items
         self.put += len(items)
@@ -206,7 +253,7 @@ class QueueRules(RuleBasedStateMachine):
     @rule(data=st.data())
     def release(self, data: st.DataObject) -> None:
         count = data.draw(st.integers(0, self.reserved))
-        self.queue.release(count)
+        self.slots.release(count)
         self.reserved -= count
 
     @rule(most=st.integers(1, 5), lane=st.integers(0, 3))

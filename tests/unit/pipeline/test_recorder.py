@@ -19,9 +19,9 @@ def outcome(number: int = 1, verdict: Verdict = Verdict.UNCHANGED, size: int = 1
 
 
 def large(number: int) -> Outcome:
-    """One that has 33 MiB to store."""
+    """One that has 65 MiB to store."""
     found = outcome(number, Verdict.NEW)
-    blob = Blob(b"", None, 0, 0, bytes(33 * 1024 * 1024))
+    blob = Blob(b"", None, 0, 0, bytes(65 * 1024 * 1024))
     found.version = NewVersion(
         number=1, body=b"", letters=b"", text=b"", size=0, title="", content_type="", charset="", blobs=(blob,)
     )
@@ -115,6 +115,7 @@ def test_a_commit_that_fails_is_raised_in_the_end_and_nothing_is_told(error: Exc
     assert recorder.failed
     assert told == []
     recorder.add([outcome()])
+    assert recorder.statistics().in_use == 0
 
 
 def test_a_listener_that_raises_is_heard_in_the_end() -> None:
@@ -141,6 +142,21 @@ def test_adding_waits_while_too_many_bytes_are_pending_and_goes_on_after_the_com
     recorder.close()
     assert notebook.written == [0, 1, 2]
     assert notebook.batches == 3, "the last one was not let in beside the large one"
+    assert (recorder.statistics().in_use, recorder.statistics().acquired) == (0, 3)
+
+
+def test_what_waits_behind_a_commit_that_fails_gives_its_bytes_back() -> None:
+    notebook = Notebook(StoreError("The disk is full."))
+    notebook.gate.clear()
+    recorder = Recorder(notebook, 1, ignored)
+    recorder.add([outcome(0)])
+    notebook.reached.wait()
+    recorder.add([outcome(1)])
+    notebook.gate.set()
+    with pytest.raises(StoreError):
+        recorder.close()
+    use = recorder.statistics()
+    assert (use.in_use, use.acquired, use.released) == (0, 2, 2)
 
 
 def test_adding_does_not_wait_for_a_recorder_that_failed() -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -62,6 +62,8 @@ class Doors:
     def __init__(self) -> None:
         self.quiet = False
         self.told: list[str] = []
+        self.open: list[Link] = []
+        self.given_back: list[int] = []
 
     def done(self, documents: list[Document]) -> list[Document]:
         self.told += ["done" for _ in documents]
@@ -72,10 +74,20 @@ class Doors:
 
     def run_errand(self, link: Link, errands: Errands[Any]) -> None:
         self.told.append("asked")
-        (errands.refused if self.quiet else errands.granted).append(link)
+        if self.quiet:
+            errands.refused.append(link)
+        else:
+            self.open.append(link)
 
     def granted(self, errands: Errands[Any], most: int) -> list[Link]:
-        return [errands.granted.popleft() for _ in range(min(most, len(errands.granted)))]
+        granted, self.open = self.open[:most], self.open[most:]
+        return granted
+
+    def cancel(self, errands: Errands[Any]) -> None:
+        self.open.clear()
+
+    def abandon(self, links: Iterable[Link]) -> None:
+        self.given_back += [link.page_id for link in links]
 
 
 class Lane:
@@ -236,6 +248,8 @@ def test_a_stop_leaves_what_is_not_drawn_yet_to_the_next_run(pages: dict[str, by
     lane.rendering.divert([page(ALWAYS)])
     assert lane.finish() == []
     assert lane.painter.drawn == []
+    assert lane.doors.given_back == [1]
+    assert lane.rendering.statistics().in_use == 0
 
 
 def test_an_error_of_the_store_is_kept_for_the_run_to_end_with(pages: dict[str, bytes]) -> None:

@@ -1,0 +1,225 @@
+"""Whatever becomes of the pages of a run, everything that it took of its bounded resources is given back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from driftline import Plan, Stop
+from driftline.capacity import Capacity, ResourceUse
+from driftline.detection.workers import WorkerPool
+from driftline.errors import RunStopped, StoreError
+from driftline.model import Blob, Document, Link, NewVersion, Outcome, Pair, Proof, Render, RenderMode, Verdict
+from driftline.pipeline.confirmer import Confirmer
+from driftline.pipeline.links import LinkQueue
+from driftline.pipeline.polite import PoliteLinks
+from driftline.pipeline.recorder import Recorder
+from driftline.pipeline.rendering import Rendering
+from driftline.pipeline.sections import Parts
+from driftline.pipeline.wiring import wire
+from support import making
+from support.hosts import Records
+from support.servers import Answer, Request, Server, answer, html, redirect
+from support.worlds import WIRINGS, Painter, World
+
+#: what becomes of a page, on the way or at a step
+FATES = (
+    "same", "changed", "failed", "shell", "rendered", "rendered changed", "hung up", "busy", "redirected",
+    "settle raises", "recall raises", "compare raises", "store fails", "recorder fails", "reading stopped", "held",
+    "held when confirmed", "stop",
+)  # fmt: skip
+
+
+CHANGED = ("changed", "rendered changed", "held when confirmed")
+
+
+class Fates:
+    """The steps of a pipeline, with what becomes of each page decided beforehand."""
+
+    def __init__(self, fates: Sequence[str], stop: Stop) -> None:
+        self.fates = fates
+        self.stop = stop
+
+    def of(self, document: Document) -> str:
+        return self.fates[document.link.page_id]
+
+    def settle(self, documents: list[Document]) -> tuple[list[Outcome], list[Document]]:
+        same = [document for document in documents if self.of(document) == "same"]
+        return [Outcome(one, Verdict.UNCHANGED, Proof.WIRE) for one in same], [
+            document for document in documents if self.of(document) != "same"
+        ]
+
+    def recall(self, documents: list[Document]) -> list[Pair]:
+        if any(self.of(document) == "store fails" for document in documents):
+            raise StoreError("The disk is full.")
+        if any(self.of(document) == "recall raises" for document in documents):
+            raise ZeroDivisionError
+        return [Pair(document, b"") for document in documents]
+
+    def compare(self, pairs: list[Pair]) -> list[Outcome]:
+        if any(self.of(pair.document) == "reading stopped" for pair in pairs):
+            self.stop.request()
+            raise RunStopped("The run was stopped.")
+        if any(self.of(pair.document) == "compare raises" for pair in pairs):
+            raise ZeroDivisionError
+        return [self._outcome(pair) for pair in pairs]
+
+    def _outcome(self, pair: Pair) -> Outcome:
+        document, fate = pair.document, self.of(pair.document)
+        if document.failure is not None:
+            return Outcome(document, Verdict.FAILED, failure=document.failure)
+        outcome = Outcome(document, Verdict.CHANGED if fate in CHANGED else Verdict.NEW)
+        blob = Blob(b"", None, 0, 0, bytes(2_000))
+        outcome.version = NewVersion(
+            number=1, body=b"", letters=b"", text=b"", size=0, title="", content_type="", charset="", blobs=(blob,)
+        )
+        outcome.wants_script = fate == "shell"
+        outcome.pair = pair
+        return outcome
+
+    def confirm(self, found: list[tuple[Outcome, Document]]) -> list[Outcome]:
+        for outcome, _ in found:  # as it is done in earnest: nobody needs these any more
+            outcome.document.body = b""
+            outcome.pair = outcome.version = None
+        return [outcome for outcome, _ in found]
+
+
+class Failing:
+    """A ledger that fails at a page of that fate."""
+
+    def __init__(self, fates: Fates) -> None:
+        self.fates = fates
+        self.recorded: list[int] = []
+
+    def record(self, run_id: int, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+        if any(self.fates.of(outcome.document) == "recorder fails" for outcome in outcomes):
+            raise StoreError("The disk is full.")
+        self.recorded += [outcome.document.link.page_id for outcome in outcomes]
+        return outcomes
+
+
+def run_through(
+    plan: Plan, fates: Sequence[str], robots: str = "ignore", connections: int = 1_000
+) -> tuple[list[ResourceUse], list[int]]:
+    """Let a page for each fate go through a pipeline; how its resources were used in the end, and what was recorded."""
+    stop = Stop()
+
+    def reply(request: Request) -> Answer:
+        name = request.path.rpartition("/")[2]
+        fate = fates[int(name)] if name.isdigit() else "same"
+        if request.path == "/robots.txt":
+            return answer(b"", "404 Not Found")
+        if fate == "stop":
+            stop.request()
+        if fate == "held" or (fate == "held when confirmed" and len(server.asked_for(request.path)) > 1):
+            stop.request()  # or nothing would ever end it
+            return answer(b"", length=10, hold=True)
+        if fate == "hung up":
+            return Answer(data=b"", close=True)
+        if fate == "busy":
+            return answer(b"", "503 Service Unavailable", "Retry-After: 3600")
+        if fate == "redirected" and "/elsewhere/" not in request.path:
+            return redirect(f"/elsewhere/{name}")
+        return html("Some words. " * 200)
+
+    steps = Fates(fates, stop)
+    given = making.settings(
+        capacity_bytes=6_000, stop_grace=0.1, render_slots=2, robots=robots, host_connections=connections
+    )
+    with Server(reply) as server:
+        render = {"rendered": Render(), "rendered changed": Render(), "shell": Render(mode=RenderMode.AUTO)}
+        links = [Link(n, server.url(f"/{n}"), 1, None, render=render.get(fate)) for n, fate in enumerate(fates)]
+        ledger = Failing(steps)
+        recorder = Recorder(ledger, 1, lambda _: None)
+        workers = WorkerPool(most=2, deadline=20.0, memory=given.worker_memory)
+        polite = PoliteLinks(LinkQueue(iter(links)), given, Records(), links=lambda _: [], record=recorder.add)
+        confirmer = Confirmer(steps, recorder, given, polite)
+        painter = Painter({link.url: b"<p>drawn</p>" for link in links[::2]})
+        rendering = Rendering(steps, recorder, confirmer, polite, given, stop, painter, lambda: painter)
+        parts = Parts(
+            links=polite, steps=steps, workers=workers, recorder=recorder, confirmer=confirmer, rendering=rendering,
+            settings=given, stop=stop,
+        )  # fmt: skip
+        try:
+            wire(plan, parts)
+        except (StoreError, ZeroDivisionError):
+            pass
+        finally:
+            rendering.close()
+            confirmer.close()
+            workers.close()
+            with suppress(StoreError):
+                recorder.close()
+        return parts.resources(), ledger.recorded
+
+
+def left_over(uses: Sequence[ResourceUse]) -> list[str]:
+    return [str(use) for use in uses if use.in_use or use.acquired != use.released]
+
+
+@pytest.mark.parametrize("plan", WIRINGS)
+@pytest.mark.parametrize("fate", FATES)
+def test_whatever_becomes_of_every_page_all_that_was_taken_is_given_back(plan: Plan, fate: str) -> None:
+    for connections in (1_000, 2):
+        uses, _ = run_through(plan, ["same", *[fate] * 12, "changed"], connections=connections)
+        assert left_over(uses) == []
+
+
+@pytest.mark.parametrize("plan", WIRINGS)
+@settings(max_examples=25)
+@given(fates=st.lists(st.sampled_from(FATES), min_size=1, max_size=40), robots=st.sampled_from(["obey", "ignore"]))
+@example(fates=["changed"] * 40, robots="ignore")
+@example(fates=["changed", "rendered", "shell", "redirected"] * 8 + ["stop"], robots="obey")
+def test_whatever_happens_together_all_that_was_taken_is_given_back(plan: Plan, fates: list[str], robots: str) -> None:
+    uses, _ = run_through(plan, fates, robots)
+    assert left_over(uses) == []
+
+
+@pytest.mark.parametrize("plan", WIRINGS)
+@settings(max_examples=10)
+@given(fates=st.lists(st.sampled_from(["same", "changed", "shell", "rendered changed", "redirected"]), max_size=40))
+def test_a_run_that_nothing_disturbs_records_every_page_once(plan: Plan, fates: list[str]) -> None:
+    uses, recorded = run_through(plan, fates, connections=2)
+    assert left_over(uses) == []
+    assert sorted(recorded) == list(range(len(fates)))
+
+
+def test_the_report_of_a_check_lists_its_resources_with_none_in_use(tmp_path: Path) -> None:
+    with World(tmp_path) as world:
+        world.watch(20)
+        world.pages.check()
+        for path in world.words:
+            world.words[path] = "other words than before, and quite a few of them"
+        uses = {use.name: use for use in world.pages.check().resources}
+    assert left_over([*uses.values()]) == []
+    taken = {name: use.acquired for name, use in uses.items()}
+    assert taken["document queue: items"] == taken["unconfirmed changes: bytes"] == 20
+    assert taken["host permits"] == 40, "each page was fetched twice"
+    assert uses.keys() == {
+        "document queue: reserved places", "document queue: items", "document queue: bytes", "browser lane: bytes",
+        "unconfirmed changes: bytes", "recorder: bytes", "worker processes", "host permits",
+    }  # fmt: skip
+
+
+def test_a_reservation_is_released_once() -> None:
+    capacity = Capacity("bytes", 10)
+    reservation = capacity.acquire(7)
+    assert reservation is not None
+    with reservation:
+        assert capacity.statistics().in_use == 7
+    assert capacity.statistics().in_use == 0
+    with pytest.raises(RuntimeError, match="twice"):
+        reservation.release()
+    assert capacity.statistics().in_use == 0
+
+
+def test_something_larger_than_the_limit_gets_through_alone_and_a_closed_capacity_gives_nothing() -> None:
+    capacity = Capacity("bytes", 10)
+    assert capacity.acquire(25) is not None
+    capacity.close()
+    assert capacity.acquire(1) is None
