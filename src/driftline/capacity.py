@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class ResourceUse:
     """How much of a bounded resource is in use, and how it was used so far.
 
-    `acquired` and `released` count reservations; `limit` is None where the limit is one for each host. `waits` is how
-    often a thread had to wait for room, and `wait_seconds` for how long in all.
+    `acquired` and `released` count reservations; `limit` is None where the limit is one for each host. `waiting` is how
+    many threads wait for room now, `waits` how often one had to, and `wait_seconds` for how long in all.
     """
 
     name: str
@@ -30,12 +30,15 @@ class ResourceUse:
     limit: int | None
     acquired: int
     released: int
+    waiting: int = 0
     waits: int = 0
     wait_seconds: float = 0.0
 
     def __str__(self) -> str:
         limit = "" if self.limit is None else f" of {self.limit:,}"
-        return f"{self.name}: {self.in_use:,}{limit} in use, acquired {self.acquired:,}, released {self.released:,}"
+        waiting = f", {self.waiting} waiting" if self.waiting else ""
+        used = f"{self.in_use:,}{limit} in use{waiting}"
+        return f"{self.name}: {used}, acquired {self.acquired:,}, released {self.released:,}"
 
 
 class Capacity:
@@ -49,7 +52,7 @@ class Capacity:
         self.limit = limit
         self._monotonic = monotonic
         self._freed = threading.Condition(threading.Lock())
-        self._in_use = self._acquired = self._released = self._waits = 0
+        self._in_use = self._acquired = self._released = self._waiting = self._waits = 0
         self._wait_seconds = 0.0
         self._closed = False
 
@@ -65,9 +68,11 @@ class Capacity:
         with self._freed:
             if wait and self._in_use >= self.limit and not self._closed:
                 self._waits += 1
+                self._waiting += 1
                 started = self._monotonic()
                 while self._in_use >= self.limit and not self._closed:
                     self._freed.wait()
+                self._waiting -= 1
                 self._wait_seconds += self._monotonic() - started
             if self._closed:
                 return None
@@ -86,7 +91,7 @@ class Capacity:
         with self._freed:
             return ResourceUse(
                 name=self.name, in_use=self._in_use, limit=self.limit, acquired=self._acquired,
-                released=self._released, waits=self._waits, wait_seconds=self._wait_seconds,
+                released=self._released, waiting=self._waiting, waits=self._waits, wait_seconds=self._wait_seconds,
             )  # fmt: skip
 
     def _give_back(self, weight: int) -> None:

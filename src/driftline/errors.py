@@ -10,10 +10,12 @@ DriftlineError            something the user can read and act on; its text is on
 ├── StoreError            the store cannot be opened, read or written
 │   ├── StoreBusy         another run is using the store
 │   ├── StoreLocked       another program is writing to the store for longer than one waits for it
+│   ├── StoreUnavailable  the database server does not answer, or its disk is full: it may be back soon
 │   ├── BrokenVersion     a stored version does not match its own digest
 │   └── NoTextSearch      the database was built without what searching needs
 ├── WorkerDied            a worker process crashed, hung or ran out of memory on a page
 ├── RunStopped            a run was asked to stop before this was done
+├── RunStalled            nothing was recorded for long although there was work to do
 └── MissingExtra          an optional part of Driftline is not installed
 
 A page that cannot be fetched or read raises nothing: it is a `Failure` in an outcome (see `model`).
@@ -71,6 +73,10 @@ class StoreLocked(StoreError):
     """Another program is writing to the store for longer than one waits for it: the same may succeed later."""
 
 
+class StoreUnavailable(StoreError):
+    """The database cannot be reached, or has no room left: the same will succeed once it is back."""
+
+
 class BrokenVersion(StoreError):
     """A stored version does not match its own digest."""
 
@@ -85,6 +91,10 @@ class WorkerDied(DriftlineError):
 
 class RunStopped(DriftlineError):
     """A run was asked to stop before this was done."""
+
+
+class RunStalled(DriftlineError):
+    """Nothing was recorded for long although there was work to do."""
 
 
 class MissingExtra(DriftlineError):

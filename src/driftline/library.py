@@ -7,7 +7,7 @@ pages must not wait for what checks them.
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from driftline.errors import (
     NoTextSearch,
     StoreBusy,
     StoreError,
+    StoreUnavailable,
     UnknownChange,
     UnknownVersion,
     UsageError,
@@ -33,8 +34,11 @@ from driftline.scheduling.rank import By, order_named, rank
 from driftline.settings import Settings, load_settings, parse_rate
 from driftline.versions.feedback import all_said, find_change, remember, withdraw
 from driftline.versions.hosts import HostRecords
+from driftline.versions.locks import patiently
 from driftline.versions.repository import Repository
+from driftline.versions.rights import RegainedRight
 from driftline.versions.screenshots import Rendered, Screenshots
+from driftline.versions.stalls import Stalls
 from driftline.versions.store import Store
 from driftline.versions.visits import Visits
 
@@ -55,6 +59,7 @@ if TYPE_CHECKING:
     from driftline.pipeline.feed import Feed
     from driftline.pipeline.rereading import Reread
     from driftline.pipeline.run import Report
+    from driftline.pipeline.watchdog import Stall
     from driftline.planner import Planner
     from driftline.safety.blocklists import Blocklists
     from driftline.safety.reports import Reported, Reports
@@ -66,6 +71,7 @@ if TYPE_CHECKING:
     from driftline.versions.outbox import Outbox
     from driftline.versions.readings import Readings
     from driftline.versions.rights import Having
+    from driftline.versions.stalls import Stalled
 
 _EARLY = 0.1  # of an interval: who comes every hour finds the check of the last hour some seconds less than one old
 
@@ -81,6 +87,8 @@ class Driftline:
         self.repository = Repository(store)
         self.screenshots = Screenshots(store)
         self._visits = Visits(store)
+        self._stalls = Stalls(store)
+        self._tell_trouble: Callable[[str], None] = lambda _: None
 
     def __enter__(self) -> Self:
         return self
@@ -232,13 +240,32 @@ class Driftline:
         plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
         ledger = Ledger(self._store, self._clock, lambda: stop.requested, self.settings.fail_after)
         records = HostRecords(self._store, lambda: stop.requested)
-        with self._store.right_to_check():
+        with RegainedRight(self._store.right_to_check) as right:
+            patiently(right.take, lambda: stop.requested)
             run = Run(
                 ledger, self.repository, self._rendered(stop), records, self.settings, plan, stop, self._clock,
-                self.unsafe,
+                self.unsafe, self._note_stall, self._store.in_trouble,
             )  # fmt: skip
-            barred = self.unsafe.pages()
-            return run.check(page_ids, fresh=fresh, told=told, begun=begun, slow=slow, barred=barred)
+            barred = patiently(self.unsafe.pages, lambda: stop.requested)
+            return run.check(page_ids, right, fresh=fresh, told=told, begun=begun, slow=slow, barred=barred)
+
+    @property
+    def last_stall(self) -> Stalled | None:
+        """The last time at which a run had work to do and recorded nothing for long, with what was seen then."""
+        return self._stalls.last()
+
+    def on_trouble(self, tell: Callable[[str], None]) -> None:
+        """Call `tell` with a sentence when the store cannot be reached any more or can again, and when a run stalls."""
+        self._store.on_outage = self._tell_trouble = tell
+
+    def hurry(self) -> None:
+        """Wait for a database server that does not answer no longer than a process may take to end."""
+        self._store.hurry()
+
+    def _note_stall(self, stall: Stall) -> None:
+        self._tell_trouble(str(stall))
+        with suppress(StoreError):
+            self._stalls.record(self._clock(), stall.seconds, str(stall))
 
     def be_next(self) -> Having:
         """Have a run make way that goes on in another process, for a block in which it is tried to check pages.
@@ -256,8 +283,10 @@ class Driftline:
         from driftline.versions.outbox import Outbox
 
         stop = stop or Stop()
-        with self._store.right_to_keep_checking() as insist:
-            yield Outbox(self._store, lambda: stop.requested, insist)
+        with ExitStack() as rights:
+            take = self._store.right_to_keep_checking
+            claim = patiently(lambda: rights.enter_context(take()), lambda: stop.requested)
+            yield Outbox(self._store, lambda: stop.requested, claim)
 
     def keep_checking(
         self, told: Callable[[Sequence[Outcome]], None], *, outbox: Outbox | None = None, plan: Plan | None = None,
@@ -282,8 +311,9 @@ class Driftline:
         records = HostRecords(self._store, lambda: stop.requested)
         self.unsafe.refresh()
         run = Run(
-            ledger, self.repository, self._rendered(stop), records, self.settings, plan, stop, self._clock, self.unsafe
-        )
+            ledger, self.repository, self._rendered(stop), records, self.settings, plan, stop, self._clock, self.unsafe,
+            self._note_stall, self._store.in_trouble,
+        )  # fmt: skip
 
         def links(page_ids: Sequence[int]) -> list[Link]:
             return [link for link in ledger.links(page_ids) if self.unsafe.why(link.url) is None]
@@ -291,7 +321,7 @@ class Driftline:
         feed = Feed(links, self._store.right_to_check, wanted=self._store.somebody_is_next)
 
         def right() -> Having:
-            return self._store.right_to_keep_checking() if outbox is None else nullcontext(outbox.insist)
+            return self._store.right_to_keep_checking() if outbox is None else nullcontext(outbox.claim)
 
         return EndlessRun(run, feed, stop, told, right, slow)
 
@@ -366,10 +396,20 @@ class Driftline:
         named = list(dict.fromkeys(canonical(seed, tracking) for seed in seeds))
         options.scope(named)
         plan = plan or Plan(capacity=self.settings.capacity)
-        with self._store.right_to_check():
-            self.unsafe.refresh()
-            crawl = Crawl(self._store, self.catalog, self.settings, plan, stop, self.unsafe, self._clock)
-            return crawl.run(named, options, fresh=fresh, ends=ends, begun=begun, told=told)
+        with RegainedRight(self._store.right_to_check) as right:
+            patiently(right.take, lambda: stop.requested)
+            while True:
+                try:
+                    patiently(self.unsafe.refresh, lambda: stop.requested)
+                    crawl = Crawl(
+                        self._store, self.catalog, self.settings, plan, stop, self.unsafe, self._clock, right.holds
+                    )
+                    return crawl.run(named, options, fresh=fresh, ends=ends, begun=begun, told=told)
+                except StoreUnavailable:
+                    if stop.requested:
+                        raise
+                    right.regain(lambda: stop.requested)
+                    fresh = False  # what was crawled by then is recorded, and the crawl goes on from there
 
     def watched(self, urls: Sequence[str]) -> list[int]:
         """The ids of those of these pages that are watched."""

@@ -10,7 +10,7 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-from driftline.errors import StoreBusy, StoreError, StoreLocked
+from driftline.errors import StoreBusy, StoreError, StoreLocked, StoreUnavailable
 from driftline.versions.locks import patiently
 
 if TYPE_CHECKING:
@@ -67,6 +67,9 @@ class Planner:
                 self._say("Waiting: another process has its turn to check pages.")
                 return _PAUSE
             busy = self.offer(self._feed.next_portion())
+        except StoreUnavailable:
+            self._others = True  # they may have checked pages meanwhile
+            return _LOOK
         except (StoreBusy, StoreLocked) as error:
             self._say(f"Waiting: {error}")
             return _LOOK
@@ -87,7 +90,7 @@ class Planner:
 
     def end(self, *, once: bool) -> None:
         """Learn from the last checks and, if `once` leaves no idle time for it, catch up; the next run can do both."""
-        with contextlib.suppress(StoreLocked):
+        with contextlib.suppress(StoreLocked, StoreUnavailable):
             self._learn()
         if once and not self._stop.requested:
             self._caught_up(math.inf)

@@ -222,6 +222,9 @@ class Settings(BaseSettings):
     render_bytes: int = Field(default=100_000_000, gt=0, description="bytes that a page and what it loads may have")
     unsafe_votes: int = Field(default=1, ge=1, description="votes after which a page that was reported is blocked")
     stop_grace: Seconds = Field(default=3.5, description="how long a stopped run waits for what is in flight")
+    stall_after: Seconds = Field(
+        default=60.0, description="how long nothing is recorded, with work to do, before a run counts as stalled"
+    )
 
     @property
     def shortest_delay(self) -> float:

@@ -15,6 +15,7 @@ from driftline.cli.options import (
     JsonOption,
     NetworksOption,
     RobotsOption,
+    StallOption,
     StoreOption,
     TagOption,
     opened,
@@ -78,6 +79,7 @@ def check(
     host_delay: HostDelayOption = None,
     host_connections: HostConnectionsOption = None,
     robots: RobotsOption = None,
+    stall_after: StallOption = None,
     allow_network: NetworksOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
@@ -100,6 +102,7 @@ def check(
     if accept and not urls:
         raise UsageError("Say which pages to accept as they are now: give their addresses with --accept.")
     polite: dict[str, Any] = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
+    polite["stall_after"] = stall_after
     with opened(store, allow_networks=allow_network, make=False, **polite) as watch_list:
         if capacity is None:
             plan = replace(plan, capacity=watch_list.settings.capacity)
@@ -137,9 +140,11 @@ def _checked(
 
     def on_signal() -> None:
         stop.request()
+        watch_list.hurry()
         with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
             say("Stopping: finishing what is in flight…", to_stderr=True)
 
+    watch_list.on_trouble(lambda sentence: say(clean(sentence), to_stderr=True))
     with first_signal(on_signal), Progress() as progress:
         check = partial(
             watch_list.check_pages, page_ids, plan=plan, fresh=fresh, stop=stop, told=progress.told,
@@ -213,6 +218,7 @@ def _as_json(report: Report, plan: Plan, failures: Sequence[tuple[str, Failure]]
         **fields(report, *_REPORTED),
         "queues": plan.queues,
         "queue_statistics": [asdict(statistics) for statistics in report.queues],
+        "resources": [asdict(use) for use in report.resources],
         "changes": [fields(change, *changed) for change in report.changes],
         "events": [fields(event, "event", "at", "host", "urls", "kind", "score", "reason") for event in report.events],
         "blocked": [page._asdict() for page in report.blocked],

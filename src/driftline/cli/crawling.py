@@ -151,9 +151,11 @@ def _crawled(watch_list: Driftline, seeds: Sequence[str], options: dict[str, Any
 
     def on_signal() -> None:
         stop.request()
+        watch_list.hurry()
         with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
             say("Stopping: finishing what is in flight…", to_stderr=True)
 
+    watch_list.on_trouble(lambda sentence: say(clean(sentence), to_stderr=True))
     with first_signal(on_signal), CrawlProgress() as progress:
         report = watch_list.crawl(*seeds, **options, stop=stop, begun=progress.begun, told=progress.told)
     return report, stop.requested

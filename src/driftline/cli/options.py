@@ -43,6 +43,14 @@ HostDelayOption = Annotated[
         help="How long a host is left alone after an answer; 0 is for servers of your own. [default: 1]",
     ),
 ]  # fmt: skip
+StallOption = Annotated[
+    float | None,
+    typer.Option(
+        "--stall-after", metavar="SECONDS", show_default=False,
+        help="Report what everything waits for if nothing was recorded for so long although there is work to do; "
+        "'run' then starts its pipeline anew. [default: 60]",
+    ),
+]  # fmt: skip
 HostConnectionsOption = Annotated[
     int | None,
     typer.Option(

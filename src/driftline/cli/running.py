@@ -17,18 +17,20 @@ from driftline.cli.options import (
     NetworksOption,
     PolicyOption,
     RobotsOption,
+    StallOption,
     StoreOption,
     UsualOption,
     opened,
 )
 from driftline.cli.output import NOTHING_YET, clean, count, local_time, say
-from driftline.errors import StoreBusy
+from driftline.errors import StoreBusy, StoreUnavailable
 from driftline.model import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from driftline.cli.news import Hearer
+    from driftline.library import Driftline
     from driftline.model import Outcome
     from driftline.pipeline.stopping import Stop
     from driftline.planner import Planner
@@ -62,6 +64,7 @@ def run(
     host_delay: HostDelayOption = None,
     host_connections: HostConnectionsOption = None,
     robots: RobotsOption = None,
+    stall_after: StallOption = None,
     allow_network: NetworksOption = None,
     store: StoreOption = None,
 ) -> None:  # fmt: skip
@@ -81,8 +84,12 @@ def run(
     found: Counter[Verdict] = Counter()
     hooks: list[Hook] = []
 
+    watch_lists: list[Driftline] = []
+
     def on_signal() -> None:
         stop.request()
+        for watch_list in watch_lists:
+            watch_list.hurry()
         with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
             say("Stopping: finishing what is in flight…", to_stderr=True)
 
@@ -91,10 +98,13 @@ def run(
             hook.cut_off()
 
     polite: dict[str, Any] = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
+    polite["stall_after"] = stall_after
     with (
         opened(store, allow_networks=allow_network, make=not once, **polite) as watch_list,
         first_signal(on_signal, at_once),
     ):
+        watch_lists.append(watch_list)
+        watch_list.on_trouble(lambda sentence: say(clean(sentence), to_stderr=True))
         scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, once=once)
         with (
             watch_list.outbox(stop) as outbox,
@@ -110,6 +120,7 @@ def run(
             rounds = watch_list.rounds(news.of_site, stop, remark, once=once)
             changed = in_turn(rounds.go, stop, watch_list.be_next) if once else []
             planner: Planner | None = None
+            left = 0
             while True:
                 with watch_list.keep_checking(told, outbox=outbox, stop=stop, slow=slow) as running:
                     if planner is None:
@@ -129,13 +140,14 @@ def run(
                     break
                 # pages wait meanwhile: two pipelines that ask the same hosts would not know of each other
                 changed = []
-                with contextlib.suppress(StoreBusy):
+                with contextlib.suppress(StoreBusy, StoreUnavailable):
                     changed = rounds.go(_TURN)
             stopped = stop.requested
             if stopped:
                 planner.end(once=once)
             # asked for now: what becomes due while the command gets its grace is for the next run anyway
-            left = planner.left(once=once) if stopped else 0
+            with contextlib.suppress(StoreUnavailable):
+                left = planner.left(once=once) if stopped else 0
         if not stopped:
             planner.end(once=once)
         if left:

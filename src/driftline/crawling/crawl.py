@@ -62,8 +62,9 @@ class Crawl:
 
     def __init__(
         self, store: Store, catalog: Catalog, settings: Settings, plan: Plan, stop: Stop, blocked: Blocked,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.time, may_fetch: Callable[[], bool] = lambda: True,
     ) -> None:  # fmt: skip
+        self._may_fetch = may_fetch
         self._store = store
         self._blocked = blocked
         self._sites = Sites(store)
@@ -112,8 +113,9 @@ class Crawl:
 
         recorder = Recorder(recording, 0, tell)
         links = PoliteLinks(
-            frontier, self._settings, records, links=recording.links, record=recorder.add, clock=self._clock
-        )
+            frontier, self._settings, records, links=recording.links, record=recorder.add, clock=self._clock,
+            may_fetch=self._may_fetch,
+        )  # fmt: skip
         try:
             recording.start(frontier, links.flush, seeds)
             if begun is not None:
@@ -121,8 +123,9 @@ class Crawl:
             self._fetch(links, records, recording, recorder, options, kept=site.tag is not None)
         finally:
             recorder.close()
+            self._ledger.end(run_id)  # whoever asks the same hosts next has to know when that was
         links.end()
-        self._ledger.finish(run_id)  # whoever asks the same hosts next has to know when that was
+        self._ledger.finish(run_id)
         watched = recording.watched + (self._adopt(site, site.tag) if site.adopts and site.tag else 0)
         report = read_report(
             self._sites, site, list(seeds), asked_before=asked_before, watched=watched,

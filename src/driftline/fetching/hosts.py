@@ -7,6 +7,7 @@ there is nothing to check, and nothing that could be forgotten.
 from __future__ import annotations
 
 import heapq
+import math
 import threading
 import time
 from collections import deque
@@ -44,8 +45,8 @@ class Host(Generic[Item]):
     """What is known of a host, and what waits for it. Only `Hosts` changes it."""
 
     __slots__ = (
-        "address", "asked", "at", "busy", "connections", "delay", "first", "latency", "name", "queued", "refusals",
-        "stale", "waiting",
+        "address", "asked", "at", "busy", "connections", "contacted_at", "delay", "first", "latency", "name", "queued",
+        "refusals", "stale", "waiting",
     )  # fmt: skip
 
     def __init__(self, name: str, manners: Manners) -> None:
@@ -54,6 +55,7 @@ class Host(Generic[Item]):
         self.delay = manners.delay
         self.asked = 0.0  # the delay that the host asks for
         self.at = 0.0  # when the next request may begin
+        self.contacted_at = -math.inf  # when a request of an earlier run ended, or may have
         self.busy = 0
         self.latency = 0.0
         self.refusals = 0  # in a row
@@ -285,6 +287,17 @@ class Hosts(Generic[Item]):
         """The host asks for so many seconds between two requests."""
         with self._lock:
             host.asked = delay
+            host.at = max(host.at, host.contacted_at + host.rest())
+
+    def contacted(self, host: Host[Item], seconds_ago: float) -> None:
+        """An earlier run may have sent a request so many seconds ago: the next waits for the host's rest.
+
+        That is the delay which its robots.txt asks for, once that is known.
+        """
+        with self._lock:
+            if seconds_ago >= 0.0:
+                host.contacted_at = max(host.contacted_at, self._clock() - seconds_ago)
+                host.at = max(host.at, host.contacted_at + host.rest())
 
     def leave_alone(self, host: Host[Item], seconds: float) -> None:
         """The host asked to be left alone, and so many seconds of that are left."""

@@ -6,6 +6,9 @@ import threading
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
+from driftline.errors import RunStalled, RunStopped, StoreBusy, StoreUnavailable
+from driftline.versions.locks import patiently
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
     from driftline.pipeline.feed import Feed
     from driftline.pipeline.run import Run
     from driftline.pipeline.stopping import Stop
-    from driftline.versions.rights import Having
+    from driftline.versions.rights import Claim, Having
 
 
 class EndlessRun:
@@ -39,13 +42,13 @@ class EndlessRun:
         self._slow = slow
         self._right = right
         self._rights = ExitStack()
-        self._insist: Callable[[], None] = lambda: None
+        self._claim: Claim | None = None
         self._bell = stop.listen()
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._work, name="pipeline", daemon=True)
 
     def __enter__(self) -> Self:
-        self._insist = self._rights.enter_context(self._right())
+        self._claim = patiently(lambda: self._rights.enter_context(self._right()), lambda: self._stop.requested)
         self._thread.start()
         return self
 
@@ -69,14 +72,29 @@ class EndlessRun:
         return self._thread.is_alive() and not self._stop.requested
 
     def wait(self, seconds: float) -> None:
-        """Return after so long, or when it is not at work any more; StoreError if it is not the only one any more."""
-        self._insist()
+        """Return after so long, or when it is not at work any more; StoreBusy if another run has taken its place."""
+        if self._claim is not None and self._claim.lost:
+            raise StoreBusy("Another 'driftline run' has taken over while the database could not be reached.")
         self._bell.wait(seconds)
 
     def _work(self) -> None:
         try:
-            self._run.check_offered(self.feed, self._told, self._slow)
+            self._check_offered()
+        except RunStopped:
+            pass
         except Exception as error:  # noqa: BLE001 raised at the end of the block: nobody else can hear it
             self._error = error
         finally:
             self._bell.ring()
+
+    def _check_offered(self) -> None:
+        """Check what is offered, with another pipeline if one was cut short by an outage of the store or stalled."""
+        while True:
+            try:
+                self._run.check_offered(self.feed, self._told, self._slow)
+            except (StoreUnavailable, RunStalled):
+                if self._stop.requested:
+                    raise
+                self.feed.restart(lambda: self._stop.requested)
+            else:
+                return

@@ -5,8 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from driftline.errors import StoreUnavailable
+from driftline.versions.rights import RegainedRight
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,13 +39,11 @@ class Feed:
         self._ticks = ticks
         self._put_off: dict[int, float] = {}
         self._links = links
-        self._right = right
-        self._rights = ExitStack()
-        self._insist: Callable[[], None] = lambda: None
+        self._right = RegainedRight(right)
         self._lock = threading.Lock()
         self._waiting: deque[int] = deque()
         self._held: set[int] = set()
-        self._settled: list[int] = []
+        self._settled: dict[int, None] = {}  # in the order in which they were
         self._claims = 0
         self._taken = self._taken_before = 0
         self._ended = self._closed = False
@@ -105,13 +106,13 @@ class Feed:
     def claimed(self) -> Iterator[None]:
         """Hold the right to check pages for a block in which it is decided what to offer; StoreBusy as for an offer.
 
-        StoreError if it was held, and lost meanwhile: somebody else may be checking the same pages.
+        StoreUnavailable if it was held, and lost meanwhile: somebody else may be checking the same pages.
         """
         with self._lock:
             if not len(self) and not self._claims:
-                self._insist = self._rights.enter_context(self._right())
-            else:
-                self._insist()
+                self._right.take()
+            elif not self._right.holds():
+                raise StoreUnavailable("The right to check pages was lost while the database did not answer.")
             self._claims += 1
         try:
             yield
@@ -121,9 +122,9 @@ class Feed:
                 self._release_if_idle()
 
     def settle(self, page_ids: Iterable[int]) -> None:
-        """These pages were checked and recorded, or are no more."""
+        """These pages were checked and recorded, or are no more; one that is not held was given up meanwhile."""
         with self._lock:
-            self._settled += page_ids
+            self._settled.update(dict.fromkeys(page_id for page_id in page_ids if page_id in self._held))
             self._release_if_idle()
 
     def put_off(self, page_ids: Sequence[int], seconds: float) -> None:
@@ -135,7 +136,7 @@ class Feed:
     def settled(self) -> list[int]:
         """The pages that were settled since this was last asked; from now on they may be offered again."""
         with self._lock:
-            page_ids, self._settled = self._settled, []
+            page_ids, self._settled = [*self._settled], {}
             self._held.difference_update(page_ids)
             return page_ids
 
@@ -152,7 +153,24 @@ class Feed:
     def give_up(self) -> None:
         """Let go of the right to check, once nothing works on any page any more."""
         with self._lock:
-            self._rights.close()
+            self._right.give_back()
+
+    def may_fetch(self) -> bool:
+        """Whether pages may be fetched: not once the right to check them, where it is needed, cannot be relied on."""
+        return not self._right.lapsed()
+
+    def restart(self, stopped: Callable[[], bool]) -> None:
+        """Let all pages that are held be checked from the start, by a run that takes over from one that failed.
+
+        Waits for the right to check them if it was lost; RunStopped if the run is `stopped` before it is there.
+        """
+        with self._lock:
+            waiting = {*self._waiting, *self._settled, *self._put_off}
+            self._waiting.extendleft(page_id for page_id in self._held if page_id not in waiting)
+            self._closed = False
+            needed = bool(len(self) or self._claims)
+        if needed and not self._right.holds():
+            self._right.regain(stopped)
 
     def end(self) -> None:
         """Nothing more will be offered: what waits is handed out, then the links are exhausted."""
@@ -188,4 +206,4 @@ class Feed:
 
     def _release_if_idle(self) -> None:
         if not len(self) and not self._claims:
-            self._rights.close()
+            self._right.give_back()

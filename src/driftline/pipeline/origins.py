@@ -98,8 +98,7 @@ class Origins:
             host = self._by_name[name] = Host(name, manners_of(name, self._settings, self._tags))
             now = self._clock()
             self._hosts.leave_alone(host, self._pauses.get(name, now) - now)
-            if 0.0 <= now - self._last_end < host.delay:
-                self._hosts.leave_alone(host, self._last_end + host.delay - now)
+            self._hosts.contacted(host, now - self._last_end)
         return host
 
 

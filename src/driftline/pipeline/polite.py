@@ -37,15 +37,16 @@ class PoliteLinks:
     fetched, and what comes of it is the page. A page that a robots.txt forbids is recorded as failed and never handed
     out. Pages of a host that wants to be left alone for long are given back to the source, and the host is named in
     `quiet`, with the time until which it will be left alone. `slow` is told, once, of a host whose pages will take
-    long, how many they are and how many seconds there are between two.
+    long, how many they are and how many seconds there are between two. Nothing is handed out while `may_fetch` says no.
     """
 
     def __init__(
         self, source: Source, settings: Settings, records: Records, *,
         links: Callable[[Sequence[int]], list[Link]], record: Callable[[Sequence[Outcome]], None],
         clock: Callable[[], float] = time.time, slow: Callable[[str, int, float], None] | None = None,
-        ticks: Callable[[], float] = time.monotonic,
+        ticks: Callable[[], float] = time.monotonic, may_fetch: Callable[[], bool] = lambda: True,
     ) -> None:  # fmt: skip
+        self.may_fetch = may_fetch
         self._source = source
         self._links = links
         self._record = record
@@ -65,7 +66,7 @@ class PoliteLinks:
 
     def take(self, most: int) -> list[Link]:
         """Up to `most` links that may be fetched now, without waiting for any."""
-        if self._closed:
+        if self._closed or not self.may_fetch():
             return []
         found = self._hosts.take(most)
         self._reading_ahead = False
@@ -171,6 +172,8 @@ class PoliteLinks:
 
     def granted(self, errands: Errands[Item], most: int) -> list[Link]:
         """Up to `most` errands that may be fetched now; each must come back by `done` or `abandon`."""
+        if not self.may_fetch():
+            return []
         self._hosts.run_errands()
         return self._permitted([errands.granted.popleft() for _ in range(min(most, len(errands.granted)))])
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _MOST_BYTES = 64 * 1024 * 1024  # of what waits to be committed and of what is being committed
 _BATCH = 512
 _OVERHEAD = 500  # bytes an outcome takes beside its contents
+_LAST_WAIT = 2.0  # seconds for the last commit of a run that has stalled
+_LOOK = 0.5  # seconds between looks at whether it has
 _LINGER = 0.05  # seconds that a small batch waits for company
 
 
@@ -47,7 +49,7 @@ class Recorder:
         self._pending_outcomes = 0
         self._bytes = Capacity("recorder: bytes", _MOST_BYTES)
         self._wanted = threading.Condition(self._lock)
-        self._closed = False
+        self._closed = self._given_up = False
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
         self._thread.start()
@@ -79,12 +81,19 @@ class Recorder:
         """Whether a commit failed, so that going on is pointless."""
         return self._error is not None
 
+    def give_up(self) -> None:
+        """Let nobody wait for room any more: the run has stalled, perhaps here, and what comes after is dropped."""
+        self._bytes.close()
+        self._given_up = True
+
     def close(self) -> None:
         """Commit what is pending and end; raises what a commit failed with."""
         with self._lock:
             self._closed = True
             self._wanted.notify()
-        self._thread.join()
+        while self._thread.is_alive() and not self._given_up:
+            self._thread.join(_LOOK)
+        self._thread.join(_LAST_WAIT)
         if self._error is not None:
             raise self._error
 

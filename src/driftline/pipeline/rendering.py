@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _OVERHEAD = 500  # bytes of a link
 _LOOK = 0.1  # seconds between looks at whether a host gave its permission
+_LAST_WAIT = 10.0  # seconds for a thread to end: one that does not is held up by the store
 _PATIENCE = 0.5  # seconds between looks at whether to stop, when nothing happens
 
 
@@ -183,7 +184,7 @@ class Rendering:
         """Give up what is left, and end the browser."""
         self.abandon()
         for thread in self._threads:
-            thread.join()
+            thread.join(_LAST_WAIT)
         if self._renderer is not None:
             self._renderer.close()
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from driftline.detection.decoding import UnreadableBody, decode_body
-from driftline.errors import StoreLocked
+from driftline.errors import StoreLocked, StoreUnavailable
 from driftline.fetching.robots import BELIEVED, Rules, read_robots
 from driftline.headers import content_encodings
 from driftline.model import FailureKind
@@ -34,7 +34,7 @@ class Records(Protocol):
         """The hosts that want to be left alone, and until when."""
 
     def last_end(self, now: float) -> float:
-        """When the last run ended by now; minus infinity if there was none."""
+        """When the last run sent its last request, or may have; minus infinity if there was none by now."""
 
     def tagged(self, tags: Collection[str]) -> dict[str, list[str]]:
         """Which of these tags the pages of each host have."""
@@ -98,12 +98,12 @@ class RobotsBook:
             self._quiet[host] = until
 
     def flush(self) -> None:
-        """Write what was learned to the store; later, if another program keeps that locked."""
+        """Write what was learned to the store; later, if that is locked or cannot be reached."""
         with self._lock:
             told, quiet = self._told.copy(), self._quiet.copy()
         if not told and not quiet:
             return
-        with suppress(StoreLocked):
+        with suppress(StoreLocked, StoreUnavailable):
             self._records.keep(told, quiet, self._clock())
             with self._lock:
                 self._told = {origin: one for origin, one in self._told.items() if told.get(origin) is not one}
@@ -113,7 +113,7 @@ class RobotsBook:
         """The same at the end of a run, which lets go of what is of no use any more if it learned something new."""
         self.flush()
         if self._learned:
-            with suppress(StoreLocked):
+            with suppress(StoreLocked, StoreUnavailable):
                 self._records.forget(self._clock())
 
     def _known(self, origin: str) -> Rules | None:

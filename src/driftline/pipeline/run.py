@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from driftline.detection.workers import WorkerPool
+from driftline.errors import RunStalled, StoreUnavailable
 from driftline.fetching.unsafe import NOTHING
 from driftline.interpreter import at_full_speed
 from driftline.model import Change, Verdict
@@ -20,6 +21,7 @@ from driftline.pipeline.recorder import Recorder
 from driftline.pipeline.rendering import Rendering
 from driftline.pipeline.sections import Parts
 from driftline.pipeline.tally import Tally
+from driftline.pipeline.watchdog import Stall, Watchdog
 from driftline.pipeline.wiring import Wired, cores, wire
 
 if TYPE_CHECKING:
@@ -60,6 +62,19 @@ class Ledger(recording.Ledger, Protocol):
 
     def finish(self, run_id: int) -> None:
         """Mark the run as complete."""
+
+    def end(self, run_id: int) -> None:
+        """Note that the run sends no more requests, complete or not."""
+
+
+class RightToCheck(Protocol):
+    """The right to check pages."""
+
+    def holds(self) -> bool:
+        """Whether it can be relied on now."""
+
+    def regain(self, stopped: Callable[[], bool]) -> None:
+        """Take it again, waiting for it; RunStopped if the run is stopped before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +117,10 @@ class Run:
     def __init__(
         self, ledger: Ledger, versions: Versions, rendered: Rendered, records: Records, settings: Settings, plan: Plan,
         stop: Stop, clock: Callable[[], float] = time.time, blocked: Blocked = NOTHING,
+        stalled: Callable[[Stall], None] = lambda _: None, excused: Callable[[], bool] = lambda: False,
     ) -> None:  # fmt: skip
+        self._stalled = stalled
+        self._excused = excused
         self._ledger = ledger
         self._rendered = rendered
         self._records = records
@@ -114,7 +132,8 @@ class Run:
         self._clock = clock
 
     def check(
-        self, page_ids: Sequence[int] | None, *, fresh: bool, told: Callable[[Sequence[Outcome]], None] | None,
+        self, page_ids: Sequence[int] | None, right: RightToCheck, *, fresh: bool,
+        told: Callable[[Sequence[Outcome]], None] | None,
         begun: Callable[[int, bool], None] | None, slow: Callable[[str, int, float], None] | None = None,
         barred: Mapping[int, Barred] | None = None,
     ) -> Report:  # fmt: skip
@@ -138,16 +157,18 @@ class Run:
             if told is not None:
                 told(outcomes)
 
-        with self._workers() as workers:
-            links = ledger.remaining(run_id, page_ids)
-            if left_out:
-                links = (link for link in links if link.page_id not in left_out)
-            parts, wired = self._wired(LinkQueue(links), workers, run_id, tell, slow=slow)
+        def links() -> Iterator[Link]:
+            return (link for link in ledger.remaining(run_id, page_ids) if link.page_id not in left_out)
+
+        try:
+            parts, wired = self._check_all(links, right, run_id, tell, slow)
             quiet = parts.links.quiet
             left = remain() if self._stop.requested or quiet else 0
             if not left or not self._stop.requested:
                 ledger.finish(run_id)  # those whose hosts want to be left alone must not hold up all others
-            seconds = time.perf_counter() - started
+        finally:
+            ledger.end(run_id)
+        seconds = time.perf_counter() - started
         counts = tally.counts
         pages = counts.total()
         return Report(
@@ -160,6 +181,19 @@ class Run:
             resources=parts.resources(),
         )  # fmt: skip
 
+    def _check_all(
+        self, links: Callable[[], Iterator[Link]], right: RightToCheck, run_id: int,
+        tell: Callable[[Sequence[Outcome]], None], slow: Callable[[str, int, float], None] | None,
+    ) -> tuple[Parts, Wired]:  # fmt: skip
+        """Check every link, with another pipeline if an outage of the store cut one short."""
+        while True:
+            try:
+                return self._wired(LinkQueue(links()), run_id, tell, right.holds, slow=slow)
+            except StoreUnavailable:
+                if self._stop.requested:
+                    raise
+                right.regain(lambda: self._stop.requested)
+
     def check_offered(
         self, feed: Feed, told: Callable[[Sequence[Outcome]], None],
         slow: Callable[[str, int, float], None] | None = None,
@@ -170,9 +204,11 @@ class Run:
             feed.settle([outcome.document.link.page_id for outcome in outcomes])
 
         run_id = self._ledger.begin_without_end()
-        with self._workers() as workers:
-            self._wired(feed, workers, run_id, told, settle, slow)
-        self._ledger.finish(run_id)
+        try:
+            self._wired(feed, run_id, told, feed.may_fetch, settle, slow)
+            self._ledger.finish(run_id)
+        finally:
+            self._ledger.end(run_id)
 
     @contextmanager
     def _workers(self) -> Iterator[WorkerPool]:
@@ -190,28 +226,36 @@ class Run:
         return Renderer(self._settings, self._clock, blocked=self._blocked)
 
     def _wired(
-        self, source: Source, workers: WorkerPool, run_id: int, told: Callable[[Sequence[Outcome]], None],
+        self, source: Source, run_id: int, told: Callable[[Sequence[Outcome]], None], may_fetch: Callable[[], bool],
         settled: Callable[[Sequence[Outcome]], None] | None = None,
         slow: Callable[[str, int, float], None] | None = None,
     ) -> tuple[Parts, Wired]:  # fmt: skip
-        """Put the parts together and let them work until the source is exhausted and all that came of it recorded."""
+        """Put the parts together and let them work until the source is exhausted and all that came of it recorded.
+
+        StoreUnavailable if it `may_fetch` no more, RunStalled if nothing moves any more.
+        """
         settings = self._settings
 
         def tell(outcomes: Sequence[Outcome]) -> None:
+            watchdog.progress()
             told(outcomes)
             links.flush()
 
-        recorder = Recorder(self._ledger, run_id, tell, settled)
-        try:
+        with ExitStack() as watching, ExitStack() as ending:
+            workers = ending.enter_context(self._workers())
+            recorder = Recorder(self._ledger, run_id, tell, settled)
+            ending.callback(recorder.close)
             links = PoliteLinks(
                 source, settings, self._records, links=self._ledger.links, record=recorder.add, clock=self._clock,
-                slow=slow,
+                slow=slow, may_fetch=may_fetch,
             )  # fmt: skip
             steps = Steps(self._versions, workers, settings.max_body, twice=settings.confirm)
             confirmer = Confirmer(steps, recorder, settings, links, self._blocked)
+            ending.callback(confirmer.close)
             rendering = Rendering(
                 steps, recorder, confirmer, links, settings, self._stop, self._rendered, self._renderer
             )
+            ending.callback(rendering.close)
             parts = Parts(
                 links=links,
                 steps=steps,
@@ -224,13 +268,17 @@ class Run:
                 blocked=self._blocked,
                 clock=self._clock,
             )
-            try:
-                with at_full_speed():
-                    wired = wire(self._plan, parts)
-            finally:
-                rendering.close()
-                confirmer.close()
-        finally:
-            recorder.close()
+
+            def stalled(stall: Stall) -> None:
+                self._stalled(stall)
+                parts.cut(RunStalled(f"Nothing was recorded for {stall.seconds:.0f} s although there is work to do."))
+                parts.let_go()
+
+            watchdog = Watchdog(parts, settings.stall_after, stalled, self._excused)
+            watching.enter_context(watchdog.watching())
+            with at_full_speed():
+                wired = wire(self._plan, parts)
+        if parts.cut_short:
+            raise parts.cut_short[0]
         links.end()
         return parts, wired

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from driftline.errors import RunStalled, StoreUnavailable
 from driftline.fetching.unsafe import NOTHING
 from driftline.pipeline.consumers import Consumer, fair_share
 from driftline.pipeline.producers import Producer
@@ -49,11 +50,34 @@ class Parts:
     blocked: Blocked = NOTHING
     clock: Callable[[], float] = time.time
     queues: list[BoundedQueue[Any]] = field(default_factory=list)
+    cut_short: list[Exception] = field(default_factory=list)
 
     def resources(self) -> list[ResourceUse]:
         """Return how much of each bounded resource is in use: none of any, once the run has ended."""
         holders = (self.rendering, self.confirmer, self.recorder, self.workers, self.links)
         return [use for queue in self.queues for use in queue.resources()] + [one.statistics() for one in holders]
+
+    def cut(self, error: Exception) -> None:
+        """End the run early with this error: nothing more is fetched, and nobody waits for anything any more."""
+        self.cut_short.append(error)
+        self.stop.bell.ring()
+
+    def may_go_on(self) -> bool:
+        """Whether the run may fetch pages: not once it was cut short, or lost the right to check pages."""
+        if not self.cut_short and not self.links.may_fetch():
+            self.cut(StoreUnavailable("The right to check pages was lost while the database did not answer."))
+        return not self.cut_short
+
+    def let_go(self) -> None:
+        """Give up what is being fetched, read, rendered and confirmed, so that no thread waits for it."""
+        self.links.close()
+        for queue in self.queues:
+            queue.close()
+        self.workers.stop()
+        self.rendering.abandon()
+        self.confirmer.abandon()
+        if any(isinstance(error, RunStalled) for error in self.cut_short):
+            self.recorder.give_up()
 
     def compared(self, outcomes: list[Outcome]) -> None:
         """Send on what was found: to a browser what shows nothing without one, the rest to be confirmed and kept."""
@@ -115,13 +139,17 @@ class Crawlers:
         while any(thread.at_work for thread in self._threads):
             bell.wait(LOOK)
             now = time.monotonic()
-            broken = parts.recorder.failed or self.error is not None or failed()
+            broken = parts.recorder.failed or self.error is not None or failed() or not parts.may_go_on()
             if self.stopped_at is None and (parts.stop.requested or broken):
                 self.stopped_at = now
                 parts.links.close()
                 self._queue.refuse()  # a producer that waits for room must hear of it too
                 for thread in self._threads:
                     thread.stop(0.0 if broken else parts.settings.stop_grace)
+                if parts.cut_short:
+                    parts.let_go()
+            if parts.cut_short and self.stopped_at is not None and now > self.stopped_at + LAST_WORK:
+                break  # whoever does not end by now is stuck
             if self.stopped_at is None and now - last >= LOOK:
                 tuner.observe(self._sample(now - last))
                 last = now
@@ -208,7 +236,8 @@ class Crew(Generic[T]):
         while any(thread.at_work for thread in threads):
             if stop.requested and stopped_at is None:
                 stopped_at = time.monotonic()
-            if stopped_at is not None and time.monotonic() > stopped_at + self._parts.settings.stop_grace + LAST_WORK:
+            grace = 0.0 if self._parts.cut_short else self._parts.settings.stop_grace
+            if stopped_at is not None and time.monotonic() > stopped_at + grace + LAST_WORK:
                 for thread in threads:
                     thread.dismiss()
                 self._parts.workers.stop()

@@ -55,15 +55,14 @@ def _sequential(parts: Parts) -> Wired:
         nonlocal stopped_at
         if stopped_at is None and parts.stop.requested:
             stopped_at = time.monotonic()
-        return stopped_at is not None and time.monotonic() - stopped_at > parts.settings.stop_grace
+        stopped = stopped_at is not None and time.monotonic() - stopped_at > parts.settings.stop_grace
+        return stopped or bool(parts.cut_short)
 
     def end_reading() -> None:
         # this thread cannot watch for a stop while it waits for a worker to read a page
         while not over.wait(0.2):
-            if give_up():
-                parts.workers.stop()
-                parts.rendering.abandon()
-                parts.confirmer.abandon()
+            if give_up() or not parts.may_go_on():
+                parts.let_go()
                 return
 
     over = threading.Event()
@@ -71,7 +70,7 @@ def _sequential(parts: Parts) -> Wired:
     watcher = threading.Thread(target=end_reading, name="watcher", daemon=True)
     watcher.start()
     try:
-        while not (parts.stop.requested or parts.recorder.failed or _broken(parts)):
+        while parts.may_go_on() and not (parts.stop.requested or parts.recorder.failed or _broken(parts)):
             links = parts.links.take(1)
             if links:
                 for link in parts.rendering.divert(links):
@@ -174,6 +173,8 @@ def _confirm_the_rest(parts: Parts, stopped_at: float | None) -> None:
         nonlocal stopped_at
         if stopped_at is None and parts.stop.requested:
             stopped_at = time.monotonic()
+        if parts.cut_short:
+            return 0.0
         return None if stopped_at is None else stopped_at + parts.settings.stop_grace + LAST_WORK
 
     parts.rendering.drain(give_up_at, parts.workers.stop)
@@ -189,12 +190,7 @@ def _no_thread_left_behind(parts: Parts, crawlers: Crawlers) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        parts.links.close()
-        for queue in parts.queues:
-            queue.close()
-        parts.workers.stop()
-        parts.rendering.abandon()
-        parts.confirmer.abandon()
+        parts.let_go()
         crawlers.abandon()
         raise
     finally:
@@ -212,8 +208,8 @@ def _tuner(plan: Plan) -> Tuner:
 
 
 def _broken(parts: Parts) -> Exception | None:
-    """What ended one of those who fetch again, though it should not have ended."""
-    return parts.rendering.error or parts.confirmer.error
+    """What ended one of those who fetch again, though it should not have ended, or the run as a whole."""
+    return parts.rendering.error or parts.confirmer.error or next(iter(parts.cut_short), None)
 
 
 def _raise_first(*errors: Exception | None) -> None:

@@ -62,8 +62,8 @@ class HostRecords:
         return {row.host: row.until for row in rows} | ahead
 
     def last_end(self, now: float) -> float:
-        """When the last run ended by now; minus infinity if there was none."""
-        (row,) = self._rows(select(func.max(runs.c.finished_at)).where(runs.c.finished_at <= now))
+        """When the last run sent its last request, or may have; minus infinity if there was none by now."""
+        (row,) = self._rows(select(func.max(runs.c.ended_at)).where(runs.c.ended_at <= now))
         return -math.inf if row[0] is None else row[0]
 
     def keep(self, told: Mapping[str, Robots], quiet: Mapping[str, float], now: float) -> None:

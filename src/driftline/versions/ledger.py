@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections import defaultdict
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Text, cast, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from driftline.access import Access
+from driftline.errors import StoreError, StoreUnavailable
 from driftline.headers import retry_after, validators
 from driftline.memory import Memory
 from driftline.model import Known, Lesson, Link, Outcome, Proof, Verdict, as_sent, stored_render
@@ -18,7 +20,7 @@ from driftline.versions.batches import in_batches
 from driftline.versions.codec import digest
 from driftline.versions.locks import lock_memories, patiently
 from driftline.versions.outbox import put_in_outbox
-from driftline.versions.schema import pages, runs, states, tags, warnings
+from driftline.versions.schema import checks, pages, runs, states, tags, warnings
 from driftline.versions.statements import LINK_COLUMNS, host_memories_of, memories_of
 from driftline.versions.turns import insert_turns
 
@@ -65,11 +67,13 @@ class Ledger:
     def _begin(self, scope: str, page_ids: Sequence[int] | None, *, fresh: bool) -> tuple[int, bool]:
         newest = select(runs.c.id, runs.c.started_at, runs.c.finished_at).where(runs.c.scope == scope)
         with self._store.write() as connection:
+            self._end_killed_runs(connection)
             last = connection.execute(newest.order_by(runs.c.id.desc()).limit(1)).first()
             now = self._clock()
             if last is not None and not fresh and last.finished_at is None:
                 recent = 0 <= now - last.started_at < _RESUME_WITHIN
                 if recent and self.remain(last.id, page_ids):
+                    connection.execute(update(runs).where(runs.c.id == last.id).values(ended_at=None))
                     return last.id, True
             return _insert_run(connection, scope, now), False
 
@@ -79,7 +83,17 @@ class Ledger:
 
     def _begin_without_end(self) -> int:
         with self._store.write() as connection:
+            self._end_killed_runs(connection)
             return _insert_run(connection, _WITHOUT_END, self._clock())
+
+    def _end_killed_runs(self, connection: Connection) -> None:
+        """Note that runs which did not end themselves sent requests until now, as far as anybody knows."""
+        connection.execute(update(runs).where(runs.c.ended_at.is_(None)).values(ended_at=self._clock()))
+
+    def end(self, run_id: int) -> None:
+        """Note that the run sends no more requests, complete or not. What is not noted is taken for a killed run."""
+        with suppress(StoreError), self._store.write() as connection:
+            connection.execute(update(runs).where(runs.c.id == run_id).values(ended_at=self._clock()))
 
     def finish(self, run_id: int) -> None:
         """Mark the run as complete, so that the next one starts afresh."""
@@ -140,11 +154,21 @@ class Ledger:
         """Commit these outcomes in one transaction; those of them that were not recorded before.
 
         An outcome whose (page, sequence) is recorded already changes nothing, nor does one of a page that was removed
-        in the meantime.
+        in the meantime. Where the server was lost before it said whether it committed them, those count that it did.
         """
-        return patiently(lambda: self._record(run_id, outcomes), self._stopped)
+        unsure = False
 
-    def _record(self, run_id: int, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+        def record() -> Sequence[Outcome]:
+            nonlocal unsure
+            try:
+                return self._record(run_id, outcomes, unsure=unsure)
+            except StoreUnavailable:
+                unsure = True
+                raise
+
+        return patiently(record, self._stopped)
+
+    def _record(self, run_id: int, outcomes: Sequence[Outcome], *, unsure: bool) -> Sequence[Outcome]:
         try:
             with self._store.write() as connection:
                 in_order = sorted(outcomes, key=_page_id)  # as `locks` asks for: each check locks its page
@@ -167,13 +191,28 @@ class Ledger:
             ]  # fmt: skip
             _insert_checks(self._store, connection, run_id, left)
             self._insert_rest(connection, left)
-            return left
+            if not unsure:
+                return left
+            wrote = _written_by(connection, run_id, outcomes) | {*map(_page_id, left)}
+            return [outcome for outcome in outcomes if _page_id(outcome) in wrote]
 
     def _insert_rest(self, connection: Connection, outcomes: Sequence[Outcome]) -> None:
         _insert_found(self._store, connection, outcomes)
         insert_turns(self._store.statements, connection, outcomes, self._fail_after)
         if self._to_outbox:
             put_in_outbox(connection, outcomes)
+
+
+def _written_by(connection: Connection, run_id: int, outcomes: Sequence[Outcome]) -> set[int]:
+    """Return the pages of those outcomes that this run has recorded, in a commit of which it never heard."""
+    query = select(checks.c.page_id, checks.c.sequence, checks.c.at).where(
+        checks.c.run_id == run_id, checks.c.page_id.in_([*map(_page_id, outcomes)])
+    )
+    written = {tuple(row) for row in connection.execute(query)}
+    return {
+        outcome.document.link.page_id for outcome in outcomes
+        if (outcome.document.link.page_id, outcome.document.link.sequence, outcome.document.fetched_at) in written
+    }  # fmt: skip
 
 
 def _page_id(outcome: Outcome) -> int:

@@ -3,7 +3,8 @@
 SQLite has one writer at a time; on PostgreSQL several write at once. Whoever takes several locks takes them in this
 order: the addresses, the rows of pages, those of states, the blobs, the memories; of several pages, by their ids.
 
-Another program may keep all of them waiting for longer than a database does by itself: `patiently` tries again.
+Another program may keep all of them waiting for longer than a database does by itself, and a server may be restarted:
+`patiently` tries again.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import text
 
-from driftline.errors import StoreLocked
+from driftline.errors import StoreLocked, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,18 +25,16 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 _PAUSE = 0.1  # seconds before another try, for locks that are refused at once
+_OUTAGE_PAUSE = 0.5  # seconds before another try at a server that does not answer
 
 
 @unique
 class Number(IntEnum):
     """What names our locks in PostgreSQL: arbitrary numbers, all of them here, so that no two are the same."""
 
-    TO_CHECK = 0x44_52_49_46
     INDEX = 0x44_52_49_47
     MEMORIES = 0x44_52_49_48
-    TO_KEEP_CHECKING = 0x44_52_49_49
     ADDRESSES = 0x44_52_49_4A
-    TO_BE_NEXT = 0x44_52_49_4E
 
 
 def lock_blobs(connection: Connection) -> None:
@@ -60,14 +59,19 @@ def lock_index(connection: Connection) -> None:
 
 
 def patiently(do: Callable[[], _Result], stopped: Callable[[], bool]) -> _Result:
-    """What `do` returns, tried again for as long as another program keeps the store locked and nobody stopped it."""
+    """Return what `do` returns, tried again while the store is locked or cannot be reached, until `stopped`."""
     while True:
+        pause = _PAUSE
         try:
             return do()
         except StoreLocked:
             if stopped():
                 raise
-        time.sleep(_PAUSE)
+        except StoreUnavailable:
+            if stopped():
+                raise
+            pause = _OUTAGE_PAUSE
+        time.sleep(pause)
 
 
 def _lock(connection: Connection, number: Number) -> None:

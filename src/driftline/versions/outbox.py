@@ -15,6 +15,7 @@ from sqlalchemy import and_, bindparam, delete, insert, select
 from driftline.errors import StoreError
 from driftline.model import Change, Danger, Matter, Turn, Turned, Verdict, WarningKind, change_id
 from driftline.versions.locks import patiently
+from driftline.versions.rights import FileClaim
 from driftline.versions.schema import changes, checks, outbox, pages, turns, warnings
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from driftline.model import Outcome
+    from driftline.versions.rights import Claim
     from driftline.versions.store import Store
 
 _CHANGED = Verdict.CHANGED.value
@@ -84,13 +86,11 @@ def put_in_outbox(connection: Connection, outcomes: Sequence[Outcome]) -> None:
 class Outbox:
     """The events that are still to be told; for the one run that has the right to keep checking. Used by any thread.
 
-    `insist` raises StoreError if that right was lost.
+    `claim` is that right.
     """
 
-    def __init__(
-        self, store: Store, stopped: Callable[[], bool] = lambda: True, insist: Callable[[], None] = lambda: None
-    ) -> None:
-        self.insist = insist
+    def __init__(self, store: Store, stopped: Callable[[], bool] = lambda: True, claim: Claim | None = None) -> None:
+        self.claim: Claim = claim or FileClaim()
         self._store = store
         self._stopped = stopped
 

@@ -1,72 +1,90 @@
 """What one process may do at a time: check the pages of a store, be the next to do so, and be the run that goes on.
 
 A right ends with the process that has it, however that ends: nothing is left behind to be cleaned up, or to be taken
-for a run that goes on. Who has one is given what insists on it: on PostgreSQL the server may have ended it unnoticed.
+for a run that goes on. On PostgreSQL a right is a lease (see `leases`), which a server that does not answer interrupts.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-from contextlib import AbstractContextManager, contextmanager
+import time
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
-from sqlalchemy import text
-from sqlalchemy.exc import SQLAlchemyError
-
-from driftline.errors import StoreBusy, StoreError
-from driftline.versions.locks import Number
+from driftline.errors import RunStopped, StoreBusy, StoreError, StoreLocked, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+    from types import TracebackType
 
-    from sqlalchemy import Connection, Engine
-
-    #: a block in which one has a right, and is given what insists on it
-    Having = AbstractContextManager[Callable[[], None]]
+    #: a block in which one has a right
+    Having: TypeAlias = AbstractContextManager["Claim"]
 
 
-_HELD = text(
-    "SELECT EXISTS (SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database"
-    " WHERE locktype = 'advisory' AND classid = 0 AND objid = :key AND objsubid = 1 AND datname = current_database())"
-)
+_PAUSE = 0.3  # seconds between two tries to take a right again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Right:
-    """A right by its name: the ending of the file beside an embedded store, and an arbitrary number in PostgreSQL.
+    """A right by its name in PostgreSQL, and by the ending of the file beside an embedded store.
 
     `refusal` is what is said to who cannot have it, of `holder`, the process that has it, and `where` the store is.
     """
 
+    name: str
     ending: str
-    number: Number
     refusal: str
+
+    def refused(self, holder: str, where: str) -> str:
+        """Return what is said to who cannot have it."""
+        return self.refusal.format(holder=holder, where=where)
+
+
+class Claim(Protocol):
+    """A right that this process has taken."""
+
+    def holds(self) -> bool:
+        """Whether it can be relied on now. It may be lost for a while, or for good: see `lost`."""
+
+    @property
+    def lost(self) -> bool:
+        """Whether another process has the right by now."""
+
+
+class FileClaim:
+    """A right that nobody can take away."""
+
+    lost = False
+
+    def holds(self) -> bool:
+        """Return True."""
+        return True
 
 
 TO_CHECK = Right(
+    name="check",
     ending=".lock",
-    number=Number.TO_CHECK,
     refusal="Another run{holder} is checking the pages of {where}; its turn ends soon if it is a 'driftline run' that "
     "goes on, else when nothing is left to check, or when it is stopped.",
 )
 TO_BE_NEXT = Right(
+    name="be next",
     ending=".next.lock",
-    number=Number.TO_BE_NEXT,
     refusal="Another process{holder} waits to check the pages of {where}, and is the next.",
 )
 TO_KEEP_CHECKING = Right(
+    name="keep checking",
     ending=".run.lock",
-    number=Number.TO_KEEP_CHECKING,
     refusal="Another 'driftline run'{holder} keeps checking the pages of {where}, and tells what changes: "
     "stop it first, or leave it to that one.",
 )
 
 
 @contextmanager
-def held_by_file(right: Right, store: Path, where: str) -> Iterator[Callable[[], None]]:
+def held_by_file(right: Right, store: Path, where: str) -> Iterator[Claim]:
     """Have the right by a lock on a file beside the store, which ends with the process; StoreBusy if another has it."""
     # a store of several names has one lock: what a name points to is what counts
     path = f"{store.resolve()}{right.ending}"
@@ -82,10 +100,10 @@ def held_by_file(right: Right, store: Path, where: str) -> Iterator[Callable[[],
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             holder = os.read(lock, 32).decode("ascii", "replace").strip()
-            raise StoreBusy(right.refusal.format(holder=f" (process {holder or 'unknown'})", where=where)) from None
+            raise StoreBusy(right.refused(f" (process {holder or 'unknown'})", where)) from None
         os.ftruncate(lock, 0)
         os.write(lock, str(os.getpid()).encode())
-        yield lambda: None  # nobody can take it away
+        yield FileClaim()
     finally:
         os.close(lock)
 
@@ -108,43 +126,52 @@ def is_held_by_file(right: Right, store: Path) -> bool:
     return False
 
 
-def is_held_by_session(right: Right, connection: Connection) -> bool:
-    """Whether some session has the right: a key of 64 bits is listed in two parts."""
-    return bool(connection.scalar(_HELD, {"key": int(right.number)}))
+class RegainedRight:
+    """A right that is taken, and taken again after it was lost; at the end of a `with` block it is given back."""
 
+    def __init__(self, take: Callable[[], Having]) -> None:
+        self._take = take
+        self._rights = ExitStack()
+        self._claim: Claim | None = None
 
-@contextmanager
-def held_by_session(right: Right, engine: Engine, where: str) -> Iterator[Callable[[], None]]:
-    """Have the right by a lock that the server ends with the connection; StoreBusy if another process has it.
+    def take(self) -> None:
+        """Take the right; StoreBusy if another process has it."""
+        self._claim = self._rights.enter_context(self._take())
 
-    What it gives raises StoreError once the connection is gone: then somebody else may have the right.
-    """
-    # one connection for all of the time, taken out of the pool: the lock belongs to it
-    with engine.connect() as connection:
-        if not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": int(right.number)}):
-            raise StoreBusy(right.refusal.format(holder="", where=where))
-        connection.commit()
+    def give_back(self) -> None:
+        """Let others have the right; nothing if it is not held."""
+        self._claim = None
+        self._rights.close()
 
-        def insist() -> None:
+    def holds(self) -> bool:
+        """Whether the right was taken and can be relied on now."""
+        claim = self._claim
+        return claim is not None and claim.holds()
+
+    def lapsed(self) -> bool:
+        """Whether the right was taken and cannot be relied on now."""
+        claim = self._claim
+        return claim is not None and not claim.holds()
+
+    def regain(self, stopped: Callable[[], bool]) -> None:
+        """Take the right once more, waiting for a server that does not answer and for others who have it.
+
+        RunStopped if the run is `stopped` before.
+        """
+        self.give_back()
+        while not stopped():
             try:
-                connection.execute(text("SELECT 1"))
-                connection.commit()
-            except SQLAlchemyError as error:
-                raise StoreError(
-                    f"The server of {where} ended the connection that kept others from checking its pages "
-                    f"({_first_line(error)}): start again."
-                ) from None
+                self.take()
+            except (StoreBusy, StoreLocked, StoreUnavailable):
+                time.sleep(_PAUSE)
+            else:
+                return
+        raise RunStopped("The run was stopped while it waited for its turn to check pages.")
 
-        try:
-            yield insist
-        finally:
-            # a connection that is only closed keeps its lock until the server notices, and the next run is refused
-            try:
-                connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": int(right.number)})
-                connection.commit()
-            except SQLAlchemyError:
-                connection.invalidate()
+    def __enter__(self) -> Self:
+        return self
 
-
-def _first_line(error: SQLAlchemyError) -> str:
-    return str(getattr(error, "orig", error)).strip().partition("\n")[0].rstrip(".")
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.give_back()

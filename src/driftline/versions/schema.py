@@ -98,7 +98,27 @@ runs = Table(
     Column("scope", Text, nullable=False),
     Column("started_at", Double, nullable=False),
     Column("finished_at", Double),
+    Column("ended_at", Double),  # since when it sends no more requests; none while it does, and if it was killed
     sqlite_autoincrement=True,
+)
+
+#: who may check pages, by the clock of the server; an embedded store has files for that
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("until", Double, nullable=False),
+)
+
+stalls = Table(
+    "stalls",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("at", Double, nullable=False),
+    Column("seconds", Double, nullable=False),
+    Column("report", Text, nullable=False),
 )
 
 states = Table(

@@ -11,28 +11,28 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 from sqlalchemy import URL, create_engine, event, inspect, make_url, text
-from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError, IntegrityError, NoSuchModuleError
 
-from driftline.errors import MissingExtra, StoreError, StoreLocked
+from driftline.errors import MissingExtra, StoreError, StoreLocked, StoreUnavailable
+from driftline.versions.leases import LeaseKeeper
 from driftline.versions.rights import (
     TO_BE_NEXT,
     TO_CHECK,
     TO_KEEP_CHECKING,
     held_by_file,
-    held_by_session,
     is_held_by_file,
-    is_held_by_session,
 )
+from driftline.versions.server_watch import ServerWatch
 from driftline.versions.statements import Statements
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from sqlalchemy import Connection, Engine, PoolProxiedConnection
 
     from driftline.versions.rights import Having, Right
 
-NEWEST = "0019"
+NEWEST = "0022"
 _SHRINKS_IN_STEPS = "PRAGMA auto_vacuum=INCREMENTAL"
 _PAGES_AT_ONCE = 256
 _PRAGMAS = (
@@ -44,6 +44,18 @@ _PRAGMAS = (
     "PRAGMA wal_autocheckpoint=4000",
 )
 _LOCKED_STATES = ("40001", "40P01", "55P03")  # of PostgreSQL: a conflict, a deadlock, a lock that is not to be had
+# of PostgreSQL: a connection failed, the server stops, starts or has no more connections, its disk is full
+_UNAVAILABLE_STATES = ("08", "57P01", "57P02", "57P03", "53300", "53100")
+# seconds, and milliseconds for the last, in which a server whose machine is gone is noticed; one that only hangs is
+# noticed by `ServerWatch`
+_CONNECT = {
+    "connect_timeout": "5",
+    "keepalives": "1",
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "10000",
+}
 _AS_NOTHING: dict[None, None] = {}
 _READING = ("PRAGMA query_only=ON", "PRAGMA cache_size=-16000")
 
@@ -52,7 +64,8 @@ class Store:
     """The database behind everything. Any thread may read; `write` admits one thread at a time.
 
     A commit survives the end of the process at any moment after it, `kill -9` included. A file that cannot be written,
-    on a read-only file system for one, can be looked at all the same.
+    on a read-only file system for one, can be looked at all the same. `on_outage` is called with a sentence when the
+    database cannot be reached any more, and when it can again.
     """
 
     def __init__(self, engine: Engine, where: str, path: Path | None, *, read_only: bool = False) -> None:
@@ -61,6 +74,10 @@ class Store:
         self.path = path
         self.read_only = read_only
         self.statements = Statements(engine)
+        self.on_outage: Callable[[str], None] = lambda _: None
+        self._outage = self._locked = False
+        self._watch = ServerWatch(engine) if path is None else None
+        self.leases = LeaseKeeper(self) if path is None else None
         self._closed = False
         self._file = _identity(path)
         self._witness: PoolProxiedConnection | None = None
@@ -76,7 +93,8 @@ class Store:
         if path is not None and read_only:
             url = _only_read(path)
         try:
-            engine = create_engine(url, pool_size=32, max_overflow=-1)
+            options = {} if path else {name: value for name, value in _CONNECT.items() if name not in url.query}
+            engine = create_engine(url, pool_size=32, max_overflow=-1, connect_args=options)
         except (ArgumentError, NoSuchModuleError, ValueError) as error:
             raise StoreError(f"The store '{where}' is not a path or a postgresql:// URL: {error}.") from None
         except ModuleNotFoundError:
@@ -98,6 +116,9 @@ class Store:
     def close(self) -> None:
         """Close every connection; an embedded store is left as one file."""
         self._closed = True
+        if self._watch is not None and self.leases is not None:
+            self._watch.close()
+            self.leases.close()
         if self._witness is not None:
             self._witness.close()
         self.engine.dispose()
@@ -111,8 +132,10 @@ class Store:
                 yield connection
         except IntegrityError:
             raise
-        except DatabaseError as error:
+        except DBAPIError as error:
             raise self._trouble("read", error.orig) from None
+        if self._outage or self._locked:
+            self._note_recovery()
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
@@ -124,8 +147,25 @@ class Store:
                 yield connection
         except IntegrityError:
             raise
-        except DatabaseError as error:
+        except DBAPIError as error:
             raise self._trouble("written", error.orig) from None
+        if self._outage or self._locked:
+            self._note_recovery()
+
+    @contextmanager
+    def write_aside(self) -> Iterator[Connection]:
+        """Write to a server in a transaction of its own, also while another thread of this process writes."""
+        self._insist()
+        try:
+            with self.engine.begin() as connection:
+                yield connection
+        except DBAPIError as error:
+            raise self._trouble("written", error.orig) from None
+
+    def hurry(self) -> None:
+        """Wait for a server that does not answer no longer than a process may take to end."""
+        if self._watch is not None:
+            self._watch.hurry()
 
     def stamp(self) -> object:
         """Something that stays equal only as long as nobody writes to the store.
@@ -145,10 +185,7 @@ class Store:
             raise self._trouble("read", getattr(error, "orig", error)) from None
 
     def right_to_check(self) -> Having:
-        """Have the right to check pages for a block; StoreBusy if another process has it. It ends with the process.
-
-        The block is given what raises StoreError if the right was lost meanwhile.
-        """
+        """Have the right to check pages for a block; StoreBusy if another process has it. It ends with the process."""
         return self._have(TO_CHECK)
 
     def right_to_be_next(self) -> Having:
@@ -157,9 +194,9 @@ class Store:
 
     def somebody_is_next(self) -> bool:
         """Whether another process waits for its turn to check pages."""
-        if self.path is None:
-            with self.read() as connection:
-                return is_held_by_session(TO_BE_NEXT, connection)
+        if self.leases is not None:
+            return self.leases.is_held(TO_BE_NEXT)
+        assert self.path is not None
         return is_held_by_file(TO_BE_NEXT, self.path)
 
     def right_to_keep_checking(self) -> Having:
@@ -168,8 +205,9 @@ class Store:
 
     def _have(self, right: Right) -> Having:
         self.insist_on_writing()
-        if self.path is None:
-            return held_by_session(right, self.engine, self.where)
+        if self.leases is not None:
+            return self.leases.held(right)
+        assert self.path is not None
         return held_by_file(right, self.path, self.where)
 
     def problems(self) -> list[str]:
@@ -228,8 +266,25 @@ class Store:
             )
 
     def _trouble(self, done: str, cause: BaseException | None) -> StoreError:
-        kind = StoreLocked if _means_locked(cause) else StoreError
-        return kind(f"The store '{self.where}' cannot be {done}: {cause}.")
+        reason = str(cause).strip().partition("\n")[0].rstrip(".")
+        if _means_unavailable(cause):
+            if not self._outage:
+                self._outage = True
+                self.on_outage(f"The store '{self.where}' cannot be {done} at the moment ({reason}): waiting for it.")
+            return StoreUnavailable(f"The store '{self.where}' cannot be {done} at the moment: {reason}.")
+        self._locked = _means_locked(cause)
+        kind = StoreLocked if self._locked else StoreError
+        return kind(f"The store '{self.where}' cannot be {done}: {reason}.")
+
+    def _note_recovery(self) -> None:
+        self._locked = False
+        if self._outage:
+            self._outage = False
+            self.on_outage(f"The store '{self.where}' can be used again.")
+
+    def in_trouble(self) -> bool:
+        """Whether the last use of the store failed, for it is locked or cannot be reached."""
+        return self._outage or self._locked
 
     def _upgrade(self) -> None:
         with self.engine.connect() as connection:
@@ -268,6 +323,17 @@ def _means_locked(cause: BaseException | None) -> bool:
         # of the extended codes, the last byte says what they are kinds of; errors of the driver itself have none
         return getattr(cause, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
     return getattr(cause, "sqlstate", None) in _LOCKED_STATES
+
+
+def _means_unavailable(cause: BaseException | None) -> bool:
+    """Whether what a database driver raised will pass: the server is gone or full, and nothing is wrong with it."""
+    if isinstance(cause, sqlite3.Error):
+        return getattr(cause, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+    state = getattr(cause, "sqlstate", None)
+    if state is None:
+        # the driver itself noticed that the connection is gone, or could make none
+        return type(cause).__name__ in ("OperationalError", "InterfaceError", "ConnectionTimeout")
+    return str(state).startswith(_UNAVAILABLE_STATES)
 
 
 def is_there(where: str) -> bool:

@@ -73,7 +73,9 @@ def test_a_clock_that_another_machine_has_a_little_fast_begins_no_pause_anew(whe
 def test_of_pauses_that_an_earlier_version_knew_it_is_sure_that_they_last_a_day_at_most(where: str) -> None:
     store = Store.open(where)
     with store.write() as connection:
-        connection.execute(text("DROP TABLE setbacks"))
+        for table in ("setbacks", "leases", "stalls"):
+            connection.execute(text(f"DROP TABLE {table}"))
+        connection.execute(text("ALTER TABLE runs DROP COLUMN ended_at"))
         connection.execute(text("ALTER TABLE pauses DROP COLUMN asked_at"))
         connection.execute(text("INSERT INTO pauses (host, until) VALUES ('a', 9000000), ('b', 2000)"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0018'"))
@@ -88,7 +90,7 @@ def test_the_last_run_that_ended_is_not_one_of_the_future(where: str) -> None:
     store = Store.open(where)
     assert HostRecords(store).last_end(100.0) == -math.inf
     with store.write() as connection:
-        rows = [{"scope": "", "started_at": 0.0, "finished_at": end} for end in (90.0, 95.0, 9_000.0)]
+        rows = [{"scope": "", "started_at": 0.0, "ended_at": end} for end in (90.0, 95.0, 9_000.0)]
         connection.execute(insert(runs), rows)
     assert HostRecords(store).last_end(100.0) == 95.0
     store.close()

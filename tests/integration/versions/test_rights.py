@@ -6,14 +6,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
 import driftline
-from driftline.errors import StoreBusy, StoreError
-from driftline.versions.rights import TO_BE_NEXT, TO_CHECK, TO_KEEP_CHECKING, Right
+from driftline.errors import RunStopped, StoreBusy, StoreError, StoreUnavailable
+from driftline.versions.leases import Lease, LeaseKeeper
+from driftline.versions.rights import TO_BE_NEXT, TO_CHECK, TO_KEEP_CHECKING, RegainedRight, Right
 from driftline.versions.store import Store
 
 HOLDER = """
@@ -24,7 +26,10 @@ with getattr(store, sys.argv[2])():
     print("held", flush=True)
     sys.stdin.read()
 """
-END = text("SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' AND objid = :key")
+END = text(
+    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
 RIGHTS = [
     pytest.param("right_to_check", TO_CHECK),
     pytest.param("right_to_be_next", TO_BE_NEXT),
@@ -110,41 +115,78 @@ def test_a_right_of_another_process_ends_when_that_is_killed(
             pass
         holder.kill()
         holder.wait()
-        if store.path is None:
-            _until_noticed(store, right)
         with getattr(store, method)():
             pass
 
 
-def _until_noticed(store: Store, right: Right) -> None:
-    """Wait until the server has noticed that a process is no more: it hears of it from the system a moment later."""
+def end_all_sessions(store: Store) -> None:
     with store.engine.connect() as connection:
-        connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": right.number})
-        connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": right.number})
+        connection.execute(END)
 
 
 @pytest.mark.parametrize(("method", "right"), RIGHTS)
-def test_who_loses_a_right_to_the_server_is_told(postgres: str, method: str, right: Right) -> None:
+def test_a_right_outlives_the_sessions_of_its_holder(postgres: str, method: str, right: Right) -> None:
     store, other = Store.open(postgres), Store.open(postgres)
-    with getattr(store, method)() as insist:
-        insist()
-        with other.write() as connection:
-            assert connection.scalars(END, {"key": right.number}).all() == [True]
-        with getattr(other, method)(), pytest.raises(StoreError, match=r"ended the connection .* start again\.$"):
-            insist()
-        with pytest.raises(StoreError, match="ended the connection"):
-            insist()
+    with getattr(store, method)() as claim:
+        end_all_sessions(other)
+        assert claim.holds()
+        with pytest.raises(StoreBusy), getattr(other, method)():
+            pass
+        with suppress(StoreUnavailable):  # its session is gone, and the next try has another one
+            store_leases(store).renew()
+        store_leases(store).renew()
+        assert claim.holds()
+    with getattr(other, method)():
+        pass
     store.close()
     other.close()
 
 
-@pytest.mark.parametrize("method", ["right_to_check", "right_to_keep_checking"])
-def test_who_has_a_right_may_insist_on_it(store: Store, method: str) -> None:
-    with getattr(store, method)() as insist:
-        insist()
+def test_a_right_that_was_not_renewed_in_time_goes_to_another_and_its_holder_stops(postgres: str) -> None:
+    store, other = Store.open(postgres), Store.open(postgres)
+    with store.right_to_check() as claim:
+        with other.write() as connection:
+            connection.execute(text("UPDATE leases SET until = 0"))
+        with other.right_to_check() as theirs:
+            store_leases(store).renew()
+            assert (claim.holds(), claim.lost, theirs.holds()) == (False, True, True)
+        assert not claim.holds(), "it is lost for good"
+    with store.right_to_check() as claim:
+        assert claim.holds()
+    store.close()
+    other.close()
 
 
-def test_a_run_that_loses_its_right_ends(postgres: str) -> None:
+def test_a_right_does_not_hold_while_the_server_did_not_renew_it(postgres: str) -> None:
+    store = Store.open(postgres)
+    with store.right_to_check() as claim:
+        assert isinstance(claim, Lease)
+        claim.until = 0.0  # by now, if the server had been away for long enough
+        assert not claim.holds()
+        assert not claim.lost
+        store_leases(store).renew()
+        assert claim.holds()
+    store.close()
+
+
+def test_a_right_that_was_lost_is_taken_again_when_the_other_is_done(postgres: str) -> None:
+    store, other = Store.open(postgres), Store.open(postgres)
+    with RegainedRight(store.right_to_check) as right:
+        right.take()
+        with other.write() as connection:
+            connection.execute(text("UPDATE leases SET until = 0"))
+        with other.right_to_check():
+            store_leases(store).renew()
+            assert not right.holds()
+            with pytest.raises(RunStopped):
+                right.regain(lambda: True)
+        right.regain(lambda: False)
+        assert right.holds()
+    store.close()
+    other.close()
+
+
+def test_a_run_whose_place_was_taken_ends(postgres: str) -> None:
     other = Store.open(postgres)
     with (
         driftline.open(postgres) as pages,
@@ -152,19 +194,13 @@ def test_a_run_that_loses_its_right_ends(postgres: str) -> None:
         pages.keep_checking(lambda _: None, outbox=outbox) as run,
     ):
         run.wait(0.0)
-        with other.write() as connection:
-            assert connection.scalars(END, {"key": TO_KEEP_CHECKING.number}).all() == [True]
-        with pytest.raises(StoreError, match="ended the connection"):
+        assert isinstance(outbox.claim, Lease)
+        outbox.claim.lost = True
+        with pytest.raises(StoreBusy, match="taken over"):
             run.wait(0.0)
     other.close()
 
 
-def test_pages_can_be_added_while_others_have_every_right(store: Store, where: str) -> None:
-    with (
-        store.right_to_keep_checking(),
-        store.right_to_check(),
-        store.right_to_be_next(),
-        driftline.open(where) as pages,
-    ):
-        pages.add("http://a.example/")
-        assert len(pages.pages()) == 1
+def store_leases(store: Store) -> LeaseKeeper:
+    assert store.leases is not None
+    return store.leases

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 
@@ -12,6 +12,7 @@ from driftline.cli import turns
 from driftline.cli.turns import in_turn
 from driftline.errors import StoreBusy
 from driftline.pipeline.stopping import Stop
+from driftline.versions.rights import Claim, FileClaim
 
 
 class Other:
@@ -36,13 +37,13 @@ class Place:
         self.held = False
 
     @contextmanager
-    def __call__(self) -> Iterator[Callable[[], None]]:
+    def __call__(self) -> Iterator[Claim]:
         self.tries -= 1
         if self.tries >= 0:
             raise StoreBusy("Another process is next.")
         self.taken += 1
         self.held = True
-        yield lambda: None
+        yield FileClaim()
         self.held = False
 
 

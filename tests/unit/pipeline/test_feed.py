@@ -1,15 +1,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
 
-from driftline.errors import StoreBusy, StoreError
+from driftline.errors import RunStopped, StoreBusy, StoreError
 from driftline.model import Link
 from driftline.pipeline.feed import Feed
+from driftline.versions.rights import Claim
 from support.making import link
 
 
@@ -20,23 +21,24 @@ class Pages:
         self.made = 0
         self.gone: set[int] = set()
         self.rights = 0
-        self.busy = self.lost = False
+        self.busy = False
+        self.lost = False
 
     def links(self, page_ids: Sequence[int]) -> list[Link]:
         self.made += 1
         return [link(page_id=page_id, sequence=self.made) for page_id in page_ids if page_id not in self.gone]
 
     @contextmanager
-    def right(self) -> Iterator[Callable[[], None]]:
+    def right(self) -> Iterator[Claim]:
         if self.busy:
             raise StoreBusy("Another run is checking.")
         self.rights += 1
-        yield self.insist
+        self.lost = False
+        yield self
         self.rights -= 1
 
-    def insist(self) -> None:
-        if self.lost:
-            raise StoreError("The right is lost.")
+    def holds(self) -> bool:
+        return not self.lost
 
     def feed(self) -> Feed:
         return Feed(self.links, self.right)
@@ -261,3 +263,36 @@ def test_pages_that_are_put_off_are_told_from_those_that_were_not_checked() -> N
     assert (feed.unchecked(), feed.put_off_for_now()) == ([3], 1)
     now = 60.0
     assert (feed.unchecked(), feed.put_off_for_now()) == ([3], 0)
+
+
+def test_pages_that_a_failed_run_had_at_hand_are_checked_by_the_next_one() -> None:
+    pages = Pages()
+    feed = pages.feed()
+    feed.offer([1, 2, 3, 4, 5])
+    assert taken(feed, 4) == [1, 2, 3, 4]
+    feed.settle([1])
+    feed.put_off([2], 60.0)
+    feed.close()
+    feed.restart(lambda: False)
+    assert sorted(taken(feed)) == [3, 4, 5]
+    assert pages.rights == 1
+
+
+def test_a_right_that_was_lost_is_taken_again_before_pages_are_checked_anew() -> None:
+    pages = Pages()
+    feed = pages.feed()
+    feed.offer([1])
+    pages.lost = True
+    assert not feed.may_fetch()
+    feed.restart(lambda: False)
+    assert feed.may_fetch()
+    assert pages.rights == 1
+
+
+def test_a_stop_ends_the_wait_for_a_right() -> None:
+    pages = Pages()
+    feed = pages.feed()
+    feed.offer([1])
+    pages.lost = pages.busy = True
+    with pytest.raises(RunStopped):
+        feed.restart(lambda: True)
