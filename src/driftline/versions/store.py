@@ -240,8 +240,8 @@ class Store:
         """StoreError if the store can only be read."""
         if self.read_only:
             raise StoreError(
-                f"The store '{self.where}' is read-only, and this would change it: look at it with list, history, show "
-                "and diff, or copy it to a place where you may write."
+                f"The store '{self.where}' is read-only, and this would change it: look at it with list, history, "
+                "show, diff and search, or copy it to a place where you may write."
             )
 
     def _trouble(self, done: str, cause: BaseException | None) -> StoreError:
