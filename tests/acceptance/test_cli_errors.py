@@ -148,6 +148,31 @@ def test_a_reader_that_goes_away_is_no_error(driftline: Command) -> None:
         assert process.stderr.read() == ""
 
 
+@pytest.mark.parametrize("pages", [1, 3000])  # fewer bytes than are written at once, and more
+@pytest.mark.parametrize("arguments", [("list",), ("list", "--json"), ("settings",), ("--version",), ("--help",)])
+def test_a_full_disk_under_the_output_is_said_once(
+    driftline: Command, pages: int, arguments: tuple[str, ...]
+) -> None:  # fmt: skip
+    driftline("import", "-", given="".join(f"example.com/{number}\n" for number in range(pages)))
+
+    with Path("/dev/full").open("w") as full, driftline.start(*arguments, out=full) as process:
+        _, err = process.communicate()
+
+    assert (process.returncode, err) == (
+        1, "driftline: The output could not be written, or not all of it: No space left on device.\n",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "status"), [(("add", "nonsense"), 2), (("check", "example.com"), 1)])
+def test_a_full_disk_under_the_error_output_leaves_the_exit_status_as_it_is(
+    driftline: Command, arguments: tuple[str, ...], status: int
+) -> None:
+    with Path("/dev/full").open("w") as full, driftline.start(*arguments, err=full) as process:
+        out, _ = process.communicate()
+
+    assert (process.returncode, out) == (status, "")
+
+
 def test_something_unexpected_is_a_sentence_too() -> None:
     program = (
         "from driftline.cli import main, watchlist\n"

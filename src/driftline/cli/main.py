@@ -103,6 +103,7 @@ def main() -> NoReturn:
     """Run the command with the arguments of the process, and end the process."""
     hunt_less_for_cycles()
     status = run(sys.argv[1:])
+    _discard_unwritable()
     gc.freeze()  # all that was loaded goes with the process: to look for cycles in it would take a fifth of a short run
     sys.exit(status)
 
@@ -117,7 +118,6 @@ def run(arguments: Sequence[str]) -> int:
         status = get_command(app).main(args=list(arguments), prog_name="driftline", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        _close_quietly()
         return 1
     except (KeyboardInterrupt, typer.Abort):
         return _INTERRUPTED
@@ -163,8 +163,12 @@ def _open_what_is_closed() -> None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 likewise
 
 
-def _close_quietly() -> None:
-    """Nobody reads on: keep the interpreter from complaining about it when it flushes at its end."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+def _discard_unwritable() -> None:
+    """Drop what cannot be written: the interpreter would try once more at its end, complain, and change the status."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
