@@ -39,6 +39,7 @@ from driftline.cli.lab import lab_app
 from driftline.cli.output import complain
 from driftline.errors import DriftlineError, UsageError
 from driftline.interpreter import hunt_less_for_cycles
+from driftline.setting_errors import explain_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,6 +134,9 @@ def _told(error: Exception) -> int:
     # Typer carries its own copy of click since 0.2x and used click before: what they raise is told by its shape
     format_message = getattr(error, "format_message", None)
     if callable(format_message):
+        wrong = getattr(error.__cause__, "errors", None)  # Typer checks values by pydantic since 0.2x, in its words
+        if callable(wrong) and hasattr(error, "message"):
+            error.message = explain_option(wrong()[0])
         context = getattr(error, "ctx", None)
         command = getattr(context, "command_path", "driftline")
         complain(f"{str(format_message()).rstrip('. ')}: see '{command} --help'.")

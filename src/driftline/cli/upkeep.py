@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from driftline.cli.options import JsonOption, StoreOption, opened
+from driftline.cli.options import JsonOption, StoreOption, command_settings, opened
 from driftline.cli.output import clean, count, fields, print_json, say, size
 from driftline.cli.tables import Cell, Column, print_table
 
@@ -55,9 +55,9 @@ def doctor(store: StoreOption = None, as_json: JsonOption = False) -> None:
 
 def settings(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Show every setting, its value and where it came from."""
-    from driftline.settings import load_settings, settings_file
+    from driftline.settings import settings_file
 
-    rows = _setting_rows(load_settings(store=store), store)
+    rows = _setting_rows(command_settings(store=store), store)
     if as_json:
         print_json(rows)
         return
