@@ -8,7 +8,7 @@ import pty
 import subprocess
 import sys
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from support.forks import run_fork
 
@@ -64,10 +64,13 @@ class Command:
         done.check_returncode()
         return done.stdout
 
-    def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    def start(
+        self, *arguments: str, out: int | IO[str] = subprocess.PIPE, err: int | IO[str] = subprocess.PIPE,
+        **environment: str,
+    ) -> subprocess.Popen[str]:  # fmt: skip
         """Start it and go on."""
         return subprocess.Popen(
-            self._line(arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            self._line(arguments), stdin=subprocess.DEVNULL, stdout=out, stderr=err,
             cwd=self.folder, env=self._environment(environment), text=True,
         )  # fmt: skip
 

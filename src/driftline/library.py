@@ -715,14 +715,17 @@ class Driftline:
         """How many versions are still to be read anew, and how many could not be, and stay as they were."""
         return self._readings.left()
 
-    def compact(self, told: Callable[[int, int], None] | None = None) -> Compacted:
-        """Make the store smaller by compressing again what was kept since the last time; checks may go on meanwhile.
+    def compact(self, told: Callable[[int, int], None] | None = None) -> tuple[Reread, Compacted]:
+        """Catch up, then make the store smaller by compressing again what was kept since the last time.
 
-        `told` how many of how many contents are done.
+        Checks may go on meanwhile. Raises StoreError, before anything is written, if the store is damaged. `told` how
+        many of how many pages, versions and contents are done.
         """
         from driftline.versions.compaction import compact
 
-        return compact(self._store, told)
+        self._store.insist_on_writing()
+        self._store.require_intact()
+        return self.catch_up(told=told), compact(self._store, told)
 
     def doctor(self) -> list[str]:
         """Everything that is wrong with the store; empty when every version can be read back to the byte."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -21,12 +23,15 @@ from pydantic_settings import (
 from driftline.access import is_proxy
 from driftline.errors import BadSetting
 from driftline.model import Policy  # noqa: TC001 pydantic reads the annotations when it runs
+from driftline.setting_errors import explain, nearest, path_of
 from driftline.version import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pydantic_core import ErrorDetails
+_PREFIX = "DRIFTLINE_"
+_OWN_VARIABLES = ("DRIFTLINE_DEBUG", "DRIFTLINE_PYTHON")  # which are no settings
+_OPTIONS = {"allow_networks": "allow-network"}  # that are not called like their settings
 
 
 def default_store() -> str:
@@ -110,7 +115,7 @@ Parameters = Annotated[
 ]
 Networks = Annotated[tuple[Annotated[str, AfterValidator(_checked_network)], ...], NoDecode, BeforeValidator(_split)]
 Proxy = Annotated[str, AfterValidator(_checked_proxy)]
-Seconds = Annotated[float, Field(gt=0)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Delay = Annotated[float, Field(ge=0, le=3_600)]
 Connections = Annotated[int, Field(ge=1, le=10_000)]
 Robots = Literal["obey", "ignore"]
@@ -153,7 +158,7 @@ class HostSettings(BaseModel):
 class Settings(BaseSettings):
     """Everything that can be set, with the value that suits most people."""
 
-    model_config = SettingsConfigDict(env_prefix="DRIFTLINE_", extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid", frozen=True)
 
     store: str = Field(default_factory=default_store, description="a path or a database URL")
     user_agent: str = Field(
@@ -247,26 +252,64 @@ class Settings(BaseSettings):
 
 def load_settings(**options: Any) -> Settings:
     """Settings from every source, the given options first; BadSetting names the first one that is wrong."""
+    return _load(options, "the argument {name}")
+
+
+def load_command_settings(**options: Any) -> Settings:
+    """Like `load_settings`, for options of the command line, which an error calls by their names there."""
+    return _load(options, "the option --{option}")
+
+
+def misspelled_variables() -> dict[str, str | None]:
+    """The variables of the environment that look like settings and are none, each with what is likely meant, if any."""
+    known = {f"{_PREFIX}{name}".upper() for name in Settings.model_fields}
+    unknown = [name for name in os.environ if name.upper().startswith(_PREFIX) and name.upper() not in known]
+    near = {name: nearest(name.upper().removeprefix(_PREFIX).lower(), Settings.model_fields) for name in unknown}
+    return {
+        name: None if field is None else f"{_PREFIX}{field}".upper()
+        for name, field in near.items() if name not in _OWN_VARIABLES
+    }  # fmt: skip
+
+
+def _load(options: dict[str, Any], option: str) -> Settings:
     given = {name: value for name, value in options.items() if value is not None}
     try:
         return Settings(**given)
     except ValidationError as error:
-        raise BadSetting(_told(error.errors()[0])) from None
-    except SettingsError as error:
-        raise BadSetting(f"The settings in the environment cannot be read: {error}; write JSON.") from None
+        first = error.errors()[0]
+        place = _place(path_of(first), given, option)
+        raise BadSetting(explain(first, Settings.model_json_schema(), place)) from None
+    except SettingsError:
+        raise BadSetting(_unreadable_variable()) from None
+    except OSError as error:
+        raise BadSetting(f"The settings file {settings_file()} cannot be read: {error.strerror}.") from None
     except ValueError as error:
         raise BadSetting(f"The settings file {settings_file()} cannot be read: {error}.") from None
 
 
-def _told(error: ErrorDetails) -> str:
-    """What is wrong with a setting, in a sentence."""
-    section, *rest = [part for part in error["loc"] if isinstance(part, str) and part != "[key]"]
-    name = ".".join([section, *rest])
-    if error["type"] == "extra_forbidden":
-        if not rest:
-            return f"There is no setting '{name}'."
-        quoted = "" if section == "tags" else ', and a name with dots stands in quotes, as [hosts."a.example"]'
-        return f"There is no setting '{name}': {section} have delay, connections and robots{quoted}."
-    if error["type"] in ("dict_type", "model_type"):
-        return f"The setting '{name}' is not valid: it is a section, as [{section}.name], with settings of its own."
-    return f"The setting '{name}' is not valid: {error['msg']} (got {error['input']!r})."
+def _place(path: list[str], given: dict[str, Any], option: str) -> str:
+    """Where the setting of this name stands: an option, a variable of the environment or the settings file."""
+    name = path[0]
+    if name in given:
+        return option.format(name=name, option=_OPTIONS.get(name, name.replace("_", "-")))
+    variable = _variable(name)
+    if variable is not None and all(part in os.environ[variable] for part in path[1:]):
+        return variable
+    return str(settings_file())
+
+
+def _variable(field: str) -> str | None:
+    """The variable of the environment that sets this, as it is spelled there."""
+    return next((name for name in os.environ if name.upper() == f"{_PREFIX}{field}".upper()), None)
+
+
+def _unreadable_variable() -> str:
+    """What is wrong with the first variable that is no JSON, where it has to be."""
+    for section in ("hosts", "tags"):
+        variable = _variable(section)
+        try:
+            json.loads(os.environ[variable] if variable else "{}")
+        except ValueError:
+            example = '{"example": {"delay": 5}}'
+            return f"The setting '{section}' is not valid: write JSON, as {example} ({variable} is not)."
+    return "A setting in the environment cannot be read."

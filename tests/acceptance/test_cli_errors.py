@@ -46,14 +46,17 @@ def assert_one_sentence(ended: Ended, status: int, *words: str) -> None:
         (("check", "--pipeline", "magic"), ("magic", "two-section")),
         (("check", "--producers", "many"), ("--producers", "auto")),
         (("check", "--slots", "-1"), ("--slots", "between")),
-        (("check", "--queues", "x"), ("--queues", "driftline check --help")),
+        (("check", "--queues", "x"), ("--queues", "'x' is not a whole number", "driftline check --help")),
+        (("check", "--host-delay", "x"), ("--host-delay", "'x' is not a number")),
+        (("check", "--host-delay", "-1"), ("a number from 0 to 3600", "the option --host-delay has -1")),
+        (("check", "--robots", "never"), ("obey or ignore", "the option --robots has 'never'")),
         (("check", "--comparers", "2"), ("three-section",)),
         (("check", "--capacity", "0"), ("--capacity",)),
         (("check", "example.com", "--tag", "x"), ("not both",)),
         (("check", "--nonsense"), ("--nonsense", "driftline check --help")),
         (("check", "--tag", "nobody"), ("nobody",)),
         (("run", "--every", "never"), ("never",)),
-        (("history", "example.com", "--limit", "0"), ("--limit",)),
+        (("history", "example.com", "--limit", "0"), ("--limit", "'0' is not 1 or more")),
         (("show", "example.com", "--version", "x"), ("--version",)),
         (("search",), ("WORDS", "driftline search --help")),
         (("search", ""), ("letter or digit",)),
@@ -130,11 +133,27 @@ def test_a_store_that_is_damaged_inside(driftline: Command, tmp_path: Path) -> N
 
 
 def test_a_setting_that_means_nothing(driftline: Command, tmp_path: Path) -> None:
-    assert_one_sentence(driftline("list", DRIFTLINE_CAPACITY="lots"), 2, "capacity", "lots")
+    assert_one_sentence(
+        driftline("list", DRIFTLINE_CAPACITY="lots"), 2, "whole number", "DRIFTLINE_CAPACITY has 'lots'"
+    )
     folder = tmp_path / ".config" / "driftline"
     folder.mkdir(parents=True)
     (folder / "driftline.toml").write_text("capacity = ")
     assert_one_sentence(driftline("list"), 2, "driftline.toml")
+    (folder / "driftline.toml").write_text("capcity = 3")
+    assert_one_sentence(driftline("list"), 2, str(folder / "driftline.toml"), "'capcity'", "'capacity'")
+
+
+def test_a_misspelled_variable_is_warned_of_once(driftline: Command) -> None:
+    told = "driftline: The variable DRIFTLINE_HOST_DELY sets nothing: perhaps DRIFTLINE_HOST_DELAY is meant.\n"
+
+    ended = driftline("import", "-", given="example.com\n", DRIFTLINE_HOST_DELY="3", DRIFTLINE_SHOP_TOKEN="secret")
+
+    assert (ended.status, ended.err) == (0, told)
+    assert driftline("doctor", DRIFTLINE_HOST_DELY="3").err == told
+    told_by_doctor = driftline("doctor", DRIFTLINE_SHOP_TOKEN="secret", DRIFTLINE_DEBUG="0")
+    assert "No setting is called DRIFTLINE_SHOP_TOKEN, in the environment." in told_by_doctor.out
+    assert told_by_doctor.err == ""
 
 
 def test_a_reader_that_goes_away_is_no_error(driftline: Command) -> None:
@@ -146,6 +165,31 @@ def test_a_reader_that_goes_away_is_no_error(driftline: Command) -> None:
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == ""
+
+
+@pytest.mark.parametrize("pages", [1, 3000])  # fewer bytes than are written at once, and more
+@pytest.mark.parametrize("arguments", [("list",), ("list", "--json"), ("settings",), ("--version",), ("--help",)])
+def test_a_full_disk_under_the_output_is_said_once(
+    driftline: Command, pages: int, arguments: tuple[str, ...]
+) -> None:  # fmt: skip
+    driftline("import", "-", given="".join(f"example.com/{number}\n" for number in range(pages)))
+
+    with Path("/dev/full").open("w") as full, driftline.start(*arguments, out=full) as process:
+        _, err = process.communicate()
+
+    assert (process.returncode, err) == (
+        1, "driftline: The output could not be written, or not all of it: No space left on device.\n",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "status"), [(("add", "nonsense"), 2), (("check", "example.com"), 1)])
+def test_a_full_disk_under_the_error_output_leaves_the_exit_status_as_it_is(
+    driftline: Command, arguments: tuple[str, ...], status: int
+) -> None:
+    with Path("/dev/full").open("w") as full, driftline.start(*arguments, err=full) as process:
+        out, _ = process.communicate()
+
+    assert (process.returncode, out) == (status, "")
 
 
 def test_something_unexpected_is_a_sentence_too() -> None:

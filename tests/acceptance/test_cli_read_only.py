@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,29 @@ def test_it_can_be_looked_at(driftline: Command, read_only: str) -> None:
     assert "+The price is six euros." in driftline("diff", read_only).out
     assert driftline("schedule").status == 0, "though there are checks to learn from"
     assert driftline("doctor").status == 0
+
+
+@pytest.mark.parametrize("indexed", [0, 1, 2])
+def test_it_can_be_searched_however_much_of_it_was_indexed(
+    driftline: Command, site: Site, request: pytest.FixtureRequest, tmp_path: Path, indexed: int
+) -> None:
+    other = site.put("/other", "Nothing about money.")
+    page: str = request.getfixturevalue("page")
+    driftline("add", other)
+    driftline("check")
+    if indexed:
+        driftline("search", "price")
+    with closing(sqlite3.connect(tmp_path / "place" / "pages.db")) as connection:
+        connection.execute("DELETE FROM indexed WHERE number > ?", (indexed,))
+        connection.commit()
+    request.getfixturevalue("read_only")
+
+    found = driftline.json("search", "price", "six")
+    assert [(one["url"], one["version"], one["kind"]) for one in found] == [(page, 2, "appeared")]
+    kinds = [(one["version"], one["kind"]) for one in driftline.json("search", "five euros")]
+    assert kinds == [(2, "disappeared"), (1, "appeared")]
+    assert [one["url"] for one in driftline.json("search", "money", "--now")] == [other]
+    assert driftline.json("search", "nowhere") == []
 
 
 def test_it_can_be_looked_at_while_somebody_else_writes(driftline: Command, read_only: str, tmp_path: Path) -> None:

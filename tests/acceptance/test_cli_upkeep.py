@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import driftline as package
@@ -64,6 +66,45 @@ def test_the_settings_tell_where_each_value_came_from(driftline: Command, tmp_pa
     optional = {row["name"]: row for row in driftline.json("settings", "--store", "postgresql://me:secret@host/db")}
     assert (optional["store"]["value"], optional["store"]["source"]) == ("postgresql://me:***@host/db", "option")
     assert "environment" in driftline("settings").out
+
+
+def test_a_damaged_store_is_not_compacted(driftline: Command, site: Site, tmp_path: Path) -> None:
+    page = site.put("/a", "Some words.")
+    driftline("add", page)
+    driftline("check")
+    driftline("compact")
+    store = tmp_path / "pages.db"
+    with closing(sqlite3.connect(store)) as connection:
+        # of all that compacting reads or writes, nothing is on this page
+        number, size = connection.execute(
+            "SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_schema WHERE name = 'checks'"
+        ).fetchone()
+    data = bytearray(store.read_bytes())
+    data[(number - 1) * size : number * size] = b"\xff" * size
+    store.write_bytes(data)
+
+    ended = driftline("compact")
+
+    assert (ended.status, ended.out) == (1, "")
+    assert "is damaged (" in ended.err
+    assert "restore a backup" in ended.err
+    assert ended.err.count("\n") == 1
+    assert store.read_bytes() == data, "nothing was made worse"
+    assert driftline("doctor").status == 1
+
+
+def test_compacting_fails_as_long_as_a_content_cannot_be_read(driftline: Command, site: Site, tmp_path: Path) -> None:
+    driftline("add", site.put("/a", "Some words."))
+    driftline("check")
+    with closing(sqlite3.connect(tmp_path / "pages.db")) as connection:
+        connection.execute("UPDATE blobs SET data = x'00'")
+        connection.commit()
+
+    for _ in range(2):
+        ended = driftline("compact")
+        assert ended.status == 1
+        assert "2 contents cannot be read" in ended.err
+    assert driftline.json("compact", status=1)["unreadable"] == 2
 
 
 def test_compacting_makes_the_store_smaller_once_and_the_history_stays(driftline: Command, site: Site) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import ctypes
 import gc
+import subprocess
 import sys
 from contextlib import ExitStack
 
@@ -28,3 +30,26 @@ def test_a_run_that_fails_puts_the_interpreter_back() -> None:
     with pytest.raises(ZeroDivisionError), at_full_speed():
         raise ZeroDivisionError
     assert (sys.getswitchinterval(), gc.get_threshold()) == before
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="only glibc is set up")
+def test_what_is_as_large_as_a_page_is_never_kept_once_it_is_freed() -> None:
+    """By itself malloc takes a block from its heap once a larger one was freed."""
+    program = """if True:
+        import ctypes
+        from driftline.interpreter import give_freed_memory_back
+
+        class Info(ctypes.Structure):
+            _fields_ = [(f"field{number}", ctypes.c_size_t) for number in range(10)]
+
+        mallinfo = ctypes.CDLL(None).mallinfo2
+        mallinfo.restype = Info
+        give_freed_memory_back()
+        some = bytes(8_000_000)
+        del some
+        outside = mallinfo().field3
+        some = bytes(4_000_000)
+        print(mallinfo().field3 - outside)
+    """
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout == "1\n", "the number of blocks outside of the heap"

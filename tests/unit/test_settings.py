@@ -6,7 +6,7 @@ import pytest
 
 from command import HURRIED
 from driftline.errors import BadSetting
-from driftline.settings import load_settings
+from driftline.settings import load_command_settings, load_settings, misspelled_variables
 
 
 @pytest.fixture(autouse=True)
@@ -135,29 +135,108 @@ def test_a_host_that_no_address_can_have_is_refused(name: str) -> None:
     [
         (
             "[hosts.a]\ndelay = -1",
-            "The setting 'hosts.a.delay' is not valid: Input should be greater than or equal to 0",
+            "The setting 'hosts.a.delay' is not valid: write a number from 0 to 3600 (FILE has -1).",
         ),
-        ('[tags.a]\ndelay = "x"', "The setting 'tags.a.delay' is not valid: Input should be a valid number"),
-        ('[tags.a]\nrobots = "never"', "The setting 'tags.a.robots' is not valid: Input should be 'obey' or 'ignore'"),
-        ("[tags.a]\nspeed = 1", "There is no setting 'tags.a.speed': tags have delay, connections and robots."),
-        ("[hosts.a]\nspeed = 1", "There is no setting 'hosts.a.speed': hosts have delay, connections and robots, and"),
+        ('[tags.a]\ndelay = "x"', "'tags.a.delay' is not valid: write a number from 0 to 3600 (FILE has 'x')."),
+        ('[tags.a]\nrobots = "never"', "'tags.a.robots' is not valid: write obey or ignore (FILE has 'never')."),
+        ("[tags.a]\nspeed = 1", "no setting 'tags.a.speed' (FILE sets it): tags have delay, connections and robots."),
+        (
+            "[hosts.a]\nspeed = 1",
+            "no setting 'hosts.a.speed' (FILE sets it): hosts have delay, connections and robots, and",
+        ),
         ("[hosts.a.example]\ndelay = 1", 'a name with dots stands in quotes, as [hosts."a.example"].'),
         ("[hosts]\na = 3", "The setting 'hosts.a' is not valid: it is a section, as [hosts.name], with settings"),
         ("tags = 3", "The setting 'tags' is not valid: it is a section, as [tags.name], with settings"),
         ('[tags."two words"]\ndelay = 1', "The setting 'tags.two words' is not valid: a tag has up to 64 characters"),
-        ("speed = 1", "There is no setting 'speed'."),
+        ("speed = 1", "There is no setting 'speed' (FILE sets it): 'driftline settings' lists those that there are."),
+        ("capcity = 1", "There is no setting 'capcity' (FILE sets it): perhaps 'capacity' is meant."),
+        ('capacity = "lots"', "'capacity' is not valid: write a whole number of 1 or more (FILE has 'lots')."),
+        ('confirm = "perhaps"', "'confirm' is not valid: write true or false (FILE has 'perhaps')."),
+        ("budget = 5", "'budget' is not valid: write a text such as '10/s', '600/m' or '20000/d' (FILE has 5)."),
+        ("store = 5", "The setting 'store' is not valid: write a text (FILE has 5)."),
+        ("allow_networks = 5", "'allow_networks' is not valid: write a list of texts (FILE has 5)."),
     ],
 )
-def test_what_cannot_be_said_of_a_host_or_tag_is_refused_in_a_sentence(
+def test_what_is_wrong_in_the_file_is_said_with_what_is_allowed_and_where_it_stands(
     text: str, sentence: str, own_home: Path
 ) -> None:
     in_file(own_home, text)
     with pytest.raises(BadSetting) as error:
         load_settings()
-    assert sentence in str(error.value)
+    assert sentence.replace("FILE", str(own_home / "driftline" / "driftline.toml")) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("capacity", "lots", "a whole number of 1 or more"),
+        ("capacity", "1.5", "a whole number of 1 or more"),
+        ("max_redirects", "-1", "a whole number of 0 or more"),
+        ("render_slots", "33", "a whole number from 1 to 32"),
+        ("total_timeout", "0", "a number of more than 0"),
+        ("total_timeout", "inf", "a number of more than 0"),
+        ("host_delay", "nan", "a number from 0 to 3600"),
+        ("rank_threshold", "1", "a number of 0 or more and less than 1"),
+        ("confirm", "perhaps", "true or false"),
+        ("robots", "never", "obey or ignore"),
+        ("policy", "x", "value, intelligent, fixed or uniform"),
+        ("recrawl", "soon", "never, or a time such as 12h, 1d or 2w"),
+        ("user_agent", "", "at least one character, of letters, digits and signs of ASCII"),
+    ],
+)
+def test_what_is_wrong_in_the_environment_is_said_with_what_is_allowed_and_the_name_of_the_variable(
+    name: str, value: str, allowed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variable = f"DRIFTLINE_{name.upper()}"
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(BadSetting) as error:
+        load_settings()
+    assert str(error.value) == f"The setting '{name}' is not valid: write {allowed} ({variable} has '{value}')."
+
+
+def test_what_is_given_is_blamed_before_the_environment_and_the_environment_before_the_file(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_file(own_home, "capacity = 0\n")
+    monkeypatch.setenv("DRIFTLINE_CAPACITY", "-1")
+    with pytest.raises(BadSetting, match=r"\(the argument capacity has -2\)"):
+        load_settings(capacity=-2)
+    with pytest.raises(BadSetting, match=r"\(the option --capacity has -2\)"):
+        load_command_settings(capacity=-2)
+    with pytest.raises(BadSetting, match=r"\(the option --allow-network has 'x'\)"):
+        load_command_settings(capacity=1, allow_networks=["x"])
+    with pytest.raises(BadSetting, match=r"\(DRIFTLINE_CAPACITY has '-1'\)"):
+        load_settings()
+
+
+def test_of_a_section_that_stands_in_two_places_the_one_is_blamed_that_has_the_value(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_file(own_home, "[tags.a]\ndelay = -1\n")
+    monkeypatch.setenv("DRIFTLINE_TAGS", '{"b": {"robots": "obey"}}')
+    with pytest.raises(BadSetting, match=r"'tags.a.delay' is not valid: .* \(.*driftline.toml has -1\)"):
+        load_settings()
+
+
+def test_a_variable_that_is_nearly_called_like_a_setting_is_told_with_what_is_meant(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in (
+        "DRIFTLINE_HOST_DELY",
+        "DRIFTLINE_TIMEOUT",
+        "DRIFTLINE_TEST_TOKEN",
+        "DRIFTLINE_DEBUG",
+        "driftline_store",
+    ):
+        monkeypatch.setenv(name, "1")
+    assert misspelled_variables() == {
+        "DRIFTLINE_HOST_DELY": "DRIFTLINE_HOST_DELAY",
+        "DRIFTLINE_TIMEOUT": "DRIFTLINE_TOTAL_TIMEOUT",
+        "DRIFTLINE_TEST_TOKEN": None,
+    }
 
 
 def test_what_cannot_be_read_in_the_environment_is_not_blamed_on_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRIFTLINE_TAGS", "{own")
-    with pytest.raises(BadSetting, match=r"settings in the environment cannot be read: .*tags.*; write JSON"):
+    with pytest.raises(BadSetting, match=r"'tags' is not valid: write JSON, as .* \(DRIFTLINE_TAGS is not\)\."):
         load_settings()

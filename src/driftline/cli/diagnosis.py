@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from driftline.cli.options import is_named, no_store
+from driftline.cli.options import command_settings, is_named, no_store
 from driftline.cli.output import count, size
 from driftline.errors import DriftlineError, MissingExtra
 
@@ -41,17 +41,19 @@ def examine(store: str | None) -> list[Finding]:
 
 
 def _findings(store: str | None) -> Iterator[Finding]:
-    from driftline.settings import load_settings
+    from driftline.settings import misspelled_variables
 
     yield _python()
     yield _curl()
     yield _open_files()
     try:
-        settings = load_settings(store=store)
+        settings = command_settings(store=store)
     except DriftlineError as error:
         yield Finding(what="Settings", well=False, detail=f"{error} Correct it; the rest could not be looked at.")
         return
-    yield Finding(what="Settings", well=True, detail="every value is valid.")
+    unknown = ", ".join(misspelled_variables())
+    ignored = f" No setting is called {unknown}, in the environment." if unknown else ""
+    yield Finding(what="Settings", well=True, detail=f"every value is valid.{ignored}")
     yield _network(settings)
     yield _worker(settings)
     rendered = yield from _store(settings)

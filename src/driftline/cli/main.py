@@ -39,6 +39,7 @@ from driftline.cli.lab import lab_app
 from driftline.cli.output import complain
 from driftline.errors import DriftlineError, UsageError
 from driftline.interpreter import hunt_less_for_cycles
+from driftline.setting_errors import explain_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,6 +104,7 @@ def main() -> NoReturn:
     """Run the command with the arguments of the process, and end the process."""
     hunt_less_for_cycles()
     status = run(sys.argv[1:])
+    _discard_unwritable()
     gc.freeze()  # all that was loaded goes with the process: to look for cycles in it would take a fifth of a short run
     sys.exit(status)
 
@@ -117,7 +119,6 @@ def run(arguments: Sequence[str]) -> int:
         status = get_command(app).main(args=list(arguments), prog_name="driftline", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        _close_quietly()
         return 1
     except (KeyboardInterrupt, typer.Abort):
         return _INTERRUPTED
@@ -133,6 +134,9 @@ def _told(error: Exception) -> int:
     # Typer carries its own copy of click since 0.2x and used click before: what they raise is told by its shape
     format_message = getattr(error, "format_message", None)
     if callable(format_message):
+        wrong = getattr(error.__cause__, "errors", None)  # Typer checks values by pydantic since 0.2x, in its words
+        if callable(wrong) and hasattr(error, "message"):
+            error.message = explain_option(wrong()[0])
         context = getattr(error, "ctx", None)
         command = getattr(context, "command_path", "driftline")
         complain(f"{str(format_message()).rstrip('. ')}: see '{command} --help'.")
@@ -163,8 +167,12 @@ def _open_what_is_closed() -> None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 likewise
 
 
-def _close_quietly() -> None:
-    """Nobody reads on: keep the interpreter from complaining about it when it flushes at its end."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+def _discard_unwritable() -> None:
+    """Drop what cannot be written: the interpreter would try once more at its end, complain, and change the status."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from driftline.cli.output import complain
 from driftline.errors import BadSetting, UsageError
 from driftline.model import POLICIES
 
@@ -108,7 +110,7 @@ def opened(
     whoever names it has mistyped it, and is told so; where nobody does, nothing was added yet, and it is an empty one.
     """
     from driftline.library import open as open_store
-    from driftline.settings import load_settings, parse_network
+    from driftline.settings import parse_network
     from driftline.versions.store import is_there
 
     for network in allow_networks or ():
@@ -116,7 +118,7 @@ def opened(
             parse_network(network)
         except BadSetting as error:
             raise BadSetting(f"--allow-network: {error}") from None
-    settings = load_settings(store=store, allow_networks=allow_networks, **manners)
+    settings = command_settings(store=store, allow_networks=allow_networks, **manners)
     with ExitStack() as stack:
         if not make and not is_there(settings.store):
             if is_named(settings):
@@ -126,6 +128,24 @@ def opened(
             folder = stack.enter_context(TemporaryDirectory(prefix="driftline-"))
             settings = settings.model_copy(update={"store": f"{folder}/empty.db"})
         yield stack.enter_context(open_store(settings=settings))
+
+
+def command_settings(**options: Any) -> Settings:
+    """The settings with these options of the command; a warning, once, for variables that are likely misspelled."""
+    from driftline.settings import load_command_settings
+
+    _warn_of_misspelled_variables()
+    return load_command_settings(**options)
+
+
+@cache
+def _warn_of_misspelled_variables() -> None:
+    """Warn of those that are nearly called like a setting; others may be for something else, such as a secret."""
+    from driftline.settings import misspelled_variables
+
+    for name, meant in misspelled_variables().items():
+        if meant is not None:
+            complain(f"The variable {name} sets nothing: perhaps {meant} is meant.")
 
 
 def is_named(settings: Settings) -> bool:

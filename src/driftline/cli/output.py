@@ -6,6 +6,7 @@ not move the cursor, change colours or reorder what is read.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -79,7 +80,8 @@ def complain(sentence: str) -> None:
     name = "driftline:"
     if sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
         name = f"\x1b[31m{name}\x1b[0m"
-    print(name, clean(" ".join(sentence.split())), file=sys.stderr)
+    with contextlib.suppress(OSError):  # a standard error that is full or gone must not change the exit status
+        print(name, clean(" ".join(sentence.split())), file=sys.stderr)
 
 
 def print_json(document: object) -> None:

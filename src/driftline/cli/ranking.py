@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from driftline.cli.options import JsonOption, StoreOption, opened
+from driftline.cli.options import JsonOption, StoreOption, command_settings, opened
 from driftline.cli.output import NOTHING_YET, clean, count, print_json, say
 from driftline.cli.tables import Cell, Column, print_table
 from driftline.cli.visiting import seconds_of
@@ -99,11 +99,10 @@ def _ranked(store: str | None, order: By, *, example: bool) -> tuple[Sequence[Vi
     """The pages in order, how many were visited, and the threshold of the filter."""
     if example:
         from driftline.scheduling.example import EXAMPLE
-        from driftline.settings import load_settings
 
         if order is By.VALUE:
             raise BadSetting("The paper's pages were never checked, so a check of them has no value.")
-        threshold = load_settings(store=store).rank_threshold
+        threshold = command_settings(store=store).rank_threshold
         return ranked(EXAMPLE, order, threshold), len(EXAMPLE), threshold
     with opened(store, make=False) as watch_list:
         ordered, visited = watch_list.rank(order), watch_list.visited()

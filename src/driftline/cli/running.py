@@ -78,8 +78,10 @@ def run(
     from driftline.cli.progress import tell_slow
     from driftline.cli.signals import first_signal
     from driftline.cli.turns import in_turn
+    from driftline.interpreter import give_freed_memory_back
     from driftline.pipeline.stopping import Stop
 
+    give_freed_memory_back()
     stop = Stop()
     found: Counter[Verdict] = Counter()
     hooks: list[Hook] = []

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from driftline.cli.options import JsonOption, StoreOption, opened
+from driftline.cli.options import JsonOption, StoreOption, command_settings, opened
 from driftline.cli.output import clean, count, fields, print_json, say, size
 from driftline.cli.tables import Cell, Column, print_table
 
 if TYPE_CHECKING:
     from driftline.cli.diagnosis import Finding
+    from driftline.pipeline.rereading import Reread
     from driftline.settings import Settings
     from driftline.versions.compaction import Compacted
 
@@ -21,25 +22,19 @@ def compact(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Make the store smaller: compress again, at a high level, what was kept since the last time. Checks may go on.
 
     Versions that were read through other filters, or by an older Driftline, are read anew before, and all are indexed
-    for searching.
+    for searching. A store that is damaged is left as it is: see 'driftline doctor'.
     """
     from driftline.cli.progress import counted
 
     with opened(store, make=False) as watch_list, counted() as told:
-        read = watch_list.catch_up(told=told)
-        done = watch_list.compact(told)
+        read, done = watch_list.compact(told)
     if as_json:
         sizes = fields(done, "contents", "removed", "unreadable", "before", "after", "size")
         print_json({**sizes, "reread": fields(read, "versions", "changed", "unread", "skipped")})
-        return
-    if read.versions:
-        unread = f"; {read.unread:,} could not be, and stay as they were" if read.unread else ""
-        say(f"Read {count(read.versions, 'version')} anew, {read.changed:,} of them with another text now{unread}.")
-    if read.skipped:
-        say(f"{count(read.skipped, 'version')} took too long or too much memory to read: try again.", to_stderr=True)
-    say(_compacted(done))
+    else:
+        _print_compacted(read, done)
     if done.unreadable:
-        say(f"{count(done.unreadable, 'content')} cannot be read: run 'driftline doctor'.", to_stderr=True)
+        raise typer.Exit(1)
 
 
 def doctor(store: StoreOption = None, as_json: JsonOption = False) -> None:
@@ -60,9 +55,9 @@ def doctor(store: StoreOption = None, as_json: JsonOption = False) -> None:
 
 def settings(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Show every setting, its value and where it came from."""
-    from driftline.settings import load_settings, settings_file
+    from driftline.settings import settings_file
 
-    rows = _setting_rows(load_settings(store=store), store)
+    rows = _setting_rows(command_settings(store=store), store)
     if as_json:
         print_json(rows)
         return
@@ -74,6 +69,17 @@ def settings(store: StoreOption = None, as_json: JsonOption = False) -> None:
     )
     print_table(columns, [_setting_row(row) for row in rows])
     say((clean(f"Settings file: {settings_file()}"), "dim"), to_stderr=True)
+
+
+def _print_compacted(read: Reread, done: Compacted) -> None:
+    if read.versions:
+        unread = f"; {read.unread:,} could not be, and stay as they were" if read.unread else ""
+        say(f"Read {count(read.versions, 'version')} anew, {read.changed:,} of them with another text now{unread}.")
+    if read.skipped:
+        say(f"{count(read.skipped, 'version')} took too long or too much memory to read: try again.", to_stderr=True)
+    say(_compacted(done))
+    if done.unreadable:
+        say(f"{count(done.unreadable, 'content')} cannot be read: run 'driftline doctor'.", to_stderr=True)
 
 
 def _compacted(done: Compacted) -> str:

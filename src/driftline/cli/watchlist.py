@@ -28,6 +28,7 @@ from driftline.cli.options import (
     StoreOption,
     TagOption,
     TagsOption,
+    command_settings,
     opened,
     pages_with,
 )
@@ -115,11 +116,10 @@ def import_(
 ) -> None:
     """Watch the pages of a list."""
     from driftline.pages.importers import read_text_list
-    from driftline.settings import load_settings
 
     name = "Standard input" if file == "-" else file
     text = io.StringIO(_read_list(file, name), newline=None)
-    lines = read_text_list(text, load_settings(store=store).tracking)
+    lines = read_text_list(text, command_settings(store=store).tracking)
     wanted = [line.url for line in lines if line.url is not None]
     added: list[str] = []
     if wanted:

@@ -26,11 +26,9 @@ class SiteEvent(Event):
 
 def news_of(site: Site, report: CrawlReport, at: float) -> list[SiteEvent]:
     """The events of a round: what is new, gone and moved, each if there is any."""
-    moved_to = {one.to for one in report.moved}
-    new = [url for url in report.new if url not in moved_to]
     moved = [one.url for one in report.moved]
     nowhere: list[str] = []
-    found = [("new", new, new, nowhere), ("gone", report.gone, report.gone, nowhere)]
+    found = [("new", report.new, report.new, nowhere), ("gone", report.gone, report.gone, nowhere)]
     found.append(("moved", moved, [f"{one.url} → {one.to}" for one in report.moved], [one.to for one in report.moved]))
     return [
         SiteEvent(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from driftline.crawling.judging import GONE, SOFT
-from driftline.crawling.simhash import Lookalikes
 from driftline.versions.schema import addresses
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ class CrawlReport:
     they are as they were. `duplicates` say the same as others and `near` nearly; `soft` are error pages that come as
     good ones. `unread_lists` are sitemaps and feeds that could not be read, with the reason: what only they list was
     not found. From the second round on, `new`, `gone`, `moved` and `changed` tell what is different; in the first, all
-    is new. `gone_before` counts what was told as gone by earlier rounds, and is still linked. `changes` are what a
-    check found of changed pages that are watched. `left` addresses wait for the crawl to go on; `limit` is how many
-    pages were to be fetched, if that is why. `quiet` names the hosts that want to be left alone, and until when.
-    `watched` pages came to the watch list.
+    is new. Where a page moved to is not among the new ones. `gone_before` counts what was told as gone by earlier
+    rounds, and is still linked. `changes` are what a check found of changed pages that are watched. `left` addresses
+    wait for the crawl to go on; `limit` is how many pages were to be fetched, if that is why. `quiet` names the hosts
+    that want to be left alone, and until when. `watched` pages came to the watch list.
     """
 
     seeds: list[str]
@@ -119,15 +119,15 @@ def read_report(sites: Sites, begun: Begun, seeds: list[str], *, asked_before: i
     bad = [row for row in others_ if row.state == "failed"]
     failed = [row for row in bad if not _gone_before(row, number)]
     was = [row for row in others_ if row.good_round and row.gone_round == number]
-    moved = _moved(was, new)
-    elsewhere = {one.url for one in moved}
+    moved = _moved(was, new, pages)
+    elsewhere, arrived = {one.url for one in moved}, {one.to for one in moved}
     lost = {row.id for row in was}
     return CrawlReport(
         seeds=seeds, number=number, found=sum(of_pages.values()), fetched=fetched,
         fetched_now=fetched - asked_before, pages=count("page"),
         unmodified=count("page", "lastmod"), redirects=count("redirect"), sitemaps=lists("sitemap"),
         feeds=lists("feed", "page"), left=left, continued=begun.continued,
-        new=[row.url for row in new],
+        new=[row.url for row in new if row.url not in arrived],
         gone=[row.url for row in was if row.state == "failed" and row.url not in elsewhere],
         gone_before=len(bad) - len(failed), moved=moved, changed=[row.url for row in pages if row.changed],
         duplicates=[Twin(url=row.url, like=names[row.twin]) for row in pages if row.reason == "same"],
@@ -147,18 +147,13 @@ def _gone_before(row: Any, number: int) -> bool:
     return 0 < row.gone_round < number and (row.status in GONE or row.reason == SOFT)
 
 
-def _moved(was: list[Any], new: list[Any]) -> list[Moved]:
-    """Where pages went that are not where they were: to where they redirect, or to a new page that says the same."""
-    by_digest = {row.digest: row.url for row in reversed(new) if row.digest}
-    alike = Lookalikes()
-    for place, row in enumerate(new):
-        if row.mark:
-            alike.keep(place, row.mark)
-    found: list[Moved] = []
-    for row in was:
-        to = row.target if row.state == "redirect" else by_digest.get(row.digest)
-        if to is None and row.mark and (near := alike.near(row.mark)) is not None:
-            to = new[near].url
-        if to:
-            found.append(Moved(url=row.url, to=to))
-    return found
+def _moved(was: list[Any], new: list[Any], pages: list[Any]) -> list[Moved]:
+    """Where pages went that are not where they were: to where they redirect, or to a new page that says the same.
+
+    The latter counts only if no other page of the site says or said it: pages that are alike, as those of a long list,
+    say nothing about which of them became which.
+    """
+    now, before = (Counter(row.digest for row in rows if row.digest) for rows in (pages, was))
+    by_digest = {row.digest: row.url for row in new if now[row.digest] == before[row.digest] == 1}
+    found = [(row.url, row.target if row.state == "redirect" else by_digest.get(row.digest)) for row in was]
+    return [Moved(url=url, to=to) for url, to in found if to]

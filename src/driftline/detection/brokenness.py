@@ -50,22 +50,30 @@ _A_SHELL = "The answer is an empty shell: what the page said is gone, perhaps fo
 _A_LOGIN = "The site asks to log in instead of showing the page."
 _A_CONSENT = "The site asks for consent to cookies or the like instead of showing the page."
 _FOR_SALE = "The domain is parked or for sale: the page is not there any more."
-_SILENT = "The page shows no text: perhaps it is drawn by JavaScript, which only --render runs."
+_EMPTY = "The answer is empty: the server sent no page."
+_SILENT = "The page shows no text."
+_SILENT_BUT_SCRIPTED = "The page shows no text: perhaps it is drawn by JavaScript, which only --render runs."
 
 
 def why_broken(title: str, text: str, body: bytes, old_text: str | None = None, old_body: bytes = b"") -> str | None:
     """Why this is not the page, in a sentence; None if it may well be. `old_text` is what a known page said before."""
     before = old_text or ""
     told = None
+    if not text and _is_blank(body) and (before or old_text is None):
+        return _EMPTY
     if len(text) < (_SHORT if before else _SHORT_AT_FIRST):
         told = _impostor(Saying(title=title, text=text, body=body, before=before, old_body=old_body))
         if told is None and not text and (before or old_text is None):
-            told = _SILENT
+            told = _SILENT_BUT_SCRIPTED if SCRIPT.search(body) else _SILENT
     elif len(text) < _LONG and len(before) >= _MUCH:
         told = _among_other_things(Saying(title=title, text=text, body=body, before=before, old_body=old_body))
     if told is None and _broke_off(text, body, before, old_body):
         told = "The page broke off in the middle."
     return told
+
+
+def _is_blank(body: bytes) -> bool:
+    return not body or body.isspace()
 
 
 def _impostor(said: Saying) -> str | None:
@@ -131,9 +139,14 @@ def _asks_for_consent(text: str, before: str) -> bool:
     return sum([len(line) for line in text.split("\n") if ABOUT_CONSENT.search(line)]) >= _MOST * len(text)
 
 
-def needs_script(title: str, text: str) -> bool:
-    """Whether the page shows nothing, or little more than that it wants JavaScript: a browser may show more."""
-    return not text or (len(text) < _SHORT_AT_FIRST and bool(NEEDS_SCRIPT.search(f"{title}\n{text}")))
+def needs_script(title: str, text: str, body: bytes) -> bool:
+    """Whether the page shows nothing, or little more than that it wants JavaScript: a browser may show more.
+
+    Of an answer without any content it shows nothing either.
+    """
+    if not text:
+        return not _is_blank(body)
+    return len(text) < _SHORT_AT_FIRST and bool(NEEDS_SCRIPT.search(f"{title}\n{text}"))
 
 
 def says_error(title: str, text: str) -> bool:

@@ -159,7 +159,7 @@ def _examine(job: Job) -> Finding:
     if seen.is_whole_page and job.reading != GIVEN_UP:
         before = None if old_text is None else _whole(old_body, old_text, seen, job)
         shown = _whole(body, words, seen, job)
-        wants_script = needs_script(title, shown)
+        wants_script = needs_script(title, shown, body)
         broken = why_broken(title, shown, body, before, old_body)
         if broken:
             return broken_page(broken, wants_script=wants_script)

@@ -187,12 +187,18 @@ class _Writer:
             return f'<ul class="points">\n{"".join(items)}</ul>\n'
         return f"<h3>{self.title()}</h3>\n<blockquote><p>{self.sentence()}</p></blockquote>\n"
 
-    def section(self, size: int) -> Piece:
+    def rows(self) -> str:
+        """Many short blocks: a table of a few words in each cell."""
+        cells = "".join([f"<td>{' '.join(self.some(1, 3))}</td>" for _ in range(4)])
+        return f"<table><tr>{cells}</tr></table>\n<ul><li>{self.link()}</li><li>{self.title()}</li></ul>\n"
+
+    def section(self, size: int, *, short: bool) -> Piece:
         opened = f'<section class="block" id="s-{self.token()}">\n<h2>{self.title()}</h2>\n'
         parts, length = [opened], len(opened) + 11
         while length < size:
             # A whole block would overshoot a small section by half of its size.
-            part = self.block() if size - length > 700 else f"<p>{self.sentence()}</p>\n"
+            whole = self.rows if short else self.block
+            part = whole() if size - length > 700 else f"<p>{self.sentence()}</p>\n"
             parts.append(part)
             length += len(part)
         return compressed("".join([*parts, "</section>\n"]).encode())
@@ -228,8 +234,8 @@ class _Writer:
 
 
 @lru_cache(maxsize=4)
-def pool(seed: int) -> Pool:
-    """The pool of a seed; takes some tenths of a second the first time."""
+def pool(seed: int, *, short: bool = False) -> Pool:
+    """The pool of a seed, of `short` blocks or of all kinds; takes some tenths of a second the first time."""
     write = _Writer(seed)
     return Pool(
         words=write.words,
@@ -238,7 +244,7 @@ def pool(seed: int) -> Pool:
         frames=tuple(write.frame() for _ in range(_FRAMES)),
         footers=tuple(write.footer() for _ in range(_FRAMES)),
         sections=tuple(
-            tuple(write.section(size) for _ in range(count))
+            tuple(write.section(size, short=short) for _ in range(count))
             for size, count in zip(TIERS, _SECTIONS_PER_TIER, strict=True)
         ),
     )

@@ -1,4 +1,4 @@
-"""`lab tuning`: does `auto` find what a grid search finds, in three worlds that call for different numbers?
+"""`lab tuning`: does `auto` find what a grid search finds, in four worlds that call for different numbers?
 
 Every run has more pages than it can check before it is stopped. Its speed is counted after ten seconds, when `auto`
 should have found its numbers, and when the first transfers of a full line are through: small pages finish first, and
@@ -60,7 +60,10 @@ class Row:
 
 
 def settings() -> tuple[Setting, ...]:
-    """The three worlds: waiting for answers, waiting for the line, and waiting for the processor."""
+    """The four worlds: waiting for answers, waiting for the line, and waiting for the processor.
+
+    The last of them are two: where finding a page unchanged is the work, and where reading its many blocks is.
+    """
     return (
         Setting(
             name="latency-bound",
@@ -73,6 +76,11 @@ def settings() -> tuple[Setting, ...]:
             world=World(pages=7_000, hosts=500, latency=0.1, latency_shape="lognormal", bandwidth=8_000_000),
         ),
         Setting(name="CPU-bound", consumers=(1, 2), world=World(pages=32_000, hosts=50, noise="hidden")),
+        Setting(
+            name="many-blocks",
+            consumers=(1, 2),
+            world=World(pages=24_000, hosts=50, sizes="fixed", size_mean=64_000, blocks="short", noise="hidden"),
+        ),
     )
 
 

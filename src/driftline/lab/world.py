@@ -19,6 +19,7 @@ from driftline.lab import markup
 Sizes = Literal["real", "fixed"]
 Noise = Literal["off", "hidden", "visible"]
 LatencyShape = Literal["none", "fixed", "lognormal"]
+Blocks = Literal["all", "short"]
 Failure = Literal["server_error", "not_found", "cut_short"]
 
 LARGEST_PAGE = 1_000_000
@@ -103,7 +104,8 @@ class World:
     really change. Page `i` lives on host `i % hosts`; every host is a loopback address of its own.
 
     `latency` is a mean in seconds; `bandwidth` is in bytes a second over all connections together, 0 for no
-    cap. `noise` is what differs in every answer without being a change: "hidden" never touches the visible
+    cap. Pages of "short" `blocks` are tables and lists of a few words in each place, of which reading takes long.
+    `noise` is what differs in every answer without being a change: "hidden" never touches the visible
     text, "visible" also moves a clock and counters in the footer. `notice` is a sentence in the footer of all
     pages. `error_rate` is the share of pages that fail in a generation, however often they are asked for.
     """
@@ -114,6 +116,7 @@ class World:
     size_mean: int = 67_000
     sizes: Sizes = "real"
     change_rate: float = 0.05
+    blocks: Blocks = "all"
     noise: Noise = "off"
     notice: str = ""
     etag: bool = False
@@ -135,7 +138,9 @@ class World:
             raise BadSetting("change_rate and error_rate are shares between 0 and 1")
         if self.latency < 0 or self.latency_sigma < 0 or self.bandwidth < 0:
             raise BadSetting("latency, latency_sigma and bandwidth are not negative")
-        for value, kind in ((self.sizes, Sizes), (self.noise, Noise), (self.latency_shape, LatencyShape)):
+        for value, kind in (
+            (self.sizes, Sizes), (self.blocks, Blocks), (self.noise, Noise), (self.latency_shape, LatencyShape),
+        ):  # fmt: skip
             if value not in get_args(kind):
                 raise BadSetting(f"{value!r} is not one of {', '.join(get_args(kind))}")
 
@@ -201,7 +206,7 @@ class World:
     def pieces(self, page: int, revision: int) -> list[markup.Piece]:
         """The page without its tail, in pieces that carry their compressed form."""
         return markup.document(
-            markup.pool(self.seed),
+            markup.pool(self.seed, short=self.blocks == "short"),
             page=page,
             address=self.address(page % self.hosts),
             revision=revision,

@@ -7,8 +7,9 @@ that fills shrink it too. After the first shrinking it grows by a tenth at a tim
 is undone. If for some seconds nothing comes back at all, it doubles: pages that hang must not hold up the others.
 
 Consumers: one is enough while the queue is short. When it fills, there are too few: double them, look whether more
-pages are consumed, and take the step back if not. When they wait for work most of the time, there are too many: one
-less.
+pages are consumed, and take the step back if not; the next try waits twice as long. They take pages in batches, and new
+ones take a while to start: so both rates are measured over several batches, the second one only after the start. When
+they wait for work most of the time, there are too many: one less.
 
 While there are fewer links than there is room for, neither number is what limits, and both stay.
 """
@@ -29,6 +30,10 @@ _EVIDENCE = 20  # transfers: fewer say nothing about latency
 _FORGET = 1.01  # per look: the best latency of long ago may never come back
 _STUCK = 5.0  # seconds in which all that is in flight hangs
 _REST = 12  # looks before trying again what did not help
+_LONGEST_REST = 8 * _REST
+_STARTING = 4  # looks until new consumers, and their worker processes, have started
+_MEASURED_PAGES = 384  # six batches
+_MEASURED_SECONDS = (1.0, 3.0)  # least and most, whatever the pages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +77,15 @@ class Tuner:
         self._best_latency: float | None = None
         self._doubling = True
         self._before_step: tuple[int, float] | None = None
-        self._crew_step: tuple[int, float] | None = None
         self._rest_in_flight = self._rest_consumers = 0
+        self._clock = 0.0
+        self._measured_from = (0.0, 0)  # the time and the pages taken by then, since consumers are as many as they are
+        self._crew_step: tuple[int, float] | None = None
+        self._crew_rest = _REST
 
     def observe(self, sample: Sample) -> None:
         """Take one look, and set `in_flight` and `consumers` to what they should be until the next."""
+        self._clock += sample.seconds
         if sample.hungry > self._last.hungry:
             self._begin_anew(sample)
             return
@@ -92,7 +101,7 @@ class Tuner:
         troubled = (sample.troubled - self._last.troubled) / max(finished, 1)
         starved = (sample.starved - self._last.starved) / (self._waited * self.consumers)
         behind = sample.depth > _BEHIND * sample.room
-        self._tune_consumers(rate, starved, behind=behind)
+        self._tune_consumers(sample.taken, starved, behind=behind)
         if finished >= _EVIDENCE and self._waited >= latency / 2:
             self._tune_in_flight(rate, latency, troubled, behind=behind)
         elif finished >= _EVIDENCE:
@@ -105,6 +114,7 @@ class Tuner:
         self._last = sample
         self._waited = 0.0
         self._before_step = self._crew_step = None
+        self._measured_from = (self._clock, sample.taken)
 
     def _make_room(self, sample: Sample) -> None:
         """Let others pass by the transfers in flight, of which none comes to its end."""
@@ -139,19 +149,39 @@ class Tuner:
         if self.in_flight > fewest:
             self.in_flight = max(self._fewest_in_flight, fewest, int(self.in_flight * factor))
 
-    def _tune_consumers(self, rate: float, starved: float, *, behind: bool) -> None:
+    def _tune_consumers(self, taken: int, starved: float, *, behind: bool) -> None:
         self._rest_consumers = max(0, self._rest_consumers - 1)
-        if self._crew_step is not None and not self._rest_consumers:
+        starting = self._crew_step is not None and self._rest_consumers
+        if starting or not self._measured_from[1]:
+            self._measured_from = (self._clock, taken)  # what consumers manage shows only once they have started
+            return
+        rate = self._consumed(taken)
+        if rate is not None and self._crew_step is not None:
             before, rate_before = self._crew_step
             self._crew_step = None
             if rate < 1.05 * rate_before:
-                self.consumers = before
-                self._rest_consumers = 4 * _REST
+                self._set_consumers(before, taken, self._crew_rest)
+                self._crew_rest = min(2 * self._crew_rest, _LONGEST_REST)
                 return
-        if behind and not self._rest_consumers and self.consumers < self._most_consumers:
+            self._crew_rest = _REST
+        if self._rest_consumers or self._crew_step is not None:
+            return
+        if behind and rate is not None and self.consumers < self._most_consumers:
             self._crew_step = (self.consumers, rate)
-            self.consumers = min(self._most_consumers, 2 * self.consumers)
-            self._rest_consumers = 3  # looks until the new ones have started up and show what they add
-        elif starved > _STARVED and not self._rest_consumers and self.consumers > self._fewest_consumers:
-            self.consumers -= 1
-            self._rest_consumers = _REST
+            self._set_consumers(min(self._most_consumers, 2 * self.consumers), taken, _STARTING)
+        elif starved > _STARVED and self.consumers > self._fewest_consumers:
+            self._set_consumers(self.consumers - 1, taken, _REST)
+        elif rate is not None:
+            self._measured_from = (self._clock, taken)
+
+    def _set_consumers(self, count: int, taken: int, rest: int) -> None:
+        self.consumers = count
+        self._rest_consumers = rest
+        self._measured_from = (self._clock, taken)
+
+    def _consumed(self, taken: int) -> float | None:
+        """The pages a second since consumers are as many as they are; None if that is too short to tell."""
+        began, taken_before = self._measured_from
+        seconds, pages = self._clock - began, taken - taken_before
+        least, most = _MEASURED_SECONDS
+        return pages / seconds if seconds >= (least if pages >= _MEASURED_PAGES else most) else None

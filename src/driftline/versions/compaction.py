@@ -42,7 +42,7 @@ class Compacted:
     """What compacting came to.
 
     So many contents were compressed again, which took `before` bytes and take `after`; so many were removed because no
-    version needs them, or left alone because they cannot be read. The store takes `size` bytes now.
+    version needs them; `unreadable` ones are left alone, each time. The store takes `size` bytes now.
     """
 
     contents: int
@@ -61,7 +61,7 @@ def compact(store: Store, told: Callable[[int, int], None] | None = None) -> Com
     every transaction, `told` how many of how many contents are done.
     """
     removed = _sweep(store)
-    done = unreadable = before = after = 0
+    done = skipped = before = after = 0
     with store.read() as connection:
         # counted once: a check may store contents faster than they are compacted
         total = connection.scalar(select(func.count()).select_from(blobs).where(_LOOSE)) or 0
@@ -75,7 +75,7 @@ def compact(store: Store, told: Callable[[int, int], None] | None = None) -> Com
             with store.write() as connection:
                 for name, blob in zip(names, smallest, strict=True):
                     if blob is None:
-                        unreadable += 1
+                        skipped += 1
                         connection.execute(update(blobs).where(blobs.c.digest == name).values(level=_UNREADABLE))
                     else:
                         _replace(connection, blob)
@@ -86,10 +86,13 @@ def compact(store: Store, told: Callable[[int, int], None] | None = None) -> Com
                 told(done, total)
     with suppress(StoreBusy):
         store.shrink()
+    with store.read() as connection:
+        # those of earlier times too: as long as they are there, the store is not well
+        damaged = select(func.count()).select_from(blobs).where(blobs.c.level == _UNREADABLE)
+        unreadable = connection.scalar(damaged) or 0
     return Compacted(
-        contents=done - unreadable, removed=removed, unreadable=unreadable, before=before, after=after,
-        size=store.size(),
-    )  # fmt: skip
+        contents=done - skipped, removed=removed, unreadable=unreadable, before=before, after=after, size=store.size()
+    )
 
 
 def _stand_back() -> None:

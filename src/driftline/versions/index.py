@@ -16,7 +16,21 @@ from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from sqlalchemy import Integer, and_, bindparam, column, delete, func, insert, inspect, select, text, values
+from sqlalchemy import (
+    Integer,
+    and_,
+    bindparam,
+    column,
+    delete,
+    func,
+    insert,
+    inspect,
+    literal,
+    select,
+    text,
+    union_all,
+    values,
+)
 
 from driftline.errors import NoTextSearch, StoreError
 from driftline.versions.locks import lock_index
@@ -26,7 +40,7 @@ from driftline.versions.words import count_words, lines_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from sqlalchemy import Column, Connection, Select, TextualSelect
+    from sqlalchemy import Column, Connection, Select, SelectBase, TextualSelect
 
     from driftline.versions.repository import Repository
     from driftline.versions.store import Store
@@ -82,7 +96,10 @@ class WordIndex:
         """Add every version that is missing; `told` is told how many of how many are done, after each commit.
 
         It ends early once it is `enough`. What was added stays, also if the process ends before all of it is done.
+        Nothing is added to a store that can only be read: see `sides`.
         """
+        if self._store.read_only:
+            return
         self._make()
         if self._store.path is not None:
             self._clear_if_mostly_never_shown()
@@ -105,18 +122,32 @@ class WordIndex:
                 told(done, total)
         return True
 
-    def sides(self, wanted: Sequence[Wanted]) -> Select[tuple[int, int, int]]:
-        """A query for the `page_id`, `number` and `side` of versions in which any of these words came or went."""
+    def sides(self, wanted: Sequence[Wanted]) -> SelectBase:
+        """A query for the `page_id`, `number` and `side` of versions in which any of these words came or went.
+
+        In a store that can only be read, versions that are not indexed may be such, and are all among them.
+        """
+        if not self._store.read_only:
+            return self._hits(wanted)
+        unindexed = [_unindexed(side) for side in _SIDES]
+        return union_all(*unindexed, self._hits(wanted)) if self._is_made() else union_all(*unindexed)
+
+    def _hits(self, wanted: Sequence[Wanted]) -> Select[tuple[int, int, int]]:
         hits = self._kept.hits(wanted).subquery()
         found = select(indexed.c.page_id, indexed.c.number, hits.c.side).select_from(indexed)
         return found.join(hits, hits.c.key == indexed.c.id)
 
+    def _is_made(self) -> bool:
+        with self._store.read() as connection:
+            if not inspect(connection).has_table(_TABLE):
+                return False
+            connection.execute(text("SELECT 1 FROM words LIMIT 0"))
+            return True
+
     def _make(self) -> None:
         try:
-            with self._store.read() as connection:
-                if inspect(connection).has_table(_TABLE):
-                    connection.execute(text("SELECT 1 FROM words LIMIT 0"))
-                    return
+            if self._is_made():
+                return
             with self._store.write() as connection:
                 lock_index(connection)
                 if not inspect(connection).has_table(_TABLE):
@@ -195,6 +226,13 @@ def _names(connection: Connection, keys: Iterable[_Key]) -> dict[_Key, bytes]:
     both = {key for page, number in keys for key in ((page, number), (page, number - 1))}
     rows = connection.execute(_these(both, versions.c.page_id, versions.c.number, versions.c.text))
     return {(row.page_id, row.number): row.text for row in rows}
+
+
+def _unindexed(side: int) -> Select[tuple[int, int, int]]:
+    """A query for the versions that are not indexed, with this side."""
+    same = and_(indexed.c.page_id == versions.c.page_id, indexed.c.number == versions.c.number)
+    query = select(versions.c.page_id, versions.c.number, literal(side).label("side"))
+    return query.select_from(versions).outerjoin(indexed, same).where(indexed.c.id.is_(None))
 
 
 def _these(keys: Iterable[_Key], *columns: Column[Any]) -> Select[Any]:

@@ -65,7 +65,8 @@ class Search:
     ) -> list[Mention]:
         """The newest mentions, the latest first; UsageError if the query has no word in it.
 
-        Versions that were never searched are indexed first; `told` is told how many of how many are done.
+        Versions that were never searched are indexed first; `told` is told how many of how many are done. In a store
+        that can only be read, each of them is looked through instead, which finds the same and takes longer.
         """
         terms = parse(query)
         self._index.update(told)

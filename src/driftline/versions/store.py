@@ -215,10 +215,27 @@ class Store:
         if self.path is None:
             return []
         with self.read() as connection:
-            found = [row[0] for row in connection.execute(text("PRAGMA integrity_check")) if row[0] != "ok"]
-            found += [f"a row of {row[0]} refers to a missing row of {row[2]}"
-                      for row in connection.execute(text("PRAGMA foreign_key_check"))]  # fmt: skip
+            try:
+                found = [row[0] for row in connection.execute(text("PRAGMA integrity_check")) if row[0] != "ok"]
+            except DatabaseError as error:
+                if _means_locked(error.orig):
+                    raise
+                found = [str(error.orig)]  # so damaged that it cannot be looked through
+            if not found:
+                found = [f"a row of {row[0]} refers to a missing row of {row[2]}"
+                         for row in connection.execute(text("PRAGMA foreign_key_check"))]  # fmt: skip
         return found
+
+    def require_intact(self) -> None:
+        """Raise StoreError if the database finds itself damaged: writing to it could lose more."""
+        found = self.problems()
+        if found:
+            more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+            first = " ".join(found[0].split()).rstrip(".")
+            raise StoreError(
+                f"The store '{self.where}' is damaged ({first}{more}), and nothing was done: restore a backup, or move "
+                "the file away to start anew."
+            )
 
     def size(self) -> int:
         """The bytes that the database takes, its indexes and what is free in it included."""
@@ -261,8 +278,8 @@ class Store:
         """StoreError if the store can only be read."""
         if self.read_only:
             raise StoreError(
-                f"The store '{self.where}' is read-only, and this would change it: look at it with list, history, show "
-                "and diff, or copy it to a place where you may write."
+                f"The store '{self.where}' is read-only, and this would change it: look at it with list, history, "
+                "show, diff and search, or copy it to a place where you may write."
             )
 
     def _trouble(self, done: str, cause: BaseException | None) -> StoreError:

@@ -228,7 +228,7 @@ def test_the_next_crawl_tells_what_is_new_gone_moved_and_changed(small: SmallSit
     small.put("/", "/stays", "/edited", "/new-place", "/redirected")
     again = pages.crawl(small.url())
     assert again.number == 2
-    assert sorted(again.new) == [small.url("/new-place"), small.url("/target")]
+    assert again.new == [], "where a page moved to is told with it"
     assert again.gone == [small.url("/goes")]
     assert sorted((one.url, one.to) for one in again.moved) == [
         (small.url("/elsewhere"), small.url("/new-place")), (small.url("/redirected"), small.url("/target")),
@@ -238,6 +238,24 @@ def test_the_next_crawl_tells_what_is_new_gone_moved_and_changed(small: SmallSit
     assert again.failed == []
     third = pages.crawl(small.url())
     assert (third.new, third.gone, third.moved, third.changed) == ([], [], [], [])
+
+
+def test_pages_of_a_long_list_that_are_nearly_the_same_did_not_move(small: SmallSite, pages: Driftline) -> None:
+    listed = {f"/page/{number}": text("the list") + f" Page {number} of it." for number in range(1, 9)}
+    old, new = [*listed][:5], [*listed][5:]
+    small.put("/", *old)
+    for path in old:
+        small.put(path, words=listed[path])
+    pages.crawl(small.url())
+    for path in ("/page/3", "/page/4"):
+        del small.pages[path]
+    for path in new:
+        small.put(path, words=listed[path])
+    small.put("/", "/page/1", "/page/2", "/page/5", *new)
+    again = pages.crawl(small.url())
+    assert again.moved == []
+    assert sorted(again.new) == [small.url(path) for path in new]
+    assert sorted(again.gone) == [small.url("/page/3"), small.url("/page/4")]
 
 
 def test_a_page_that_the_sitemap_calls_unmodified_is_not_fetched_again(small: SmallSite, pages: Driftline) -> None:

@@ -102,7 +102,7 @@ def test_what_is_new_gone_and_moved_is_told_and_then_the_round_ends() -> None:
     """Not before: a run that ends in between leaves it open, and the next tells it again."""
     world = World(site())
     moved = [Moved(url=f"{FRONT}old", to=f"{FRONT}place")]
-    world.finds = report(new=[f"{FRONT}a", f"{FRONT}place"], gone=[f"{FRONT}{one}" for one in "bcde"], moved=moved)
+    world.finds = report(new=[f"{FRONT}a"], gone=[f"{FRONT}{one}" for one in "bcde"], moved=moved)
     world.go_at(DAY)
     (events, done), *others = world.told
     assert others == []

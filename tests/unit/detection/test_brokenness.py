@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from driftline.detection.brokenness import why_broken
+from driftline.detection.brokenness import needs_script, why_broken
 
 PAGE = "\n".join(f"Paragraph {number} of terms that go on for quite a while, as terms do." for number in range(40))
 BODY = f"<html><body>{PAGE}</body></html>".encode()
@@ -89,6 +89,20 @@ def test_a_page_without_any_text_is_told_unless_it_never_had_any() -> None:
         assert told is not None
         assert told.startswith("The page shows no text")
     assert why_broken("Example", "", b"<div id=app></div>", "") is None
+
+
+@pytest.mark.parametrize("body", [b"", b" \r\n\t"])
+def test_an_empty_answer_is_told_as_one_and_a_browser_is_not_asked_for_more(body: bytes) -> None:
+    assert why_broken("", "", body) == "The answer is empty: the server sent no page."
+    assert not needs_script("", "", body)
+
+
+def test_only_a_page_with_scripts_is_taken_for_one_that_they_draw() -> None:
+    assert why_broken("", "", b"<p></p>") == "The page shows no text."
+    scripted = why_broken("", "", b"<p></p><SCRIPT src=a.js></SCRIPT>")
+    assert scripted is not None
+    assert "perhaps it is drawn by JavaScript" in scripted
+    assert needs_script("", "", b"<p></p>"), "a browser may show what is in frames"
 
 
 def test_a_new_page_that_says_something_is_broken_only_if_it_is_a_wall() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -58,6 +58,35 @@ class World:
         )  # fmt: skip
 
 
+@dataclass
+class Batches:
+    """Consumers that take pages from a full queue in batches, and begin `startup` seconds after they are wanted."""
+
+    pages_per_consumer: float
+    startup: float
+    cores: int
+    batch: int = 64
+    now: float = 0.0
+    taken: int = 0
+    free_at: list[float] = field(default_factory=list)
+
+    def live(self, tuner: Tuner) -> Sample:
+        """Pass the time of one look."""
+        self.now += LOOK
+        self.free_at = self.free_at[: tuner.consumers]
+        while len(self.free_at) < tuner.consumers:
+            self.free_at.append(self.now - LOOK + self.startup)
+        share = min(1.0, self.cores / tuner.consumers)
+        for place in range(tuner.consumers):
+            while self.free_at[place] <= self.now:
+                self.free_at[place] += self.batch / (self.pages_per_consumer * share)
+                self.taken += self.batch
+        return Sample(
+            seconds=LOOK, finished=self.taken + 400, troubled=0, latency=0.001 * self.taken, taken=self.taken,
+            depth=400, room=500, starved=0.0, hungry=0,
+        )  # fmt: skip
+
+
 def auto(in_flight: int | None = None, consumers: int | None = None) -> Tuner:
     return Tuner(in_flight=in_flight, consumers=consumers, most_in_flight=MOST, most_consumers=CORES)
 
@@ -90,6 +119,33 @@ def test_where_comparing_is_the_work_it_puts_every_core_to_it() -> None:
     world = World(latency=0.01, pages_per_consumer=100)
     assert settle(world, tuner) == pytest.approx(100 * CORES, rel=0.1)
     assert tuner.consumers == CORES
+
+
+@pytest.mark.parametrize("startup", [0.0, 0.4, 0.9])
+@pytest.mark.parametrize("speed", [90, 140, 230, 370, 500, 640, 1_500])
+def test_every_core_is_used_though_pages_are_taken_in_batches_and_workers_take_time_to_start(
+    speed: int, startup: float
+) -> None:
+    """Of so few batches in a look, one more or less must not be taken for the effect of another consumer."""
+    tuner = auto()
+    world = Batches(pages_per_consumer=speed, startup=startup, cores=CORES)
+    counts = []
+    for _ in range(160):
+        tuner.observe(world.live(tuner))
+        counts.append(tuner.consumers)
+    assert counts[39:] == [CORES] * 121, "after ten seconds"
+
+
+@pytest.mark.parametrize("speed", [230, 500, 1_500])
+def test_more_consumers_than_help_are_tried_less_and_less_often(speed: int) -> None:
+    tuner = auto()
+    world = Batches(pages_per_consumer=speed, startup=0.4, cores=1)
+    counts = []
+    for _ in range(240):
+        tuner.observe(world.live(tuner))
+        counts.append(tuner.consumers)
+    assert counts.count(1) > 0.6 * len(counts)
+    assert counts[120:].count(1) > 0.8 * len(counts[120:])
 
 
 def test_a_second_consumer_that_adds_nothing_is_let_go() -> None:

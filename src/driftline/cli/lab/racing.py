@@ -60,7 +60,7 @@ def tuning(
     only: Annotated[list[str] | None, typer.Option("--world", metavar="WORLD", help="Only this world.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare what `auto` finds with a grid search, in a latency-bound, a bandwidth-bound and a CPU-bound world."""
+    """Compare what `auto` finds with a grid search, in worlds bound by latency, bandwidth and CPU (two of these)."""
     from driftline.lab import tuning as lab
 
     known = [setting.name for setting in lab.settings()]
