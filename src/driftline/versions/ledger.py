@@ -21,6 +21,7 @@ from driftline.versions.locks import lock_memories, patiently
 from driftline.versions.outbox import put_in_outbox
 from driftline.versions.schema import pages, runs, states, tags, warnings
 from driftline.versions.statements import LINK_COLUMNS, host_memories_of, memories_of
+from driftline.versions.store import BINARY
 from driftline.versions.turns import insert_turns
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class Ledger:
 
         def read() -> Sequence[Any]:
             with self._store.read() as connection:
-                return connection.execute(query).cursor.fetchall()
+                return connection.execute(query, execution_options=BINARY).cursor.fetchall()
 
         return patiently(read, self._stopped)
 

@@ -45,6 +45,9 @@ _PRAGMAS = (
 )
 _LOCKED_STATES = ("40001", "40P01", "55P03")  # of PostgreSQL: a conflict, a deadlock, a lock that is not to be had
 _AS_NOTHING: dict[None, None] = {}
+#: execution options of a query for many rows that are taken from the driver as they are: PostgreSQL then sends them in
+#: binary, from which numbers and bytes are read several times faster than from text
+BINARY = {"driftline_binary": True}
 _READING = ("PRAGMA query_only=ON", "PRAGMA cache_size=-16000")
 
 
@@ -83,6 +86,8 @@ class Store:
             raise MissingExtra("A PostgreSQL store", "postgres") from None
         if path is not None:
             _prepare_sqlite(engine, _READING if read_only else _PRAGMAS)
+        else:
+            _prepare_postgresql(engine)
         store = cls(engine, where, path, read_only=read_only)
         try:
             store._upgrade()
@@ -320,6 +325,13 @@ def _only_read(path: Path) -> URL:
     in_use = path.with_name(f"{path.name}-wal").exists()
     query = {"mode": "ro", "uri": "true"} | ({} if in_use else {"immutable": "1"})
     return URL.create("sqlite", database=f"file:{quote(str(path))}", query=query)
+
+
+def _prepare_postgresql(engine: Engine) -> None:
+    @event.listens_for(engine, "before_cursor_execute")
+    def _choose_format(_connection: object, cursor: Any, _text: str, _values: object, context: Any, _: bool) -> None:
+        if context is not None and context.execution_options.get("driftline_binary"):
+            cursor.format = type(cursor.format).BINARY
 
 
 def _prepare_sqlite(engine: Engine, pragmas: Sequence[str]) -> None:
