@@ -104,7 +104,7 @@ def measure(pages: int, store: str | None = None) -> Row:
     On a temporary SQLite file, or with the URL of a PostgreSQL `store` in a temporary database on its server.
     """
     with _place(store) as where:
-        _fill(where, pages)
+        fill(where, pages)
         command = [sys.executable, "-m", "driftline.lab.picking", where]
         ran = subprocess.run(command, check=True, capture_output=True, text=True)
     return Row(**json.loads(ran.stdout))
@@ -120,7 +120,8 @@ def _place(store: str | None) -> Iterator[str]:
             yield str(Path(folder) / "pages.db")
 
 
-def _fill(where: str, pages: int) -> None:
+def fill(where: str, pages: int) -> None:
+    """Fill an empty store with so many pages, without any history of them."""
     store = Store.open(where)
     values = {"pages": pages, "hosts": max(1, pages // _PAGES_PER_HOST), "now": _NOW, "checked": _CHECKED}
     database = store.engine.dialect.name
