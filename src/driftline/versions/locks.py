@@ -1,8 +1,9 @@
 """What writers of one store wait for each other by, until the end of a transaction.
 
 SQLite has one writer at a time; on PostgreSQL several write at once. Whoever takes several locks takes them in this
-order: the addresses, the rows of pages, those of states, the blobs, the memories; of several pages or states by the
-page's id, of several blobs by digest, and of several rows of any other table by their key.
+order: the addresses, the rows of pages, those of states, the blobs, the memories, and last the counter of `revisions`;
+of several pages or states by the page's id, of several blobs by digest, and of several rows of any other table by their
+key.
 
 Another program may keep all of them waiting for longer than a database does by itself: `patiently` tries again.
 """

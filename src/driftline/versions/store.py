@@ -14,6 +14,7 @@ from sqlalchemy import URL, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError
 
 from driftline.errors import MissingExtra, StoreError, StoreLocked
+from driftline.versions.revisions import revision
 from driftline.versions.rights import (
     TO_BE_NEXT,
     TO_CHECK,
@@ -28,11 +29,11 @@ from driftline.versions.statements import Statements
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sqlalchemy import Connection, Engine, PoolProxiedConnection
+    from sqlalchemy import Connection, Engine
 
     from driftline.versions.rights import Having, Right
 
-NEWEST = "0019"
+NEWEST = "0021"
 _SHRINKS_IN_STEPS = "PRAGMA auto_vacuum=INCREMENTAL"
 _PAGES_AT_ONCE = 256
 _PRAGMAS = (
@@ -66,7 +67,6 @@ class Store:
         self.statements = Statements(engine)
         self._closed = False
         self._file = _identity(path)
-        self._witness: PoolProxiedConnection | None = None
         self._writing = threading.Lock()
         self._writer = engine.execution_options(driftline_writes=True)
 
@@ -103,8 +103,6 @@ class Store:
     def close(self) -> None:
         """Close every connection; an embedded store is left as one file."""
         self._closed = True
-        if self._witness is not None:
-            self._witness.close()
         self.engine.dispose()
 
     @contextmanager
@@ -133,21 +131,9 @@ class Store:
             raise self._trouble("written", error.orig) from None
 
     def stamp(self) -> object:
-        """Something that stays equal only as long as nobody writes to the store.
-
-        On PostgreSQL, writing to any other database of the same server changes it too.
-        """
-        self._insist()
-        if self.path is None:
-            with self.read() as connection:
-                return connection.scalar(text("SELECT CAST(pg_current_snapshot() AS text)"))
-        try:
-            if self._witness is None:
-                # what SQLite tells of writing is told to a connection that stays the same, and does none
-                self._witness = self.engine.raw_connection()
-            return self._witness.cursor().execute("PRAGMA data_version").fetchone()
-        except (sqlite3.Error, DatabaseError) as error:
-            raise self._trouble("read", getattr(error, "orig", error)) from None
+        """Something that stays equal as long as nobody changes the watch list, and no run begins or ends."""
+        with self.read() as connection:
+            return revision(connection)
 
     def right_to_check(self) -> Having:
         """Have the right to check pages for a block; StoreBusy if another process has it. It ends with the process.
