@@ -32,6 +32,16 @@ def test_the_race_runs_on_the_simulated_web_where_there_is_no_nginx(driftline: C
     assert "the simulated web" in ran.out
 
 
+def test_the_race_on_postgresql_is_compared_with_that_on_sqlite(driftline: Command, postgres: str) -> None:
+    words = ("--pages", "40", "--repeats", "1", "--pass", "changed", "--server", "lab", "--store", postgres)
+    ran = driftline("lab", "speed", *words, "--json")
+    assert ran.status == 0, ran.err
+    (row,) = json.loads(ran.out)
+    assert row["postgresql"] > 0
+    assert row["to_sqlite"] == pytest.approx(row["postgresql"] / row["pages_per_s"])
+    assert "/SQLite" in driftline("lab", "speed", *words).out
+
+
 def test_a_small_study_prints_its_tables_draws_its_figures_and_is_resumed(driftline: Command, tmp_path: Path) -> None:
     words = ("experiment", "--n", "4,8", "--pages", "40", "--iterations", "1", "--seconds", "0.1", "--scale", "0.01")
     first = driftline("lab", *words)
@@ -48,6 +58,7 @@ def test_a_small_study_prints_its_tables_draws_its_figures_and_is_resumed(driftl
 
 @pytest.mark.parametrize(
     "words", [("experiment", "--n", "x"), ("experiment", "--scale", "0"), ("speed", "--pass", "x"),
+              ("speed", "--store", "x.db"), ("picking", "--store", "sqlite:///x.db"),
               ("tuning", "--world", "x"), ("web", "--pages", "0"), ("web", "--noise", "loud"),
               ("freshness", "--checks", "inf"),
               ("freshness", "--checks", "0"), ("freshness", "--checks", "nan"), ("freshness", "--days", "inf"),

@@ -11,7 +11,8 @@ from sqlalchemy import insert, update
 from driftline.pages.catalog import Catalog
 from driftline.scheduling.index import DAY
 from driftline.scheduling.scheduler import Scheduler
-from driftline.versions.schema import checks, states, versions, visits
+from driftline.versions.revisions import count_revision
+from driftline.versions.schema import checks, runs, states, versions, visits
 from driftline.versions.store import Store
 
 BEGIN = 1_000 * DAY
@@ -54,6 +55,7 @@ class Schedule:
         kind = ("dns" if not status else "status") if verdict == "failed" else None
         failures = states.c.failures + 1 if kind else 0
         with self.store.write() as connection:
+            connection.execute(insert(runs).values(scope="all", started_at=at, finished_at=at))
             connection.execute(
                 insert(checks).values(
                     page_id=page,
@@ -104,6 +106,7 @@ def visited(schedule: Schedule, name: str, frequency: int, weightage: float, ttl
     row = {"url": url, "frequency": frequency, "weightage": weightage, "ttl": ttl, "first_at": 0, "last_at": 0}
     with schedule.store.write() as connection:
         connection.execute(insert(visits).values(**row))
+        count_revision(connection)
 
 
 def terms(scheduler: Scheduler) -> dict[str, Any]:

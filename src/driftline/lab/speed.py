@@ -6,7 +6,7 @@ import os
 import shutil
 import statistics
 import tempfile
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, get_args
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, get_args
 from driftline.lab import nginx
 from driftline.lab.client import RunningWeb, serve
 from driftline.lab.contenders import Heat, Pass, Time, enter
+from driftline.lab.databases import temporary_database
 from driftline.lab.local import open_local
 from driftline.lab.world import World
 
@@ -26,7 +27,10 @@ PASSES: tuple[Pass, ...] = get_args(Pass)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One pass: the speed of the three contenders and the ratios of Driftline's to the other two."""
+    """One pass: the speed of the three contenders and the ratios of Driftline's to the other two.
+
+    Where PostgreSQL is raced too: the speed of Driftline on it, and the ratio of that to its speed on SQLite.
+    """
 
     kind: Pass
     pages: int
@@ -39,6 +43,8 @@ class Row:
     download_cpu_us: float
     floor_cpu_us: float
     peak_mb: float
+    postgresql: float | None = None
+    to_sqlite: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The row as it is printed, under the names that scripts rely on."""
@@ -54,7 +60,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """What is raced over, and how. 0 in flight or consumers leaves Driftline to find its own numbers."""
+    """What is raced over, and how. 0 in flight or consumers leaves Driftline to find its own numbers.
+
+    With the URL of a PostgreSQL `store`, Driftline races on temporary databases of its server as well as on SQLite.
+    """
 
     pages: int = 6_540
     size_mean: int = 67_000
@@ -64,22 +73,30 @@ class Course:
     auto: bool = False
     nginx: bool = False
     passes: tuple[Pass, ...] = PASSES
+    store: str | None = None
 
 
 def race(course: Course, told: Callable[[str], None] = lambda _: None) -> Iterator[Row]:
     """Every pass of the course; each contender runs `repeats` times in turn, and its median time counts."""
     world = World(pages=course.pages, hosts=1, size_mean=course.size_mean, change_rate=0.10)
-    with tempfile.TemporaryDirectory(prefix="driftline-speed-") as name, _site(course, world, Path(name), told) as site:
-        folder = Path(name)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="driftline-speed-")))
+        site = stack.enter_context(_site(course, world, folder, told))
+        databases: dict[str, str] = {}
         for kind in course.passes:
-            origin = folder / f"{_ORIGINS.get(kind, 'plain')}.db"
+            name = _ORIGINS.get(kind, "plain")
+            if course.store is not None and name not in databases:
+                databases[name] = stack.enter_context(temporary_database(course.store))
+            origin, database = folder / f"{name}.db", databases.get(name)
             validating = kind == "not-modified"
             with site.showing("first", validating=validating) as base:
-                _prepare(origin, [base + world.path(page) for page in range(world.pages)], checked=kind != "new")
+                urls = [base + world.path(page) for page in range(world.pages)]
+                for store in (str(origin), *([database] if database else [])):
+                    _prepare(store, urls, checked=kind != "new")
             state = kind if kind in ("noisy", "changed") else "first"
             with site.showing(state, validating=validating):
                 expected = len(world.truth(1)) if kind == "changed" else world.pages
-                times = _heats(course, kind, origin, folder, expected, told)
+                times = _heats(course, kind, origin, database, folder, expected, told)
             yield _row(kind, course.pages, times)
 
 
@@ -134,9 +151,9 @@ class _Simulated:
         yield f"http://{self._web.world.address(0)}:{self._web.port}"
 
 
-def _prepare(path: Path, urls: list[str], *, checked: bool) -> None:
+def _prepare(store: str, urls: list[str], *, checked: bool) -> None:
     """A store with these pages, checked once if the pass needs that; made only if it is not there yet."""
-    with open_local(str(path), robots="obey") as driftline:
+    with open_local(store, robots="obey") as driftline:
         if not driftline.pages():
             driftline.add(*urls)
         if checked and not driftline.pages()[0].checks:
@@ -144,25 +161,35 @@ def _prepare(path: Path, urls: list[str], *, checked: bool) -> None:
 
 
 def _heats(
-    course: Course, kind: Pass, origin: Path, folder: Path, expected: int, told: Callable[[str], None]
-) -> dict[str, list[Time]]:
+    course: Course, kind: Pass, origin: Path, database: str | None, folder: Path, expected: int,
+    told: Callable[[str], None],
+) -> dict[str, list[Time]]:  # fmt: skip
     times: dict[str, list[Time]] = {"download": [], "floor": [], "check": []}
+    if database is not None:
+        times["postgresql"] = []
+    heat = Heat(
+        contender="download", kind=kind, store=str(origin), in_flight=course.in_flight, consumers=course.consumers,
+        expected=expected,
+    )  # fmt: skip
+    check = replace(heat, contender="check")
+    if course.auto:
+        check = replace(check, in_flight=0, consumers=0)
     for turn in range(course.repeats):
-        for contender in ("download", "floor", "check"):
-            told(f"{kind}: {contender}, {turn + 1} of {course.repeats}")
-            store = origin
-            if contender == "check":
-                store = folder / "heat.db"
-                shutil.copyfile(origin, store)
-                os.sync()  # or the copy would be written out while the clock runs
-            auto = course.auto and contender == "check"
-            heat = Heat(
-                contender=contender, kind=kind, store=str(store), in_flight=0 if auto else course.in_flight,
-                consumers=0 if auto else course.consumers, expected=expected,
-            )  # fmt: skip
-            times[contender].append(enter(heat))
-            for path in folder.glob("heat.db*"):
-                path.unlink()
+        for name, found in times.items():
+            told(f"{kind}: {name}, {turn + 1} of {course.repeats}")
+            if name == "postgresql" and database is not None and course.store is not None:
+                with temporary_database(course.store, template=database) as copy:
+                    os.sync()  # or the copy would be written out while the clock runs
+                    found.append(enter(replace(check, store=copy)))
+            elif name == "check":
+                copied = folder / "heat.db"
+                shutil.copyfile(origin, copied)
+                os.sync()
+                found.append(enter(replace(check, store=str(copied))))
+                for path in folder.glob("heat.db*"):
+                    path.unlink()
+            else:
+                found.append(enter(replace(heat, contender="floor" if name == "floor" else "download")))
     return times
 
 
@@ -171,13 +198,17 @@ def _row(kind: Pass, pages: int, times: dict[str, list[Time]]) -> Row:
     speed = {name: pages / statistics.median(time.seconds for time in some) for name, some in times.items()}
     cpu = {name: statistics.median(time.cpu for time in some) / pages * 1e6 for name, some in times.items()}
 
-    def ratio_to(other: str) -> float:
-        turns = zip(times[other], times["check"], strict=True)
-        return statistics.median(theirs.seconds / ours.seconds for theirs, ours in turns)
+    def ratio(ours: str, theirs: str) -> float:
+        turns = zip(times[ours], times[theirs], strict=True)
+        return statistics.median(their.seconds / our.seconds for our, their in turns)
+
+    raced_both = "postgresql" in times
 
     return Row(
         kind=kind, pages=pages, download=speed["download"], floor=speed["floor"], check=speed["check"],
-        to_download=ratio_to("download"), to_floor=ratio_to("floor"), cpu_us=cpu["check"],
+        to_download=ratio("check", "download"), to_floor=ratio("check", "floor"), cpu_us=cpu["check"],
         download_cpu_us=cpu["download"], floor_cpu_us=cpu["floor"],
         peak_mb=max(time.peak_mb for time in times["check"]),
+        postgresql=speed["postgresql"] if raced_both else None,
+        to_sqlite=ratio("postgresql", "check") if raced_both else None,
     )  # fmt: skip

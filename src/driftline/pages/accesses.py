@@ -8,6 +8,7 @@ from sqlalchemy import delete, select, update
 
 from driftline.access import Access
 from driftline.versions.batches import in_batches
+from driftline.versions.locks import lock_states
 from driftline.versions.schema import pages, states, tags
 
 if TYPE_CHECKING:
@@ -78,5 +79,6 @@ def _with(settings: dict[str, Any], access: Access) -> dict[str, Any]:
 def _compare_in_full(connection: Connection, ids: Sequence[int]) -> None:
     """What was sent to somebody else, or to nobody in particular, proves nothing about what these will be."""
     reset = update(states).values(etag=None, last_modified=None, wire=b"")
-    for some in in_batches(ids):
+    for some in in_batches(sorted(ids)):
+        lock_states(connection, some)
         connection.execute(reset.where(states.c.page_id.in_(some)))

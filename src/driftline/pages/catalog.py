@@ -28,6 +28,7 @@ from driftline.pages.urls import acceptable, canonical, problem_with, reduced, w
 from driftline.versions.batches import AT_ONCE, in_batches
 from driftline.versions.feedback import forget_on_hosts, keys_on_hosts
 from driftline.versions.locks import lock_addresses, lock_blobs
+from driftline.versions.revisions import count_revision
 from driftline.versions.schema import blobs, pages, states, versions
 
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ class Catalog:
                         ids = connection.scalars(select(pages.c.id).where(pages.c.url.in_(some)))
                         blank = [{"page_id": key, "sequence": 0, "version": 0, "failures": 0} for key in ids]
                         connection.execute(insert(states), blank)
+                    if fresh:
+                        count_revision(connection)
                 added += fresh
         except StoreError as error:
             if not added:
@@ -192,6 +195,7 @@ class Catalog:
                     reset["reading"] = FETCHED_OTHERWISE
                 connection.execute(update(states).where(states.c.page_id == page.id).values(**reset))
             connection.execute(update(pages).where(pages.c.id == page.id).values(**values))
+            count_revision(connection)
         return self.find(address)
 
     def accept(self, page_ids: Sequence[int]) -> None:
@@ -222,6 +226,7 @@ class Catalog:
                 connection.execute(delete(pages).where(pages.c.id.in_(some)))
             _forget(connection, names)
             forget_on_hosts(self._store, connection, said)
+            count_revision(connection)
         return [page.url for page in doomed]
 
     def _forms(self, urls: Iterable[str]) -> dict[str, _Forms]:

@@ -36,7 +36,8 @@ class Hosts:
 
     def of(self, urls: Sequence[str]) -> NDArray[np.int32]:
         """The numbers of the hosts of these addresses."""
-        return self.named([host_of(url) for url in urls])
+        # as `host_of` does it, but without a call for each of a million addresses that have no user's name in them
+        return self.named([host if "@" not in (host := url.split("/", 3)[2]) else host_of(url) for url in urls])
 
     def named(self, names: Sequence[str]) -> NDArray[np.int32]:
         """The numbers of the hosts of these names; those that were never met get the next ones."""

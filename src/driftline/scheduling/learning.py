@@ -16,6 +16,7 @@ from driftline.scheduling.asked import Asked
 from driftline.scheduling.index import DAY, MOST_FAILURES, Index
 from driftline.scheduling.queries import LEARNED, STANDING, addresses, checked, distrusted_since, stored, unlearned
 from driftline.versions.batches import in_batches
+from driftline.versions.hosts import HostRecords
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,8 +36,9 @@ _DISTRUST = 180 * DAY  # seconds for which a host is not believed that was caugh
 class Learned:
     """So many pages of the watch list, as an index, with what was learned of them.
 
-    `upto` is the check of each page up to which it was learned from, and `failed` how many of those had failed. `asked`
-    are those of the `hosts` that want to be left alone.
+    `upto` is the check of each page up to which it was learned from, and `failed` how many of those had failed.
+    `versions` counts the checks among those that it followed which made a version. `asked` are those of the `hosts`
+    that want to be left alone.
     """
 
     def __init__(self, store: Store, hosts: Hosts, size: int) -> None:
@@ -46,6 +48,7 @@ class Learned:
         self.upto = np.zeros(size, np.int32)
         self.failed = np.zeros(size, np.int32)
         self.asked = Asked()
+        self.versions = 0
 
     def cut(self, size: int) -> None:
         """Keep the first so many pages: there were fewer to be read than had been expected."""
@@ -183,6 +186,7 @@ class Learned:
             for row, where_it_is in zip([found[which] for which in some], place[some].tolist(), strict=True):
                 self.upto[where_it_is] = row.sequence
                 if row.headers is not None:
+                    self.versions += 1
                     self._believe(where_it_is, lifetime(row.headers) or 0.0)
         np.add.at(self.failed, place[failed], 1)
         return caught
@@ -229,6 +233,12 @@ def recall_distrust(store: Store, hosts: Hosts, now: float) -> None:
     numbers = hosts.named(names)
     hosts.distrusted[:] = False
     hosts.distrusted[numbers] = True
+
+
+def recall_pauses(store: Store, known: Learned, now: float) -> None:
+    """Leave the hosts alone that asked for it, whoever they told."""
+    pauses = HostRecords(store).pauses(now)
+    known.asked.recall(known.hosts.named([*pauses]), [*pauses.values()])
 
 
 def columns(names: Sequence[str], told: Any) -> dict[str, Floats]:

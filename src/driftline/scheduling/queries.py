@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sqlalchemy import Text, and_, bindparam, cast, func, select
+from sqlalchemy import Integer, Text, and_, bindparam, cast, func, select
 
 from driftline.model import Verdict
 from driftline.versions.batches import in_batches
 from driftline.versions.schema import checks, distrusted, pages, rates, states, versions, visits
+from driftline.versions.store import BINARY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
-    from sqlalchemy import Column
+    from sqlalchemy import ColumnElement, Select
 
     from driftline.versions.store import Store
 
@@ -33,18 +35,24 @@ _WATCHED = ("id", "url", "settings", "version", "every", "sequence", "checked_at
 _VISITED = ("visited", "id", "frequency", "weightage", "ttl")
 
 HOW_MANY = select(func.count()).select_from(states)
+_AFTER: ColumnElement[int] = bindparam("after", type_=Integer)
+# PostgreSQL does not conclude from where the pages begin that their states and rates begin there as well: unless it is
+# said of all three, each portion would read the other two from the first row on
 _PAGES = (
     select(
         pages.c.id, pages.c.url, cast(pages.c.settings, Text), states.c.version, pages.c.every, states.c.sequence,
         states.c.checked_at, states.c.failures, states.c.retry_at, *_RATES,
     )
     .join(states, states.c.page_id == pages.c.id)
-    .outerjoin(rates, rates.c.page_id == pages.c.id)
+    .outerjoin(rates, and_(rates.c.page_id == pages.c.id, rates.c.page_id > _AFTER))
+    .where(pages.c.id > _AFTER, states.c.page_id > _AFTER)
     .order_by(pages.c.id)
 )  # fmt: skip
+# each page is looked up by its address: of a join, PostgreSQL believes that it is faster with a walk through all pages
+_VISITED_PAGE = select(pages.c.id).where(pages.c.url == visits.c.url).scalar_subquery()
 _VISITS = (
-    select(visits.c.id, pages.c.id, visits.c.frequency, visits.c.weightage, visits.c.ttl)
-    .join(pages, pages.c.url == visits.c.url)
+    select(visits.c.id, _VISITED_PAGE, visits.c.frequency, visits.c.weightage, visits.c.ttl)
+    .where(visits.c.id > _AFTER)
     .order_by(visits.c.id)
 )
 
@@ -72,20 +80,23 @@ def checked(store: Store, page_ids: NDArray[np.int64], upto: NDArray[np.int32]) 
 
 def watched(store: Store) -> Iterator[dict[str, tuple[Any, ...]]]:
     """The watch list by columns, in order of page, a portion of the rows at a time: there may be a million."""
-    return _portions(store, _PAGES, pages.c.id, _WATCHED)
+    return _portions(store, _PAGES.limit(_PORTION), _WATCHED)
 
 
 def visited(store: Store) -> Iterator[dict[str, tuple[Any, ...]]]:
     """What the visits to watched pages add up to, likewise, in the order of the first visits."""
-    return _portions(store, _VISITS, visits.c.id, _VISITED)
+    for portion in _portions(store, _VISITS.limit(_PORTION), _VISITED):
+        watched = [page_id is not None for page_id in portion["id"]]
+        yield {name: tuple(compress(column, watched)) for name, column in portion.items()}
 
 
-def _portions(store: Store, query: Any, key: Column[int], names: Sequence[str]) -> Iterator[dict[str, tuple[Any, ...]]]:
+def _portions(store: Store, query: Select[Any], names: Sequence[str]) -> Iterator[dict[str, tuple[Any, ...]]]:
+    """The rows by columns, a portion at a time, each from `after` the first column of the last row before it."""
     after = 0
     while True:
         with store.read() as connection:
             # the driver's own rows: wrapping them would cost as much as reading them
-            rows = connection.execute(query.where(key > after).limit(_PORTION)).cursor.fetchall()
+            rows = connection.execute(query, {"after": after}, execution_options=BINARY).cursor.fetchall()
         if rows:
             yield dict(zip(names, zip(*rows, strict=True), strict=True))
         if len(rows) < _PORTION:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from driftline.scheduling.learning import Learned, columns, recall_distrust
+from driftline.scheduling.learning import Learned, columns, recall_distrust, recall_pauses
 from driftline.scheduling.queries import STANDING, watched
 from driftline.scheduling.weighing import weigh
-from driftline.versions.hosts import HostRecords
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,8 +55,7 @@ class Reading:
         known = self.known
         self._ahead.begin()
         recall_distrust(self._store, self._hosts, self._clock())
-        pauses = HostRecords(self._store).pauses(self._clock())
-        known.asked.recall(self._hosts.named([*pauses]), [*pauses.values()])
+        recall_pauses(self._store, known, self._clock())
         size = 0
         behind: list[int] = []
         for rows in watched(self._store):

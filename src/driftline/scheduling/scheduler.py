@@ -17,7 +17,7 @@ from driftline.scheduling.ahead import Ahead
 from driftline.scheduling.budget import Credit, format_rate
 from driftline.scheduling.hosts import Hosts, Rooms
 from driftline.scheduling.index import DAY
-from driftline.scheduling.learning import Learned
+from driftline.scheduling.learning import Learned, recall_pauses
 from driftline.scheduling.patience import Patience
 from driftline.scheduling.queries import HOW_MANY, addresses, last_checks
 from driftline.scheduling.reading import Reading
@@ -105,7 +105,7 @@ class Scheduler:
     def refresh(self) -> None:
         """Read the whole watch list, with what was learned and what is still to be learned.
 
-        Nothing is read if nobody has written to the store since the last time.
+        Nothing is read if nobody has changed the watch list since the last time, or begun or ended a run.
         """
         self._reading = None
         self.read_on(lambda: False)
@@ -118,6 +118,7 @@ class Scheduler:
         if self._reading is None:
             stamp = self._store.stamp()
             if stamp == self._stamp:
+                recall_pauses(self._store, self._known, self._clock())
                 return True
             self._followed, self._others = [], False
             self._reading = self._begin(stamp)
@@ -152,9 +153,12 @@ class Scheduler:
         now = self._clock()
         if self._reading is not None:
             self._followed += page_ids
+        versions = self._known.versions
         for places, told in self._known.follow(page_ids, now, self._heard):
             self._known.settle(places, self._ahead, now)
             self._patience.stand_by(self._known, places, told, now)
+        if self._known.versions != versions:
+            self.edition = hash((self.edition, self._known.versions))
 
     def follow_others(self) -> None:
         """The same of whichever pages others have checked. To find them takes a fraction of the time of `refresh`."""

@@ -104,7 +104,7 @@ def _stand_back() -> None:
 def _some(store: Store, most: int) -> tuple[list[bytes], dict[bytes, Blob]]:
     """The names of some blobs that are not compacted yet, and by name all that they are built from."""
     with store.read() as connection:
-        names = list(connection.execute(select(blobs.c.digest).where(_LOOSE).limit(most)).scalars())
+        names = sorted(connection.scalars(select(blobs.c.digest).where(_LOOSE).limit(most)))  # as `locks` asks for
         return names, {row[0]: Blob(*row) for row in connection.execute(chains_of(names))}
 
 

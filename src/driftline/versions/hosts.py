@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import delete, func, select
@@ -73,13 +74,13 @@ class HostRecords:
                 origin, one.text, one.until, one.failure and one.failure.kind.value,
                 one.failure and one.failure.sentence, one.since,
             )
-            for origin, one in told.items()
+            for origin, one in sorted(told.items(), key=itemgetter(0))
         ]  # fmt: skip
         with self._store.write() as connection:
             self._store.statements.robots.many(connection, rows)
             if quiet:
                 connection.execute(delete(pauses).where(pauses.c.until <= now))
-                asked = [(host, min(until, now + LONGEST_PAUSE), now) for host, until in quiet.items()]
+                asked = [(host, min(until, now + LONGEST_PAUSE), now) for host, until in sorted(quiet.items())]
                 self._store.statements.pause.many(connection, asked)
 
     def forget(self, now: float) -> None:

@@ -6,6 +6,7 @@ import json
 import time
 from collections import defaultdict
 from contextlib import suppress
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Text, cast, func, insert, or_, select, update
@@ -22,6 +23,7 @@ from driftline.versions.locks import lock_memories, patiently
 from driftline.versions.outbox import put_in_outbox
 from driftline.versions.schema import checks, pages, runs, states, tags, warnings
 from driftline.versions.statements import LINK_COLUMNS, host_memories_of, memories_of
+from driftline.versions.store import BINARY
 from driftline.versions.turns import insert_turns
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ class Ledger:
             now = self._clock()
             if last is not None and not fresh and last.finished_at is None:
                 recent = 0 <= now - last.started_at < _RESUME_WITHIN
-                if recent and self.remain(last.id, page_ids):
+                if recent and _remains(connection, last.id, page_ids):
                     connection.execute(update(runs).where(runs.c.id == last.id).values(ended_at=None))
                     return last.id, True
             return _insert_run(connection, scope, now), False
@@ -105,9 +107,7 @@ class Ledger:
 
     def remain(self, run_id: int, page_ids: Sequence[int] | None) -> int:
         """How many pages the run has not recorded yet."""
-        query = (
-            select(func.count()).select_from(states).where(or_(states.c.run_id.is_(None), states.c.run_id != run_id))
-        )
+        query = select(func.count()).select_from(states).where(_open_pages(run_id))
         with self._store.read() as connection:
             if page_ids is None:
                 return connection.scalar(query) or 0
@@ -116,13 +116,12 @@ class Ledger:
 
     def remaining(self, run_id: int, page_ids: Sequence[int] | None) -> Iterator[Link]:
         """The links of the pages that the run has not recorded yet, read a thousand at a time in order of page."""
-        left = _LINKS.where(_open_pages(run_id)).order_by(pages.c.id)
         if page_ids is not None:
             for some in in_batches(sorted(page_ids), _LINKS_AT_ONCE):
-                yield from self._made(self._rows(left.where(pages.c.id.in_(some))))
+                yield from self._made(self._rows(open_links(run_id).where(pages.c.id.in_(some))))
             return
         after = 0
-        while rows := self._rows(left.where(pages.c.id > after).limit(_LINKS_AT_ONCE)):
+        while rows := self._rows(open_links(run_id, after)):
             yield from self._made(rows)
             after = rows[-1][0]
 
@@ -136,9 +135,9 @@ class Ledger:
 
     def _made(self, rows: Sequence[Any]) -> Iterator[Link]:
         """The links of these rows, with what the servers of their pages want to see."""
-        by_tag = {name: access for name, settings in self._rows(_TAGS) if (access := _access(settings))}
-        if not by_tag:
+        if all(row[-1] == _NO_TAGS for row in rows):
             return map(_link, rows)
+        by_tag = {name: access for name, settings in self._rows(_TAGS) if (access := _access(settings))}
         return (_let_in(_link(row), row[-1], by_tag) for row in rows)
 
     def _rows(self, query: Select[Any]) -> Sequence[Any]:
@@ -146,7 +145,7 @@ class Ledger:
 
         def read() -> Sequence[Any]:
             with self._store.read() as connection:
-                return connection.execute(query).cursor.fetchall()
+                return connection.execute(query, execution_options=BINARY).cursor.fetchall()
 
         return patiently(read, self._stopped)
 
@@ -169,9 +168,9 @@ class Ledger:
         return patiently(record, self._stopped)
 
     def _record(self, run_id: int, outcomes: Sequence[Outcome], *, unsure: bool) -> Sequence[Outcome]:
+        in_order = sorted(outcomes, key=_page_id)  # as `locks` asks for: each check locks its page
         try:
             with self._store.write() as connection:
-                in_order = sorted(outcomes, key=_page_id)  # as `locks` asks for: each check locks its page
                 if _insert_checks(self._store, connection, run_id, in_order):
                     self._insert_rest(connection, in_order)
                     return outcomes
@@ -186,7 +185,7 @@ class Ledger:
             query = query.with_for_update(read=True, key_share=True, of=pages)
             at = {row[0]: row[1] for row in connection.execute(query)}
             left = [
-                outcome for outcome in outcomes
+                outcome for outcome in in_order
                 if at.get(outcome.document.link.page_id) == outcome.document.link.sequence - 1
             ]  # fmt: skip
             _insert_checks(self._store, connection, run_id, left)
@@ -220,7 +219,20 @@ def _page_id(outcome: Outcome) -> int:
 
 
 _TAGS = select(tags.c.name, cast(tags.c.settings, Text))
+_NO_TAGS = "[]"
 _LINKS = select(*LINK_COLUMNS).join(states, states.c.page_id == pages.c.id)
+
+
+def open_links(run_id: int, after: int | None = None) -> Select[Any]:
+    """Select the links of pages that the run has not recorded yet, in order of page; a batch of those `after` a page.
+
+    PostgreSQL does not conclude from where the pages begin that their states begin there as well: unless it is said of
+    both, each batch would read the states from the first one on.
+    """
+    query = _LINKS.where(_open_pages(run_id)).order_by(pages.c.id)
+    if after is None:
+        return query
+    return query.where(pages.c.id > after, states.c.page_id > after).limit(_LINKS_AT_ONCE)
 
 
 def _scope(page_ids: Sequence[int] | None) -> str:
@@ -235,6 +247,15 @@ def _insert_run(connection: Connection, scope: str, now: float) -> int:
 
 def _open_pages(run_id: int) -> ColumnElement[bool]:
     return or_(states.c.run_id.is_(None), states.c.run_id != run_id)
+
+
+def _remains(connection: Connection, run_id: int, page_ids: Sequence[int] | None) -> bool:
+    """Whether there is a page that the run has not recorded yet."""
+    query = select(states.c.page_id).where(_open_pages(run_id)).limit(1)
+    if page_ids is None:
+        return connection.scalar(query) is not None
+    found = (connection.scalar(query.where(states.c.page_id.in_(some))) for some in in_batches(page_ids))
+    return any(page_id is not None for page_id in found)
 
 
 def _link(row: tuple[Any, ...]) -> Link:
@@ -345,7 +366,7 @@ def _insert_found(store: Store, connection: Connection, outcomes: Sequence[Outco
     statements.retry.many(connection, retries)
     statements.same_wire.many(connection, same_wire)
     statements.same_text.many(connection, same_text)
-    statements.blob.many(connection, blobs)
+    statements.blob.many(connection, sorted(blobs, key=itemgetter(0)))  # as `locks` asks for
     statements.version.many(connection, versions)
     statements.screenshot.many(connection, pictures)
     statements.change.many(connection, changes)

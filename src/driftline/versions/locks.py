@@ -1,7 +1,9 @@
 """What writers of one store wait for each other by, until the end of a transaction.
 
 SQLite has one writer at a time; on PostgreSQL several write at once. Whoever takes several locks takes them in this
-order: the addresses, the rows of pages, those of states, the blobs, the memories; of several pages, by their ids.
+order: the addresses, the rows of pages, those of states, the blobs, the memories, and last the counter of `revisions`;
+of several pages or states by the page's id, of several blobs by digest, and of several rows of any other table by their
+key.
 
 Another program may keep all of them waiting for longer than a database does by itself, and a server may be restarted:
 `patiently` tries again.
@@ -13,12 +15,13 @@ import time
 from enum import IntEnum, unique
 from typing import TYPE_CHECKING, TypeVar
 
-from sqlalchemy import text
+from sqlalchemy import select, text
 
 from driftline.errors import StoreLocked, StoreUnavailable
+from driftline.versions.schema import states
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from sqlalchemy import Connection
 
@@ -41,6 +44,13 @@ def lock_blobs(connection: Connection) -> None:
     """Let whoever is about to refer to a blob be through, or come later: to be called before any is deleted."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("LOCK TABLE blobs IN SHARE ROW EXCLUSIVE MODE"))
+
+
+def lock_states(connection: Connection, page_ids: Collection[int]) -> None:
+    """Lock the states of these pages in order: an UPDATE of several rows locks them in any order that suits it."""
+    if connection.dialect.name == "postgresql":
+        these = select(states.c.page_id).where(states.c.page_id.in_(page_ids)).order_by(states.c.page_id)
+        connection.execute(these.with_for_update(key_share=True))
 
 
 def lock_addresses(connection: Connection) -> None:

@@ -12,6 +12,7 @@ import json
 import time
 from collections import defaultdict
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from sqlalchemy import Text, and_, case, cast, func, null, or_, select, update
@@ -132,7 +133,7 @@ class Readings:
             valid = [(stale, fresh) for stale, fresh in read if there.get(stale.number) == (stale.body, stale.text)]
             blobs = [blob for _, fresh in valid if fresh for blob in fresh.blobs]
             rows = [(blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in blobs]
-            self._store.statements.blob.many(connection, rows)
+            self._store.statements.blob.many(connection, sorted(rows, key=itemgetter(0)))  # as `locks` asks for
             changed = [stale.number for stale, fresh in valid if fresh and fresh.text != stale.text]
             for stale, fresh in valid:
                 this = and_(versions.c.page_id == page.page_id, versions.c.number == stale.number)

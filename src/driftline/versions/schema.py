@@ -9,6 +9,7 @@ shape and scale of a gamma distribution, per day), when the last good check was,
 server says that it lasts. `distrusted` names the hosts that changed a page before its time, and when.
 `robots` is what the robots.txt of an origin said and until when that is believed, or why it could not be had and since
 when; `pauses` names the hosts that asked to be left alone, when that was, and until when.
+`counters` has one row, `watch_list`, whose number is another one after each transaction that changed the watch list.
 `setbacks` has one row while there are times in the future, for a clock was set back: when they were first seen.
 `retry_at` is until when a server asked for no other check when it refused one.
 `turns` are the checks by which a page began to fail or recovered; `failing_at` is when it was told that it fails.
@@ -291,6 +292,13 @@ setbacks = Table(
     "setbacks",
     metadata,
     Column("seen_at", Double, primary_key=True),
+)
+
+counters = Table(
+    "counters",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("number", BigInteger, nullable=False),
 )
 
 visits = Table(

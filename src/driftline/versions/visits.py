@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import bindparam, select, text
 
 from driftline.model import Visited
+from driftline.versions.revisions import count_revision
 from driftline.versions.schema import pages, visit_keys, visits
 
 if TYPE_CHECKING:
@@ -44,7 +45,10 @@ class Visits:
         watched = select(pages.c.id).where(pages.c.url == url)
         with self._store.write() as connection:
             counted = connection.execute(self._store.statements.visit.returning(*_SUMS), row).one()
-            return Visited(*counted)._replace(watched=connection.scalar(watched) is not None)
+            is_watched = connection.scalar(watched) is not None
+            if is_watched:
+                count_revision(connection)
+            return Visited(*counted)._replace(watched=is_watched)
 
     def record_once(self, found: Iterable[Visit]) -> int:
         """Count those of these visits that were never counted, in one transaction; how many they are.
@@ -61,6 +65,7 @@ class Visits:
             told = [visit for key, visit in batch.items() if key not in known or visit.seconds > known[key]]
             statements.visit_key.many(connection, [(visit.key, visit.seconds) for visit in told])
             statements.visits.many(connection, _sums(told, known))
+            count_revision(connection)
         return len(batch) - len(known)
 
     def all(self) -> list[Visited]:

@@ -9,15 +9,18 @@ from typing import Any
 import pytest
 from sqlalchemy import Row, func, select
 
-from driftline.model import POLICIES, Link, Outcome, Verdict
+from driftline.model import POLICIES, Link, Outcome, Verdict, Visit
 from driftline.scheduling import queries
 from driftline.scheduling.absence import gone
 from driftline.scheduling.index import DAY
 from driftline.scheduling.learning import Learned
 from driftline.scheduling.scheduler import Scheduler
+from driftline.versions.hosts import HostRecords
+from driftline.versions.ledger import Ledger
 from driftline.versions.schema import rates
 from driftline.versions.store import Store
-from support.making import document
+from driftline.versions.visits import Visits
+from support.making import document, outcome_of
 from support.schedules import BEGIN, Schedule, terms, visited
 
 LASTS = "Cache-Control: max-age=36000"
@@ -211,7 +214,7 @@ def test_each_policy_says_what_its_pages_are_checked_for(schedule: Schedule) -> 
     assert {found["asked"].lane for found in lanes.values()} == {"deadline"}
 
 
-def test_nothing_is_read_again_before_somebody_writes(schedule: Schedule) -> None:
+def test_nothing_is_read_again_before_somebody_changes_the_watch_list(schedule: Schedule) -> None:
     schedule.add("page")
     scheduler = schedule.scheduler()
     stamp = schedule.store.stamp()
@@ -223,6 +226,46 @@ def test_nothing_is_read_again_before_somebody_writes(schedule: Schedule) -> Non
     assert schedule.store.stamp() != stamp
     scheduler.refresh()
     assert len(scheduler) == 2
+
+
+def test_every_change_of_the_watch_list_and_every_run_has_another_stamp(schedule: Schedule) -> None:
+    catalog, visits, ledger = schedule.catalog, Visits(schedule.store), Ledger(schedule.store, schedule.clock)
+    visit = Visit(url="http://page/", at=BEGIN, seconds=1.0, available=True, key=1)
+    stamps = [schedule.store.stamp()]
+    for change in (
+        lambda: catalog.add(["http://page/"]),
+        lambda: catalog.edit("http://page/", every=300.0),
+        lambda: visits.record("http://page/", at=BEGIN, seconds=1.0, available=True),
+        lambda: visits.record_once([visit]),
+        lambda: ledger.begin(None),
+        lambda: ledger.finish(1),
+        lambda: catalog.remove(["http://page/"]),
+    ):
+        change()
+        stamps.append(schedule.store.stamp())
+    assert len(set(stamps)) == len(stamps)
+
+
+def test_what_a_run_records_does_not_have_the_watch_list_read_again(schedule: Schedule) -> None:
+    (page,) = schedule.add("page")
+    ledger = Ledger(schedule.store, schedule.clock)
+    run, _ = ledger.begin(None)
+    scheduler = schedule.scheduler()
+    stamp, edition = schedule.store.stamp(), scheduler.edition
+    (link,) = ledger.remaining(run, None)
+    ledger.record(run, [outcome_of(document(link, at=BEGIN))])
+    HostRecords(schedule.store).keep({}, {"elsewhere": BEGIN + DAY}, BEGIN)
+    assert schedule.store.stamp() == stamp
+    scheduler.follow([page])
+    assert scheduler.edition != edition, "there is a version to catch up with"
+
+
+def test_a_host_that_asks_to_be_left_alone_is_heard_of_without_reading_the_watch_list(schedule: Schedule) -> None:
+    schedule.add("page")
+    scheduler = schedule.scheduler()
+    HostRecords(schedule.store).keep({}, {"page": BEGIN + 3_600}, BEGIN)
+    scheduler.refresh()
+    assert scheduler.pick() == []
 
 
 def test_pages_that_are_gone_are_found_without_a_scheduler(schedule: Schedule) -> None:

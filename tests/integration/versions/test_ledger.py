@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import event, text, update
 
 import driftline
 from driftline.detection.comparison import compare, recall
@@ -37,9 +37,9 @@ class InThisProcess:
 class World:
     """A store with its catalogue, and a clock that a test moves."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, where: str) -> None:
         self.now = 1_000.0
-        self.store = Store.open(str(path))
+        self.store = Store.open(where)
         self.catalog = Catalog(self.store, lambda: self.now)
         self.ledger = Ledger(self.store, lambda: self.now)
         self.repository = Repository(self.store)
@@ -68,8 +68,16 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path / "pages.db")
+def world(where: str) -> Iterator[World]:
+    made = World(where)
+    yield made
+    made.store.close()
+
+
+@pytest.fixture
+def embedded(tmp_path: Path) -> Iterator[World]:
+    """A world whose store is an SQLite file."""
+    made = World(str(tmp_path / "pages.db"))
     yield made
     made.store.close()
 
@@ -285,7 +293,7 @@ def test_a_damaged_blob_is_a_broken_version_and_fails_only_its_page(world: World
     world.catalog.add([URL])
     world.check("<p>a page with some words in it</p>")
     with world.store.write() as connection:
-        connection.execute(text("UPDATE blobs SET data = zeroblob(length(data))"))
+        connection.execute(update(blobs).values(data=b"damaged"))
     page = world.catalog.find(URL)
     with pytest.raises(BrokenVersion):
         world.repository.version(page)
@@ -329,43 +337,43 @@ def statements_of(world: World, act: Any) -> list[tuple[str, Any]]:
     return [(statement, row) for statement, row in seen if re.match(r"\s*(SELECT|INSERT|UPDATE|WITH)", statement)]
 
 
-def test_no_statement_of_recording_reads_a_whole_table(world: World) -> None:
-    world.catalog.add([URL, "https://b.example/", "https://c.example/", "https://d.example/"])
-    world.check("<p>1</p>", "<p>2</p>", "<p>3</p>", "<p>4</p>")
-    run, _ = world.ledger.begin(None)
-    links = world.links(run)
+def test_no_statement_of_recording_reads_a_whole_table(embedded: World) -> None:
+    embedded.catalog.add([URL, "https://b.example/", "https://c.example/", "https://d.example/"])
+    embedded.check("<p>1</p>", "<p>2</p>", "<p>3</p>", "<p>4</p>")
+    run, _ = embedded.ledger.begin(None)
+    links = embedded.links(run)
     outcomes = [
-        world.outcome(links[0], "<p>changed</p>"),
-        world.outcome(links[1], "<p>2</p>"),
-        world.outcome(links[2], "<div>3</div>"),
+        embedded.outcome(links[0], "<p>changed</p>"),
+        embedded.outcome(links[1], "<p>2</p>"),
+        embedded.outcome(links[2], "<div>3</div>"),
         failed(links[3]),
     ]
-    seen = statements_of(world, lambda: world.ledger.record(run, outcomes))
+    seen = statements_of(embedded, lambda: embedded.ledger.record(run, outcomes))
     assert len(seen) == 9, "checks, states, two kinds of state, blobs, versions, changes, memories read and written"
-    seen += statements_of(world, lambda: world.ledger.record(run, outcomes))
+    seen += statements_of(embedded, lambda: embedded.ledger.record(run, outcomes))
     for statement, parameters in seen:
-        assert scanned(plan_of(world, statement, parameters)) == [], statement
+        assert scanned(plan_of(embedded, statement, parameters)) == [], statement
 
 
-def test_old_versions_are_found_by_their_names(world: World) -> None:
+def test_old_versions_are_found_by_their_names(embedded: World) -> None:
     compiled = chains_of([b"a" * 32, b"b" * 32]).compile(
-        world.store.engine, compile_kwargs={"render_postcompile": True}
+        embedded.store.engine, compile_kwargs={"render_postcompile": True}
     )
     assert compiled.positiontup is not None
     row = tuple(compiled.params[name] for name in compiled.positiontup)
-    steps = plan_of(world, str(compiled), row)
+    steps = plan_of(embedded, str(compiled), row)
     assert scanned(steps) == [], steps
     assert sum(f"SEARCH {blobs.name}" in step for step in steps) == 2, steps
 
 
-def test_links_are_read_by_walking_the_pages_in_order_without_sorting(world: World) -> None:
-    seen = statements_of(world, lambda: world.links(1))
+def test_links_are_read_by_walking_the_pages_in_order_without_sorting(embedded: World) -> None:
+    seen = statements_of(embedded, lambda: embedded.links(1))
     assert len(seen) == 1
-    steps = plan_of(world, *seen[0])
+    steps = plan_of(embedded, *seen[0])
     assert scanned(steps) == [], steps
     assert not any("TEMP B-TREE" in step for step in steps), steps
-    named = statements_of(world, lambda: world.links(1, [3, 1, 2]))
-    steps = plan_of(world, *named[0])
+    named = statements_of(embedded, lambda: embedded.links(1, [3, 1, 2]))
+    steps = plan_of(embedded, *named[0])
     assert scanned(steps) == [], steps
 
 
@@ -410,7 +418,7 @@ class Program:
 @pytest.fixture
 def hasty(impatient_store: None, tmp_path: Path) -> Iterator[World]:
     """A world with one page, whose store waits for nobody."""
-    made = World(tmp_path / "pages.db")
+    made = World(str(tmp_path / "pages.db"))
     made.catalog.add([URL])
     yield made
     made.store.close()

@@ -76,19 +76,24 @@ def freshness(
 
 def picking(
     pages: Annotated[list[int] | None, typer.Option(min=1, metavar="N", help="How many pages there are.")] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Measure PostgreSQL, in a temporary database on the server of this URL."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure how long the scheduler takes to read the watch list, to pick and to learn, and what memory it needs."""
+    """Measure how long it takes to read a large watch list, to pick pages and to learn, and what memory that needs."""
     from driftline.lab.picking import measure
 
-    rows = [measure(count) for count in pages or (10_000, 100_000, 1_000_000)]
+    rows = [measure(count, store) for count in pages or (10_000, 100_000, 1_000_000)]
     if as_json:
         print_json([asdict(row) for row in rows])
         return
     table(
-        ("pages", "read, s", "pick of 500, ms", "learn, ms", "peak MB"),
+        ("pages", "first link, s", "all links, s", "read, s", "pick of 500, ms", "learn, ms", "peak MB"),
         [
-            (f"{row.pages:,}", f"{row.read_s:.2f}", f"{row.pick_ms:.1f}", f"{row.learn_ms:.1f}", f"{row.peak_mb:.0f}")
+            (f"{row.pages:,}", f"{row.first_link_s:.2f}", f"{row.links_s:.2f}", f"{row.read_s:.2f}",
+             f"{row.pick_ms:.1f}", f"{row.learn_ms:.1f}", f"{row.peak_mb:.0f}")
             for row in rows
         ],
-    )
+    )  # fmt: skip

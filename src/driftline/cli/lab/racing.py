@@ -30,6 +30,10 @@ def speed(
     server: Annotated[
         str, typer.Option(metavar="auto|nginx|lab", help="What serves the pages; auto takes nginx if it is installed.")
     ] = "auto",
+    store: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Race on PostgreSQL too, in temporary databases on the server of this URL."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Race Driftline against bare downloading and against the work that no detector can avoid."""
@@ -45,7 +49,7 @@ def speed(
         raise BadSetting("--server takes one of auto, nginx, lab.")
     course = lab.Course(
         pages=pages, size_mean=size, in_flight=in_flight, consumers=consumers, repeats=repeats, auto=auto,
-        passes=passes, nginx=server == "nginx" or (server == "auto" and nginx.installed() is not None),
+        passes=passes, store=store, nginx=server == "nginx" or (server == "auto" and nginx.installed() is not None),
     )  # fmt: skip
     rows = list(lab.race(course, tell))
     tell("")
@@ -80,12 +84,15 @@ def tuning(
 
 def _show_speed(rows: Sequence[SpeedRow], server: str) -> None:
     say(f"Pages a second, medians; the server is {server}.")
+    more = ("PostgreSQL", "/SQLite") if any(row.postgresql for row in rows) else ()
+    columns = "download", "floor", "check", "/download", "/floor", "µs CPU", "of floor", "of download", "peak MB"
     table(
-        ("pass", "download", "floor", "check", "/download", "/floor", "µs CPU", "of floor", "of download", "peak MB"),
+        ("pass", *columns, *more),
         [
             (row.kind, f"{row.download:,.0f}", f"{row.floor:,.0f}", f"{row.check:,.0f}", f"{row.to_download:.2f}",
              f"{row.to_floor:.2f}", f"{row.cpu_us:,.0f}", f"{row.floor_cpu_us:,.0f}", f"{row.download_cpu_us:,.0f}",
-             f"{row.peak_mb:.0f}")
+             f"{row.peak_mb:.0f}", *(f"{one:{form}}" for one, form in ((row.postgresql, ",.0f"), (row.to_sqlite, ".2f"))
+                                     if one is not None))
             for row in rows
         ],
     )  # fmt: skip
