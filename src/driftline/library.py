@@ -17,7 +17,6 @@ from driftline.errors import (
     BadSetting,
     NoTextSearch,
     StoreBusy,
-    StoreError,
     UnknownChange,
     UnknownVersion,
     UsageError,
@@ -684,16 +683,13 @@ class Driftline:
 
         return compact(self._store, told)
 
-    def doctor(self) -> list[str]:
-        """Everything that is wrong with the store; empty when every version can be read back to the byte."""
+    def doctor(self, *, quick: bool = False) -> list[str]:
+        """Everything that is wrong with the store; empty when every version can be read back to the byte.
+
+        When `quick`, versions are not read, and only the database itself is asked.
+        """
         problems = self._store.problems()
-        names = list(self.repository.every_blob())
-        for name in names:
-            try:
-                self.repository.content(name)
-            except StoreError as error:
-                problems.append(str(error))
-        return problems
+        return problems if quick else [*problems, *self.repository.read_everything()]
 
     def _two_versions(self, url: str, old: int | None, new: int | None) -> tuple[Version, Version]:
         page = self.catalog.find(url)

@@ -6,7 +6,7 @@ import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from sqlalchemy import delete, insert, select, union_all, update
+from sqlalchemy import delete, insert, select, update
 
 from driftline.access import Access
 from driftline.errors import BadSetting, StoreError, UnknownPage, UsageError
@@ -25,10 +25,10 @@ from driftline.model import (
 )
 from driftline.pages.tracking import Tracking
 from driftline.pages.urls import acceptable, canonical, problem_with, reduced, written
-from driftline.versions.batches import AT_ONCE, in_batches
+from driftline.versions.batches import in_batches
 from driftline.versions.feedback import forget_on_hosts, keys_on_hosts
-from driftline.versions.locks import lock_addresses, lock_blobs
-from driftline.versions.schema import blobs, pages, states, versions
+from driftline.versions.locks import lock_addresses
+from driftline.versions.schema import pages, states, versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -209,7 +209,6 @@ class Catalog:
         doomed = self.find_all(urls)
         ids = [page.id for page in doomed]
         with self._store.write() as connection:
-            names: set[bytes] = set()
             said: dict[str, set[bytes]] = {}
             for some in in_batches(sorted(ids)):
                 # from here on nobody says anything of them
@@ -217,10 +216,7 @@ class Catalog:
                 connection.execute(locked)
                 for host, keys in keys_on_hosts(connection, some).items():
                     said[host] = said.get(host, set()) | keys
-                kept = select(versions.c.body, versions.c.text).where(versions.c.page_id.in_(some))
-                names.update(name for row in connection.execute(kept) for name in row)
                 connection.execute(delete(pages).where(pages.c.id.in_(some)))
-            _forget(connection, names)
             forget_on_hosts(self._store, connection, said)
         return [page.url for page in doomed]
 
@@ -255,20 +251,6 @@ def _names(connection: Connection, forms: dict[str, _Forms]) -> dict[str, str]:
 def _unwatched(connection: Connection, some: Sequence[str]) -> list[str]:
     known = set(connection.scalars(select(pages.c.url).where(pages.c.url.in_(some))))
     return [url for url in some if url not in known]
-
-
-def _forget(connection: Connection, names: set[bytes]) -> None:
-    """Delete those of the named contents that no version needs any more, from the ends of their chains to the start."""
-    lock_blobs(connection)
-    needed = union_all(
-        select(versions.c.body), select(versions.c.text), select(blobs.c.base).where(blobs.c.base.is_not(None))
-    )
-    while names:
-        listed = sorted(names)[:AT_ONCE]
-        gone = delete(blobs).where(blobs.c.digest.in_(listed), blobs.c.digest.not_in(needed)).returning(blobs.c.digest)
-        deleted = set(connection.scalars(gone))
-        # deleting one may free another of the same chain, so those that are left are tried again as long as any goes
-        names = names - deleted if deleted else names - set(listed)
 
 
 def _with_password(connection: Connection, url: str) -> str:

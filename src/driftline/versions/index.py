@@ -145,7 +145,7 @@ class WordIndex:
 
     def _words_of(self, keys: Sequence[_Key], names: dict[_Key, bytes]) -> dict[_Key, _Sides]:
         """The words that these versions gained and lost. A text that cannot be read counts as empty."""
-        texts = self._repository.texts(set(names.values()))
+        texts = self._repository.texts({(page, name) for (page, _), name in names.items()})
         lines = {key: lines_of(texts[name]) for key, name in names.items() if name in texts}
         sides: dict[_Key, _Sides] = {}
         for page, number in keys:

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from sqlalchemy import Text, and_, case, cast, func, null, or_, select, update
 
-from driftline.model import Blob
 from driftline.versions.codec import chain_of
 from driftline.versions.index import forget_from
 from driftline.versions.locks import lock_index
 from driftline.versions.schema import pages, states, versions
-from driftline.versions.statements import chains_of
+from driftline.versions.statements import read_chains
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from sqlalchemy import ColumnElement, Connection
 
+    from driftline.model import Blob
     from driftline.versions.store import Store
 
 Filters: TypeAlias = "list[list[str]] | None"
@@ -107,7 +107,7 @@ class Readings:
         )
         with self._store.read() as connection:
             rows = connection.execute(query.order_by(versions.c.number).limit(_AT_ONCE)).all()
-            blobs = {row[0]: Blob(*row) for row in connection.execute(chains_of([row.body for row in rows]))}
+            blobs = read_chains(connection, [(page.page_id, row.body) for row in rows]).get(page.page_id, {})
         return [
             Stale(
                 number=row.number, body=row.body, text=row.text, headers=row.headers, blobs=chain_of([row.body], blobs)
@@ -131,7 +131,7 @@ class Readings:
             there = _texts(connection, page, [stale.number for stale, _ in read])
             valid = [(stale, fresh) for stale, fresh in read if there.get(stale.number) == (stale.body, stale.text)]
             blobs = [blob for _, fresh in valid if fresh for blob in fresh.blobs]
-            rows = [(blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in blobs]
+            rows = [(page.page_id, blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in blobs]
             self._store.statements.blob.many(connection, rows)
             changed = [stale.number for stale, fresh in valid if fresh and fresh.text != stale.text]
             for stale, fresh in valid:

@@ -122,10 +122,10 @@ class Search:
 
     def _with_texts(self, rows: Sequence[Row[Any]], scope: Scope) -> Iterator[tuple[Row[Any], dict[bytes, bytes]]]:
         chosen = [row for row in rows if scope.tag is None or scope.tag in row.tags]
-        names = {name for row in chosen for name in (row.after, row.before) if name is not None}
+        keys = {(row.id, name) for row in chosen for name in (row.after, row.before) if name is not None}
         if scope.now:
-            names |= {row.kept_text for row in chosen}
-        texts = self._repository.texts(names)
+            keys |= {(row.id, row.kept_text) for row in chosen}
+        texts = self._repository.texts(keys)
         return ((row, texts) for row in chosen)
 
 

@@ -4,11 +4,29 @@ from __future__ import annotations
 
 from importlib import import_module
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sqlalchemy import Text, bindparam, case, cast, func, literal_column, null, or_, select, update
+from sqlalchemy import (
+    Integer,
+    LargeBinary,
+    Text,
+    and_,
+    bindparam,
+    case,
+    cast,
+    column,
+    func,
+    literal_column,
+    null,
+    or_,
+    select,
+    update,
+    values,
+)
 from sqlalchemy.sql.dml import Insert
 
+from driftline.model import Blob
+from driftline.versions.batches import in_batches
 from driftline.versions.schema import (
     blobs,
     blocklists,
@@ -107,6 +125,10 @@ TOUCH_ROW = (
 )  # fmt: skip
 
 _TOGETHER = 64
+_KEYS_AT_ONCE = 500  # blobs that are named in a statement
+
+#: a page, and the digest of contents that it has
+BlobKey: TypeAlias = tuple[int, bytes]
 
 
 class Prepared:
@@ -251,16 +273,22 @@ def host_memories_of(connection: Connection, hosts: Collection[str]) -> dict[str
     return {row.host: row.data for row in connection.execute(query)}
 
 
-def chains_of(digests: Sequence[bytes]) -> Select[Any]:
-    """The blobs named by these digests with all that they are built on, found by primary key step by step."""
-    links = (
-        select(blobs.c.digest, blobs.c.base, blobs.c.depth, blobs.c.size, blobs.c.data)
-        .where(blobs.c.digest.in_(digests))
-        .cte("chain", recursive=True)
+def read_chains(connection: Connection, keys: Collection[BlobKey]) -> dict[int, dict[bytes, Blob]]:
+    """Return these blobs and all that they are built on, by page and digest; a blob that is missing is left out."""
+    found: dict[int, dict[bytes, Blob]] = {page_id: {} for page_id, _ in keys}
+    for some in in_batches(sorted(set(keys)), _KEYS_AT_ONCE):
+        for page_id, *blob in connection.execute(chains_of(some)):
+            found[page_id][blob[0]] = Blob(*blob)
+    return found
+
+
+def chains_of(keys: Sequence[BlobKey]) -> Select[Any]:
+    """Return a query for these blobs with all that they are built on, found by primary key step by step."""
+    columns = (blobs.c.page_id, blobs.c.digest, blobs.c.base, blobs.c.depth, blobs.c.size, blobs.c.data)
+    wanted = (
+        values(column("page_id", Integer), column("digest", LargeBinary), name="named").data(list(keys)).cte("wanted")
     )
-    links = links.union_all(
-        select(blobs.c.digest, blobs.c.base, blobs.c.depth, blobs.c.size, blobs.c.data).where(
-            blobs.c.digest == links.c.base
-        )
-    )
-    return select(links)
+    same = and_(blobs.c.page_id == wanted.c.page_id, blobs.c.digest == wanted.c.digest)
+    links = select(*columns).select_from(wanted).join(blobs, same).cte("chain", recursive=True)
+    base = and_(blobs.c.page_id == links.c.page_id, blobs.c.digest == links.c.base)
+    return select(links.union_all(select(*columns).select_from(links).join(blobs, base)))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from driftline.versions.rights import Having, Right
 
-NEWEST = "0019"
+NEWEST = "0020"
 _SHRINKS_IN_STEPS = "PRAGMA auto_vacuum=INCREMENTAL"
 _PAGES_AT_ONCE = 256
 _PRAGMAS = (
@@ -41,7 +41,7 @@ _PRAGMAS = (
     "PRAGMA foreign_keys=ON",
     "PRAGMA busy_timeout=10000",
     "PRAGMA cache_size=-16000",
-    "PRAGMA wal_autocheckpoint=4000",
+    "PRAGMA wal_autocheckpoint=16000",  # of 4 kB each: what is written twice until then goes into the file once
 )
 _LOCKED_STATES = ("40001", "40P01", "55P03")  # of PostgreSQL: a conflict, a deadlock, a lock that is not to be had
 _AS_NOTHING: dict[None, None] = {}
