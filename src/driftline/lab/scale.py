@@ -110,6 +110,7 @@ def commands(port: int, addresses: Path) -> list[Command]:
     polite = ("--host-delay", "0", "--robots", "ignore", "--allow-network", "127.0.0.0/8")
     lines = [
         ("add URL", ("add", new)),
+        ("report-unsafe URL", ("report-unsafe", third)),
         ("run --once, one page due", ("run", "--once", "--every", "52w", *polite)),
         ("check URL", ("check", other, *polite)),
         ("edit URL --tag", ("edit", page, "--tag", "mine")),
@@ -121,7 +122,6 @@ def commands(port: int, addresses: Path) -> list[Command]:
         ("history URL", ("history", page)),
         ("diff URL", ("diff", page)),
         ("feedback CHANGE", ("feedback", "10-2", "--noise")),
-        ("report-unsafe URL", ("report-unsafe", third)),
         ("report-unsafe --withdraw", ("report-unsafe", third, "--withdraw")),
         ("search WORD --page URL", ("search", "second", "--page", page)),
         ("remove URL", ("remove", "--yes", third)),
@@ -135,8 +135,8 @@ def commands(port: int, addresses: Path) -> list[Command]:
         ("schedule, again", ("schedule",)),
         ("rank", ("rank", "--limit", "20")),
         ("rank --by value", ("rank", "--by", "value", "--limit", "20")),
+        ("doctor --quick", ("doctor", "--quick")),
         ("doctor", ("doctor",)),
-        ("doctor --full", ("doctor", "--full")),
         ("search WORD, first", ("search", "00000010")),
         ("search WORD, again", ("search", "00000010")),
         ("import FILE", ("import", str(addresses))),

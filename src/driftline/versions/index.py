@@ -36,10 +36,16 @@ GAINED, LOST = _SIDES = 0, 1  # the two sides of a version
 
 _AT_ONCE = 64  # versions in one transaction: others write in between
 _TABLE = "words"
+_PAGES_AT_ONCE = 1_000
 _VECTOR = 500_000  # bytes of words: PostgreSQL takes no vector of more than a megabyte
 
 _Key: TypeAlias = tuple[int, int]  # a page and the number of its version
 _Sides: TypeAlias = tuple[list[str], list[str]]  # the words that it gained and lost
+
+
+_newest = select(func.max(indexed.c.number)).where(indexed.c.page_id == states.c.page_id).scalar_subquery()
+_last = func.coalesce(_newest, 0)
+_MISSING = select(states.c.page_id, _last.label("last"), states.c.version).where(states.c.version > _last)
 
 
 class Wanted(NamedTuple):
@@ -78,22 +84,29 @@ class WordIndex:
         self._repository = repository
         self._kept: _Kept = _TextSearch() if store.path is None else _Fts5()
 
-    def update(self, told: Callable[[int, int], None] | None = None, enough: Callable[[], bool] | None = None) -> None:
-        """Add every version that is missing; `told` is told how many of how many are done, after each commit.
+    def update(
+        self, told: Callable[[int, int], None] | None = None, enough: Callable[[], bool] | None = None,
+        page_id: int | None = None,
+    ) -> None:  # fmt: skip
+        """Add every version that is missing, or those of one page.
 
-        It ends early once it is `enough`. What was added stays, also if the process ends before all of it is done.
+        `told` is told how many of how many are done, after each commit. It ends early once it is `enough`. What was
+        added stays, also if the process ends before all of it is done.
         """
         self._make()
         if self._store.path is not None:
             self._clear_if_mostly_never_shown()
-        while not self._add_missing(told, enough):
+        while not self._add_missing(told, enough, page_id):
             pass
 
-    def _add_missing(self, told: Callable[[int, int], None] | None, enough: Callable[[], bool] | None) -> bool:
+    def _add_missing(
+        self, told: Callable[[int, int], None] | None, enough: Callable[[], bool] | None, page_id: int | None
+    ) -> bool:
         """Whether that is all; if not, texts were read anew meanwhile, and what is missing must be looked up again."""
-        missing = self._missing()
-        total, done = sum(newest - last for _, last, newest in missing), 0
-        keys = ((page, number) for page, last, newest in missing for number in range(last + 1, newest + 1))
+        total, done = self._count_missing(page_id) if told is not None else 0, 0
+        keys = (
+            (page, number) for page, last, newest in self._missing(page_id) for number in range(last + 1, newest + 1)
+        )
         while some := list(islice(keys, _AT_ONCE)):
             if enough is not None and enough():
                 return True
@@ -102,7 +115,7 @@ class WordIndex:
                 return False
             done += len(some)
             if told is not None:
-                told(done, total)
+                told(min(done, total), total)
         return True
 
     def sides(self, wanted: Sequence[Wanted]) -> Select[tuple[int, int, int]]:
@@ -130,13 +143,27 @@ class WordIndex:
                 "use another build of Python, or a postgresql:// store."
             ) from None
 
-    def _missing(self) -> list[tuple[int, int, int]]:
-        """The pages with versions that are not indexed: page, the newest number that is, the newest that there is."""
-        newest = select(func.max(indexed.c.number)).where(indexed.c.page_id == states.c.page_id).scalar_subquery()
-        last = func.coalesce(newest, 0)
-        query = select(states.c.page_id, last, states.c.version).where(states.c.version > last)
+    def _missing(self, page_id: int | None) -> Iterator[tuple[int, int, int]]:
+        """Yield pages with versions that are not indexed: page, the newest number that is, the newest that there is.
+
+        They are looked up a portion at a time: there may be a million, and nobody knows whether there is time for all.
+        """
+        query = _MISSING if page_id is None else _MISSING.where(states.c.page_id == page_id)
+        after = 0
+        while True:
+            with self._store.read() as connection:
+                portion = query.where(states.c.page_id > after).order_by(states.c.page_id).limit(_PAGES_AT_ONCE)
+                rows = connection.execute(portion).all()
+            yield from (tuple(row) for row in rows)
+            if len(rows) < _PAGES_AT_ONCE:
+                return
+            after = rows[-1].page_id
+
+    def _count_missing(self, page_id: int | None) -> int:
+        query = _MISSING if page_id is None else _MISSING.where(states.c.page_id == page_id)
+        missing = query.subquery()
         with self._store.read() as connection:
-            return [(page, number, version) for page, number, version in connection.execute(query)]
+            return connection.scalar(select(func.sum(missing.c.version - missing.c.last))) or 0
 
     def _names_of(self, keys: Sequence[_Key]) -> dict[_Key, bytes]:
         """The names of the texts of these versions, and of those before them."""

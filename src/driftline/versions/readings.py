@@ -164,18 +164,17 @@ class Readings:
 
     def left(self) -> tuple[int, int]:
         """How many versions are to be read anew, and how many cannot be read in the way of today."""
-        with self._store.read() as connection:
-            asked = connection.execute(select(pages.c.id, cast(pages.c.settings, Text)))
-            wanted = {page_id: self._how(_filters(stored)) for page_id, stored in asked}
-            columns = versions.c.page_id, versions.c.reading, versions.c.unread
-            rows = connection.execute(select(*columns, func.count()).group_by(*columns)).all()
         stale = unread = 0
-        for page_id, reading, tried, count in rows:
-            today = wanted.get(page_id)
-            if tried == today:
-                unread += count
-            elif reading != today:
-                stale += count
+        # pages with the same settings and readings are counted by the database: there are few kinds of them
+        columns = cast(pages.c.settings, Text), versions.c.reading, versions.c.unread
+        query = select(*columns, func.count()).join(versions, versions.c.page_id == pages.c.id).group_by(*columns)
+        with self._store.read() as connection:
+            for settings, reading, tried, count in connection.execute(query):
+                today = self._how(_filters(settings))
+                if tried == today:
+                    unread += count
+                elif reading != today:
+                    stale += count
         return stale, unread
 
 

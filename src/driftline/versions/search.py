@@ -65,10 +65,11 @@ class Search:
     ) -> list[Mention]:
         """The newest mentions, the latest first; UsageError if the query has no word in it.
 
-        Versions that were never searched are indexed first; `told` is told how many of how many are done.
+        Versions that were never searched are indexed first, those of the page alone if it is one that is searched;
+        `told` is told how many of how many are done.
         """
         terms = parse(query)
-        self._index.update(told)
+        self._index.update(told, page_id=scope.page_id)
         found: list[Mention] = []
         said: dict[int, bool] = {}
         with (
