@@ -8,10 +8,18 @@ every check.
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 LONGEST_PAUSE = 86_400.0  # seconds for which a host is left alone, whatever it asks for: servers ask for years
 _LONGEST_VALIDATOR = 1_000  # letters
+_USUAL_LENGTH = len("Sun, 06 Nov 1994 08:49:37 GMT")
+_MONTHS = {
+    name: number
+    for number, name in enumerate(
+        ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
+    )
+}
 _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -114,6 +122,18 @@ def _moment(value: str | None) -> float | None:
     if not value:
         return None
     try:
+        if len(value) == _USUAL_LENGTH and value.endswith(" GMT"):
+            return _usual_moment(value)
+    except (ValueError, KeyError):
+        pass  # it is written in another way
+    try:
         return parsedate_to_datetime(value).timestamp()
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def _usual_moment(value: str) -> float:
+    """The time in the form that nearly all servers write, in half the time that it takes to read any of them."""
+    month = _MONTHS[value[8:11]]
+    clock = int(value[17:19]), int(value[20:22]), int(value[23:25])
+    return datetime(int(value[12:16]), month, int(value[5:7]), *clock, tzinfo=UTC).timestamp()

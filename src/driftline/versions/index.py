@@ -14,19 +14,20 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
-from sqlalchemy import Integer, and_, bindparam, column, delete, func, insert, inspect, select, text, values
+from sqlalchemy import Integer, and_, bindparam, delete, func, insert, inspect, select, text
 
 from driftline.errors import NoTextSearch, StoreError
 from driftline.versions.locks import lock_index
-from driftline.versions.schema import indexed, states, versions
+from driftline.versions.schema import indexed, states
+from driftline.versions.statements import run_on_pairs
 from driftline.versions.words import count_words, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from sqlalchemy import Column, Connection, Select, TextualSelect
+    from sqlalchemy import Connection, Select, TextualSelect
 
     from driftline.versions.repository import Repository
     from driftline.versions.store import Store
@@ -43,6 +44,18 @@ _Key: TypeAlias = tuple[int, int]  # a page and the number of its version
 _Sides: TypeAlias = tuple[list[str], list[str]]  # the words that it gained and lost
 
 
+_NAMES = """
+WITH wanted (page_id, number) AS ({pairs})
+SELECT versions.page_id, versions.number, versions.text
+FROM wanted JOIN versions ON versions.page_id = wanted.page_id AND versions.number = wanted.number
+"""
+_NOT_INDEXED = """
+WITH wanted (page_id, number) AS ({pairs})
+SELECT versions.page_id, versions.number
+FROM wanted JOIN versions ON versions.page_id = wanted.page_id AND versions.number = wanted.number
+LEFT JOIN indexed ON indexed.page_id = versions.page_id AND indexed.number = versions.number
+WHERE indexed.id IS NULL
+"""
 _newest = select(func.max(indexed.c.number)).where(indexed.c.page_id == states.c.page_id).scalar_subquery()
 _last = func.coalesce(_newest, 0)
 _MISSING = select(states.c.page_id, _last.label("last"), states.c.version).where(states.c.version > _last)
@@ -183,16 +196,13 @@ class WordIndex:
     def _add(self, words: dict[_Key, _Sides], names: dict[_Key, bytes]) -> bool:
         """Add these words, unless a text is not the one any more that they were taken from; whether none is."""
         # a page may have been removed since its texts were read, and another process may have been faster
-        same = and_(indexed.c.page_id == versions.c.page_id, indexed.c.number == versions.c.number)
-        left = (
-            _these(words, versions.c.page_id, versions.c.number).outerjoin(indexed, same).where(indexed.c.id.is_(None))
-        )
-        left = left.with_for_update(read=True, key_share=True, of=versions)
         with self._store.write() as connection:
             lock_index(connection)
             if any(names.get(key) != name for key, name in _names(connection, words).items()):
                 return False
-            fresh = [{"page_id": page, "number": number} for page, number in connection.execute(left)]
+            lock = "FOR KEY SHARE OF versions" if self._store.path is None else ""
+            left = run_on_pairs(connection, _NOT_INDEXED + lock, list(words))
+            fresh = [{"page_id": page, "number": number} for page, number in left]
             if fresh:
                 made = connection.execute(insert(indexed).returning(indexed), fresh)
                 rows = [_Words(row.id, side, words[row.page_id, row.number][side]) for row in made for side in _SIDES]
@@ -219,16 +229,8 @@ def forget_from(connection: Connection, page_id: int, number: int) -> None:
 
 def _names(connection: Connection, keys: Iterable[_Key]) -> dict[_Key, bytes]:
     """The names of the texts of these versions, and of those before them."""
-    both = {key for page, number in keys for key in ((page, number), (page, number - 1))}
-    rows = connection.execute(_these(both, versions.c.page_id, versions.c.number, versions.c.text))
-    return {(row.page_id, row.number): row.text for row in rows}
-
-
-def _these(keys: Iterable[_Key], *columns: Column[Any]) -> Select[Any]:
-    """A query for these columns of these versions, each found by its key: SQLite reads the whole table for an IN."""
-    wanted = values(column("page_id", Integer), column("number", Integer), name="wanted").data(list(keys)).cte()
-    same = and_(versions.c.page_id == wanted.c.page_id, versions.c.number == wanted.c.number)
-    return select(*columns).select_from(wanted).join(versions, same)
+    both = {(page, one) for page, number in keys for one in (number, number - 1) if one}
+    return {(page, number): name for page, number, name in run_on_pairs(connection, _NAMES, list(both))}
 
 
 def differing(old: Sequence[str], new: Sequence[str]) -> tuple[Counter[str], Counter[str]]:

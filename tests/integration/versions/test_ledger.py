@@ -19,7 +19,7 @@ from driftline.versions.codec import DEEPEST
 from driftline.versions.ledger import Ledger
 from driftline.versions.repository import Repository
 from driftline.versions.schema import blobs
-from driftline.versions.statements import chains_of
+from driftline.versions.statements import read_chains
 from driftline.versions.store import Store
 from support.making import document
 from support.servers import Server, html
@@ -354,12 +354,12 @@ def test_no_statement_of_recording_reads_a_whole_table(world: World) -> None:
 
 
 def test_old_versions_are_found_by_their_names(world: World) -> None:
-    compiled = chains_of([(1, b"a" * 32), (2, b"b" * 32)]).compile(
-        world.store.engine, compile_kwargs={"render_postcompile": True}
-    )
-    assert compiled.positiontup is not None
-    row = tuple(compiled.params[name] for name in compiled.positiontup)
-    steps = plan_of(world, str(compiled), row)
+    def read() -> None:
+        with world.store.read() as connection:
+            assert read_chains(connection, [(1, b"a" * 32), (2, b"b" * 32)]) == {1: {}, 2: {}}
+
+    (seen,) = statements_of(world, read)
+    steps = plan_of(world, *seen)
     assert scanned(steps) == [], steps
     assert sum(f"SEARCH {blobs.name}" in step for step in steps) == 2, steps
 
