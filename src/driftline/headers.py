@@ -31,10 +31,13 @@ def last_response(block: bytes) -> bytes:
 
 def header(block: bytes, name: bytes) -> str | None:
     """The last value of a header in a block; `name` is in lower case, without a colon."""
-    at = block.lower().rfind(b"\n" + name + b":")
-    if at < 0:
-        return None
-    return _value(block, at + len(name) + 2)
+    return _found(block, block.lower(), name)
+
+
+def _found(block: bytes, lowered: bytes, name: bytes) -> str | None:
+    """The same, for who has the block in lower case already."""
+    at = lowered.rfind(b"\n" + name + b":")
+    return None if at < 0 else _value(block, at + len(name) + 2)
 
 
 def _value(block: bytes, start: int) -> str:
@@ -82,15 +85,16 @@ def lifetime(block: bytes) -> float | None:
     Where only the time of the last modification is told, a tenth of the age is the usual guess.
     """
     response = last_response(block)
-    control = (header(response, b"cache-control") or "").lower()
+    lowered = response.lower()
+    control = (_found(response, lowered, b"cache-control") or "").lower()
     if "no-cache" in control or "no-store" in control:
         return 0.0
-    age = _seconds(header(response, b"age"))
-    told = re.search(r"max-age\s*=\s*\"?(\d{1,10})", control)
+    age = _seconds(_found(response, lowered, b"age"))
+    told = re.search(r"max-age\s*=\s*\"?(\d{1,10})", control) if control else None
     if told:
         return max(0.0, float(told[1]) - age)
-    date, modified = _moment(header(response, b"date")), _moment(header(response, b"last-modified"))
-    expires = header(response, b"expires")
+    date, modified = (_moment(_found(response, lowered, name)) for name in (b"date", b"last-modified"))
+    expires = _found(response, lowered, b"expires")
     if date is None:
         return None
     if expires is not None:
