@@ -57,7 +57,7 @@ _QUICK = ("PRAGMA synchronous=OFF", "PRAGMA journal_mode=OFF", "PRAGMA cache_siz
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A command on a store of so many pages: the seconds it took, its peak memory, and how it ended.
+    """A command on a store of so many pages: the seconds it took, those of them on a core, its peak memory, its status.
 
     `seconds` is None if it did not end in time.
     """
@@ -65,6 +65,7 @@ class Row:
     command: str
     pages: int
     seconds: float | None
+    cpu_s: float
     peak_mb: float
     status: int
 
@@ -276,8 +277,8 @@ def _run(shown: str, command: Sequence[str], pages: int, folder: Path, store: Pa
         timer.cancel()
         child.returncode = os.waitstatus_to_exitcode(status)
     return Row(
-        command=shown, pages=pages, seconds=None if late.is_set() else seconds, peak_mb=usage.ru_maxrss * 1024 / 1e6,
-        status=child.returncode,
+        command=shown, pages=pages, seconds=None if late.is_set() else seconds, cpu_s=usage.ru_utime + usage.ru_stime,
+        peak_mb=usage.ru_maxrss * 1024 / 1e6, status=child.returncode,
     )  # fmt: skip
 
 

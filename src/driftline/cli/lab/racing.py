@@ -117,9 +117,9 @@ def _show_scale(rows: Sequence[ScaleRow]) -> None:
         for size in sizes:
             row = found[command, size]
             late = "too long" if row.seconds is None else f"{row.seconds:.2f}{'' if row.status == 0 else ' !'}"
-            cells += [late, f"{row.peak_mb:.0f}"]
+            cells += [late, f"{row.cpu_s:.2f}", f"{row.peak_mb:.0f}"]
         lines.append(cells)
-    table(("", *(name for size in sizes for name in (f"{size:,}: s", "MB"))), lines)
+    table(("", *(name for size in sizes for name in (f"{size:,}: s", "CPU s", "MB"))), lines)
     if failed := [row for row in rows if row.status and row.seconds is not None]:
         say(f"! ended with an error: {', '.join(f'{row.command} ({row.status})' for row in failed)}.")
 
