@@ -133,7 +133,11 @@ def no_store(where: str) -> str:
 
 def pages_with(watch_list: Driftline, tag: str) -> list[Page]:
     """The pages with a tag; UsageError if there are none, for then the tag is mistyped."""
-    found = watch_list.pages(tag)
-    if not found:
+    insist_on_tag(watch_list, tag)
+    return watch_list.pages(tag)
+
+
+def insist_on_tag(watch_list: Driftline, tag: str) -> None:
+    """UsageError if no page has this tag, for then it is mistyped."""
+    if watch_list.catalog.unused_tags([tag]):
         raise UsageError(f"No page has the tag '{tag}': 'driftline list' shows the tags.")
-    return found
