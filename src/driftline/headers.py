@@ -8,10 +8,18 @@ every check.
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 LONGEST_PAUSE = 86_400.0  # seconds for which a host is left alone, whatever it asks for: servers ask for years
 _LONGEST_VALIDATOR = 1_000  # letters
+_USUAL_LENGTH = len("Sun, 06 Nov 1994 08:49:37 GMT")
+_MONTHS = {
+    name: number
+    for number, name in enumerate(
+        ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
+    )
+}
 _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -23,10 +31,13 @@ def last_response(block: bytes) -> bytes:
 
 def header(block: bytes, name: bytes) -> str | None:
     """The last value of a header in a block; `name` is in lower case, without a colon."""
-    at = block.lower().rfind(b"\n" + name + b":")
-    if at < 0:
-        return None
-    return _value(block, at + len(name) + 2)
+    return _found(block, block.lower(), name)
+
+
+def _found(block: bytes, lowered: bytes, name: bytes) -> str | None:
+    """The same, for who has the block in lower case already."""
+    at = lowered.rfind(b"\n" + name + b":")
+    return None if at < 0 else _value(block, at + len(name) + 2)
 
 
 def _value(block: bytes, start: int) -> str:
@@ -74,15 +85,16 @@ def lifetime(block: bytes) -> float | None:
     Where only the time of the last modification is told, a tenth of the age is the usual guess.
     """
     response = last_response(block)
-    control = (header(response, b"cache-control") or "").lower()
+    lowered = response.lower()
+    control = (_found(response, lowered, b"cache-control") or "").lower()
     if "no-cache" in control or "no-store" in control:
         return 0.0
-    age = _seconds(header(response, b"age"))
-    told = re.search(r"max-age\s*=\s*\"?(\d{1,10})", control)
+    age = _seconds(_found(response, lowered, b"age"))
+    told = re.search(r"max-age\s*=\s*\"?(\d{1,10})", control) if control else None
     if told:
         return max(0.0, float(told[1]) - age)
-    date, modified = _moment(header(response, b"date")), _moment(header(response, b"last-modified"))
-    expires = header(response, b"expires")
+    date, modified = (_moment(_found(response, lowered, name)) for name in (b"date", b"last-modified"))
+    expires = _found(response, lowered, b"expires")
     if date is None:
         return None
     if expires is not None:
@@ -114,6 +126,18 @@ def _moment(value: str | None) -> float | None:
     if not value:
         return None
     try:
+        if len(value) == _USUAL_LENGTH and value.endswith(" GMT"):
+            return _usual_moment(value)
+    except (ValueError, KeyError):
+        pass  # it is written in another way
+    try:
         return parsedate_to_datetime(value).timestamp()
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def _usual_moment(value: str) -> float:
+    """The time in the form that nearly all servers write, in half the time that it takes to read any of them."""
+    month = _MONTHS[value[8:11]]
+    clock = int(value[17:19]), int(value[20:22]), int(value[23:25])
+    return datetime(int(value[12:16]), month, int(value[5:7]), *clock, tzinfo=UTC).timestamp()

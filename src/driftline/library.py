@@ -43,7 +43,7 @@ from driftline.versions.store import Store
 from driftline.versions.visits import Visits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from types import TracebackType
 
     from driftline.crawling.options import Options
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from driftline.detection.kinds import Kind
     from driftline.detection.outline import Outlined
     from driftline.detection.tables import ChangedCell
-    from driftline.model import Check, Link, Matter, Mention, Outcome, Page, Render, Said, Version
+    from driftline.model import Check, Link, Matter, Mention, Outcome, Page, PageState, Render, Said, Version
     from driftline.pages.accesses import Accesses
     from driftline.pipeline.endless import EndlessRun
     from driftline.pipeline.feed import Feed
@@ -189,6 +189,15 @@ class Driftline:
         """The pages that are watched, in the order in which they were added."""
         return self.catalog.all(tag)
 
+    def iter_pages(
+        self, tag: str | None = None, states: Collection[PageState] = (), limit: int | None = None, offset: int = 0
+    ) -> Iterator[Page]:  # fmt: skip
+        """Yield the watched pages that carry a tag and are in one of these states, `limit` of them after `offset`.
+
+        They come in the order in which they were added, and take little memory, however many there are.
+        """
+        return self.catalog.chosen(tag, states, limit, offset)
+
     @cached_property
     def accesses(self) -> Accesses:
         """What is sent along with the requests for pages, to be let in."""
@@ -200,15 +209,19 @@ class Driftline:
         """The ids of those of these pages that are gone for good: not there at any of their checks for days."""
         return gone(self._store, [page.id for page in pages if page.failures >= GONE_AFTER], self._clock())
 
-    def safety(self, pages: Iterable[Page]) -> dict[int, Safety]:
-        """Which of these pages are blocked, and what looks dangerous on them; by id, without those that are fine."""
+    def safety(self, pages: Iterable[Page], hosts: Callable[[], set[str]] | None = None) -> dict[int, Safety]:
+        """Which of these pages are blocked, and what looks dangerous on them; by id, without those that are fine.
+
+        `hosts` gives the hosts of all pages, for who asks many times and has them read once.
+        """
         from driftline.safety.warnings import warnings_of
 
         listed = list(pages)
-        blocked = self.unsafe.pages()
-        warned = warnings_of(self._store, listed)
+        self.unsafe.refresh()
+        blocked = {page.id: reason for page in listed if (reason := self.unsafe.why(page.url)) is not None}
+        warned = warnings_of(self._store, listed, hosts or self.catalog.hosts)
         return {
-            page.id: Safety(blocked[page.id].reason if page.id in blocked else None, tuple(warned.get(page.id, ())))
+            page.id: Safety(blocked.get(page.id), tuple(warned.get(page.id, ())))
             for page in listed if page.id in blocked or page.id in warned
         }  # fmt: skip
 
@@ -246,7 +259,7 @@ class Driftline:
                 ledger, self.repository, self._rendered(stop), records, self.settings, plan, stop, self._clock,
                 self.unsafe, self._note_stall, self._store.in_trouble,
             )  # fmt: skip
-            barred = patiently(self.unsafe.pages, lambda: stop.requested)
+            barred = patiently(lambda: self.unsafe.pages(page_ids), lambda: stop.requested)
             return run.check(page_ids, right, fresh=fresh, told=told, begun=begun, slow=slow, barred=barred)
 
     @property
@@ -729,14 +742,7 @@ class Driftline:
 
     def doctor(self) -> list[str]:
         """Everything that is wrong with the store; empty when every version can be read back to the byte."""
-        problems = self._store.problems()
-        names = list(self.repository.every_blob())
-        for name in names:
-            try:
-                self.repository.content(name)
-            except StoreError as error:
-                problems.append(str(error))
-        return problems
+        return [*self._store.problems(), *self.repository.read_everything()]
 
     def _two_versions(self, url: str, old: int | None, new: int | None) -> tuple[Version, Version]:
         page = self.catalog.find(url)

@@ -34,6 +34,17 @@ class Verdict(StrEnum):
     FAILED = "failed"
 
 
+class PageState(StrEnum):
+    """How a page stands: what its last check found, that there was none yet, or that it keeps failing."""
+
+    UNCHECKED = "unchecked"
+    NEW = "new"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+    FAILED = "failed"
+    FAILING = "failing"
+
+
 class Proof(StrEnum):
     """The cheapest thing that proved a page unchanged, from the cheapest to the dearest.
 

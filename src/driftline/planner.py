@@ -6,7 +6,6 @@ Scheduling and the pipeline know nothing of each other; here they meet.
 from __future__ import annotations
 
 import contextlib
-import math
 import time
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,7 @@ _LOOK = 2.0  # seconds after which pages that were added, edited or removed are 
 _READ = 0.05  # seconds before each pick for reading the watch list: where it is long, a part of it at a time
 _PAUSE = 1.0  # seconds between two picks
 _SLOW = 10.0  # seconds of waiting that are worth a word
+_CATCH_UP = 5.0  # seconds at the end of a run that has no idle time; the next one goes on with the rest
 _RETRY = 60.0  # seconds before catching up is tried again after it failed
 
 
@@ -89,11 +89,14 @@ class Planner:
         self._others = True
 
     def end(self, *, once: bool) -> None:
-        """Learn from the last checks and, if `once` leaves no idle time for it, catch up; the next run can do both."""
+        """Learn from the last checks and, if `once` leaves no idle time for it, catch up for some seconds.
+
+        The next run goes on with what is left of either.
+        """
         with contextlib.suppress(StoreLocked, StoreUnavailable):
             self._learn()
         if once and not self._stop.requested:
-            self._caught_up(math.inf)
+            self._caught_up(_CATCH_UP)
 
     def offer(self, most: int | None = None) -> bool:
         """Offer the pages whose turn it is, `most` of them; whether there is enough to do for now.

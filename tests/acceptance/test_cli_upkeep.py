@@ -162,6 +162,21 @@ def test_the_doctor_finds_a_healthy_installation_well(driftline: Command, site: 
     assert "1 page, 1 version" in ended.out
 
 
+def test_a_quick_doctor_says_that_versions_were_not_read(driftline: Command, site: Site) -> None:
+    driftline("add", site.put("/a", "text"))
+    driftline("check")
+    with sqlite3.connect(driftline.folder / "pages.db") as database:
+        database.execute("UPDATE blobs SET data = x'00'")
+    database.close()
+
+    quick, whole = driftline("doctor", "--quick"), driftline("doctor")
+
+    assert quick.status == 0
+    assert "holds 1 page; neither the file nor the versions were read" in quick.out
+    assert whole.status == 1
+    assert "✗ Store: The stored version" in whole.out
+
+
 def test_the_doctor_tells_what_may_be_fetched_and_how(driftline: Command) -> None:
     proxy = "http://me:sesame@proxy.example:3128"
     plain = driftline("doctor", DRIFTLINE_ALLOW_NETWORKS="10.0.0.0/8", https_proxy=proxy).out

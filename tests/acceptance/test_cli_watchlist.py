@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from command import Command
+from servers import Site
 
 
 def test_added_pages_are_listed_with_their_settings(driftline: Command) -> None:
@@ -153,3 +154,48 @@ def test_changes_of_the_list_are_told_to_programs_too(driftline: Command, tmp_pa
     assert (edited["url"], edited["every"], edited["tags"]) == (one, 300.0, ["x"])
     assert edited["filters"] == [{"kind": "select", "value": "main"}]
     assert driftline.json("remove", "--tag", "x", "--yes") == {"removed": [one, two]}
+
+
+def test_pages_are_chosen_by_state_and_tag_and_shown_a_part_at_a_time(driftline: Command, site: Site) -> None:
+    good, gone = site.put("/good", "text"), site.url("/gone")
+    driftline("add", good, gone, "--tag", "mine")
+    driftline("check")
+    driftline("add", "https://example.com/later")
+
+    def urls(*options: str) -> list[str]:
+        return [page["url"] for page in driftline.json("list", *options)]
+
+    assert urls("--state", "new") == [good]
+    assert urls("--state", "failed") == [gone]
+    assert urls("--state", "failing") == []
+    assert urls("--state", "unchecked", "--state", "new") == [good, "https://example.com/later"]
+    assert urls("--state", "unchecked", "--tag", "mine") == []
+    assert urls("--limit", "1", "--offset", "1") == [gone]
+    assert urls("--offset", "3") == []
+    assert len(driftline("list", "--limit", "2").out.splitlines()) == 3
+    assert "without --state" in driftline("list", "--state", "changed").err
+    wrong = driftline("list", "--state", "broken")
+    assert (wrong.status, wrong.out) == (2, "")
+    assert "use unchecked, new, changed, unchanged, failed, failing" in wrong.err
+
+
+def test_a_list_longer_than_what_is_read_at_once_is_whole(driftline: Command, tmp_path: Path) -> None:
+    pages = [f"https://example.com/{number}" for number in range(2_300)]
+    (tmp_path / "list.txt").write_text("\n".join(pages))
+    assert driftline("import", str(tmp_path / "list.txt")).out == "Watching 2,300 more pages.\n"
+
+    assert [page["url"] for page in driftline.json("list")] == pages
+    lines = driftline("list").out.splitlines()
+    assert [line.split()[0] for line in lines] == ["url", *pages]
+    assert [page["url"] for page in driftline.json("list", "--offset", "1500", "--limit", "700")] == pages[1500:2200]
+
+
+def test_of_a_list_that_is_no_text_to_its_end_nothing_is_added(driftline: Command, tmp_path: Path) -> None:
+    good = b"".join(b"https://example.com/%d\n" % number for number in range(2_500))
+    (tmp_path / "list.txt").write_bytes(good + b"https://example.com/\xff\n")
+
+    ended = driftline("import", str(tmp_path / "list.txt"))
+
+    assert ended.status == 1
+    assert "not a text in UTF-8 (line 2501)" in ended.err
+    assert driftline("list").out == ""

@@ -103,7 +103,7 @@ def check(
         raise UsageError("Say which pages to accept as they are now: give their addresses with --accept.")
     polite: dict[str, Any] = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
     polite["stall_after"] = stall_after
-    with opened(store, allow_networks=allow_network, make=False, **polite) as watch_list:
+    with opened(store, allow_networks=allow_network, make=False, patient=True, **polite) as watch_list:
         if capacity is None:
             plan = replace(plan, capacity=watch_list.settings.capacity)
         chosen = _chosen(watch_list, urls, tag)

@@ -114,7 +114,7 @@ def crawl(
         "keywords": keywords or (), "tag": tag, "unwatched": watch is False, "every": every,
     }  # fmt: skip
     polite: dict[str, Any] = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
-    with opened(store, allow_networks=allow_network, **polite) as watch_list:
+    with opened(store, allow_networks=allow_network, patient=True, **polite) as watch_list:
         wanted = [(seeds or [], given)] if seeds else _kept(watch_list)
         reports: list[CrawlReport] = []
         stopped = False

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _OLDEST = (3, 11)
 _FILES_WANTED = 4_096
 _PROBLEMS_SHOWN = 5
+_UNREAD = "; neither the file nor the versions were read: 'driftline doctor' without --quick reads all."
 _PROXIES = ("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 
 
@@ -35,12 +36,15 @@ class Finding:
     detail: str
 
 
-def examine(store: str | None) -> list[Finding]:
-    """Look at everything; nothing that is broken keeps the rest from being looked at."""
-    return list(_findings(store))
+def examine(store: str | None, *, quick: bool = False) -> list[Finding]:
+    """Look at everything; nothing that is broken keeps the rest from being looked at.
+
+    When `quick`, no more than a few pages of the store are read.
+    """
+    return list(_findings(store, quick=quick))
 
 
-def _findings(store: str | None) -> Iterator[Finding]:
+def _findings(store: str | None, *, quick: bool) -> Iterator[Finding]:
     from driftline.settings import misspelled_variables
 
     yield _python()
@@ -56,7 +60,7 @@ def _findings(store: str | None) -> Iterator[Finding]:
     yield Finding(what="Settings", well=True, detail=f"every value is valid.{ignored}")
     yield _network(settings)
     yield _worker(settings)
-    rendered = yield from _store(settings)
+    rendered = yield from _store(settings, quick=quick)
     yield _browser(settings, wanted=rendered or settings.browser is not None)
     yield _nginx()
 
@@ -140,7 +144,7 @@ def _first_page(worker: Worker) -> str:
     return "" if outcome.version.title == "well" else "it reads it wrongly"
 
 
-def _store(settings: Settings) -> Generator[Finding, None, bool]:
+def _store(settings: Settings, *, quick: bool) -> Generator[Finding, None, bool]:
     """How the store is; whether it has pages that are rendered."""
     from sqlalchemy.exc import DatabaseError
 
@@ -155,13 +159,17 @@ def _store(settings: Settings) -> Generator[Finding, None, bool]:
     advice = "restore a backup, or move the file away to start anew"
     try:
         with open_store(settings=settings) as watch_list:
+            where = watch_list.where
+            pages, rendered = watch_list.catalog.counts()
+            if quick:
+                yield Finding(
+                    what="Store", well=True, detail=f"{where} opens, and holds {count(pages, 'page')}{_UNREAD}"
+                )
+                return rendered
             problems = watch_list.doctor()
             versions, _raw, stored = watch_list.repository.sizes()
-            watched = watch_list.pages()
-            pages, where = len(watched), watch_list.where
-            rendered = any(page.render is not None for page in watched)
             behind = watch_list.behind()
-            old_names = watch_list.catalog.old_names()
+            old_names = list(watch_list.catalog.old_names())
             let_in = watch_list.catalog.unused_tags(watch_list.accesses.all()[1])
             treated = watch_list.catalog.unused_tags(settings.tags)
     except (DriftlineError, DatabaseError) as error:

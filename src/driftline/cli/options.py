@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from shlex import quote
@@ -9,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from driftline.cli.output import complain
-from driftline.errors import BadSetting, UsageError
+from driftline.cli.output import clean, complain, say
+from driftline.errors import BadSetting, StoreUnavailable, UsageError
 from driftline.model import POLICIES
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from driftline.library import Driftline
     from driftline.model import Page
     from driftline.settings import Settings
+
+_LONGEST_START = 30.0  # seconds that a server may take to start
+_PAUSE = 0.5  # seconds between two tries
 
 StoreOption = Annotated[
     str | None,
@@ -100,11 +104,13 @@ TagOption = Annotated[
 
 @contextmanager
 def opened(
-    store: str | None, allow_networks: list[str] | None = None, *, make: bool = True, **manners: Any
+    store: str | None, allow_networks: list[str] | None = None, *, make: bool = True, patient: bool = False,
+    **manners: Any,
 ) -> Iterator[Driftline]:  # fmt: skip
     """The watch list that the option, the environment or the settings name, which may fetch from these networks.
 
-    `manners` are settings of how hosts are treated, as far as they are given.
+    `manners` are settings of how hosts are treated, as far as they are given. Who is `patient` waits for a server that
+    does not answer, which may be starting.
 
     A store that is not there is made, unless `make` is false, for who only looks or needs what is in it: then
     whoever names it has mistyped it, and is told so; where nobody does, nothing was added yet, and it is an empty one.
@@ -127,7 +133,25 @@ def opened(
 
             folder = stack.enter_context(TemporaryDirectory(prefix="driftline-"))
             settings = settings.model_copy(update={"store": f"{folder}/empty.db"})
-        yield stack.enter_context(open_store(settings=settings))
+        yield stack.enter_context(_open_patiently(settings) if patient else open_store(settings=settings))
+
+
+def _open_patiently(settings: Settings) -> Driftline:
+    """Open a store, trying again for half a minute while its server does not answer, which is said once."""
+    from driftline.library import open as open_store
+
+    end = time.monotonic() + _LONGEST_START
+    said = False
+    while True:
+        try:
+            return open_store(settings=settings)
+        except StoreUnavailable as error:
+            if time.monotonic() >= end:
+                raise
+            if not said:
+                say(clean(f"Waiting for {_LONGEST_START:g} s at most: {error}"), to_stderr=True)
+                said = True
+        time.sleep(_PAUSE)
 
 
 def command_settings(**options: Any) -> Settings:
@@ -161,7 +185,11 @@ def no_store(where: str) -> str:
 
 def pages_with(watch_list: Driftline, tag: str) -> list[Page]:
     """The pages with a tag; UsageError if there are none, for then the tag is mistyped."""
-    found = watch_list.pages(tag)
-    if not found:
+    insist_on_tag(watch_list, tag)
+    return watch_list.pages(tag)
+
+
+def insist_on_tag(watch_list: Driftline, tag: str) -> None:
+    """UsageError if no page has this tag, for then it is mistyped."""
+    if watch_list.catalog.unused_tags([tag]):
         raise UsageError(f"No page has the tag '{tag}': 'driftline list' shows the tags.")
-    return found

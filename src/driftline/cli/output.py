@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 from driftline.model import Turn, Verdict, without_password
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rich.console import Console
     from rich.text import Text
 
@@ -91,6 +93,20 @@ def print_json(document: object) -> None:
     if without_password(text) != text:
         text = json.dumps(_without_passwords(document), indent=2, ensure_ascii=not readable)
     sys.stdout.write(text.encode("utf-8", "replace").decode() + "\n")
+    sys.stdout.flush()
+
+
+def print_json_list(items: Iterable[object]) -> None:
+    """Print a JSON list on standard output as its items come, one a line; no password of an address is in it."""
+    readable = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    between = "[\n  "
+    for item in items:
+        text = json.dumps(item, ensure_ascii=not readable)
+        if without_password(text) != text:
+            text = json.dumps(_without_passwords(item), ensure_ascii=not readable)
+        sys.stdout.write(between + text.encode("utf-8", "replace").decode())
+        between = ",\n  "
+    sys.stdout.write("[]\n" if between.startswith("[") else "\n]\n")
     sys.stdout.flush()
 
 

@@ -102,7 +102,7 @@ def run(
     polite: dict[str, Any] = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
     polite["stall_after"] = stall_after
     with (
-        opened(store, allow_networks=allow_network, make=not once, **polite) as watch_list,
+        opened(store, allow_networks=allow_network, make=not once, patient=True, **polite) as watch_list,
         first_signal(on_signal, at_once),
     ):
         watch_lists.append(watch_list)

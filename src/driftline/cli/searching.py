@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
-from driftline.cli.options import JsonOption, StoreOption, TagOption, opened, pages_with
+from driftline.cli.options import JsonOption, StoreOption, TagOption, insist_on_tag, opened
 from driftline.cli.output import ago, clean, count, err, fields, iso, out, print_json, say
 from driftline.model import MentionKind
 
@@ -55,7 +55,7 @@ def search(
     start, end = (None if when is None else parse_moment(when, at) for when in (since, until))
     with opened(store, make=False) as watch_list:
         if tag is not None:
-            pages_with(watch_list, tag)
+            insist_on_tag(watch_list, tag)
         with _Indexing() as indexing:
             found = watch_list.search(
                 query, url=page, tag=tag, since=start, until=end, now=now, limit=limit, told=indexing.told

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from driftline.cli.output import clean, out
+from driftline.versions.batches import in_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 _GAP = "  "
 _NARROWEST = 8
+_PORTION = 1_000  # rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,25 +40,31 @@ class Cell(NamedTuple):
     style: str
 
 
-def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str | Cell]]) -> None:
-    """Print rows under their headings; on a terminal cut to its width, elsewhere whole."""
+def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Cell]]) -> None:
+    """Print rows under their headings as they come; on a terminal cut to its width, elsewhere whole.
+
+    The columns are as wide as the first thousand rows need.
+    """
     from rich.cells import cell_len
     from rich.text import Text
 
     console = out()
-    texts = [[clean(cell.text if isinstance(cell, Cell) else cell) for cell in row] for row in rows]
+    portions = in_batches(rows, _PORTION)
+    first = next(portions, [])
     widths = [
-        max([cell_len(column.name), *(cell_len(row[place]) for row in texts)]) for place, column in enumerate(columns)
+        max([cell_len(column.name), *(cell_len(_text(row[place])) for row in first)])
+        for place, column in enumerate(columns)
     ]
     if console.is_terminal:
         widths = fit(widths, columns, console.width)
+    whole = not console.is_terminal
     shown = [place for place, width in enumerate(widths) if width]
 
     def line(cells: Sequence[str], styles: Sequence[str]) -> Text:
         text = Text(no_wrap=True, end="")
         for place in shown:
             width, cell = widths[place], cells[place]
-            if cell_len(cell) > width:
+            if cell_len(cell) > width and not whole:
                 cell = _cut(cell, width, middle=columns[place].middle)
             blank = " " * (width - cell_len(cell))
             if columns[place].right:
@@ -66,17 +75,22 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str | Cell]])
         return text
 
     console.print(line([column.name for column in columns], ["bold"] * len(columns)), soft_wrap=True)
-    if console.color_system is None:
-        plain = [column.style for column in columns]
-        for start in range(0, len(texts), 1000):
-            block = "\n".join(line(cells, plain).plain.rstrip() for cells in texts[start : start + 1000])
+    for some in chain([first] if first else [], portions):
+        if console.color_system is None:
+            plain = [column.style for column in columns]
+            block = "\n".join(line([_text(cell) for cell in row], plain).plain.rstrip() for row in some)
             console.file.write(block + "\n")
-        return
-    for row, cells in zip(rows, texts, strict=True):
-        styles = [
-            cell.style if isinstance(cell, Cell) else column.style for cell, column in zip(row, columns, strict=True)
-        ]
-        console.print(line(cells, styles), soft_wrap=True)
+            continue
+        for row in some:
+            styles = [
+                cell.style if isinstance(cell, Cell) else column.style
+                for cell, column in zip(row, columns, strict=True)
+            ]
+            console.print(line([_text(cell) for cell in row], styles), soft_wrap=True)
+
+
+def _text(cell: str | Cell) -> str:
+    return clean(cell.text if isinstance(cell, Cell) else cell)
 
 
 def fit(widths: Sequence[int], columns: Sequence[Column], room: int) -> list[int]:

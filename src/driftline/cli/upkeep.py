@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -37,11 +37,18 @@ def compact(store: StoreOption = None, as_json: JsonOption = False) -> None:
         raise typer.Exit(1)
 
 
-def doctor(store: StoreOption = None, as_json: JsonOption = False) -> None:
-    """Check the store, the settings and what Driftline needs."""
+def doctor(
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="Do not read the whole store, which takes a minute or two for a million pages."),
+    ] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check the store, the settings and what Driftline needs. Every version is read back and compared to the byte."""
     from driftline.cli.diagnosis import examine
 
-    findings = examine(store)
+    findings = examine(store, quick=quick)
     broken = [finding for finding in findings if not finding.well]
     if as_json:
         rows = [{"what": finding.what, "ok": finding.well, "detail": finding.detail} for finding in findings]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import io
+import shutil
 import sys
 import time
-from functools import partial
+from contextlib import ExitStack, contextmanager
+from functools import cache, partial
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TextIO
 
 import typer
 
@@ -20,7 +24,7 @@ from driftline.cli.filtering import (
     given_filters,
     told,
 )
-from driftline.cli.networks import warn_of_networks
+from driftline.cli.networks import PrivateNetworks
 from driftline.cli.options import (
     EveryOption,
     JsonOption,
@@ -32,7 +36,18 @@ from driftline.cli.options import (
     opened,
     pages_with,
 )
-from driftline.cli.output import NOTHING_YET, VERDICT_STYLES, ago, clean, count, fields, iso, print_json, say
+from driftline.cli.output import (
+    NOTHING_YET,
+    VERDICT_STYLES,
+    ago,
+    clean,
+    count,
+    fields,
+    iso,
+    print_json,
+    print_json_list,
+    say,
+)
 from driftline.cli.rendering import (
     RenderOption,
     StepOption,
@@ -44,15 +59,19 @@ from driftline.cli.rendering import (
 )
 from driftline.cli.safety import safety_as_json
 from driftline.cli.tables import Cell, Column, print_table
-from driftline.errors import DriftlineError, UsageError
+from driftline.errors import BadSetting, DriftlineError, UsageError
+from driftline.model import PageState
 from driftline.pages.intervals import format_interval, parse_interval
+from driftline.versions.batches import in_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from driftline.library import Driftline
     from driftline.model import Page, Render, Safety
 
 _ALWAYS = 7  # columns that are shown even if they are empty
+_FIRST = 1_000  # pages that are looked at together, and that a long list is laid out by
 _NAMED = 10  # pages told by name; more than that only by their number
 _COLUMNS = (
     Column(name="url", least=40, keep=4, middle=True),
@@ -98,7 +117,9 @@ def add(
         print_json(_added_as_json(wanted, added))
         return
     _tell_added(wanted, added)
-    warn_of_networks(wanted, watch_list.settings.allow_networks)
+    networks = PrivateNetworks(watch_list.settings.allow_networks)
+    networks.look(wanted)
+    networks.warn()
     warn_of_browser(rendering, watch_list.settings.browser)
     for page in watched:
         if page.id in safety:
@@ -118,46 +139,104 @@ def import_(
     from driftline.pages.importers import read_text_list
 
     name = "Standard input" if file == "-" else file
-    text = io.StringIO(_read_list(file, name), newline=None)
-    lines = read_text_list(text, command_settings(store=store).tracking)
-    wanted = [line.url for line in lines if line.url is not None]
-    added: list[str] = []
-    if wanted:
-        with opened(store) as watch_list:
+    settings = command_settings(store=store)
+    seconds = None if every is None else parse_interval(every)
+    bad: list[dict[str, Any]] = []
+    found: dict[str, list[str]] = {"added": [], "watched_already": []}
+    networks = PrivateNetworks(settings.allow_networks)
+    passed = wanted = added = 0
+
+    def good(text: Iterable[str]) -> Iterator[str]:
+        """Yield the addresses, and tell of the lines that are none."""
+        nonlocal passed
+        for line in read_text_list(text, settings.tracking):
+            if line.url is not None:
+                yield line.url
+                continue
+            passed += 1
             if as_json:
-                wanted = list(dict.fromkeys(watch_list.catalog.names(wanted).values()))
-            added = watch_list.add(*wanted, every=every, tags=tag or ())
-    bad = [line for line in lines if line.problem is not None]
-    for line in bad if not as_json else ():
-        say(clean(f"{name}, line {line.number}: {line.problem}"), to_stderr=True)
-    if not wanted:
-        raise DriftlineError(f"{name} holds no address that can be watched: write one a line.")
+                bad.append({"line": line.number, "reason": line.problem})
+            else:
+                say(clean(f"{name}, line {line.number}: {line.problem}"), to_stderr=True)
+
+    with _text_of(file, name) as text:
+        urls = good(text)
+        first = list(islice(urls, 1))
+        if not first:
+            raise DriftlineError(f"{name} holds no address that can be watched: write one a line.")
+        with opened(store) as watch_list:
+            urls = chain(first, urls)
+            if seconds is not None and (settings.budget or settings.host_budget):
+                given = list(urls)  # all of them must fit into the budget, or none is added
+                watch_list.insist_on_room(seconds, watch_list.catalog.unwatched(given))
+                urls = iter(given)
+            for some, fresh in watch_list.catalog.add_in_portions(urls, every=seconds, tags=tag or ()):
+                wanted, added = wanted + len(some), added + len(fresh)
+                networks.look(some)
+                if as_json:
+                    for kind, part in _added_as_json(some, set(fresh)).items():
+                        found[kind] += part
     if as_json:
-        passed = [{"line": line.number, "reason": line.problem} for line in bad]
-        print_json({**_added_as_json(wanted, set(added)), "passed_over": passed})
+        print_json({**found, "passed_over": bad})
         return
-    remarks = [f"{count(len(wanted) - len(added), 'page')} watched already"] if len(added) < len(wanted) else []
-    remarks += [f"{count(len(bad), 'line')} passed over"] if bad else []
-    say(f"Watching {count(len(added), 'more page')}", f" ({', '.join(remarks)})." if remarks else ".")
-    warn_of_networks(wanted, watch_list.settings.allow_networks)
+    remarks = [f"{count(wanted - added, 'page')} watched already"] if added < wanted else []
+    remarks += [f"{count(passed, 'line')} passed over"] if passed else []
+    say(f"Watching {count(added, 'more page')}", f" ({', '.join(remarks)})." if remarks else ".")
+    networks.warn()
 
 
-def list_(tag: TagOption = None, store: StoreOption = None, as_json: JsonOption = False) -> None:
-    """Show the pages that are watched."""
+def list_(
+    tag: TagOption = None,
+    state: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--state", metavar="|".join(PageState), show_default=False,
+            help="Only pages of which the last check found this, or that were never checked, or keep failing; may be "
+            "given several times.",
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, metavar="N", help="Only so many.", show_default=False)
+    ] = None,
+    offset: Annotated[int, typer.Option("--offset", min=0, metavar="N", help="Skip so many first.")] = 0,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Show the pages that are watched, in the order in which they were added."""
+    states = [_state(one) for one in state or ()]
     with opened(store, make=False) as watch_list:
-        pages = watch_list.pages(tag)
-        gone = watch_list.gone(pages)
-        safety = watch_list.safety(pages)
-    if as_json:
-        print_json([_as_json(page, gone, safety) for page in pages])
-    elif pages:
+        pages = _with_safety(watch_list, watch_list.iter_pages(tag, states, limit, offset))
+        if as_json:
+            print_json_list(_as_json(*page) for page in pages)
+            return
         now = time.time()
-        rows = [_row(page, gone, safety, now) for page in pages]
-        # most people have no filters and nothing unsafe, and need no columns for them
-        shown = [place for place in range(len(_COLUMNS)) if place < _ALWAYS or any(row[place] for row in rows)]
-        print_table([_COLUMNS[place] for place in shown], [[row[place] for place in shown] for row in rows])
-    else:
-        say(NOTHING_YET if tag is None else clean(f"No page has the tag '{tag}'."), to_stderr=True)
+        rows = (_row(*page, now) for page in pages)
+        first = list(islice(rows, _FIRST))
+        if first:
+            # most people have no filters and nothing unsafe, and need no columns for them; what is not in the first
+            # rows of a long list may still come
+            some = _ALWAYS if len(first) < _FIRST else len(_COLUMNS)
+            shown = [place for place in range(len(_COLUMNS)) if place < some or any(row[place] for row in first)]
+            chosen = ([row[place] for place in shown] for row in chain(first, rows))
+            print_table([_COLUMNS[place] for place in shown], chosen)
+        elif state or offset:
+            say("No page is left: try without --state, --tag or --offset.", to_stderr=True)
+        else:
+            say(NOTHING_YET if tag is None else clean(f"No page has the tag '{tag}'."), to_stderr=True)
+
+
+def _state(name: str) -> PageState:
+    if name not in frozenset(PageState):
+        raise BadSetting(f"There is no state '{name}': use {', '.join(PageState)}.")
+    return PageState(name)
+
+
+def _with_safety(watch_list: Driftline, pages: Iterable[Page]) -> Iterator[tuple[Page, set[int], dict[int, Safety]]]:
+    """Yield each page with what is known of it and its neighbours: which are gone, and which are unsafe."""
+    hosts = cache(watch_list.catalog.hosts)
+    for some in in_batches(pages, _FIRST):
+        gone, safety = watch_list.gone(some), watch_list.safety(some, hosts)
+        yield from ((page, gone, safety) for page in some)
 
 
 def edit(
@@ -287,19 +366,37 @@ def _added_as_json(wanted: Sequence[str], added: set[str]) -> dict[str, list[str
     }
 
 
-def _read_list(file: str, name: str) -> str:
-    try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise DriftlineError(f"{name} cannot be read: {error.strerror}.") from None
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise DriftlineError(f"{name} is not a text in UTF-8 (line {line}): save it as UTF-8.") from None
-    if "\0" in text:
-        raise DriftlineError(f"{name} is not a text: give a list with one address a line, in UTF-8.")
-    return text
+@contextmanager
+def _text_of(file: str, name: str) -> Iterator[TextIO]:
+    """The lines of a list, for a block; DriftlineError, before any is given, unless all of it is a text in UTF-8."""
+    with ExitStack() as stack:
+        try:
+            data = sys.stdin.buffer if file == "-" else stack.enter_context(Path(file).open("rb"))
+            if not data.seekable():  # it is read twice
+                copy = stack.enter_context(TemporaryFile(prefix="driftline-"))
+                shutil.copyfileobj(data, copy)
+                copy.seek(0)
+                data = copy
+            start = data.tell()
+            _insist_on_text(data, name)
+            data.seek(start)
+        except OSError as error:
+            raise DriftlineError(f"{name} cannot be read: {error.strerror}.") from None
+        lines = io.TextIOWrapper(data, encoding="utf-8", newline=None)
+        try:
+            yield lines
+        finally:
+            lines.detach()  # standard input stays open
+
+
+def _insist_on_text(data: BinaryIO, name: str) -> None:
+    for number, line in enumerate(data, start=1):
+        if b"\0" in line:
+            raise DriftlineError(f"{name} is not a text: give a list with one address a line, in UTF-8.")
+        try:
+            line.decode("utf-8")
+        except UnicodeDecodeError:
+            raise DriftlineError(f"{name} is not a text in UTF-8 (line {number}): save it as UTF-8.") from None
 
 
 def _row(page: Page, gone: set[int], safety: dict[int, Safety], now: float) -> list[str | Cell]:

@@ -6,7 +6,7 @@ import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from sqlalchemy import delete, insert, select, union_all, update
+from sqlalchemy import Text, and_, cast, delete, exists, func, insert, or_, select, update
 
 from driftline.access import Access
 from driftline.errors import BadSetting, StoreError, UnknownPage, UsageError
@@ -19,27 +19,30 @@ from driftline.model import (
     FailureKind,
     Filter,
     Page,
+    PageState,
     Verdict,
+    host_of,
     stored_render,
     without_password,
 )
 from driftline.pages.tracking import Tracking
 from driftline.pages.urls import acceptable, canonical, problem_with, reduced, written
-from driftline.versions.batches import AT_ONCE, in_batches
+from driftline.versions.batches import in_batches
 from driftline.versions.feedback import forget_on_hosts, keys_on_hosts
-from driftline.versions.locks import lock_addresses, lock_blobs
+from driftline.versions.locks import lock_addresses
 from driftline.versions.revisions import count_revision
-from driftline.versions.schema import blobs, pages, states, versions
+from driftline.versions.schema import pages, states, versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from sqlalchemy import Connection, Row
+    from sqlalchemy import ColumnElement, Connection, Row
 
     from driftline.model import Render
     from driftline.versions.store import Store
 
 _COMMITTED = 2_000  # pages that are added in one transaction: a moment, for those who wait to write
+_PORTION = 1_000  # pages that are read at a time
 _Value = TypeVar("_Value")
 
 
@@ -63,37 +66,49 @@ class Catalog:
         It is done some thousand at a time, so that others can write meanwhile: an error of the store leaves those
         watched that were done before it, and says so.
         """
-        forms = self._forms(urls)
-        labels = check_tags(tags)
-        settings = _stored(filters, render)
-        added: list[str] = []
-        now = self._clock()
-        with self._store.read() as connection:
-            wanted = dict.fromkeys(_names(connection, forms).values())
-        try:
-            for portion in in_batches(wanted, _COMMITTED):
+        wanted = dict.fromkeys(self.names(urls).values())
+        values = self._values(every, tags, _stored(filters, render))
+        return [url for _, fresh in self._add(in_batches(wanted, _COMMITTED), values) for url in fresh]
+
+    def add_in_portions(
+        self, urls: Iterable[str], *, every: float | None = None, tags: Sequence[str] = ()
+    ) -> Iterator[tuple[list[str], list[str]]]:  # fmt: skip
+        """Watch these addresses as they come, however many there are. BadURL if one is bad.
+
+        Yields those of some thousand, in canonical form, and those of them that were not watched before.
+        """
+        values = self._values(every, tags, {})
+        portions = (list(dict.fromkeys(self.names(some).values())) for some in in_batches(urls, _COMMITTED))
+        yield from self._add(portions, values)
+
+    def _values(self, every: float | None, tags: Sequence[str], settings: dict[str, Any]) -> dict[str, Any]:
+        return {"every": every, "tags": check_tags(tags), "settings": settings, "added_at": self._clock()}
+
+    def _add(
+        self, portions: Iterable[list[str]], values: dict[str, Any]
+    ) -> Iterator[tuple[list[str], list[str]]]:  # fmt: skip
+        """Add each portion in a transaction, with these values. Yields it, and those that were not watched before."""
+        done = 0
+        for portion in portions:
+            try:
                 with self._store.write() as connection:
                     lock_addresses(connection)
                     fresh = [url for some in in_batches(portion) for url in _unwatched(connection, some)]
                     for some in in_batches(fresh):
-                        rows: list[dict[str, Any]] = [
-                            {"url": url, "every": every, "tags": labels, "settings": settings, "added_at": now}
-                            for url in some
-                        ]
-                        connection.execute(insert(pages), rows)
+                        connection.execute(insert(pages), [{"url": url, **values} for url in some])
                         ids = connection.scalars(select(pages.c.id).where(pages.c.url.in_(some)))
                         blank = [{"page_id": key, "sequence": 0, "version": 0, "failures": 0} for key in ids]
                         connection.execute(insert(states), blank)
                     if fresh:
                         count_revision(connection)
-                added += fresh
-        except StoreError as error:
-            if not added:
-                raise
-            raise type(error)(
-                f"{error} {len(added):,} pages were added before: add the same again for the rest."
-            ) from None
-        return added
+            except StoreError as error:
+                if not done:
+                    raise
+                raise type(error)(
+                    f"{error} {done:,} pages were added before: add the same again for the rest."
+                ) from None
+            done += len(fresh)
+            yield portion, fresh
 
     def names(self, urls: Iterable[str]) -> dict[str, str]:
         """The address that each of these is watched under, or would be. BadURL if any is bad."""
@@ -101,11 +116,12 @@ class Catalog:
         with self._store.read() as connection:
             return _names(connection, forms)
 
-    def old_names(self) -> list[str]:
-        """The addresses of the pages that would be named otherwise if they were added today."""
+    def old_names(self) -> Iterator[str]:
+        """Yield the addresses of the pages that would be named otherwise if they were added today."""
+        query = select(pages.c.url).order_by(pages.c.id).execution_options(yield_per=_PORTION)
         with self._store.read() as connection:
-            watched = list(connection.scalars(select(pages.c.url).order_by(pages.c.id)))
-        return [url for url, now in self._forms(watched).items() if now.canonical != url]
+            for some in connection.scalars(query).partitions():
+                yield from (url for url, now in self._forms(some).items() if now.canonical != url)
 
     def unwatched(self, urls: Iterable[str]) -> list[str]:
         """Those of these addresses that are not watched, in canonical form, each once. BadURL if any is bad."""
@@ -142,15 +158,57 @@ class Catalog:
 
     def all(self, tag: str | None = None) -> list[Page]:
         """Every page in the order in which they were added, or those that carry a tag."""
+        return list(self.chosen(tag))
+
+    def chosen(
+        self, tag: str | None = None, page_states: Collection[PageState] = (), limit: int | None = None, offset: int = 0
+    ) -> Iterator[Page]:  # fmt: skip
+        """Yield the pages that carry a tag and are in one of these states, or all, in the order they were added.
+
+        `offset` pages are skipped, then `limit` given. They are read a thousand at a time, so that a million of them
+        take no memory.
+        """
+        conditions = [] if tag is None else [carries(self._store, tag)]
+        if page_states:
+            conditions.append(or_(*(_IN_STATE[state] for state in page_states)))
+        after = 0
+        if offset:
+            before = select(pages.c.id).join(states, states.c.page_id == pages.c.id).where(*conditions)
+            with self._store.read() as connection:
+                last = connection.scalar(before.order_by(pages.c.id).offset(offset - 1).limit(1))
+            if last is None:
+                return
+            after = last
+        query = _PAGES.where(*conditions).order_by(pages.c.id)
+        while limit is None or limit > 0:
+            portion = _PORTION if limit is None else min(limit, _PORTION)
+            with self._store.read() as connection:
+                rows = connection.execute(query.where(pages.c.id > after).limit(portion)).all()
+            yield from map(_page, rows)
+            if len(rows) < portion:
+                return
+            after = rows[-1].id
+            limit = None if limit is None else limit - portion
+
+    def counts(self) -> tuple[int, bool]:
+        """How many pages are watched, and whether any of them is rendered."""
+        rendered = exists().where(cast(pages.c.settings, Text).contains('"render"'))
         with self._store.read() as connection:
-            listed = [_page(row) for row in connection.execute(_PAGES.order_by(pages.c.id))]
-        return listed if tag is None else [page for page in listed if tag in page.tags]
+            return connection.scalar(select(func.count()).select_from(pages)) or 0, bool(
+                connection.scalar(select(rendered))
+            )
+
+    def hosts(self) -> set[str]:
+        """The hosts of all pages."""
+        with self._store.read() as connection:
+            return {
+                host_of(url) for url in connection.scalars(select(pages.c.url).execution_options(yield_per=_PORTION))
+            }
 
     def unused_tags(self, some: Iterable[str]) -> list[str]:
         """Those of these tags that no page has: they are mistyped, or for pages to come."""
         with self._store.read() as connection:
-            used = {tag for found in connection.scalars(select(pages.c.tags)) for tag in found}
-        return [tag for tag in some if tag not in used]
+            return [tag for tag in some if not connection.scalar(select(exists().where(carries(self._store, tag))))]
 
     def edit(
         self, url: str, *, every: float | None = None, clear_every: bool = False, tag: Sequence[str] = (),
@@ -213,7 +271,6 @@ class Catalog:
         doomed = self.find_all(urls)
         ids = [page.id for page in doomed]
         with self._store.write() as connection:
-            names: set[bytes] = set()
             said: dict[str, set[bytes]] = {}
             for some in in_batches(sorted(ids)):
                 # from here on nobody says anything of them
@@ -221,10 +278,7 @@ class Catalog:
                 connection.execute(locked)
                 for host, keys in keys_on_hosts(connection, some).items():
                     said[host] = said.get(host, set()) | keys
-                kept = select(versions.c.body, versions.c.text).where(versions.c.page_id.in_(some))
-                names.update(name for row in connection.execute(kept) for name in row)
                 connection.execute(delete(pages).where(pages.c.id.in_(some)))
-            _forget(connection, names)
             forget_on_hosts(self._store, connection, said)
             count_revision(connection)
         return [page.url for page in doomed]
@@ -262,20 +316,6 @@ def _unwatched(connection: Connection, some: Sequence[str]) -> list[str]:
     return [url for url in some if url not in known]
 
 
-def _forget(connection: Connection, names: set[bytes]) -> None:
-    """Delete those of the named contents that no version needs any more, from the ends of their chains to the start."""
-    lock_blobs(connection)
-    needed = union_all(
-        select(versions.c.body), select(versions.c.text), select(blobs.c.base).where(blobs.c.base.is_not(None))
-    )
-    while names:
-        listed = sorted(names)[:AT_ONCE]
-        gone = delete(blobs).where(blobs.c.digest.in_(listed), blobs.c.digest.not_in(needed)).returning(blobs.c.digest)
-        deleted = set(connection.scalars(gone))
-        # deleting one may free another of the same chain, so those that are left are tried again as long as any goes
-        names = names - deleted if deleted else names - set(listed)
-
-
 def _with_password(connection: Connection, url: str) -> str:
     """The address of the watched page that is shown as this one, if its password is hidden in it."""
     before, hidden, after = url.partition(f":{HIDDEN}@")
@@ -295,11 +335,27 @@ def check_tags(tags: Iterable[str]) -> list[str]:
     return labels
 
 
+def carries(store: Store, tag: str) -> ColumnElement[bool]:
+    """Return the condition that a page carries this tag."""
+    each = func.json_each if store.path is not None else func.json_array_elements_text
+    one = each(pages.c.tags).table_valued("value", joins_implicitly=True)
+    return and_(cast(pages.c.tags, Text) != "[]", exists().where(one.c.value == tag))
+
+
+_IN_STATE: dict[PageState, ColumnElement[bool]] = {
+    PageState.UNCHECKED: states.c.verdict.is_(None),
+    PageState.FAILING: states.c.failing_at.is_not(None),
+    **{state: states.c.verdict == state.value for state in PageState if state.value in frozenset(Verdict)},
+}
+
 _PAGES = (
-    select(pages, states, versions.c.title)
+    select(
+        pages, states.c.sequence, states.c.version, states.c.checked_at, states.c.changed_at, states.c.verdict,
+        states.c.failure_kind, states.c.failure, states.c.failures, versions.c.title,
+    )
     .join(states, states.c.page_id == pages.c.id)
     .outerjoin(versions, (versions.c.page_id == pages.c.id) & (versions.c.number == states.c.version))
-)
+)  # fmt: skip
 
 
 def _stored(filters: Sequence[Filter], render: Render | None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from driftline.pages.tracking import Tracking
 from driftline.pages.urls import acceptable, reduced, written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,15 +23,14 @@ class ImportedLine:
     problem: str | None
 
 
-def read_text_list(lines: Iterable[str], tracking: Iterable[str] = ()) -> list[ImportedLine]:
-    """The addresses of a text with one a line, in order; blank lines and those that begin with '#' are passed over.
+def read_text_list(lines: Iterable[str], tracking: Iterable[str] = ()) -> Iterator[ImportedLine]:
+    """Yield the addresses of a text with one a line, in order, without blank lines and those that begin with '#'.
 
     A comment may follow an address after white space and '#'. A bad line and an address that stood on an earlier line,
     in whatever spelling, are reported with their line number, and every good line is kept. `tracking` is what the user
     changed of the parameters that are dropped from addresses.
     """
     dropped = Tracking(tracking)
-    found: list[ImportedLine] = []
     first_seen: dict[str, int] = {}
     for number, line in enumerate(lines, start=1):
         text = _without_comment(line.removeprefix("\ufeff") if number == 1 else line)
@@ -41,15 +40,14 @@ def read_text_list(lines: Iterable[str], tracking: Iterable[str] = ()) -> list[I
             address = written(text)
             url = acceptable(reduced(address, dropped))
         except BadURL as error:
-            found.append(ImportedLine(number=number, url=None, problem=str(error)))
+            yield ImportedLine(number=number, url=None, problem=str(error))
             continue
         if url in first_seen:
             problem = f"{url} stands on line {first_seen[url]} already."
-            found.append(ImportedLine(number=number, url=None, problem=problem))
+            yield ImportedLine(number=number, url=None, problem=problem)
             continue
         first_seen[url] = number
-        found.append(ImportedLine(number=number, url=address, problem=None))
-    return found
+        yield ImportedLine(number=number, url=address, problem=None)
 
 
 def _without_comment(line: str) -> str:

@@ -17,6 +17,7 @@ from driftline.pages.tracking import KNOWN
 from driftline.pages.urls import reduced
 from driftline.safety.formats import digest_of, key_of
 from driftline.safety.reports import Reports
+from driftline.versions.batches import in_batches
 from driftline.versions.schema import blocklists, pages, reports
 
 if TYPE_CHECKING:
@@ -80,16 +81,18 @@ class Unsafe:
         self._known = _Known([_List(*row) for row in rows], reported) if rows or reported else None
         self._stamp, self._anew_at = stamp, 0.0
 
-    def pages(self) -> dict[int, Barred]:
-        """The watched pages that are blocked, by their ids, after a `refresh`.
+    def pages(self, page_ids: Sequence[int] | None = None) -> dict[int, Barred]:
+        """The watched pages that are blocked, or those among `page_ids`, by their ids, after a `refresh`.
 
-        Only pages that came since the last time are looked at, and now and then all of them.
+        Of all pages, only those that came since the last time are looked at, and now and then all of them.
         """
         self.refresh()
         known = self._known
         if known is None:
             self._blocked, self._seen_to = {}, 0
             return {}
+        if page_ids is not None:
+            return self._among(known, page_ids)
         if self._ticks() >= self._anew_at:
             self._blocked, self._seen_to = {}, 0
             self._anew_at = self._ticks() + _ANEW
@@ -104,6 +107,15 @@ class Unsafe:
             if len(rows) < _PORTION:
                 self._blocked = blocked
                 return blocked
+
+    def _among(self, known: _Known, page_ids: Sequence[int]) -> dict[int, Barred]:
+        found: dict[int, Barred] = {}
+        with self._store.read() as connection:
+            for some in in_batches(page_ids):
+                for page, url in connection.execute(select(pages.c.id, pages.c.url).where(pages.c.id.in_(some))):
+                    if (reason := known.why(url)) is not None:
+                        found[page] = Barred(url, reason)
+        return found
 
 
 class _Digests:

@@ -20,7 +20,7 @@ from driftline.errors import BrokenVersion
 from driftline.model import Blob
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -121,6 +121,27 @@ def unpack_both(one: bytes, other: bytes, blobs: Mapping[bytes, Blob]) -> tuple[
     return _undone(one, first[common:], start), _undone(other, second[common:], start)
 
 
+def unpack_all(blobs: Collection[Blob]) -> Iterator[str]:
+    """Unpack all blobs of a page, each once. Yields a sentence for each whose contents do not match its name.
+
+    What is unpacked is kept no longer than something is left that is built on it.
+    """
+    built_on: dict[bytes | None, list[Blob]] = {}
+    for blob in blobs:
+        built_on.setdefault(blob.base, []).append(blob)
+    ready = [(blob, b"") for blob in built_on.pop(None, ())]
+    while ready:
+        blob, base_data = ready.pop()
+        try:
+            data = _undone(blob.digest, [blob], base_data)
+        except BrokenVersion as error:
+            yield str(error)
+        else:
+            ready += [(other, data) for other in built_on.pop(blob.digest, ())]
+    for left in built_on.values():
+        yield from (_incomplete(blob.digest) for blob in left)
+
+
 def chain_of(names: Sequence[bytes], blobs: Mapping[bytes, Blob]) -> dict[bytes, Blob]:
     """Of these blobs, the ones that the named contents are built from."""
     found: dict[bytes, Blob] = {}
@@ -139,11 +160,15 @@ def _chain(name: bytes, blobs: Mapping[bytes, Blob]) -> list[Blob]:
     while wanted is not None:
         blob = blobs.get(wanted)
         if blob is None or len(chain) > _LONGEST_CHAIN:
-            raise BrokenVersion(f"The stored version {name.hex()[:12]} is incomplete: run 'driftline doctor'.")
+            raise BrokenVersion(_incomplete(name))
         chain.append(blob)
         wanted = blob.base
     chain.reverse()
     return chain
+
+
+def _incomplete(name: bytes) -> str:
+    return f"The stored version {name.hex()[:12]} is incomplete: run 'driftline doctor'."
 
 
 def _undone(name: bytes, steps: Sequence[Blob], data: bytes) -> bytes:

@@ -14,23 +14,25 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import and_, delete, func, insert, select, union, update
+from sqlalchemy import and_, delete, func, insert, select, update
 
 from driftline.errors import BrokenVersion, StoreBusy
-from driftline.model import Blob
 from driftline.versions.codec import HIGH_LEVEL, repack, unpack
 from driftline.versions.locks import lock_blobs
-from driftline.versions.schema import blobs, states, versions
-from driftline.versions.statements import chains_of
+from driftline.versions.schema import blobs, pages, states, versions
+from driftline.versions.statements import read_chains
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from sqlalchemy import Connection, Select
+    from sqlalchemy import Connection
 
+    from driftline.model import Blob
+    from driftline.versions.statements import BlobKey
     from driftline.versions.store import Store
 
 _AT_ONCE = 32  # blobs to a transaction
+_PAGES_AT_ONCE = 1_000  # pages that are swept at a time
 _MOST_THREADS = 8  # each may take 200 MB for a page of 20 MB
 _NICENESS = 15
 _UNREADABLE = 0
@@ -57,8 +59,8 @@ def compact(store: Store, told: Callable[[int, int], None] | None = None) -> Com
     """Compress again what was stored since the last time, and give the space back.
 
     It uses up to eight cores, and lets others go first on them. A check that runs at the same time waits no longer than
-    a few rows take, or, where contents are removed that no version needs, than one walk through the versions. After
-    every transaction, `told` how many of how many contents are done.
+    a few rows take, or, where contents are removed that no version needs, than a walk through the versions of a
+    thousand pages. After every transaction, `told` how many of how many contents are done.
     """
     removed = _sweep(store)
     done = skipped = before = after = 0
@@ -68,20 +70,21 @@ def compact(store: Store, told: Callable[[int, int], None] | None = None) -> Com
     cores = len(os.sched_getaffinity(0))
     with ThreadPoolExecutor(max_workers=min(cores, _MOST_THREADS), initializer=_stand_back) as threads:
         while done < total:
-            names, chains = _some(store, min(_AT_ONCE, total - done))
-            if not names:
+            keys, chains = _some(store, min(_AT_ONCE, total - done))
+            if not keys:
                 break
-            smallest = list(threads.map(_smallest, names, [chains] * len(names)))
+            smallest = list(threads.map(_smallest, keys, [chains] * len(keys)))
             with store.write() as connection:
-                for name, blob in zip(names, smallest, strict=True):
+                for (page_id, name), blob in zip(keys, smallest, strict=True):
                     if blob is None:
                         skipped += 1
-                        connection.execute(update(blobs).where(blobs.c.digest == name).values(level=_UNREADABLE))
+                        this = and_(blobs.c.page_id == page_id, blobs.c.digest == name)
+                        connection.execute(update(blobs).where(this).values(level=_UNREADABLE))
                     else:
-                        _replace(connection, blob)
-                        before += len(chains[name].data)
+                        _replace(connection, page_id, blob)
+                        before += len(chains[page_id][name].data)
                         after += len(blob.data)
-            done += len(names)
+            done += len(keys)
             if told is not None:
                 told(done, total)
     with suppress(StoreBusy):
@@ -101,47 +104,69 @@ def _stand_back() -> None:
     os.setpriority(os.PRIO_PROCESS, this, max(_NICENESS, os.getpriority(os.PRIO_PROCESS, this)))
 
 
-def _some(store: Store, most: int) -> tuple[list[bytes], dict[bytes, Blob]]:
-    """The names of some blobs that are not compacted yet, and by name all that they are built from."""
+def _some(store: Store, most: int) -> tuple[list[BlobKey], dict[int, dict[bytes, Blob]]]:
+    """The keys of some blobs that are not compacted yet, and by page all that they are built from."""
     with store.read() as connection:
-        names = sorted(connection.scalars(select(blobs.c.digest).where(_LOOSE).limit(most)))  # as `locks` asks for
-        return names, {row[0]: Blob(*row) for row in connection.execute(chains_of(names))}
+        query = select(blobs.c.page_id, blobs.c.digest).where(_LOOSE).limit(most)
+        keys = sorted((page_id, name) for page_id, name in connection.execute(query))  # as `locks` asks for
+        return keys, read_chains(connection, keys)
 
 
-def _smallest(name: bytes, chains: Mapping[bytes, Blob]) -> Blob | None:
-    blob = chains[name]
+def _smallest(key: BlobKey, chains: Mapping[int, Mapping[bytes, Blob]]) -> Blob | None:
+    page_id, name = key
+    chain = chains[page_id]
+    blob = chain[name]
     try:
-        return repack(blob, unpack(name, chains), unpack(blob.base, chains) if blob.base else b"")
+        return repack(blob, unpack(name, chain), unpack(blob.base, chain) if blob.base else b"")
     except BrokenVersion:
         return None
 
 
-def _replace(connection: Connection, blob: Blob) -> None:
-    """Put the blob in the place of the one of the same name, unless that is gone or has another base by now."""
-    same = and_(blobs.c.digest == blob.digest, blobs.c.base.is_not_distinct_from(blob.base), _LOOSE)
+def _replace(connection: Connection, page_id: int, blob: Blob) -> None:
+    """Put the blob in the place of the page's one of the same name, unless that is gone or has another base by now."""
+    this = and_(blobs.c.page_id == page_id, blobs.c.digest == blob.digest)
+    same = and_(this, blobs.c.base.is_not_distinct_from(blob.base), _LOOSE)
     # a row that shrinks where it is leaves a gap in its page: written anew, the rows stand side by side
     if connection.execute(delete(blobs).where(same)).rowcount:
-        row = (blob.digest, blob.base, blob.depth, blob.size, blob.data, HIGH_LEVEL)
+        row = (page_id, blob.digest, blob.base, blob.depth, blob.size, blob.data, HIGH_LEVEL)
         connection.execute(insert(blobs).values(row))
 
 
 def _sweep(store: Store) -> int:
-    """Remove the blobs that no version is built from; how many there were."""
-    with store.read() as connection:
-        if connection.execute(_unneeded().limit(1)).first() is None:
-            return 0
-    # all of them in one transaction: a check must not come upon a chain of which half is gone
-    with store.write() as connection:
-        lock_blobs(connection)
-        gone = delete(blobs).where(blobs.c.digest.in_(_unneeded())).returning(blobs.c.digest)
-        return len(connection.execute(gone).all())
+    """Remove the blobs that no version of their page is built from; how many there were."""
+    removed = after = 0
+    while True:
+        portion = select(pages.c.id).where(pages.c.id > after).order_by(pages.c.id).limit(_PAGES_AT_ONCE)
+        with store.read() as connection:
+            page_ids = list(connection.scalars(portion))
+            if not page_ids:
+                return removed
+            first, after = page_ids[0], page_ids[-1]
+            found = _unneeded(connection, first, after)
+        if found:
+            # all of a page in one transaction: a check must not come upon a chain of which half is gone
+            with store.write() as connection:
+                lock_blobs(connection)
+                found = _unneeded(connection, first, after)
+                for page_id, name in found:
+                    this = and_(blobs.c.page_id == page_id, blobs.c.digest == name)
+                    connection.execute(delete(blobs).where(this))
+            removed += len(found)
 
 
-def _unneeded() -> Select[tuple[bytes]]:
-    """The names of the blobs that cannot be reached from any version or state."""
-    named = (versions.c.body, versions.c.text, states.c.kept_body, states.c.kept_text)
-    start = union(*[select(name.label("digest")).where(name.is_not(None)) for name in named]).subquery("named")
-    needed = select(start.c.digest).cte("needed", recursive=True)
-    bases = select(blobs.c.base).where(blobs.c.digest == needed.c.digest, blobs.c.base.is_not(None))
-    needed = needed.union(bases)
-    return select(blobs.c.digest).where(blobs.c.digest.not_in(select(needed.c.digest)))
+def _unneeded(connection: Connection, first: int, last: int) -> list[BlobKey]:
+    """The keys of the blobs of these pages that cannot be reached from any of their versions or states."""
+    query = select(blobs.c.page_id, blobs.c.digest, blobs.c.base).where(blobs.c.page_id.between(first, last))
+    bases = {(page_id, name): base for page_id, name, base in connection.execute(query)}
+    needed: set[BlobKey] = set()
+    for page_key, *columns in (
+        (versions.c.page_id, versions.c.body, versions.c.text),
+        (states.c.page_id, states.c.kept_body, states.c.kept_text),
+    ):
+        for page_id, *names in connection.execute(select(page_key, *columns).where(page_key.between(first, last))):
+            for name in names:
+                at: bytes | None = name
+                while at is not None and (page_id, at) not in needed:
+                    needed.add((page_id, at))
+                    at = bases.get((page_id, at))
+    return [key for key in bases if key not in needed]

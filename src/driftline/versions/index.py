@@ -14,33 +14,20 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
-from sqlalchemy import (
-    Integer,
-    and_,
-    bindparam,
-    column,
-    delete,
-    func,
-    insert,
-    inspect,
-    literal,
-    select,
-    text,
-    union_all,
-    values,
-)
+from sqlalchemy import Integer, and_, bindparam, delete, func, insert, inspect, literal, select, text, union_all
 
 from driftline.errors import NoTextSearch, StoreError
 from driftline.versions.locks import lock_index
 from driftline.versions.schema import indexed, states, versions
+from driftline.versions.statements import run_on_pairs
 from driftline.versions.words import count_words, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from sqlalchemy import Column, Connection, Select, SelectBase, TextualSelect
+    from sqlalchemy import Connection, Select, SelectBase, TextualSelect
 
     from driftline.versions.repository import Repository
     from driftline.versions.store import Store
@@ -50,10 +37,28 @@ GAINED, LOST = _SIDES = 0, 1  # the two sides of a version
 
 _AT_ONCE = 64  # versions in one transaction: others write in between
 _TABLE = "words"
+_PAGES_AT_ONCE = 1_000
 _VECTOR = 500_000  # bytes of words: PostgreSQL takes no vector of more than a megabyte
 
 _Key: TypeAlias = tuple[int, int]  # a page and the number of its version
 _Sides: TypeAlias = tuple[list[str], list[str]]  # the words that it gained and lost
+
+
+_NAMES = """
+WITH wanted (page_id, number) AS ({pairs})
+SELECT versions.page_id, versions.number, versions.text
+FROM wanted JOIN versions ON versions.page_id = wanted.page_id AND versions.number = wanted.number
+"""
+_NOT_INDEXED = """
+WITH wanted (page_id, number) AS ({pairs})
+SELECT versions.page_id, versions.number
+FROM wanted JOIN versions ON versions.page_id = wanted.page_id AND versions.number = wanted.number
+LEFT JOIN indexed ON indexed.page_id = versions.page_id AND indexed.number = versions.number
+WHERE indexed.id IS NULL
+"""
+_newest = select(func.max(indexed.c.number)).where(indexed.c.page_id == states.c.page_id).scalar_subquery()
+_last = func.coalesce(_newest, 0)
+_MISSING = select(states.c.page_id, _last.label("last"), states.c.version).where(states.c.version > _last)
 
 
 class Wanted(NamedTuple):
@@ -92,10 +97,14 @@ class WordIndex:
         self._repository = repository
         self._kept: _Kept = _TextSearch() if store.path is None else _Fts5()
 
-    def update(self, told: Callable[[int, int], None] | None = None, enough: Callable[[], bool] | None = None) -> None:
-        """Add every version that is missing; `told` is told how many of how many are done, after each commit.
+    def update(
+        self, told: Callable[[int, int], None] | None = None, enough: Callable[[], bool] | None = None,
+        page_id: int | None = None,
+    ) -> None:  # fmt: skip
+        """Add every version that is missing, or those of one page.
 
-        It ends early once it is `enough`. What was added stays, also if the process ends before all of it is done.
+        `told` is told how many of how many are done, after each commit. It ends early once it is `enough`. What was
+        added stays, also if the process ends before all of it is done.
         Nothing is added to a store that can only be read: see `sides`.
         """
         if self._store.read_only:
@@ -103,14 +112,17 @@ class WordIndex:
         self._make()
         if self._store.path is not None:
             self._clear_if_mostly_never_shown()
-        while not self._add_missing(told, enough):
+        while not self._add_missing(told, enough, page_id):
             pass
 
-    def _add_missing(self, told: Callable[[int, int], None] | None, enough: Callable[[], bool] | None) -> bool:
+    def _add_missing(
+        self, told: Callable[[int, int], None] | None, enough: Callable[[], bool] | None, page_id: int | None
+    ) -> bool:
         """Whether that is all; if not, texts were read anew meanwhile, and what is missing must be looked up again."""
-        missing = self._missing()
-        total, done = sum(newest - last for _, last, newest in missing), 0
-        keys = ((page, number) for page, last, newest in missing for number in range(last + 1, newest + 1))
+        total, done = self._count_missing(page_id) if told is not None else 0, 0
+        keys = (
+            (page, number) for page, last, newest in self._missing(page_id) for number in range(last + 1, newest + 1)
+        )
         while some := list(islice(keys, _AT_ONCE)):
             if enough is not None and enough():
                 return True
@@ -119,7 +131,7 @@ class WordIndex:
                 return False
             done += len(some)
             if told is not None:
-                told(done, total)
+                told(min(done, total), total)
         return True
 
     def sides(self, wanted: Sequence[Wanted]) -> SelectBase:
@@ -161,13 +173,27 @@ class WordIndex:
                 "use another build of Python, or a postgresql:// store."
             ) from None
 
-    def _missing(self) -> list[tuple[int, int, int]]:
-        """The pages with versions that are not indexed: page, the newest number that is, the newest that there is."""
-        newest = select(func.max(indexed.c.number)).where(indexed.c.page_id == states.c.page_id).scalar_subquery()
-        last = func.coalesce(newest, 0)
-        query = select(states.c.page_id, last, states.c.version).where(states.c.version > last)
+    def _missing(self, page_id: int | None) -> Iterator[tuple[int, int, int]]:
+        """Yield pages with versions that are not indexed: page, the newest number that is, the newest that there is.
+
+        They are looked up a portion at a time: there may be a million, and nobody knows whether there is time for all.
+        """
+        query = _MISSING if page_id is None else _MISSING.where(states.c.page_id == page_id)
+        after = 0
+        while True:
+            with self._store.read() as connection:
+                portion = query.where(states.c.page_id > after).order_by(states.c.page_id).limit(_PAGES_AT_ONCE)
+                rows = connection.execute(portion).all()
+            yield from (tuple(row) for row in rows)
+            if len(rows) < _PAGES_AT_ONCE:
+                return
+            after = rows[-1].page_id
+
+    def _count_missing(self, page_id: int | None) -> int:
+        query = _MISSING if page_id is None else _MISSING.where(states.c.page_id == page_id)
+        missing = query.subquery()
         with self._store.read() as connection:
-            return [(page, number, version) for page, number, version in connection.execute(query)]
+            return connection.scalar(select(func.sum(missing.c.version - missing.c.last))) or 0
 
     def _names_of(self, keys: Sequence[_Key]) -> dict[_Key, bytes]:
         """The names of the texts of these versions, and of those before them."""
@@ -176,7 +202,7 @@ class WordIndex:
 
     def _words_of(self, keys: Sequence[_Key], names: dict[_Key, bytes]) -> dict[_Key, _Sides]:
         """The words that these versions gained and lost. A text that cannot be read counts as empty."""
-        texts = self._repository.texts(set(names.values()))
+        texts = self._repository.texts({(page, name) for (page, _), name in names.items()})
         lines = {key: lines_of(texts[name]) for key, name in names.items() if name in texts}
         sides: dict[_Key, _Sides] = {}
         for page, number in keys:
@@ -187,16 +213,13 @@ class WordIndex:
     def _add(self, words: dict[_Key, _Sides], names: dict[_Key, bytes]) -> bool:
         """Add these words, unless a text is not the one any more that they were taken from; whether none is."""
         # a page may have been removed since its texts were read, and another process may have been faster
-        same = and_(indexed.c.page_id == versions.c.page_id, indexed.c.number == versions.c.number)
-        left = (
-            _these(words, versions.c.page_id, versions.c.number).outerjoin(indexed, same).where(indexed.c.id.is_(None))
-        )
-        left = left.with_for_update(read=True, key_share=True, of=versions)
         with self._store.write() as connection:
             lock_index(connection)
             if any(names.get(key) != name for key, name in _names(connection, words).items()):
                 return False
-            fresh = [{"page_id": page, "number": number} for page, number in connection.execute(left)]
+            lock = "FOR KEY SHARE OF versions" if self._store.path is None else ""
+            left = run_on_pairs(connection, _NOT_INDEXED + lock, list(words))
+            fresh = [{"page_id": page, "number": number} for page, number in left]
             if fresh:
                 made = connection.execute(insert(indexed).returning(indexed), fresh)
                 rows = [_Words(row.id, side, words[row.page_id, row.number][side]) for row in made for side in _SIDES]
@@ -223,9 +246,8 @@ def forget_from(connection: Connection, page_id: int, number: int) -> None:
 
 def _names(connection: Connection, keys: Iterable[_Key]) -> dict[_Key, bytes]:
     """The names of the texts of these versions, and of those before them."""
-    both = {key for page, number in keys for key in ((page, number), (page, number - 1))}
-    rows = connection.execute(_these(both, versions.c.page_id, versions.c.number, versions.c.text))
-    return {(row.page_id, row.number): row.text for row in rows}
+    both = {(page, one) for page, number in keys for one in (number, number - 1) if one}
+    return {(page, number): name for page, number, name in run_on_pairs(connection, _NAMES, list(both))}
 
 
 def _unindexed(side: int) -> Select[tuple[int, int, int]]:
@@ -233,13 +255,6 @@ def _unindexed(side: int) -> Select[tuple[int, int, int]]:
     same = and_(indexed.c.page_id == versions.c.page_id, indexed.c.number == versions.c.number)
     query = select(versions.c.page_id, versions.c.number, literal(side).label("side"))
     return query.select_from(versions).outerjoin(indexed, same).where(indexed.c.id.is_(None))
-
-
-def _these(keys: Iterable[_Key], *columns: Column[Any]) -> Select[Any]:
-    """A query for these columns of these versions, each found by its key: SQLite reads the whole table for an IN."""
-    wanted = values(column("page_id", Integer), column("number", Integer), name="wanted").data(list(keys)).cte()
-    same = and_(versions.c.page_id == wanted.c.page_id, versions.c.number == wanted.c.number)
-    return select(*columns).select_from(wanted).join(versions, same)
 
 
 def differing(old: Sequence[str], new: Sequence[str]) -> tuple[Counter[str], Counter[str]]:

@@ -348,7 +348,7 @@ def _insert_found(store: Store, connection: Connection, outcomes: Sequence[Outco
             etag, modified, link.page_id, outcome.wire, version.body, outcome.reading,
             version.number, version.letters, version.body, version.text, None if outcome.proof else at,
         ))  # fmt: skip
-        blobs += [(blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in version.blobs]
+        blobs += [(link.page_id, blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in version.blobs]
         versions.append((
             link.page_id, version.number, link.sequence, at, version.body, version.text, version.size, version.title,
             version.content_type, version.charset, as_sent(document.final_url), document.headers, outcome.reading,
@@ -366,7 +366,7 @@ def _insert_found(store: Store, connection: Connection, outcomes: Sequence[Outco
     statements.retry.many(connection, retries)
     statements.same_wire.many(connection, same_wire)
     statements.same_text.many(connection, same_text)
-    statements.blob.many(connection, sorted(blobs, key=itemgetter(0)))  # as `locks` asks for
+    statements.blob.many(connection, sorted(blobs, key=itemgetter(0, 1)))  # as `locks` asks for
     statements.version.many(connection, versions)
     statements.screenshot.many(connection, pictures)
     statements.change.many(connection, changes)

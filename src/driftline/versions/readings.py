@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from sqlalchemy import Text, and_, case, cast, func, null, or_, select, update
 
-from driftline.model import Blob
 from driftline.versions.codec import chain_of
 from driftline.versions.index import forget_from
 from driftline.versions.locks import lock_index
 from driftline.versions.schema import pages, states, versions
-from driftline.versions.statements import chains_of
+from driftline.versions.statements import read_chains
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from sqlalchemy import ColumnElement, Connection
 
+    from driftline.model import Blob
     from driftline.versions.store import Store
 
 Filters: TypeAlias = "list[list[str]] | None"
@@ -108,7 +108,7 @@ class Readings:
         )
         with self._store.read() as connection:
             rows = connection.execute(query.order_by(versions.c.number).limit(_AT_ONCE)).all()
-            blobs = {row[0]: Blob(*row) for row in connection.execute(chains_of([row.body for row in rows]))}
+            blobs = read_chains(connection, [(page.page_id, row.body) for row in rows]).get(page.page_id, {})
         return [
             Stale(
                 number=row.number, body=row.body, text=row.text, headers=row.headers, blobs=chain_of([row.body], blobs)
@@ -132,8 +132,8 @@ class Readings:
             there = _texts(connection, page, [stale.number for stale, _ in read])
             valid = [(stale, fresh) for stale, fresh in read if there.get(stale.number) == (stale.body, stale.text)]
             blobs = [blob for _, fresh in valid if fresh for blob in fresh.blobs]
-            rows = [(blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in blobs]
-            self._store.statements.blob.many(connection, sorted(rows, key=itemgetter(0)))  # as `locks` asks for
+            rows = [(page.page_id, blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in blobs]
+            self._store.statements.blob.many(connection, sorted(rows, key=itemgetter(0, 1)))  # as `locks` asks for
             changed = [stale.number for stale, fresh in valid if fresh and fresh.text != stale.text]
             for stale, fresh in valid:
                 this = and_(versions.c.page_id == page.page_id, versions.c.number == stale.number)
@@ -165,18 +165,17 @@ class Readings:
 
     def left(self) -> tuple[int, int]:
         """How many versions are to be read anew, and how many cannot be read in the way of today."""
-        with self._store.read() as connection:
-            asked = connection.execute(select(pages.c.id, cast(pages.c.settings, Text)))
-            wanted = {page_id: self._how(_filters(stored)) for page_id, stored in asked}
-            columns = versions.c.page_id, versions.c.reading, versions.c.unread
-            rows = connection.execute(select(*columns, func.count()).group_by(*columns)).all()
         stale = unread = 0
-        for page_id, reading, tried, count in rows:
-            today = wanted.get(page_id)
-            if tried == today:
-                unread += count
-            elif reading != today:
-                stale += count
+        # pages with the same settings and readings are counted by the database: there are few kinds of them
+        columns = cast(pages.c.settings, Text), versions.c.reading, versions.c.unread
+        query = select(*columns, func.count()).join(versions, versions.c.page_id == pages.c.id).group_by(*columns)
+        with self._store.read() as connection:
+            for settings, reading, tried, count in connection.execute(query):
+                today = self._how(_filters(settings))
+                if tried == today:
+                    unread += count
+                elif reading != today:
+                    stale += count
         return stale, unread
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
@@ -28,17 +30,31 @@ from driftline.model import (
     WarningKind,
     change_id,
 )
-from driftline.versions.codec import chain_of, unpack, unpack_both
-from driftline.versions.schema import blobs, changes, checks, feedback, memories, states, turns, versions, warnings
-from driftline.versions.statements import OLD_COLUMNS, chains_of, host_memories_of
+from driftline.versions.codec import chain_of, unpack, unpack_all, unpack_both
+from driftline.versions.schema import (
+    blobs,
+    changes,
+    checks,
+    feedback,
+    memories,
+    pages,
+    states,
+    turns,
+    versions,
+    warnings,
+)
+from driftline.versions.statements import OLD_COLUMNS, host_memories_of, read_chains
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from sqlalchemy import Connection, Row
+    from sqlalchemy import Row
 
+    from driftline.versions.statements import BlobKey
     from driftline.versions.store import Store
 
+_PAGES_AT_ONCE = 1_000
+_BLOBS_AT_ONCE = 100
 
 _THIS_CHANGE = and_(changes.c.page_id == checks.c.page_id, changes.c.sequence == checks.c.sequence)
 _OF_THIS_CHANGE = and_(feedback.c.page_id == changes.c.page_id, feedback.c.sequence == changes.c.sequence)
@@ -62,12 +78,14 @@ class Repository:
         with self._store.read() as connection:
             query = select(*OLD_COLUMNS).outerjoin(memories, memories.c.page_id == states.c.page_id)
             rows = connection.execute(query.where(and_(states.c.page_id.in_(page_ids), states.c.version > 0))).all()
-            blobs = _chains(connection, [name for row in rows for name in (row.kept_body, row.kept_text)])
+            blobs = read_chains(
+                connection, [(row.page_id, name) for row in rows for name in (row.kept_body, row.kept_text)]
+            )
         return {
             row.page_id: Old(
                 body=row.body, letters=row.letters, kept_body=row.kept_body, kept_text=row.kept_text,
-                blobs=chain_of((row.kept_body, row.kept_text), blobs), at=row.checked_at, memory=row.data or b"",
-                reading=row.reading,
+                blobs=chain_of((row.kept_body, row.kept_text), blobs[row.page_id]), at=row.checked_at,
+                memory=row.data or b"", reading=row.reading,
             )
             for row in rows
         }  # fmt: skip
@@ -77,19 +95,14 @@ class Repository:
         with self._store.read() as connection:
             return host_memories_of(connection, hosts)
 
-    def content(self, name: bytes) -> bytes:
-        """The contents of that digest; BrokenVersion if they cannot be read back to the byte."""
+    def texts(self, keys: Collection[BlobKey]) -> dict[bytes, bytes]:
+        """The contents that pages have under these digests; what cannot be read back to the byte is left out."""
         with self._store.read() as connection:
-            return unpack(name, _chains(connection, [name]))
-
-    def texts(self, names: Collection[bytes]) -> dict[bytes, bytes]:
-        """The contents of these digests; what cannot be read back to the byte is left out."""
-        with self._store.read() as connection:
-            blobs = _chains(connection, list(names))
+            blobs = read_chains(connection, keys)
         found: dict[bytes, bytes] = {}
-        for name in names:
+        for page_id, name in keys:
             with suppress(BrokenVersion):
-                found[name] = unpack(name, blobs)
+                found[name] = unpack(name, blobs[page_id])
         return found
 
     def version(self, page: Page, number: int | None = None) -> Version:
@@ -103,7 +116,7 @@ class Repository:
             ).first()
             if row is None:
                 raise UnknownVersion(_no_version(page, wanted))
-            chain = _chains(connection, [row.body, row.text])
+            chain = read_chains(connection, [(page.id, row.body), (page.id, row.text)])[page.id]
         body, words = unpack_both(row.body, row.text, chain)
         return Version(
             url=page.url, number=row.number, at=row.at, size=row.size, title=row.title, content_type=row.content_type,
@@ -183,10 +196,24 @@ class Repository:
             row = connection.execute(query).first()
         return None if row is None else _change(page.url, row)
 
-    def every_blob(self) -> Iterator[bytes]:
-        """The names of all stored contents, for checking that each can be read."""
-        with self._store.read() as connection:
-            yield from connection.execute(select(blobs.c.digest)).scalars()
+    def read_everything(self) -> Iterator[str]:
+        """Read all stored contents back. Yields a sentence for each that cannot be read to the byte.
+
+        One page after the other, and each blob once: one that others are built on is unpacked before them.
+        """
+        columns = (blobs.c.page_id, blobs.c.digest, blobs.c.base, blobs.c.depth, blobs.c.size, blobs.c.data)
+        after = 0
+        while True:
+            portion = select(pages.c.id).where(pages.c.id > after).order_by(pages.c.id).limit(_PAGES_AT_ONCE)
+            with self._store.read() as connection:
+                page_ids = list(connection.scalars(portion))
+                if not page_ids:
+                    return
+                first, after = page_ids[0], page_ids[-1]
+                query = select(*columns).where(blobs.c.page_id.between(first, after)).order_by(blobs.c.page_id)
+                rows = connection.execute(query, execution_options={"yield_per": _BLOBS_AT_ONCE})
+                for _, some in groupby(rows, itemgetter(0)):
+                    yield from unpack_all([Blob(*row[1:]) for row in some])
 
     def sizes(self) -> tuple[int, int, int]:
         """How many versions are kept, the bytes of their bodies and texts, and the bytes that these take stored."""
@@ -194,11 +221,6 @@ class Repository:
             count = connection.scalar(select(func.count()).select_from(versions))
             raw, stored = connection.execute(select(func.sum(blobs.c.size), func.sum(func.length(blobs.c.data)))).one()
         return count or 0, raw or 0, stored or 0
-
-
-def _chains(connection: Connection, digests: Sequence[bytes]) -> dict[bytes, Blob]:
-    """These blobs and all that they are built on, by digest."""
-    return {row[0]: Blob(*row) for row in connection.execute(chains_of(digests))}
 
 
 def _no_version(page: Page, number: int | None) -> str:

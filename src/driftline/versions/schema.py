@@ -33,8 +33,11 @@ a page, `gone_round` the one in which it was found gone. `skips` counts the addr
 `blocklists` are lists of unsafe hosts and addresses as sorted digests of 8 bytes each, `reports` what users said of
 unsafe pages, and `warnings` what a check found on a page that looks dangerous: see `safety`.
 `indexed` names the versions that the index of words has; that index is no table of ours, see `index`.
-Times are seconds since 1970 in UTC. The `level` of a blob is the one that it was compacted at, and null until then; 0
-means that it could not be read.
+`blobs` are the contents of versions, each under the page that has it: they are removed with their page, and those of a
+page are neighbours in the index, where digests alone would be spread all over it. Contents that several pages have are
+kept once for each. The `level` of a blob is the one that it was compacted at, and null until then; 0 means that it
+could not be read.
+Times are seconds since 1970 in UTC.
 """
 
 from __future__ import annotations
@@ -417,6 +420,7 @@ warnings = Table(
 blobs = Table(
     "blobs",
     metadata,
+    _page_key(),
     Column("digest", LargeBinary, primary_key=True),
     Column("base", LargeBinary),
     Column("depth", Integer, nullable=False),

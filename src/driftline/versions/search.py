@@ -65,11 +65,12 @@ class Search:
     ) -> list[Mention]:
         """The newest mentions, the latest first; UsageError if the query has no word in it.
 
-        Versions that were never searched are indexed first; `told` is told how many of how many are done. In a store
-        that can only be read, each of them is looked through instead, which finds the same and takes longer.
+        Versions that were never searched are indexed first, those of the page alone if it is one that is searched;
+        `told` is told how many of how many are done. In a store that can only be read, each of them is looked through
+        instead, which finds the same and takes longer.
         """
         terms = parse(query)
-        self._index.update(told)
+        self._index.update(told, page_id=scope.page_id)
         found: list[Mention] = []
         said: dict[int, bool] = {}
         with (
@@ -123,10 +124,10 @@ class Search:
 
     def _with_texts(self, rows: Sequence[Row[Any]], scope: Scope) -> Iterator[tuple[Row[Any], dict[bytes, bytes]]]:
         chosen = [row for row in rows if scope.tag is None or scope.tag in row.tags]
-        names = {name for row in chosen for name in (row.after, row.before) if name is not None}
+        keys = {(row.id, name) for row in chosen for name in (row.after, row.before) if name is not None}
         if scope.now:
-            names |= {row.kept_text for row in chosen}
-        texts = self._repository.texts(names)
+            keys |= {(row.id, row.kept_text) for row in chosen}
+        texts = self._repository.texts(keys)
         return ((row, texts) for row in chosen)
 
 

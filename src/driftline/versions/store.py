@@ -42,7 +42,7 @@ _PRAGMAS = (
     "PRAGMA foreign_keys=ON",
     "PRAGMA busy_timeout=10000",
     "PRAGMA cache_size=-16000",
-    "PRAGMA wal_autocheckpoint=4000",
+    "PRAGMA wal_autocheckpoint=16000",  # of 4 kB each: what is written twice until then goes into the file once
 )
 _LOCKED_STATES = ("40001", "40P01", "55P03")  # of PostgreSQL: a conflict, a deadlock, a lock that is not to be had
 # of PostgreSQL: a connection failed, the server stops, starts or has no more connections, its disk is full
@@ -115,7 +115,8 @@ class Store:
         except (DatabaseError, OSError) as error:
             engine.dispose()
             cause = getattr(error, "orig", None) or error
-            raise StoreError(f"The store '{where}' cannot be opened: {cause}.") from None
+            kind = StoreUnavailable if _means_unavailable(cause) else StoreError
+            raise kind(f"The store '{where}' cannot be opened: {_first_line(cause)}.") from None
         return store
 
     def close(self) -> None:
@@ -274,7 +275,7 @@ class Store:
             )
 
     def _trouble(self, done: str, cause: BaseException | None) -> StoreError:
-        reason = str(cause).strip().partition("\n")[0].rstrip(".")
+        reason = _first_line(cause)
         if _means_unavailable(cause):
             if not self._outage:
                 self._outage = True
@@ -312,6 +313,10 @@ class Store:
 
         with self._writing, self._writer.begin() as connection:
             upgrade(connection)
+
+
+def _first_line(cause: BaseException | None) -> str:
+    return str(cause).strip().partition("\n")[0].rstrip(".")
 
 
 def _identity(path: Path | None) -> tuple[int, int] | None:

@@ -226,7 +226,7 @@ def test_a_page_whose_way_of_reading_is_not_known_raises_no_alarm(shop: Shop) ->
     with store.write() as connection:
         as_plain_text = pack(shop.body.encode(), digest(shop.body.encode()))
         store.statements.blob.many(
-            connection, [(as_plain_text.digest, None, 0, as_plain_text.size, as_plain_text.data)]
+            connection, [(1, as_plain_text.digest, None, 0, as_plain_text.size, as_plain_text.data)]
         )
         forget = "UPDATE states SET reading = NULL, kept_text = :text, wire = x'', etag = NULL"
         connection.execute(text(forget), {"text": as_plain_text.digest})

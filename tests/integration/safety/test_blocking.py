@@ -159,6 +159,9 @@ def test_watched_pages_that_are_blocked_are_found_as_they_come_and_go(pages: Dri
     assert unsafe.pages() == {}
     pages.blocklists.add(write(tmp_path, "bad.example\n"))
     assert [one.url for one in unsafe.pages().values()] == ["https://bad.example/1"]
+    ids = [page.id for page in pages.pages()]
+    assert [one.url for one in unsafe.pages(ids).values()] == ["https://bad.example/1"]
+    assert unsafe.pages(ids[:1]) == {}
     pages.add("https://bad.example/2")
     assert [one.url for one in unsafe.pages().values()] == ["https://bad.example/1", "https://bad.example/2"]
     pages.catalog.edit("https://bad.example/1", move_to="https://moved.example/")

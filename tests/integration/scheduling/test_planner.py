@@ -362,6 +362,30 @@ def test_a_single_pass_leaves_what_it_did_not_check_and_not_what_is_due_again(wo
     assert (planner.left(once=True), planner.left(once=False)) == (1, 2)
 
 
+def test_a_single_pass_catches_up_for_some_seconds_and_leaves_the_rest_to_the_next(world: Watched) -> None:
+    world.words = {f"/{number}": "text" for number in range(70)}
+    world.pages.add(*map(world.server.url, world.words))
+
+    def indexed() -> int:
+        with sqlite3.connect(world.settings.store) as database:
+            (found,) = database.execute("SELECT count(*) FROM indexed").fetchone()
+        database.close()
+        return int(found)
+
+    with world.running() as planner:
+        planner.offer()
+        world.quiet()
+        world.slowness = 3.0  # seconds: the second look at the clock is too late
+        planner.end(once=True)
+    left = 70 - indexed()
+    assert 0 < left < 70
+    world.slowness = 0.0
+    with world.running() as planner:
+        planner.offer()
+        planner.end(once=True)
+    assert indexed() == 70
+
+
 def test_all_of_it_works_on_either_database(tmp_path: Path, where: str) -> None:
     with Watched(tmp_path, where) as world, Driftline(Store.open(where), world.settings) as other:
         world.words = {"/a": "page one as it is", "/b": "page two as it is"}

@@ -50,3 +50,26 @@ def test_none_is_added_if_any_is_bad(path: Path) -> None:
         catalog.add([*MANY, "mailto:me@a.example"])
     assert catalog.all() == []
     store.close()
+
+
+def test_pages_are_chosen_by_a_tag_as_it_is_written_and_by_nothing_like_it(store: Store) -> None:
+    catalog = Catalog(store)
+    tags = ["news", "News", 'x"news', "new", "ünïcode", "100%"]
+    for number, tag in enumerate(tags):
+        catalog.add([f"https://a.example/{number}"], tags=[tag, "all"])
+    catalog.add(["https://a.example/none"])
+    for number, tag in enumerate(tags):
+        assert [page.url for page in catalog.all(tag)] == [f"https://a.example/{number}"]
+    assert len(catalog.all("all")) == len(tags)
+    assert catalog.unused_tags(["news", "nothing", "1%"]) == ["nothing", "1%"]
+
+
+def test_pages_are_given_in_order_from_an_offset_up_to_a_limit(store: Store) -> None:
+    catalog = Catalog(store)
+    catalog.add(MANY[:2_500])
+    catalog.add(["https://a.example/tagged"], tags=["last"])
+    assert [page.url for page in catalog.chosen()] == [*MANY[:2_500], "https://a.example/tagged"]
+    assert [page.url for page in catalog.chosen(limit=1_500, offset=900)] == MANY[900:2_400]
+    assert [page.url for page in catalog.chosen(tag="last", limit=5)] == ["https://a.example/tagged"]
+    assert list(catalog.chosen(offset=2_501)) == []
+    assert list(catalog.chosen(tag="last", offset=1)) == []

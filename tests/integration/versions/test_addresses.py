@@ -64,7 +64,7 @@ def test_a_page_that_was_added_under_other_rules_keeps_its_name_and_is_found_by_
     with pytest.raises(UnknownPage, match=PLAIN):
         catalog.find(PLAIN)
     catalog.add([NAME])
-    assert catalog.old_names() == [TRACKED]
+    assert list(catalog.old_names()) == [TRACKED]
 
 
 def test_where_both_names_are_watched_each_page_is_found_by_its_own(store: Store) -> None:

@@ -92,8 +92,7 @@ class World:
         for page in self.catalog.all():
             found = [self.repository.version(page, number + 1).body for number in range(page.versions)]
             assert found == self.bodies[page.url]
-        for name in self.repository.every_blob():
-            self.repository.content(name)
+        assert list(self.repository.read_everything()) == []
         assert self.store.problems() == []
 
     def ask(self, question: str) -> int:
@@ -214,17 +213,16 @@ def test_killed_in_the_middle_of_a_transaction_it_loses_nothing_and_goes_on_the_
 
 
 def test_contents_that_no_version_needs_are_removed_and_those_that_others_are_built_on_stay(world: World) -> None:
-    first, second = bodies(2, "shared")
-    for url, body in ((ONE, first), (ONE, second), (TWO, second)):
-        world.check(url, body)
-    world.catalog.remove([ONE])
-    assert compact(world.store).removed == 0, "the second body is built on the first"
+    world.fill(3)
+    loose, built_on_it = b"contents of nobody", b"contents of nobody, once more"
+    base = pack(loose, digest(loose))
+    child = pack(built_on_it, digest(built_on_it), base, loose)
+    with world.store.write() as connection:
+        rows = [(1, blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in (base, child)]
+        world.store.statements.blob.many(connection, rows)
+    assert compact(world.store).removed == 2
     world.insist_on_every_version()
-    world.catalog.remove([TWO])
-    assert world.ask("SELECT count(*) FROM blobs") > 0
-    done = compact(world.store)
-    assert done.removed > 0
-    assert world.ask("SELECT count(*) FROM blobs") == 0
+    assert compact(world.store).removed == 0
 
 
 def test_contents_that_are_removed_after_they_were_read_do_not_come_back(world: World) -> None:
@@ -275,7 +273,41 @@ def test_a_store_made_before_contents_had_levels_is_brought_up_to_date_and_compa
     store = Store.open(str(path))
     done = compact(store)
     assert (done.contents, done.removed) == (1, 0)
-    assert Repository(store).content(blob.digest) == data
+    assert Repository(store).texts([(1, blob.digest)]) == {blob.digest: data}
+    assert store.problems() == []
+    store.close()
+
+
+def test_contents_that_pages_shared_in_an_older_store_are_given_to_each_with_what_they_are_built_on(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "old.db"
+    engine = create_engine(f"sqlite:///{path}")
+    first, second = bodies(2, "shared")
+    base = pack(first, digest(first))
+    child = pack(second, digest(second), base, first)
+    unneeded = pack(b"of nobody", digest(b"of nobody"))
+    with engine.begin() as connection:
+        upgrade(connection, "0019")
+        for blob in (base, child, unneeded):
+            row = (blob.digest, blob.base, blob.depth, blob.size, blob.data)
+            connection.exec_driver_sql("INSERT INTO blobs VALUES (?, ?, ?, ?, ?, NULL)", row)
+        for page, names in ((1, [base, child]), (2, [child])):
+            connection.exec_driver_sql(
+                "INSERT INTO pages VALUES (?, ?, NULL, '[]', '{}', 1)", (page, f"https://{page}/")
+            )
+            for number, blob in enumerate(names, start=1):
+                connection.exec_driver_sql(
+                    "INSERT INTO versions VALUES (?, ?, ?, 1, ?, ?, 1, '', '', '', '', X'', NULL, NULL, NULL)",
+                    (page, number, number, blob.digest, blob.digest),
+                )
+    engine.dispose()
+    store = Store.open(str(path))
+    repository = Repository(store)
+    assert list(repository.read_everything()) == []
+    assert repository.texts([(2, child.digest)]) == {child.digest: second}
+    with store.read() as connection:
+        assert connection.scalar(text("SELECT count(*) FROM blobs")) == 4
     assert store.problems() == []
     store.close()
 

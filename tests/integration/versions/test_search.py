@@ -226,6 +226,15 @@ def test_a_search_adds_only_the_versions_that_are_new(past: Past) -> None:
     assert past.indexed == [(2, 2)]
 
 
+def test_a_search_of_one_page_indexes_no_other(past: Past) -> None:
+    past.check(shop="five euros", news="five dead")
+    page = past.catalog.find(SHOP)
+    assert past.found("five", page_id=page.id) == [("shop", 1, "appeared")]
+    assert past.indexed == [(1, 1)]
+    assert sorted(past.found("five")) == [("news", 1, "appeared"), ("shop", 1, "appeared")]
+    assert past.indexed == [(1, 1)]
+
+
 def test_a_page_that_was_removed_is_found_no_more(past: Past) -> None:
     past.check(shop="secret words", news="secret words", blog="other words")
     assert len(past.found("secret")) == 2

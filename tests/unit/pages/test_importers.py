@@ -3,12 +3,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.pages.importers import read_text_list
+from driftline.pages.importers import ImportedLine, read_text_list
 from support.properties import searched
 
 
+def read(lines: list[str]) -> list[ImportedLine]:
+    return list(read_text_list(lines))
+
+
 def addresses(text: str) -> list[tuple[int, str | None]]:
-    return [(line.number, line.url) for line in read_text_list(text.split("\n"))]
+    return [(line.number, line.url) for line in read(text.split("\n"))]
 
 
 def test_every_line_is_an_address_and_blank_lines_and_comments_are_passed_over() -> None:
@@ -27,14 +31,14 @@ def test_a_byte_order_mark_before_the_first_line_is_not_part_of_it() -> None:
 
 
 def test_an_address_that_stands_twice_names_the_line_of_the_first() -> None:
-    lines = read_text_list(["https://a.example/", "# -", "https://A.example:443/#x"])
+    lines = read(["https://a.example/", "# -", "https://A.example:443/#x"])
     assert [line.url for line in lines] == ["https://a.example/", None]
     assert lines[1].number == 3
     assert lines[1].problem == "https://a.example/ stands on line 1 already."
 
 
 def test_a_bad_line_is_reported_with_its_number_and_the_good_ones_are_kept() -> None:
-    lines = read_text_list(["a.example", "ftp://b.example/", "c.example"])
+    lines = read(["a.example", "ftp://b.example/", "c.example"])
     assert [line.url for line in lines] == ["https://a.example/", None, "https://c.example/"]
     assert lines[1].number == 2
     assert lines[1].problem is not None
@@ -42,13 +46,13 @@ def test_a_bad_line_is_reported_with_its_number_and_the_good_ones_are_kept() -> 
 
 
 def test_an_empty_list_has_no_lines() -> None:
-    assert read_text_list([]) == []
+    assert read([]) == []
 
 
 @searched
 @given(st.lists(st.text(max_size=30) | st.sampled_from(["a.example", "b.example", "# c", "A.example"]), max_size=8))
 def test_each_line_gives_an_address_or_a_problem_and_no_address_comes_twice(lines: list[str]) -> None:
-    found = read_text_list(lines)
+    found = read(lines)
     assert all((line.url is None) != (line.problem is None) for line in found)
     kept = [line.url for line in found if line.url]
     assert len(kept) == len(set(kept))

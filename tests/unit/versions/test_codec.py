@@ -18,6 +18,7 @@ from driftline.versions.codec import (
     pack_next,
     repack,
     unpack,
+    unpack_all,
     unpack_both,
 )
 from support.properties import searched, searched_briefly
@@ -230,3 +231,16 @@ def test_other_contents_under_a_name_are_a_broken_version() -> None:
     other = pack(b"something else", name)
     with pytest.raises(BrokenVersion, match="not what was stored"):
         unpack(name, {name: other})
+
+
+def test_all_contents_of_a_page_are_unpacked_and_what_is_broken_is_named() -> None:
+    contents = [b"the first version of a page", b"the second version of a page", b"the third version of a page"]
+    first, second, third = bodies_of(contents).values()
+    alone = pack(b"something else", digest(b"something else"))
+    assert list(unpack_all([third, alone, second, first])) == []
+    damaged = Blob(second.digest, second.base, second.depth, second.size, b"no zstd")
+    broken, incomplete = unpack_all([first, damaged, third, alone])
+    assert f"{second.digest.hex()[:12]} cannot be read" in broken
+    assert f"{third.digest.hex()[:12]} is incomplete" in incomplete
+    (missing,) = unpack_all([second])
+    assert f"{second.digest.hex()[:12]} is incomplete" in missing

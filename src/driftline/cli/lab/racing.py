@@ -1,8 +1,9 @@
-"""`lab speed` and `lab tuning`: how fast it is, and whether it finds its own numbers."""
+"""`lab speed`, `lab tuning` and `lab scale`: how fast it is, whether it finds its own numbers, and how it grows."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path  # noqa: TC003 typer reads the annotations when it runs
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +16,7 @@ from driftline.errors import BadSetting
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from driftline.lab.scale import Row as ScaleRow
     from driftline.lab.speed import Row as SpeedRow
     from driftline.lab.tuning import Row as TuningRow
 
@@ -80,6 +82,50 @@ def tuning(
                 _show_tuning(found)  # at once: the next world takes minutes
     if as_json:
         print_json([asdict(row) for row in rows])
+
+
+def scale(
+    pages: Annotated[
+        list[int] | None,
+        typer.Option(min=100, metavar="N", help="How many pages a store has; may be given several times."),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--command", metavar="NAME", help="Only commands whose name begins so.", show_default=False),
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Make the stores here, and keep them.", show_default=False)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure the seconds and the peak memory of every command on stores of 1,000 to 1,000,000 pages."""
+    from driftline.lab import scale as lab
+
+    rows = []
+    for row in lab.measure(pages or lab.SIZES, only or (), folder):
+        tell(f"{row.pages:,} pages: {row.command}")
+        rows.append(row)
+    tell("")
+    if as_json:
+        print_json([asdict(row) for row in rows])
+        return
+    _show_scale(rows)
+
+
+def _show_scale(rows: Sequence[ScaleRow]) -> None:
+    sizes = list(dict.fromkeys(row.pages for row in rows))
+    found = {(row.command, row.pages): row for row in rows}
+    lines = []
+    for command in dict.fromkeys(row.command for row in rows):
+        cells = [command]
+        for size in sizes:
+            row = found[command, size]
+            late = "too long" if row.seconds is None else f"{row.seconds:.2f}{'' if row.status == 0 else ' !'}"
+            cells += [late, f"{row.cpu_s:.2f}", f"{row.peak_mb:.0f}"]
+        lines.append(cells)
+    table(("", *(name for size in sizes for name in (f"{size:,}: s", "CPU s", "MB"))), lines)
+    if failed := [row for row in rows if row.status and row.seconds is not None]:
+        say(f"! ended with an error: {', '.join(f'{row.command} ({row.status})' for row in failed)}.")
 
 
 def _show_speed(rows: Sequence[SpeedRow], server: str) -> None:
