@@ -531,9 +531,11 @@ class Driftline:
     def _valued(self) -> list[Visited]:
         scheduler = self.scheduler(to_look=True)
         scheduler.refresh()
+        values = scheduler.values()
+        del scheduler  # of a million pages it takes 150 MB
         known = {one.url: one for one in self.visited()}
         unvisited = Visited(0, "", 0, 0.0, 0, watched=True)
-        return [known.get(url, unvisited)._replace(url=url, value=value) for url, value in scheduler.values().items()]
+        return [known.get(url, unvisited)._replace(url=url, value=value) for url, value in values.items()]
 
     def scheduler(
         self, *, every: str = "1h", budget: str | None = None, policy: str | None = None, once: bool = False,

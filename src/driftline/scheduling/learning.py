@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from driftline.scheduling.index import Floats, Places
     from driftline.versions.store import Store
 
+_AT_ONCE = 2_000  # pages that are learned from at a time
 _LONGEST_LIFETIME = DAY  # seconds: servers promise years
 _DISTRUST = 180 * DAY  # seconds for which a host is not believed that was caught
 
@@ -136,7 +137,7 @@ class Learned:
         `heard` is what servers said last of how long their pages last, and is taken from it. A part at a time: where
         these pages are, and how they stand.
         """
-        for some in in_batches(self.index.page[self.places(page_ids)].tolist()):
+        for some in in_batches(self.index.page[self.places(page_ids)].tolist(), _AT_ONCE):
             stands: dict[int, Row[Any]] = {}
             late: set[int] = set()
             caught: list[int] = []

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from driftline.scheduling.index import Floats, Places
     from driftline.versions.store import Store
 
+_PORTION = 10_000  # pages whose addresses are read at a time
 _PROBED = 0.1  # of a pick by the paper's order goes to pages that its filter drops
 _BY = {"value": "what a check is worth", "intelligent": "the paper's order", "fixed": "interval", "uniform": "age"}
 
@@ -325,8 +326,13 @@ class Scheduler:
     def values(self) -> dict[str, float]:
         """What a check of each page is worth now, by address."""
         index = self._known.index
-        worth = dict(zip(index.page.tolist(), index.values(self._clock()).tolist(), strict=True))
-        return {url: worth[page] for page, url in addresses(self._store, index.page.tolist()).items()}
+        worth = index.values(self._clock())
+        found: dict[str, float] = {}
+        for start in range(0, len(index), _PORTION):  # of a million pages, two more dictionaries would take 250 MB
+            pages, values = (facts[start : start + _PORTION].tolist() for facts in (index.page, worth))
+            urls = addresses(self._store, pages)
+            found |= {urls[page]: value for page, value in zip(pages, values, strict=True) if page in urls}
+        return found
 
     def _held_for(self, ready: Places, until_due: Floats) -> Floats:
         """The seconds until the budgets allow for each of these pages, which are picked in this order."""
