@@ -31,6 +31,7 @@ from driftline.model import (
 from driftline.versions.codec import chain_of, unpack, unpack_both
 from driftline.versions.schema import blobs, changes, checks, feedback, memories, states, turns, versions, warnings
 from driftline.versions.statements import OLD_COLUMNS, chains_of, host_memories_of
+from driftline.versions.store import BINARY
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -198,7 +199,7 @@ class Repository:
 
 def _chains(connection: Connection, digests: Sequence[bytes]) -> dict[bytes, Blob]:
     """These blobs and all that they are built on, by digest."""
-    return {row[0]: Blob(*row) for row in connection.execute(chains_of(digests))}
+    return {row[0]: Blob(*row) for row in connection.execute(chains_of(digests), execution_options=BINARY)}
 
 
 def _no_version(page: Page, number: int | None) -> str:

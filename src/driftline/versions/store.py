@@ -46,7 +46,7 @@ _PRAGMAS = (
 )
 _LOCKED_STATES = ("40001", "40P01", "55P03")  # of PostgreSQL: a conflict, a deadlock, a lock that is not to be had
 _AS_NOTHING: dict[None, None] = {}
-#: execution options of a query for many rows that are taken from the driver as they are: PostgreSQL then sends them in
+#: execution options of a query for many rows or large ones, of numbers, texts and bytes: PostgreSQL then sends them in
 #: binary, from which numbers and bytes are read several times faster than from text
 BINARY = {"driftline_binary": True}
 _READING = ("PRAGMA query_only=ON", "PRAGMA cache_size=-16000")
