@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from driftline.cli.options import command_settings, is_named, no_store
-from driftline.cli.output import count, size
+from driftline.cli.output import count, local_time, size
 from driftline.errors import DriftlineError, MissingExtra
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from driftline.detection.workers import Worker
     from driftline.settings import Settings
+    from driftline.versions.stalls import Stalled
 
 _OLDEST = (3, 11)
 _FILES_WANTED = 4_096
@@ -161,6 +162,7 @@ def _store(settings: Settings, *, quick: bool) -> Generator[Finding, None, bool]
         with open_store(settings=settings) as watch_list:
             where = watch_list.where
             pages, rendered = watch_list.catalog.counts()
+            yield _stall(watch_list.last_stall)
             if quick:
                 yield Finding(
                     what="Store", well=True, detail=f"{where} opens, and holds {count(pages, 'page')}{_UNREAD}"
@@ -190,6 +192,13 @@ def _store(settings: Settings, *, quick: bool) -> Generator[Finding, None, bool]
     yield _tags(let_in, treated)
     yield _readings(*behind)
     return rendered
+
+
+def _stall(last: Stalled | None) -> Finding:
+    """Report the last time that a run stalled, as far as it is known."""
+    if last is None:
+        return Finding(what="Runs", well=True, detail="none has stalled.")
+    return Finding(what="Runs", well=True, detail=f"the last stall was at {local_time(last.at)}. {last.report}")
 
 
 def _addresses(old_names: Sequence[str]) -> Finding:

@@ -11,7 +11,7 @@ from sqlalchemy import Integer, Text, and_, bindparam, cast, func, select
 from driftline.model import Verdict
 from driftline.versions.batches import in_batches
 from driftline.versions.schema import checks, distrusted, pages, rates, states, versions, visits
-from driftline.versions.store import BINARY
+from driftline.versions.statements import BINARY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

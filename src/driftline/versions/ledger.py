@@ -22,8 +22,7 @@ from driftline.versions.codec import digest
 from driftline.versions.locks import lock_memories, patiently
 from driftline.versions.outbox import put_in_outbox
 from driftline.versions.schema import checks, pages, runs, states, tags, warnings
-from driftline.versions.statements import LINK_COLUMNS, host_memories_of, memories_of
-from driftline.versions.store import BINARY
+from driftline.versions.statements import BINARY, LINK_COLUMNS, host_memories_of, memories_of
 from driftline.versions.turns import insert_turns
 
 if TYPE_CHECKING:

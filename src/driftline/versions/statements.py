@@ -61,6 +61,9 @@ if TYPE_CHECKING:
     Given = Mapping[str, ColumnElement[Any]]
 
 _LATER = {"unread", "reread_at"}  # what is said of a version only when it is read anew
+#: execution options of a query for many rows or large ones, of numbers, texts and bytes: PostgreSQL then sends them in
+#: binary, from which numbers and bytes are read several times faster than from text
+BINARY = {"driftline_binary": True}
 VERSION_COLUMNS = tuple(column.name for column in versions.columns if column.name not in _LATER)
 BLOB_COLUMNS = tuple(column.name for column in blobs.columns if column is not blobs.c.level)
 VISIT_COLUMNS = tuple(column.name for column in visits.columns if column is not visits.c.id)
@@ -382,6 +385,6 @@ def run_on_pairs(
     if connection.dialect.name == "postgresql":
         text = statement.format(pairs=f"SELECT * FROM unnest(%s::integer[], %s::{second}[])")  # noqa: S608 it is ours
         columns: tuple[Any, ...] = tuple(map(list, zip(*pairs, strict=True)))
-        return connection.exec_driver_sql(text, columns).cursor.fetchall()
+        return connection.exec_driver_sql(text, columns, execution_options=BINARY).cursor.fetchall()
     text = statement.format(pairs=f"VALUES {', '.join(['(?, ?)'] * len(pairs))}")
     return connection.exec_driver_sql(text, tuple(chain.from_iterable(pairs))).cursor.fetchall()

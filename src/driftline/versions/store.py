@@ -58,9 +58,6 @@ _CONNECT = {
     "tcp_user_timeout": "10000",
 }
 _AS_NOTHING: dict[None, None] = {}
-#: execution options of a query for many rows that are taken from the driver as they are: PostgreSQL then sends them in
-#: binary, from which numbers and bytes are read several times faster than from text
-BINARY = {"driftline_binary": True}
 _READING = ("PRAGMA query_only=ON", "PRAGMA cache_size=-16000")
 
 

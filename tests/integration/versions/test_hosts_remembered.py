@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
-from sqlalchemy import insert, text
+from sqlalchemy import create_engine, insert, text
 
 import driftline
 from driftline.model import Failure, FailureKind, Robots
 from driftline.versions.hosts import HostRecords
+from driftline.versions.migrations.upgrade import upgrade
 from driftline.versions.schema import runs
 from driftline.versions.store import Store
 from support.making import settings
@@ -71,15 +72,12 @@ def test_a_clock_that_another_machine_has_a_little_fast_begins_no_pause_anew(whe
 
 
 def test_of_pauses_that_an_earlier_version_knew_it_is_sure_that_they_last_a_day_at_most(where: str) -> None:
-    store = Store.open(where)
-    with store.write() as connection:
-        for table in ("setbacks", "leases", "stalls"):
-            connection.execute(text(f"DROP TABLE {table}"))
-        connection.execute(text("ALTER TABLE runs DROP COLUMN ended_at"))
-        connection.execute(text("ALTER TABLE pauses DROP COLUMN asked_at"))
+    embedded = not where.startswith("postgresql:")
+    engine = create_engine(f"sqlite:///{where}" if embedded else where.replace(":", "+psycopg:", 1))
+    with engine.begin() as connection:
+        upgrade(connection, "0018")
         connection.execute(text("INSERT INTO pauses (host, until) VALUES ('a', 9000000), ('b', 2000)"))
-        connection.execute(text("UPDATE alembic_version SET version_num = '0018'"))
-    store.close()
+    engine.dispose()
     store = Store.open(where)
     for now in (1_000.0, 1_300.0):
         assert HostRecords(store).pauses(now) == {"a": 87_400.0, "b": 2_000.0}
