@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from driftline.cli.options import command_settings, is_named, no_store
 from driftline.cli.output import count, local_time, size
-from driftline.errors import DriftlineError, MissingExtra
+from driftline.errors import DriftlineError, MissingExtra, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -177,6 +177,8 @@ def _store(settings: Settings, *, quick: bool) -> Generator[Finding, None, bool]
     except (DriftlineError, DatabaseError) as error:
         cause = getattr(error, "orig", None) or error
         told = str(cause).rstrip(".")
+        if isinstance(error, StoreUnavailable):
+            advice = "start the database server, or see whether it hangs"
         yield Finding(
             what="Store", well=False, detail=told + ("." if isinstance(error, MissingExtra) else f": {advice}.")
         )

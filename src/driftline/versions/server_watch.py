@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _LOOK = 0.5  # seconds between two looks
 _LONG = 4.0  # seconds that a connection is in use before the server is tried
+_LONG_IN_A_HURRY = 0.5
 _AGAIN = 4.0  # seconds after which a server that answered is tried again
 _GREETING = 3  # seconds that the server has to accept another connection
 
@@ -42,7 +43,7 @@ class ServerWatch:
         event.listen(engine, "checkin", self._on_checkin)
 
     def hurry(self) -> None:
-        """Try the server as soon as a connection is in use for a second."""
+        """Try the server as soon as a connection is in use for half a second."""
         self._hurried = True
 
     def close(self) -> None:
@@ -64,7 +65,7 @@ class ServerWatch:
         answered_at = 0.0
         while not self._closed.wait(_LOOK):
             now = time.monotonic()
-            long = 1.0 if self._hurried else _LONG
+            long = _LONG_IN_A_HURRY if self._hurried else _LONG
             with self._lock:
                 waiting = any(since < now - long for _, since in self._in_use.values())
             if not waiting or (now < answered_at + _AGAIN and not self._hurried):

@@ -50,7 +50,7 @@ _UNAVAILABLE_STATES = ("08", "57P01", "57P02", "57P03", "53300", "53100")
 # seconds, and milliseconds for the last, in which a server whose machine is gone is noticed; one that only hangs is
 # noticed by `ServerWatch`
 _CONNECT = {
-    "connect_timeout": "5",
+    "connect_timeout": "3",
     "keepalives": "1",
     "keepalives_idle": "5",
     "keepalives_interval": "2",
@@ -76,7 +76,7 @@ class Store:
         self.read_only = read_only
         self.statements = Statements(engine)
         self.on_outage: Callable[[str], None] = lambda _: None
-        self._outage = self._locked = False
+        self._outage = self._locked = self._hurried = False
         self._watch = ServerWatch(engine) if path is None else None
         self.leases = LeaseKeeper(self) if path is None else None
         self._closed = False
@@ -164,7 +164,8 @@ class Store:
             raise self._trouble("written", error.orig) from None
 
     def hurry(self) -> None:
-        """Wait for a server that does not answer no longer than a process may take to end."""
+        """Wait for a server that does not answer no longer than a process may take to end: then fail at once."""
+        self._hurried = True
         if self._watch is not None:
             self._watch.hurry()
 
@@ -260,6 +261,8 @@ class Store:
         """StoreError unless the store is open and still where it was: what goes into a deleted file is lost."""
         if self._closed:
             raise StoreError(f"The store '{self.where}' is closed.")
+        if self._hurried and self._outage:
+            raise StoreUnavailable(f"The store '{self.where}' cannot be used at the moment.")
         if self._file != _identity(self.path):
             raise StoreError(f"The store '{self.where}' was removed or replaced while it was in use.")
 

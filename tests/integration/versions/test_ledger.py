@@ -361,13 +361,13 @@ def test_no_statement_of_recording_reads_a_whole_table(embedded: World) -> None:
         assert scanned(plan_of(embedded, statement, parameters)) == [], statement
 
 
-def test_old_versions_are_found_by_their_names(world: World) -> None:
+def test_old_versions_are_found_by_their_names(embedded: World) -> None:
     def read() -> None:
-        with world.store.read() as connection:
+        with embedded.store.read() as connection:
             assert read_chains(connection, [(1, b"a" * 32), (2, b"b" * 32)]) == {1: {}, 2: {}}
 
-    (seen,) = statements_of(world, read)
-    steps = plan_of(world, *seen)
+    (seen,) = statements_of(embedded, read)
+    steps = plan_of(embedded, *seen)
     assert scanned(steps) == [], steps
     assert sum(f"SEARCH {blobs.name}" in step for step in steps) == 2, steps
 

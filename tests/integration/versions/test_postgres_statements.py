@@ -34,8 +34,10 @@ HISTORY = (
     SELECT page_id, sequence, 1, checked_at, 'changed', 200, 0, 0 FROM states""",
     """INSERT INTO versions (page_id, number, sequence, at, body, text, size, title, content_type, charset, final_url,
     headers) SELECT page_id, version, sequence, checked_at, kept_body, kept_text, 1, '', '', '', '', '' FROM states""",
-    "INSERT INTO blobs (digest, depth, size, data) SELECT kept_body, 0, 1, repeat('x', 200)::bytea FROM states",
-    "INSERT INTO blobs (digest, depth, size, data) SELECT kept_text, 0, 1, repeat('x', 200)::bytea FROM states",
+    """INSERT INTO blobs (page_id, digest, depth, size, data)
+    SELECT page_id, kept_body, 0, 1, repeat('x', 200)::bytea FROM states""",
+    """INSERT INTO blobs (page_id, digest, depth, size, data)
+    SELECT page_id, kept_text, 0, 1, repeat('x', 200)::bytea FROM states""",
     "INSERT INTO memories (page_id, data) SELECT page_id, '' FROM states",
     "UPDATE visits SET ttl = frequency",
     "ANALYZE",
@@ -176,10 +178,14 @@ def test_many_outcomes_take_as_few_statements_as_one(small: Filled) -> None:
     ]
 
 
-def test_contents_are_inserted_by_digest_in_the_same_order_by_all_writers(small: Filled) -> None:
+def test_contents_are_inserted_by_page_and_digest_in_the_same_order_by_all_writers(small: Filled) -> None:
     found = outcomes_of_every_kind(small.links())
     seen = small.statements(lambda: small.ledger.record(small.run, found))
-    (inserted,) = [row["digest"] for statement, row, _ in seen if statement.startswith("INSERT INTO blobs")]
+    (inserted,) = [
+        [*zip(row["page_id"], row["digest"], strict=True)]
+        for statement, row, _ in seen
+        if statement.startswith("INSERT INTO blobs")
+    ]
     assert len(inserted) > 5
     assert inserted == sorted(inserted)
 
