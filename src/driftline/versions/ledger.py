@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _LINKS_AT_ONCE = 1_000
 _BUSY = (429, 503)  # answers that may say when to ask again
 _WITHOUT_END = "run"  # the scope of runs that choose their pages as they go
+_CONTINUED = "continued"  # the scope of rows that only say when a run stopped that went on later
 FAIL_AFTER = 3  # failures in a row, unless it is set
 _RESUME_WITHIN = 3_600.0  # seconds: a run that stopped longer ago is history, and its pages are due again
 
@@ -66,7 +67,7 @@ class Ledger:
         return patiently(lambda: self._begin(_scope(page_ids), page_ids, fresh=fresh), self._stopped)
 
     def _begin(self, scope: str, page_ids: Sequence[int] | None, *, fresh: bool) -> tuple[int, bool]:
-        newest = select(runs.c.id, runs.c.started_at, runs.c.finished_at).where(runs.c.scope == scope)
+        newest = select(runs.c.id, runs.c.started_at, runs.c.finished_at, runs.c.ended_at).where(runs.c.scope == scope)
         with self._store.write() as connection:
             self._end_killed_runs(connection)
             last = connection.execute(newest.order_by(runs.c.id.desc()).limit(1)).first()
@@ -74,7 +75,7 @@ class Ledger:
             if last is not None and not fresh and last.finished_at is None:
                 recent = 0 <= now - last.started_at < _RESUME_WITHIN
                 if recent and _remains(connection, last.id, page_ids):
-                    connection.execute(update(runs).where(runs.c.id == last.id).values(ended_at=None))
+                    _continue_run(connection, last.id, last.ended_at)
                     return last.id, True
             return _insert_run(connection, scope, now), False
 
@@ -242,6 +243,14 @@ def _scope(page_ids: Sequence[int] | None) -> str:
 def _insert_run(connection: Connection, scope: str, now: float) -> int:
     made = insert(runs).values(scope=scope, started_at=now).returning(runs.c.id)
     return int(connection.execute(made).scalar_one())
+
+
+def _continue_run(connection: Connection, run_id: int, ended_at: float) -> None:
+    """Note that a run sends requests again, and in a row of its own when it had stopped: hosts rest from then on."""
+    connection.execute(update(runs).where(runs.c.id == run_id).values(ended_at=None))
+    connection.execute(
+        insert(runs).values(scope=_CONTINUED, started_at=ended_at, finished_at=ended_at, ended_at=ended_at)
+    )
 
 
 def _open_pages(run_id: int) -> ColumnElement[bool]:

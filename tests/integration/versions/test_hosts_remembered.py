@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from sqlalchemy import create_engine, insert, text
 
 import driftline
 from driftline.model import Failure, FailureKind, Robots
 from driftline.versions.hosts import HostRecords
+from driftline.versions.ledger import Ledger
 from driftline.versions.migrations.upgrade import upgrade
 from driftline.versions.schema import runs
 from driftline.versions.store import Store
@@ -101,4 +103,25 @@ def test_the_tags_of_a_hosts_pages_are_found(where: str) -> None:
     store = Store.open(where)
     assert HostRecords(store).tagged({"own"}) == {"a.example": ["own"]}
     assert HostRecords(store).tagged(()) == {}
+    store.close()
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_hosts_rest_after_a_run_that_stopped_or_was_killed_and_goes_on(where: str, ends: bool) -> None:
+    store = Store.open(where)
+    now = 100.0
+    ledger = Ledger(store, lambda: now)
+    with driftline.open(where, settings(store=where)) as pages:
+        pages.add("http://a.example/1")
+    run, _ = ledger.begin(None)
+    now = 110.0
+    if ends:
+        ledger.end(run)
+    now = 120.0
+    again, continued = ledger.begin(None)
+    assert (again, continued) == (run, True)
+    assert HostRecords(store).last_end(now) == (110.0 if ends else 120.0)
+    now = 130.0
+    ledger.begin(None)
+    assert HostRecords(store).last_end(now) == 130.0, "it was killed, nobody knows when"
     store.close()
