@@ -92,9 +92,10 @@ class ServerWatch:
     def _hang_up(self) -> None:
         with self._lock:
             connections = [connection for connection, _ in self._in_use.values()]
+        driver: Any = self._engine.dialect.import_dbapi()
         for connection in connections:
             # what was closed meanwhile has no socket, or one that is shut
-            with contextlib.suppress(OSError, Exception):
+            with contextlib.suppress(OSError, driver.Error):
                 _shut_down(connection.fileno())
 
 
