@@ -15,7 +15,7 @@ from driftline.detection.alignment import gaps
 from driftline.detection.confirming import fetched_again
 from driftline.detection.edits import MADE_ANEW, WHERE, Edit, Experience, Judgement, Read, kind_of, only, told, words_of
 from driftline.detection.explaining import COPY, Context, jitter_of, why_wherever
-from driftline.detection.lessons import AT_EVERY_CHECK, COMES_AND_GOES, is_proved
+from driftline.detection.lessons import AT_EVERY_CHECK, COMES_AND_GOES, is_proved, is_reworded
 from driftline.detection.matching import folded, match
 from driftline.detection.places import is_content, may_be_label, why_counted, why_there, with_labels
 from driftline.detection.widgets import widgets_of
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from driftline.detection.matching import Line, Matching
 
 _SMALL = 400  # letters
-_SENTENCE, _SAME = 6, 0.6  # words, and the share of them
 _SHOWN_ANEW = 40  # edits that matter, of so many
 
 
@@ -92,17 +91,8 @@ def _is_doubtful(noise: str | None, one: Line | None, other: Line | None, experi
     """
     if noise in (COMES_AND_GOES, AT_EVERY_CHECK):
         # that something went is told by what came instead; where it stood, only the old document tells, read again
-        return other is not None and not _is_reworded(one, other) and not is_proved(one, other, experience)
+        return other is not None and not is_reworded(one, other) and not is_proved(one, other, experience)
     return noise == COPY
-
-
-def _is_reworded(one: Line | None, other: Line | None) -> bool:
-    """Whether a line says the same in most of its words, or in all that are not numbers."""
-    if one is None or other is None:
-        return False
-    before, after = set(one.folded.split()), set(other.folded.split())
-    most = max(len(before), len(after))
-    return one.masked == other.masked or (most >= _SENTENCE and len(before & after) >= _SAME * most)
 
 
 def _moved(other: str, new: Read) -> bool:

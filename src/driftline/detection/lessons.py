@@ -11,7 +11,6 @@ from driftline.detection.notes import is_note
 from driftline.model import Matter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
 
     from driftline.detection.edits import Experience, Judgement
     from driftline.memory import Memory
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
 _MOST_SAID = 200  # keys of what a user says of one change
 _PROVED = 4  # checks
 COMES_AND_GOES, AT_EVERY_CHECK = "what comes and goes", "what changes at nearly every check"
+_FEW_WORDS = 4
+_SENTENCE, _SAME = 6, 0.6  # words, and the share of them
 _OTHER_PAGES = 3  # of the host, on which the same changes all the time
 
 
@@ -86,22 +87,38 @@ def is_proved(one: Line | None, other: Line | None, experience: Experience) -> b
 def why_again(one: Line | None, other: Line | None, experience: Experience) -> str | None:
     """What earlier checks say of the edit: that it happens all the time, or that its lines come and go."""
     lines = [line for line in (one, other) if line]
-    found = _why_again(lines, experience) if experience.page or experience.host else None
+    found = _why_again(one, other, experience) if experience.page or experience.host else None
     if found is not None and any(names_money(line.text) or names_stock(line.text) for line in lines):
         return None  # what prices and stocks do may be what the page is watched for, however often they do it
     return found
 
 
-def _why_again(lines: Sequence[Line], experience: Experience) -> str | None:
+def _why_again(one: Line | None, other: Line | None, experience: Experience) -> str | None:
     page, host, check = experience.page, experience.host, experience.check
+    lines = [line for line in (one, other) if line]
     if all(page.comes_and_goes(_own_keys(line)[1], check) for line in lines):
         return COMES_AND_GOES
-    keys = [(line.place, _own_keys(line)[0]) for line in lines]
+    # a new sentence is news wherever it stands: its place alone does not mute it
+    keys = [(b"" if line is other and _is_new(one, line) else line.place, _own_keys(line)[0]) for line in lines]
     if all(page.mutes(place, check) or page.mutes(masked, check) for place, masked in keys):
         return AT_EVERY_CHECK
     if all(max(host.times(place), host.times(masked)) >= _OTHER_PAGES for place, masked in keys):
         return "what changes on other pages of the host all the time"
     return None
+
+
+def is_reworded(one: Line | None, other: Line | None) -> bool:
+    """Whether a line says the same in most of its words, or in all that are not numbers."""
+    if one is None or other is None:
+        return False
+    before, after = set(one.folded.split()), set(other.folded.split())
+    most = max(len(before), len(after))
+    return one.masked == other.masked or (most >= _SENTENCE and len(before & after) >= _SAME * most)
+
+
+def _is_new(one: Line | None, other: Line) -> bool:
+    """Whether an added line says something of its own: it has a few words, and is no new wording of the old line."""
+    return other.folded.count(" ") >= _FEW_WORDS - 1 and not is_reworded(one, other)
 
 
 def _own_keys(line: Line) -> tuple[bytes, bytes]:

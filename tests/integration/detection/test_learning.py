@@ -84,6 +84,35 @@ def test_what_is_learned_on_some_pages_of_a_host_holds_for_the_others(site: Site
     assert (report.changed, report.noisy) == (0, 1)
 
 
+SENTENCES = (
+    "The council repairs the old bridge before winter comes.",
+    "A bakery opens in the market street next week.",
+    "Trains to the coast leave an hour later.",
+    "Readers meet the author of a book about rivers.",
+    "Farmers hope for an early harvest this year.",
+    "Students built a satellite that is launched in spring.",
+    "Nobody has seen these paintings for eighty years.",
+)
+
+
+def test_new_sentences_are_reported_however_often_their_place_changes(site: Site) -> None:
+    site.pages.add(site.server.url("/"))
+    found: list[int] = []
+    for sentence in SENTENCES:
+        site.parts = {"news": f"<p>{sentence}</p>"}
+        found.append(site.pages.check().changed)
+    assert found == [0] + [1] * (len(SENTENCES) - 1)
+
+
+def test_new_sentences_are_reported_although_all_pages_of_the_host_change_there(site: Site) -> None:
+    site.pages.add(*[site.server.url(f"/{number}") for number in range(8)])
+    found: list[int] = []
+    for sentence in SENTENCES:
+        site.parts = {"news": f"<p>{sentence}</p>"}
+        found.append(site.pages.check().changed)
+    assert found == [0] + [8] * (len(SENTENCES) - 1)
+
+
 def test_two_variants_that_take_turns_are_told_twice_and_then_no_more(site: Site) -> None:
     site.pages.add(site.server.url("/"))
     found: list[int] = []
