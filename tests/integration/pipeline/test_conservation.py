@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -187,6 +188,22 @@ def test_a_run_that_nothing_disturbs_records_every_page_once(plan: Plan, fates: 
     uses, recorded = run_through(plan, fates, connections=2)
     assert left_over(uses) == []
     assert sorted(recorded) == list(range(len(fates)))
+
+
+def test_second_fetches_that_had_not_begun_when_a_run_gives_up_give_back_their_permits() -> None:
+    given = making.settings(robots="ignore", host_connections=1_000)
+    steps, waits = Fates(["changed"] * 40, Stop()), threading.Event()
+    recorder = Recorder(Failing(steps), 1, lambda _: None)
+    with Server(lambda _: answer(b"", length=10, hold=True)) as server:
+        documents = [making.document(Link(n, server.url(f"/{n}"), 1, None), b"", 200) for n in range(40)]
+        polite = PoliteLinks(LinkQueue(iter([])), given, Records(), links=lambda _: [], record=recorder.add)
+        confirmer = Confirmer(steps, recorder, given, polite)
+        confirmer.add([Outcome(document, Verdict.CHANGED) for document in documents])
+        while polite.statistics().in_use < 40:  # more than the confirmer fetches at once
+            waits.wait(0.01)
+        confirmer.close()
+        recorder.close()
+    assert left_over([polite.statistics(), confirmer.statistics()]) == []
 
 
 def test_the_report_of_a_check_lists_its_resources_with_none_in_use(tmp_path: Path) -> None:
