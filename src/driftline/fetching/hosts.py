@@ -92,8 +92,17 @@ class Permit(Generic[Item]):
 
     def __init__(self, host: Host[Item], item: Item) -> None:
         self.host = host
-        self.item = item
+        self.item: Item | None = item
         self.held = True
+
+    def take_item(self) -> Item:
+        """Return what may be fetched now, and forget it: a link holds its permit, and must not be held by it in turn.
+
+        A cycle for every page would only be freed by the garbage collector, which runs seldom.
+        """
+        item, self.item = self.item, None
+        assert item is not None, "what a permit is for was taken twice"
+        return item
 
 
 #: what came back: the permit it was fetched with, after how many seconds, from which address if that is known, and for

@@ -315,15 +315,15 @@ class PoliteLinks:
         What is not watched any more gives its permit back; so do all if the store cannot be read.
         """
         links: list[Link] = []
+        items = [permit.take_item() for permit in permits]
         try:
             # most have all that belongs to them, and need no look at the store
-            kept = [permit.item for permit in permits if not isinstance(permit.item, Link)]
+            kept = [item for item in items if not isinstance(item, Link)]
             made = {link.page_id: link for link in self._made(kept)} if kept else {}
         except BaseException:
             self._hosts.release(permits)
             raise
-        for permit in permits:
-            item = permit.item
+        for permit, item in zip(permits, items, strict=True):
             link = item if isinstance(item, Link) else made.get(item.page_id)
             if link is None:
                 self._hosts.release([permit])

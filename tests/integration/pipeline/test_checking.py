@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import gc
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -9,11 +11,15 @@ import pytest
 import driftline
 from driftline import Plan, Report, Stop
 from driftline.errors import StoreBusy
-from driftline.model import FailureKind, Outcome, Proof, Verdict
+from driftline.fetching.hosts import Permit
+from driftline.model import Document, FailureKind, Link, Outcome, Pair, Proof, Verdict
 from driftline.pipeline.links import LinkQueue
 from support.making import known, link
 from support.servers import Server, html
 from support.worlds import WIRINGS, Untrustworthy, World, wire_up
+
+
+OF_A_PAGE = (Document, Link, Outcome, Pair, Permit)
 
 
 @pytest.fixture
@@ -46,6 +52,24 @@ def test_pages_are_new_then_unchanged_then_changed_or_failed(world: World, plan:
         Verdict.FAILED, Verdict.UNCHANGED, Verdict.NEW,
     ]  # fmt: skip
     assert world.pages.doctor() == []
+
+
+@pytest.mark.parametrize("plan", WIRINGS)
+def test_nothing_of_a_page_is_left_to_the_garbage_collector(world: World, plan: Plan) -> None:
+    world.watch(20)
+    world.pages.check(plan=plan)
+    gc.collect()
+    gc.disable()
+    try:
+        for number in range(10):
+            world.words[f"/{number}"] = f"page {number} as it was never before"
+        del world.words["/19"]
+        report = world.pages.check(plan=plan)
+        left = Counter(type(found).__name__ for found in gc.get_objects() if isinstance(found, OF_A_PAGE))
+    finally:
+        gc.enable()
+    assert tally(report) == (0, 10, 9, 1)
+    assert left == Counter()
 
 
 @pytest.mark.parametrize("plan", WIRINGS)

@@ -55,8 +55,9 @@ class World:
         return self._remember([errands.granted.popleft() for _ in range(len(errands.granted))])
 
     def _remember(self, permits: list[Permit[str]]) -> list[str]:
-        self.permits |= {permit.item: permit for permit in permits}
-        return [permit.item for permit in permits]
+        items = [permit.take_item() for permit in permits]
+        self.permits |= dict(zip(items, permits, strict=True))
+        return items
 
 
 def test_a_host_gets_one_request_at_a_time_and_rests_after_the_answer() -> None:
