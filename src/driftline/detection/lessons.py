@@ -11,7 +11,6 @@ from driftline.detection.notes import is_note
 from driftline.model import Matter
 
 if TYPE_CHECKING:
-
     from driftline.detection.edits import Experience, Judgement
     from driftline.memory import Memory
 

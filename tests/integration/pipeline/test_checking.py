@@ -18,7 +18,6 @@ from support.making import known, link
 from support.servers import Server, html
 from support.worlds import WIRINGS, Untrustworthy, World, wire_up
 
-
 OF_A_PAGE = (Document, Link, Outcome, Pair, Permit)
 
 
