@@ -14,7 +14,8 @@ import pytest
 from sqlalchemy import Connection, create_engine, event, text
 
 from driftline.detection.comparison import compare, recall
-from driftline.detection.examination import Finding, Job, examine
+from driftline.detection.examination import examine
+from driftline.detection.jobs import Finding, Job
 from driftline.pages.catalog import Catalog
 from driftline.versions.codec import DEEPEST, digest, pack
 from driftline.versions.compaction import compact
