@@ -88,7 +88,7 @@ class Learned:
         ):  # fmt: skip
             facts[here] = newer[there]
         self.asked.take_over(other.asked, index.page[here])
-        index.lifetime[self.hosts.distrusted[index.host]] = 0.0
+        self._doubt(np.arange(len(index)))
 
     def places(self, page_ids: Sequence[int] | Pages) -> Places:
         """Where these pages are, of those that are here."""
@@ -140,33 +140,44 @@ class Learned:
         `heard` is what servers said last of how long their pages last, and is taken from it. A part at a time: where
         these pages are, and how they stand.
         """
-        for some in in_batches(self.index.page[self.places(page_ids)].tolist(), _AT_ONCE):
-            met: list[Pages] = []
-            late: list[Pages] = []
-            stands: list[dict[str, Floats]] = []
-            caught: list[int] = []
-            latest = 0
-            # a part of the checks at a time: there may be years of them
-            for rows in unlearned(self._store, some):
-                page = np.array(rows["page_id"], np.int64)
-                first = np.diff(page, prepend=latest) > 0  # the rows of a page are neighbours, also in two parts
-                latest = int(page[-1])
-                met.append(page[first])
-                stands.append({name: facts[first] for name, facts in columns(STANDING, rows).items()})
-                known = {name: facts[first] for name, facts in columns(LEARNED, rows).items()}
-                self.remember(self.places(met[-1]), known)
-                found = np.array([sequence is not None for sequence in rows["sequence"]], np.bool_)
-                late.append(page[found])
-                caught += self._learn({name: [*compress(column, found)] for name, column in rows.items()})
-            if not met:
-                continue  # all of them were removed
-            if caught:
-                self._distrust(caught, now)
-            pages = np.concatenate(met)
-            told = [(page, lasts) for page in pages.tolist() if (lasts := heard.pop(page, None)) is not None]
-            self._believe(self.places([page for page, _ in told]), [lasts for _, lasts in told])
-            self._keep(np.unique(np.concatenate(late)), [page for page, _ in told])
-            yield self.places(pages), {name: np.concatenate([one[name] for one in stands]) for name in STANDING}
+        surprised = False
+        try:
+            for some in in_batches(self.index.page[self.places(page_ids)].tolist(), _AT_ONCE):
+                met: list[Pages] = []
+                late: list[Pages] = []
+                stands: list[dict[str, Floats]] = []
+                caught: list[int] = []
+                latest = 0
+                # a part of the checks at a time: there may be years of them
+                for rows in unlearned(self._store, some):
+                    page = np.array(rows["page_id"], np.int64)
+                    first = np.diff(page, prepend=latest) > 0  # the rows of a page are neighbours, also in two parts
+                    latest = int(page[-1])
+                    met.append(page[first])
+                    stands.append({name: facts[first] for name, facts in columns(STANDING, rows).items()})
+                    known = {name: facts[first] for name, facts in columns(LEARNED, rows).items()}
+                    self.remember(self.places(met[-1]), known)
+                    found = np.array([sequence is not None for sequence in rows["sequence"]], np.bool_)
+                    late.append(page[found])
+                    caught += self._learn({name: [*compress(column, found)] for name, column in rows.items()})
+                if not met:
+                    continue  # all of them were removed
+                pages = np.concatenate(met)
+                if caught:
+                    self._distrust(caught, now)
+                    self._doubt(self.places(pages))
+                    surprised = True
+                told = [(page, lasts) for page in pages.tolist() if (lasts := heard.pop(page, None)) is not None]
+                self._believe(self.places([page for page, _ in told]), [lasts for _, lasts in told])
+                self._keep(np.unique(np.concatenate(late)), [page for page, _ in told])
+                yield self.places(pages), {name: np.concatenate([one[name] for one in stands]) for name in STANDING}
+        finally:
+            if surprised:  # once for all pages: they may be a million, and learned from a few at a time
+                self._doubt(np.arange(len(self.index)))
+
+    def _doubt(self, places: Places) -> None:
+        """Believe none of these pages whose host was caught."""
+        self.index.lifetime[places[self.hosts.distrusted[self.index.host[places]]]] = 0.0
 
     def _learn(self, found: Mapping[str, Sequence[Any]]) -> list[int]:
         """Learn from these checks, in order of page and of time: of each page the first, then the second, and so on.
@@ -204,10 +215,9 @@ class Learned:
         self.index.lifetime[places] = np.where(doubted, 0.0, np.minimum(lasts, _LONGEST_LIFETIME))
 
     def _distrust(self, page_ids: Sequence[int], now: float) -> None:
-        """Believe the hosts of these pages no more, which changed one before its time; not their other pages either."""
+        """Believe the hosts of these pages no more, which changed one before its time."""
         names = sorted({host_of(url) for url in addresses(self._store, page_ids).values()})
         self.hosts.distrusted[self.hosts.named(names)] = True
-        self.index.lifetime[self.hosts.distrusted[self.index.host]] = 0.0
         if not self._store.read_only:
             with self._store.write() as connection:
                 self._store.statements.distrust.many(connection, [(name, now) for name in names])
