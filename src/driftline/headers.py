@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 
 LONGEST_PAUSE = 86_400.0  # seconds for which a host is left alone, whatever it asks for: servers ask for years
 _LONGEST_VALIDATOR = 1_000  # letters
@@ -20,6 +21,7 @@ _MONTHS = {
         ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
     )
 }
+_MAX_AGE = re.compile(r"max-age\s*=\s*\"?(\d{1,10})")
 _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -31,13 +33,13 @@ def last_response(block: bytes) -> bytes:
 
 def header(block: bytes, name: bytes) -> str | None:
     """The last value of a header in a block; `name` is in lower case, without a colon."""
-    return _found(block, block.lower(), name)
+    return _found(block, block.lower(), b"\n" + name + b":")
 
 
-def _found(block: bytes, lowered: bytes, name: bytes) -> str | None:
-    """The same, for who has the block in lower case already."""
-    at = lowered.rfind(b"\n" + name + b":")
-    return None if at < 0 else _value(block, at + len(name) + 2)
+def _found(block: bytes, lowered: bytes, start: bytes) -> str | None:
+    """The last value after `start`, a line end and a name with its colon, as it stands in the block in lower case."""
+    at = lowered.rfind(start)
+    return None if at < 0 else _value(block, at + len(start))
 
 
 def _value(block: bytes, start: int) -> str:
@@ -86,20 +88,21 @@ def lifetime(block: bytes) -> float | None:
     """
     response = last_response(block)
     lowered = response.lower()
-    control = (_found(response, lowered, b"cache-control") or "").lower()
+    control = (_found(response, lowered, b"\ncache-control:") or "").lower()
     if "no-cache" in control or "no-store" in control:
         return 0.0
-    age = _seconds(_found(response, lowered, b"age"))
-    told = re.search(r"max-age\s*=\s*\"?(\d{1,10})", control) if control else None
+    age = _seconds(_found(response, lowered, b"\nage:"))
+    told = _MAX_AGE.search(control) if control else None
     if told:
         return max(0.0, float(told[1]) - age)
-    date, modified = (_moment(_found(response, lowered, name)) for name in (b"date", b"last-modified"))
-    expires = _found(response, lowered, b"expires")
+    date = _moment(_found(response, lowered, b"\ndate:"))
     if date is None:
         return None
+    expires = _found(response, lowered, b"\nexpires:")
     if expires is not None:
         # what is no time, as 0, says that it is over already
         return max(0.0, (_moment(expires) or 0.0) - date - age)
+    modified = _moment(_found(response, lowered, b"\nlast-modified:"))
     return None if modified is None else max(0.0, (date - modified) / 10)
 
 
@@ -137,7 +140,13 @@ def _moment(value: str | None) -> float | None:
 
 
 def _usual_moment(value: str) -> float:
-    """The time in the form that nearly all servers write, in half the time that it takes to read any of them."""
-    month = _MONTHS[value[8:11]]
-    clock = int(value[17:19]), int(value[20:22]), int(value[23:25])
-    return datetime(int(value[12:16]), month, int(value[5:7]), *clock, tzinfo=UTC).timestamp()
+    """The time in the form that nearly all servers write, several times as fast as any other is read."""
+    hours, minutes, seconds = int(value[17:19]), int(value[20:22]), int(value[23:25])
+    if not (0 <= hours < 24 and 0 <= minutes < 60 and 0 <= seconds < 60):
+        raise ValueError
+    return _midnight(value[5:16]) + hours * 3_600 + minutes * 60 + seconds
+
+
+@lru_cache(4_096)  # days: there are few of them in the answers of a run
+def _midnight(day: str) -> float:
+    return datetime(int(day[7:11]), _MONTHS[day[3:6]], int(day[0:2]), tzinfo=UTC).timestamp()

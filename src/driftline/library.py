@@ -10,6 +10,7 @@ import time
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -23,7 +24,7 @@ from driftline.errors import (
     UnknownVersion,
     UsageError,
 )
-from driftline.model import POLICIES, Safety, Verdict, Visited, host_of, without_password
+from driftline.model import POLICIES, Safety, Verdict, host_of, without_password
 from driftline.pages.catalog import Catalog
 from driftline.pages.intervals import parse_interval
 from driftline.pages.tracking import Tracking
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from driftline.detection.kinds import Kind
     from driftline.detection.outline import Outlined
     from driftline.detection.tables import ChangedCell
-    from driftline.model import Check, Link, Matter, Mention, Outcome, Page, PageState, Render, Said, Version
+    from driftline.model import Check, Link, Matter, Mention, Outcome, Page, PageState, Render, Said, Version, Visited
     from driftline.pages.accesses import Accesses
     from driftline.pipeline.endless import EndlessRun
     from driftline.pipeline.feed import Feed
@@ -514,28 +515,38 @@ class Driftline:
         """What the visits to each page add up to, watched or not, in the order of the first visits."""
         return self._visits.all()
 
-    def rank(self, by: str = By.INTELLIGENT) -> list[Visited]:
+    def iter_visited(self) -> Iterator[Visited]:
+        """Yield the same one by one, which takes little memory, however many there are."""
+        return self._visits.each()
+
+    def rank(self, by: str = By.INTELLIGENT, limit: int | None = None) -> list[Visited]:
         """The visited pages by `frequency`, `weightage`, or the `intelligent` order, which drops unavailable ones.
 
         Those that are blocked as unsafe are left out.
 
         By `value` they are the pages that are watched, visited or not: those first whose check is worth most now.
         """
-        order = order_named(by)
-        pages = self._valued() if order is By.VALUE else self.visited()
-        self.unsafe.refresh()
-        if self.unsafe.any:
-            pages = [one for one in pages if self.unsafe.why(one.url) is None]
-        return rank(pages, order, self.settings.rank_threshold)
+        return list(self.iter_ranked(by, limit))
 
-    def _valued(self) -> list[Visited]:
+    def iter_ranked(self, by: str = By.INTELLIGENT, limit: int | None = None) -> Iterator[Visited]:
+        """Yield the same one by one: by `value`, or with a limit, only a few of them are in memory at a time."""
+        order = order_named(by)
+        self.unsafe.refresh()
+        if order is By.VALUE:
+            return islice(self._safe(self._by_value()), limit)
+        return iter(rank(self._safe(self.iter_visited()), order, self.settings.rank_threshold, limit))
+
+    def _safe(self, visited: Iterator[Visited]) -> Iterator[Visited]:
+        if not self.unsafe.any:
+            return visited
+        return (one for one in visited if self.unsafe.why(one.url) is None)
+
+    def _by_value(self) -> Iterator[Visited]:
         scheduler = self.scheduler(to_look=True)
         scheduler.refresh()
-        values = scheduler.values()
+        pages, values = scheduler.by_value()
         del scheduler  # of a million pages it takes 150 MB
-        known = {one.url: one for one in self.visited()}
-        unvisited = Visited(0, "", 0, 0.0, 0, watched=True)
-        return [known.get(url, unvisited)._replace(url=url, value=value) for url, value in values.items()]
+        return self._visits.with_values(pages, values)
 
     def scheduler(
         self, *, every: str = "1h", budget: str | None = None, policy: str | None = None, once: bool = False,

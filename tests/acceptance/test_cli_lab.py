@@ -142,11 +142,12 @@ def test_a_row_of_no_hostile_server_gets_a_sentence(driftline: Command) -> None:
 
 
 def test_every_command_is_measured_on_a_store_of_the_wanted_size(driftline: Command) -> None:
-    rows = driftline.json("lab", "scale", "--pages", "100", "--command", "list --limit", "--command", "remove")
+    rows = driftline.json("lab", "scale", "--pages", "100", "--command", "list --limit", "--command", "remove U")
 
     assert [(row["command"], row["pages"], row["status"]) for row in rows] == [
         ("(building the store)", 100, 0),
         ("remove URL", 100, 0),
         ("list --limit 20", 100, 0),
+        ("list --limit 20 --offset", 100, 0),
     ]
     assert all(row["seconds"] > 0 and row["peak_mb"] > 0 for row in rows)

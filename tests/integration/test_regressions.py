@@ -16,7 +16,8 @@ import driftline
 from driftline import Plan, Stop
 from driftline.detection.comparison import compare, recall
 from driftline.detection.decoding import decode_text
-from driftline.detection.examination import Finding, Job, examine
+from driftline.detection.examination import examine
+from driftline.detection.jobs import Finding, Job
 from driftline.detection.workers import Worker
 from driftline.errors import BadURL, BrokenVersion, MissingExtra, StoreError
 from driftline.fetching.transfers import Transfers, crawl

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from driftline.detection.examination import Finding, Job, PackedBlob, examine
+from driftline.detection.examination import examine
+from driftline.detection.jobs import Finding, Job, PackedBlob
 from driftline.model import Blob, Document, Failure, Known, Link, NewVersion, Outcome, Verdict
 from driftline.settings import Settings
 from driftline.versions.codec import fingerprint

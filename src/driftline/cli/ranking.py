@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import csv
 import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path  # noqa: TC003 typer reads the annotations when it runs
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from driftline.cli.options import JsonOption, StoreOption, command_settings, opened
-from driftline.cli.output import NOTHING_YET, clean, count, print_json, say
+from driftline.cli.output import NOTHING_YET, clean, count, print_json_list, say
 from driftline.cli.tables import Cell, Column, print_table
 from driftline.cli.visiting import seconds_of
 from driftline.errors import BadSetting, UsageError
@@ -18,7 +21,7 @@ from driftline.scheduling.rank import By, keeps, order_named
 from driftline.scheduling.rank import rank as ranked
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator
 
     from driftline.model import Visited
 
@@ -32,6 +35,16 @@ _COLUMNS = (
     Column(name="filter"),
     Column(name="watched", optional=True),
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ranking:
+    """The ranked pages that are to be shown, how many were visited, and how many of these the filter keeps."""
+
+    rows: Iterable[Visited]
+    visits: int
+    kept: int
+    threshold: float
 
 
 def rank(
@@ -61,26 +74,35 @@ def rank(
         from driftline.cli.plots import check_plot
 
         check_plot(plot)
-    everything, visits, threshold = _ranked(store, order, example=example)
-    rows, valued = everything[:limit], order is By.VALUE
+    with _ranked(store, order, limit, example=example) as found:
+        _print(found, plot, order, example=example, as_json=as_json, as_csv=as_csv)
+
+
+def _print(found: _Ranking, plot: Path | None, order: By, *, example: bool, as_json: bool, as_csv: bool) -> None:
+    """Print the pages as they come, unless all of them are needed for a figure, and what there is to say of them."""
+    valued, threshold = order is By.VALUE, found.threshold
+    all_of_them = None if plot is None else list(found.rows)
+    rows = iter(found.rows if all_of_them is None else all_of_them)
+    first = list(islice(rows, 1))
+    rows = chain(first, rows)
     if as_json:
-        print_json([_as_json(number, one, threshold, valued=valued) for number, one in enumerate(rows, start=1)])
+        print_json_list(_as_json(number, one, threshold, valued=valued) for number, one in enumerate(rows, start=1))
     elif as_csv:
         _print_csv(rows, threshold, valued=valued)
-    elif rows:
+    elif first:
         _print_table(rows, threshold, example=example, valued=valued)
-    if valued and not everything:
-        say(_nothing_of_value(visits), to_stderr=True)
-    elif not visits and not valued:
+    if valued and not first:
+        say(_nothing_of_value(found.visits), to_stderr=True)
+    elif not found.visits and not valued:
         say("No visits are counted yet: see 'driftline visit' and 'driftline visits import'.", to_stderr=True)
-    if len(everything) < visits and order is By.INTELLIGENT:
-        dropped = count(visits - len(everything), "page")
+    if found.kept < found.visits and order is By.INTELLIGENT:
+        dropped = count(found.visits - found.kept, "page")
         share = f"{threshold * 100:g} %"
         say(f"The filter drops {dropped}, available at no more than {share} of the visits.", to_stderr=True)
-    if plot is not None:
+    if plot is not None and all_of_them is not None:
         from driftline.cli.plots import draw_rank
 
-        draw_rank(rows, order, plot)
+        draw_rank(all_of_them, order, plot)
         say(f"The figure is {plot}.", to_stderr=True)
 
 
@@ -95,28 +117,37 @@ def _nothing_of_value(visits: int) -> str:
     )
 
 
-def _ranked(store: str | None, order: By, *, example: bool) -> tuple[Sequence[Visited], int, float]:
-    """The pages in order, how many were visited, and the threshold of the filter."""
+@contextmanager
+def _ranked(store: str | None, order: By, limit: int | None, *, example: bool) -> Iterator[_Ranking]:
+    """Rank the pages, for a block in which they are read."""
     if example:
         from driftline.scheduling.example import EXAMPLE
 
         if order is By.VALUE:
             raise BadSetting("The paper's pages were never checked, so a check of them has no value.")
         threshold = command_settings(store=store).rank_threshold
-        return ranked(EXAMPLE, order, threshold), len(EXAMPLE), threshold
+        rows, kept = ranked(EXAMPLE, order, threshold, limit), sum(keeps(one, threshold) for one in EXAMPLE)
+        yield _Ranking(rows=rows, visits=len(EXAMPLE), kept=kept, threshold=threshold)
+        return
     with opened(store, make=False) as watch_list:
-        ordered, visited = watch_list.rank(order), watch_list.visited()
-        safe = [one for one in visited if watch_list.unsafe.why(one.url) is None]
-        if len(safe) < len(visited):
-            say(f"{count(len(visited) - len(safe), 'page')} left out, blocked as unsafe.", to_stderr=True)
-        return ordered, len(safe), watch_list.settings.rank_threshold
+        threshold = watch_list.settings.rank_threshold
+        ordered = watch_list.iter_ranked(order, limit)
+        visits = kept = unsafe = 0
+        for one in watch_list.iter_visited():
+            if watch_list.unsafe.why(one.url) is None:
+                visits, kept = visits + 1, kept + keeps(one, threshold)
+            else:
+                unsafe += 1
+        if unsafe:
+            say(f"{count(unsafe, 'page')} left out, blocked as unsafe.", to_stderr=True)
+        yield _Ranking(rows=ordered, visits=visits, kept=kept, threshold=threshold)
 
 
-def _print_table(rows: Sequence[Visited], threshold: float, *, example: bool, valued: bool) -> None:
+def _print_table(rows: Iterable[Visited], threshold: float, *, example: bool, valued: bool) -> None:
     # nothing of the example is watched
     columns = [*(_COLUMNS[:-1] if example else _COLUMNS), *([Column(name="value", right=True)] if valued else [])]
-    cells = [_row(number, one, threshold, valued=valued) for number, one in enumerate(rows, start=1)]
-    print_table(columns, [row[: len(columns)] for row in cells])
+    cells = (_row(number, one, threshold, valued=valued) for number, one in enumerate(rows, start=1))
+    print_table(columns, (row[: len(columns)] for row in cells))
 
 
 def _row(number: int, one: Visited, threshold: float, *, valued: bool) -> list[str | Cell]:
@@ -134,7 +165,7 @@ def _as_json(number: int, one: Visited, threshold: float, *, valued: bool) -> di
     }  # fmt: skip
 
 
-def _print_csv(rows: Sequence[Visited], threshold: float, *, valued: bool) -> None:
+def _print_csv(rows: Iterable[Visited], threshold: float, *, valued: bool) -> None:
     names = ["rank", "sno", "url", "frequency", "weightage", "ttl", "kept", "watched", *(["value"] if valued else [])]
     writer = csv.DictWriter(sys.stdout, names, lineterminator="\n")
     writer.writeheader()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from driftline.detection.comparison import Examiner
-    from driftline.detection.examination import Job
+    from driftline.detection.jobs import Job
 
 
 @dataclass(slots=True, eq=False)

@@ -16,8 +16,8 @@ from driftline.crawling.sitemaps import Listed, Lists, read_lists, sitemaps_of
 from driftline.detection import examination
 from driftline.detection.brokenness import says_error, why_broken
 from driftline.detection.decoding import UnreadableBody, decode_body, decode_text
-from driftline.detection.examination import Finding, Job
 from driftline.detection.extraction import Reading
+from driftline.detection.jobs import Finding, Job
 from driftline.pages.tracking import Tracking
 from driftline.versions.codec import digest
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from driftline.detection.examination import Finding, Job
+from driftline.detection.jobs import Finding, Job
 from driftline.headers import content_encodings, header, last_response
 from driftline.model import (
     Blob,

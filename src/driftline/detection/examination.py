@@ -1,14 +1,13 @@
 """Everything that is done to the bytes of one page that is not plainly unchanged. It runs in a worker process.
 
 The rungs of the ladder that are left when the wire bytes differ: same decoded body, same text; and only then the
-comparison with the old version and the packing of the new one. A job and a finding are tuples of plain values, because
-they travel between processes as such.
+comparison with the old version and the packing of the new one.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from selectolax.lexbor import SelectolaxError
 
@@ -20,6 +19,7 @@ from driftline.detection.executables import why_executable
 from driftline.detection.extraction import Reading
 from driftline.detection.faults import why_faulty
 from driftline.detection.filters import awaited_by, counts_also, how_read, sieve_of
+from driftline.detection.jobs import OUT_OF_MEMORY, Finding, Job
 from driftline.detection.judgement import judge
 from driftline.detection.lessons import learn
 from driftline.detection.notes import without_notes
@@ -33,72 +33,9 @@ from driftline.versions.codec import digest, pack, pack_next, unpack, unpack_bot
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: after this, what a worker remembers from page to page may have filled its memory
-OUT_OF_MEMORY = "Reading the page took more memory than is allowed."
-
-PackedBlob: TypeAlias = tuple[bytes, bytes | None, int, int, bytes]
+    from driftline.detection.jobs import PackedBlob
 
 _UNAWAITED, _AWAITED = 0.4, 0.5  # scores: the most of what does not matter, the least of what does
-
-
-class Job(NamedTuple):
-    """A body to examine. The digests are those that the last check left behind, and empty for a page that is new.
-
-    `again` is what came when the page was fetched once more right after, if it was. With `anew`, there is nothing to
-    compare: the body `kept_body` of a version is to be read in the way of today, and its text is `kept_text` so far.
-    `question` is what a crawl asks besides: see `crawling.surveying`. `url` is the address that the body came from, and
-    `disposition` what the server wants to be done with it.
-    """
-
-    wire: bytes
-    codings: list[str]
-    content_type: str
-    limit: int
-    known_body: bytes
-    known_letters: bytes
-    kept_body: bytes
-    kept_text: bytes
-    blobs: list[PackedBlob]
-    old_at: float = 0.0
-    at: float = 0.0
-    memory: bytes = b""
-    host_memory: bytes = b""
-    check: int = 0
-    again: bytes = b""
-    again_codings: list[str] = []  # noqa: RUF012 a named tuple has no other default, and nobody appends to it
-    filters: list[list[str]] | None = None
-    reading: str | None = None
-    anew: bool = False
-    question: tuple[Any, ...] = ()
-    url: str = ""
-    disposition: str = ""
-
-
-class Finding(NamedTuple):
-    """What the examination found: a failure, or 'body' or 'text' as the proof of no change, or a version to keep.
-
-    `reading` says how the page was read. A version with the proof 'reread' is the one in force, read in another way.
-    `wants_script` says that the page shows nothing, or says that it needs JavaScript.
-    `warnings` are kinds and sentences of what looks dangerous.
-    """
-
-    failure_kind: str = ""
-    failure: str = ""
-    proof: str = ""
-    body: bytes = b""
-    letters: bytes = b""
-    text: bytes = b""
-    size: int = 0
-    title: str = ""
-    content_type: str = ""
-    charset: str = ""
-    blobs: tuple[PackedBlob, ...] = ()
-    change: tuple[Any, ...] | None = None
-    lesson: tuple[bytes, tuple[bytes, ...]] | None = None
-    reading: str = ""
-    wants_script: bool = False
-    survey: bytes = b""
-    warnings: tuple[tuple[str, str], ...] = ()
 
 
 def examine(job: Job) -> Finding:

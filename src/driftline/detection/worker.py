@@ -14,16 +14,15 @@ import sys
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
-from driftline.detection.examination import Job, examine
+from driftline.detection.examination import examine
+from driftline.detection.jobs import LENGTH, Job
 from driftline.detection.patience import watch_expressions
 from driftline.interpreter import hunt_less_for_cycles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from driftline.detection.examination import Finding
-
-LENGTH = 8
+    from driftline.detection.jobs import Finding
 
 
 def write_frame(stream: IO[bytes], value: Any) -> None:

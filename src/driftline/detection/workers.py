@@ -12,8 +12,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from driftline.capacity import Capacity
-from driftline.detection.examination import OUT_OF_MEMORY, Finding, Job
-from driftline.detection.worker import LENGTH
+from driftline.detection.jobs import LENGTH, OUT_OF_MEMORY, Finding, Job
 from driftline.errors import RunStopped, WorkerDied
 from driftline.model import FailureKind
 

@@ -42,6 +42,9 @@ _VISITED_EVERY = 5
 _SERVED = 4  # pages that are on the server of the lab; the others are never fetched
 _PORTION = 5_000  # pages that are filled in at a time
 _TAG = "news"
+_SERVED_TAG = "served"
+_BLOCKED_HOSTS = 10_000
+_FIRST_VISIT = 1_780_000_000
 _CONTENT_TYPE = "text/html; charset=utf-8"
 _HEADERS = (
     b"HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Sat, 04 Jul 2026 12:00:00 GMT\r\nContent-Type: text/html; charset=utf-8"
@@ -72,10 +75,36 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command as a user gives it. `shown` is what the table calls it."""
+    """A command as a user gives it. `shown` is what the table calls it.
+
+    It is run on the store that was filled, unless it has an `other` one, by that name, which is empty at first.
+    """
 
     shown: str
     arguments: tuple[str, ...]
+    other: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """What is imported: as many addresses, and as many visits, as the store has pages, and a list of hosts."""
+
+    addresses: Path
+    visits: Path
+    hosts: Path
+
+    @classmethod
+    def write(cls, folder: Path, pages: int) -> Files:
+        """Write them to a folder, line by line: the memory of this process counts as that of those it starts."""
+        found = cls(addresses=folder / "addresses.txt", visits=folder / "visits.csv", hosts=folder / "hosts.txt")
+        with found.addresses.open("w") as addresses, found.visits.open("w") as visits:
+            visits.write("url,seconds,at\n")
+            for number in range(pages):
+                url = f"https://import{number // _PAGES_PER_HOST}.example/{number}"
+                addresses.write(f"{url}\n")
+                visits.write(f"{url},{number % 60},{_FIRST_VISIT + number}\n")
+        found.hosts.write_text("".join(f"0.0.0.0 unsafe{number}.example\n" for number in range(_BLOCKED_HOSTS)))
+        return found
 
 
 def measure(sizes: Sequence[int], only: Sequence[str] = (), folder: Path | None = None) -> Iterator[Row]:
@@ -88,15 +117,12 @@ def measure(sizes: Sequence[int], only: Sequence[str] = (), folder: Path | None 
             path = (folder or Path(scratch)) / f"{pages}.db"
             if path.exists():
                 raise LabError(f"'{path}' exists already: give another folder, or remove it.")
-            # in a process of its own, for the memory of a process counts as that of those it starts
+            # in a process of its own too, for the same reason as in `Files.write`
             build = [sys.executable, "-m", "driftline.lab.scale", str(path), str(pages), str(port)]
             yield _run("(building the store)", build, pages, Path(scratch), path)
-            addresses = Path(scratch) / "addresses.txt"
-            with addresses.open("w") as lines:
-                lines.writelines(f"https://import{number // 20}.example/{number}\n" for number in range(pages))
-            for one in commands(port, addresses):
+            for one in commands(port, pages, Files.write(Path(scratch), pages)):
                 if not only or any(one.shown.startswith(name) for name in only):
-                    store = Path(scratch) / f"import-{pages}.db" if one.arguments[0] == "import" else path
+                    store = path if one.other is None else Path(scratch) / f"{one.other}-{pages}.db"
                     command = [sys.executable, "-m", "driftline", *one.arguments]
                     yield _run(one.shown, command, pages, Path(scratch), store)
             if folder is None:
@@ -104,45 +130,79 @@ def measure(sizes: Sequence[int], only: Sequence[str] = (), folder: Path | None 
                     file.unlink()
 
 
-def commands(port: int, addresses: Path) -> list[Command]:
-    """What is measured, in this order: the first schedule, and the first search, catch up on all checks before them."""
+def commands(port: int, pages: int, files: Files) -> list[Command]:
+    """What is measured, in this order: the first schedule, and the first search, catch up on all checks before them.
+
+    Every command is here that uses a store, but for `run`, which goes on, and a `check` of all pages, which is a matter
+    of the network: `lab speed` measures it.
+    """
     page, other, third = address(10, port), address(1, port), address(2, port)
-    new = f"http://127.0.0.1:{port}/new"
+    new, site = f"http://127.0.0.1:{port}/new", f"http://127.0.0.1:{port}/site/"
     polite = ("--host-delay", "0", "--robots", "ignore", "--allow-network", "127.0.0.0/8")
+    hosts, addresses, visits = str(files.hosts), str(files.addresses), str(files.visits)
     lines = [
         ("schedule, first", ("schedule",)),
         ("schedule, again", ("schedule",)),
         ("add URL", ("add", new)),
         ("report-unsafe URL", ("report-unsafe", third)),
+        ("report-unsafe --list", ("report-unsafe", "--list")),
         ("run --once, one page due", ("run", "--once", "--every", "52w", *polite)),
         ("check URL", ("check", other, *polite)),
+        ("check --tag", ("check", "--tag", _SERVED_TAG, *polite)),
+        ("crawl SEED, one page", ("crawl", site, *polite)),
         ("edit URL --tag", ("edit", page, "--tag", "mine")),
         ("edit URL --every", ("edit", page, "--every", "1d")),
         ("access URL", ("access", page)),
         ("access URL --header", ("access", page, "--header", "X-Lab: 1")),
+        ("access --tag --header", ("access", "--tag", _TAG, "--header", "X-Lab: 1")),
         ("visit URL", ("visit", page)),
         ("show URL", ("show", page)),
+        ("screenshot URL", ("screenshot", page)),
         ("history URL", ("history", page)),
         ("diff URL", ("diff", page)),
         ("feedback CHANGE", ("feedback", "10-2", "--noise")),
+        ("feedback --list", ("feedback", "--list")),
+        ("feedback CHANGE --forget", ("feedback", "10-2", "--forget")),
         ("report-unsafe --withdraw", ("report-unsafe", third, "--withdraw")),
         ("search WORD --page URL", ("search", "second", "--page", page)),
         ("remove URL", ("remove", "--yes", third)),
         ("list --limit 20", ("list", "--limit", "20")),
+        ("list --limit 20 --offset", ("list", "--limit", "20", "--offset", str(pages - 30))),
         ("list --tag, no match", ("list", "--tag", "nowhere")),
         ("list --tag, a tenth", ("list", "--tag", _TAG)),
         ("list --state failing", ("list", "--state", "failing")),
         ("list", ("list",)),
         ("list --json", ("list", "--json")),
-        ("rank", ("rank", "--limit", "20")),
-        ("rank --by value", ("rank", "--by", "value", "--limit", "20")),
+        ("rank --limit 20", ("rank", "--limit", "20")),
+        ("rank", ("rank",)),
+        ("rank --json", ("rank", "--json")),
+        ("rank --by value --limit 20", ("rank", "--by", "value", "--limit", "20")),
+        ("rank --by value", ("rank", "--by", "value")),
+        ("blocklist add FILE", ("blocklist", "add", hosts)),
+        ("blocklist list", ("blocklist", "list")),
+        ("schedule with a blocklist", ("schedule",)),
+        ("check URL with a blocklist", ("check", other, *polite)),
+        ("blocklist update", ("blocklist", "update")),
+        ("blocklist remove", ("blocklist", "remove", hosts)),
         ("doctor --quick", ("doctor", "--quick")),
         ("doctor", ("doctor",)),
         ("search WORD, first", ("search", "00000010")),
         ("search WORD, again", ("search", "00000010")),
-        ("import FILE", ("import", str(addresses))),
+        ("search WORD --tag", ("search", "00000010", "--tag", _TAG)),
+        ("search WORD, in a tenth", ("search", "second")),
+        ("compact, first", ("compact",)),
+        ("compact, again", ("compact",)),
+        ("remove --tag, a tenth", ("remove", "--yes", "--tag", _TAG)),
     ]
-    return [Command(shown=shown, arguments=arguments) for shown, arguments in lines]
+    imports = [
+        ("import FILE", ("import", addresses), "imported"),
+        ("import FILE, again", ("import", addresses), "imported"),
+        ("visits import FILE", ("visits", "import", visits), "imported"),
+        ("import FILE --json", ("import", addresses, "--json"), "imported-json"),
+        ("visits import FILE --add", ("visits", "import", visits, "--add"), "visited"),
+    ]
+    filled = [Command(shown=shown, arguments=arguments) for shown, arguments in lines]
+    return filled + [Command(shown=shown, arguments=given, other=other) for shown, given, other in imports]
 
 
 def address(number: int, port: int) -> str:
@@ -190,7 +250,7 @@ class _Maker:
         twice = number % _CHANGED_EVERY == 0
         url = address(number, self._port)
         checked_at = self._now - number % 600
-        tags = json.dumps([_TAG] if twice else [])
+        tags = json.dumps([_TAG] if twice else [_SERVED_TAG] if number <= _SERVED else [])
         yield "pages", {"id": number, "url": url, "tags": tags, "settings": "{}", "added_at": checked_at - 9_000}
         base: Blob | None = None
         base_data, sequence, row = b"", 0, {}
@@ -227,6 +287,8 @@ class _Maker:
             }  # fmt: skip
             base, base_data = kept, body
         yield "states", row
+        if number == _CHANGED_EVERY:
+            yield "screenshots", {"page_id": number, "number": 1, "data": b"\x89PNG\r\n\x1a\n"}
         if number % _VISITED_EVERY == 0:
             yield "visits", {
                 "url": url, "frequency": 1 + number % 50, "weightage": float(number % 997), "ttl": 1 + number % 40,

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from driftline.detection.comparison import compare, recall
-from driftline.detection.examination import Finding, Job, examine
+from driftline.detection.examination import examine
 from driftline.detection.extraction import Reading
+from driftline.detection.jobs import Finding, Job
 from driftline.lab.bare import LabError
 from driftline.model import Blob, Document, Matter
 from driftline.pages.catalog import Catalog

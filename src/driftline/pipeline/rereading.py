@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from driftline.detection.examination import Job
+from driftline.detection.jobs import Job
 from driftline.errors import RunStopped
 from driftline.headers import header, last_response
 from driftline.model import Blob, FailureKind
@@ -15,7 +15,7 @@ from driftline.versions.readings import Fresh
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from driftline.detection.examination import Finding
+    from driftline.detection.jobs import Finding
     from driftline.detection.workers import WorkerPool
     from driftline.pipeline.stopping import Stop
     from driftline.versions.readings import Behind, Readings, Stale

@@ -6,6 +6,8 @@ was stopped, or a `check` by hand, costs nothing of it. A store that can only be
 
 from __future__ import annotations
 
+from itertools import compress
+from math import isinf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,15 +21,16 @@ from driftline.versions.batches import in_batches
 from driftline.versions.hosts import HostRecords
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
-    from sqlalchemy import Row
 
     from driftline.scheduling.ahead import Ahead
     from driftline.scheduling.hosts import Hosts
     from driftline.scheduling.index import Floats, Places
     from driftline.versions.store import Store
+
+    Pages = NDArray[np.int64]
 
 _AT_ONCE = 2_000  # pages that are learned from at a time
 _LONGEST_LIFETIME = DAY  # seconds: servers promise years
@@ -85,13 +88,13 @@ class Learned:
         ):  # fmt: skip
             facts[here] = newer[there]
         self.asked.take_over(other.asked, index.page[here])
-        index.lifetime[self.hosts.distrusted[index.host]] = 0.0
+        self._doubt(np.arange(len(index)))
 
-    def places(self, page_ids: Sequence[int]) -> Places:
+    def places(self, page_ids: Sequence[int] | Pages) -> Places:
         """Where these pages are, of those that are here."""
         return self.find(page_ids)[0]
 
-    def find(self, page_ids: Sequence[int]) -> tuple[Places, NDArray[np.bool_]]:
+    def find(self, page_ids: Sequence[int] | Pages) -> tuple[Places, NDArray[np.bool_]]:
         """Where those of these pages are that are here, and which they are."""
         known, wanted = self.index.page, np.array(page_ids, np.int64)
         found = np.searchsorted(known, wanted)
@@ -115,7 +118,7 @@ class Learned:
         index.host[places] = self.hosts.of(rows["url"])
         index.every[places] = [np.inf if every is None else every for every in rows["every"]]
         index.failures[places] = np.minimum(rows["failures"], MOST_FAILURES)
-        self.remember(places, columns(LEARNED, [rows[name] for name in LEARNED]))
+        self.remember(places, columns(LEARNED, rows))
         late: NDArray[np.bool_] = np.array(rows["sequence"], np.int32) > self.upto[places]
         return late
 
@@ -137,42 +140,57 @@ class Learned:
         `heard` is what servers said last of how long their pages last, and is taken from it. A part at a time: where
         these pages are, and how they stand.
         """
-        for some in in_batches(self.index.page[self.places(page_ids)].tolist(), _AT_ONCE):
-            stands: dict[int, Row[Any]] = {}
-            late: set[int] = set()
-            caught: list[int] = []
-            with self._store.read() as connection:
+        surprised = False
+        try:
+            for some in in_batches(self.index.page[self.places(page_ids)].tolist(), _AT_ONCE):
+                met: list[Pages] = []
+                late: list[Pages] = []
+                stands: list[dict[str, Floats]] = []
+                caught: list[int] = []
+                latest = 0
                 # a part of the checks at a time: there may be years of them
-                for rows in connection.execute(unlearned(some)).partitions():
-                    met = {row.page_id: row for row in rows if row.page_id not in stands}
-                    self.remember(self.places(list(met)), _columns_of(LEARNED, met))
-                    stands |= met
-                    found = [row for row in rows if row.sequence is not None]
-                    late.update(row.page_id for row in found)
-                    caught += self._learn(found)
-            if not stands:
-                continue  # all of them were removed
-            if caught:
-                self._distrust(caught, now)
-            places = self.places(list(stands))
-            told: set[int] = set()
-            for page, place in zip(stands, places.tolist(), strict=True):
-                if (lasts := heard.pop(page, None)) is not None:
-                    self._believe(place, lasts)
-                    told.add(page)
-            self._keep(late, told)
-            yield places, _columns_of(STANDING, stands)
+                for rows in unlearned(self._store, some):
+                    page = np.array(rows["page_id"], np.int64)
+                    first = np.diff(page, prepend=latest) > 0  # the rows of a page are neighbours, also in two parts
+                    latest = int(page[-1])
+                    met.append(page[first])
+                    stands.append({name: facts[first] for name, facts in columns(STANDING, rows).items()})
+                    known = {name: facts[first] for name, facts in columns(LEARNED, rows).items()}
+                    self.remember(self.places(met[-1]), known)
+                    found = np.array([sequence is not None for sequence in rows["sequence"]], np.bool_)
+                    late.append(page[found])
+                    caught += self._learn({name: [*compress(column, found)] for name, column in rows.items()})
+                if not met:
+                    continue  # all of them were removed
+                pages = np.concatenate(met)
+                if caught:
+                    self._distrust(caught, now)
+                    self._doubt(self.places(pages))
+                    surprised = True
+                told = [(page, lasts) for page in pages.tolist() if (lasts := heard.pop(page, None)) is not None]
+                self._believe(self.places([page for page, _ in told]), [lasts for _, lasts in told])
+                self._keep(np.unique(np.concatenate(late)), [page for page, _ in told])
+                yield self.places(pages), {name: np.concatenate([one[name] for one in stands]) for name in STANDING}
+        finally:
+            if surprised:  # once for all pages: they may be a million, and learned from a few at a time
+                self._doubt(np.arange(len(self.index)))
 
-    def _learn(self, found: Sequence[Row[Any]]) -> list[int]:
+    def _doubt(self, places: Places) -> None:
+        """Believe none of these pages whose host was caught."""
+        self.index.lifetime[places[self.hosts.distrusted[self.index.host[places]]]] = 0.0
+
+    def _learn(self, found: Mapping[str, Sequence[Any]]) -> list[int]:
         """Learn from these checks, in order of page and of time: of each page the first, then the second, and so on.
 
         The pages that changed before their time are returned.
         """
         index = self.index
-        place = self.places([row.page_id for row in found])
-        at = np.array([row.at for row in found])
-        failed = np.array([row.verdict == Verdict.FAILED for row in found], np.bool_)
-        changed = np.array([row.verdict == Verdict.CHANGED for row in found], np.bool_)
+        place = self.places(found["page_id"])
+        sequence, at = np.array(found["sequence"], np.int32), np.array(found["at"], np.float64)
+        failed = np.array([verdict == Verdict.FAILED for verdict in found["verdict"]], np.bool_)
+        changed = np.array([verdict == Verdict.CHANGED for verdict in found["verdict"]], np.bool_)
+        made = np.array([headers is not None for headers in found["headers"]], np.bool_)
+        lasts = np.array([0.0 if headers is None else lifetime(headers) or 0.0 for headers in found["headers"]])
         first = np.r_[True, place[1:] != place[:-1]] if len(place) else np.zeros(0, np.bool_)
         turn = np.arange(len(place)) - np.flatnonzero(first)[np.cumsum(first) - 1]
         by_turn = np.argsort(turn, kind="stable")
@@ -184,46 +202,44 @@ class Learned:
             early = where[changed[good] & (age >= 0) & (age < index.lifetime[where])]
             caught += index.page[early].tolist()
             index.learn(where, at[good], changed[good])
-            for row, where_it_is in zip([found[which] for which in some], place[some].tolist(), strict=True):
-                self.upto[where_it_is] = row.sequence
-                if row.headers is not None:
-                    self.versions += 1
-                    self._believe(where_it_is, lifetime(row.headers) or 0.0)
+            self.upto[place[some]] = sequence[some]
+            kept = some[made[some]]
+            self._believe(place[kept], lasts[kept])
+        self.versions += int(made.sum())
         np.add.at(self.failed, place[failed], 1)
         return caught
 
-    def _believe(self, place: int, lasts: float) -> None:
-        """The server of this page says that it lasts for so many seconds."""
-        believed = not self.hosts.distrusted[self.index.host[place]]
-        self.index.lifetime[place] = min(lasts, _LONGEST_LIFETIME) if believed else 0.0
+    def _believe(self, places: Places, lasts: Sequence[float] | Floats) -> None:
+        """The servers of these pages say that they last for so many seconds."""
+        doubted = self.hosts.distrusted[self.index.host[places]]
+        self.index.lifetime[places] = np.where(doubted, 0.0, np.minimum(lasts, _LONGEST_LIFETIME))
 
     def _distrust(self, page_ids: Sequence[int], now: float) -> None:
-        """Believe the hosts of these pages no more, which changed one before its time; not their other pages either."""
+        """Believe the hosts of these pages no more, which changed one before its time."""
         names = sorted({host_of(url) for url in addresses(self._store, page_ids).values()})
         self.hosts.distrusted[self.hosts.named(names)] = True
-        self.index.lifetime[self.hosts.distrusted[self.index.host]] = 0.0
         if not self._store.read_only:
             with self._store.write() as connection:
                 self._store.statements.distrust.many(connection, [(name, now) for name in names])
 
-    def _keep(self, late: set[int], told: set[int]) -> None:
+    def _keep(self, late: Pages, told: Sequence[int]) -> None:
         """Store what was learned of these pages, unless another program has learned more meanwhile.
 
         Of those that something was `told` of, also where as much was learned before: only who heard it knows of it.
         """
-        if self._store.read_only or not late | told:
+        pages = np.union1d(late, np.array(told, np.int64))
+        if self._store.read_only or not len(pages):
             return
-        index = self.index
-        rows = [
-            (int(index.page[place]), float(index.a[place]), float(index.b[place]),
-             None if np.isinf(index.checked[place]) else float(index.checked[place]), int(self.upto[place]),
-             int(self.failed[place]), float(index.lifetime[place]))
-            for place in self.places(sorted(late | told))
-        ]  # fmt: skip
+        index, places = self.index, self.places(pages)
+        facts = (index.page, index.a, index.b, index.checked, self.upto, self.failed, index.lifetime)
+        rows = zip(*(one[places].tolist() for one in facts), strict=True)
+        heard = set(told)
+        fresh: list[tuple[Any, ...]] = []
         with self._store.write() as connection:
-            others = {row.id: row.learned or 0 for row in connection.execute(stored([row[0] for row in rows]))}
-            there = [row for row in rows if row[0] in others]
-            fresh = [row for row in there if row[4] - others[row[0]] >= (0 if row[0] in told else 1)]
+            others = dict(connection.execute(stored(pages.tolist())).cursor.fetchall())
+            for page, a, b, checked_at, upto, *others_of_it in rows:
+                if page in others and upto - (others[page] or 0) >= (0 if page in heard else 1):
+                    fresh.append((page, a, b, None if isinf(checked_at) else checked_at, upto, *others_of_it))
             self._store.statements.rate.many(connection, fresh)
 
 
@@ -242,10 +258,6 @@ def recall_pauses(store: Store, known: Learned, now: float) -> None:
     known.asked.recall(known.hosts.named([*pauses]), [*pauses.values()])
 
 
-def columns(names: Sequence[str], told: Any) -> dict[str, Floats]:
+def columns(names: Sequence[str], told: Mapping[str, Sequence[Any]]) -> dict[str, Floats]:
     """These columns as numbers, and what is missing as none."""
-    return {name: np.array(column, np.float64) for name, column in zip(names, told, strict=True)}
-
-
-def _columns_of(names: Sequence[str], rows: dict[int, Row[Any]]) -> dict[str, Floats]:
-    return columns(names, [[getattr(row, name) for row in rows.values()] for name in names])
+    return {name: np.array(told[name], np.float64) for name in names}

@@ -56,6 +56,22 @@ _VISITS = (
     .order_by(visits.c.id)
 )
 
+_LATER = and_(checks.c.page_id == states.c.page_id, checks.c.sequence > func.coalesce(rates.c.sequence, 0))
+_MADE = and_(versions.c.page_id == checks.c.page_id, versions.c.sequence == checks.c.sequence)
+_UNLEARNED_COLUMNS = ("page_id", *STANDING, *LEARNED, "sequence", "at", "verdict", "headers")
+_UNLEARNED = (
+    select(
+        states.c.page_id, states.c.failures, states.c.checked_at, states.c.retry_at, *_RATES, checks.c.sequence,
+        checks.c.at, checks.c.verdict, versions.c.headers,
+    )
+    .outerjoin(rates, rates.c.page_id == states.c.page_id)
+    .outerjoin(checks, _LATER)
+    .outerjoin(versions, _MADE)
+    .where(states.c.page_id.in_(bindparam("page_ids", expanding=True)))
+    .order_by(states.c.page_id, checks.c.sequence)
+    .execution_options(yield_per=_CHECKS)
+)  # fmt: skip
+
 _AMONG = states.c.page_id.between(bindparam("first"), bindparam("last"))
 _TALLY = select(func.count(), func.coalesce(func.sum(states.c.sequence), 0)).where(_AMONG)
 _CHECKED = select(states.c.page_id, states.c.sequence).where(_AMONG).order_by(states.c.page_id)
@@ -143,26 +159,15 @@ def redirected(store: Store, page_ids: Sequence[int]) -> dict[int, str]:
     return found
 
 
-def unlearned(page_ids: Sequence[int]) -> Any:
+def unlearned(store: Store, page_ids: Sequence[int]) -> Iterator[dict[str, tuple[Any, ...]]]:
     """Where these pages stand, with what was learned of them and each check that nothing was learned from yet.
 
-    A check that made a version has its headers; a page without such checks has one row. The rows come as they are asked
-    for, a portion at a time, all of them as they were at the beginning.
+    They come by columns, in order of page and of check. A check that made a version has its headers; a page without
+    such checks has one row. A portion of the rows at a time, all of them as they were at the beginning.
     """
-    later = (checks.c.page_id == states.c.page_id) & (checks.c.sequence > func.coalesce(rates.c.sequence, 0))
-    made = (versions.c.page_id == checks.c.page_id) & (versions.c.sequence == checks.c.sequence)
-    return (
-        select(
-            states.c.page_id, states.c.failures, states.c.checked_at, states.c.retry_at, *_RATES, checks.c.sequence,
-            checks.c.at, checks.c.verdict, versions.c.headers,
-        )
-        .outerjoin(rates, rates.c.page_id == states.c.page_id)
-        .outerjoin(checks, later)
-        .outerjoin(versions, made)
-        .where(states.c.page_id.in_(page_ids))
-        .order_by(states.c.page_id, checks.c.sequence)
-        .execution_options(yield_per=_CHECKS)
-    )  # fmt: skip
+    with store.read() as connection:
+        for rows in connection.execute(_UNLEARNED, {"page_ids": page_ids}).partitions(_CHECKS):
+            yield dict(zip(_UNLEARNED_COLUMNS, zip(*rows, strict=True), strict=True))
 
 
 def steady(page_ids: Sequence[int], times: int) -> Any:

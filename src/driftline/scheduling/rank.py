@@ -6,12 +6,13 @@ Ties are as its tables show them. By frequency: in the order of first visit; by 
 from __future__ import annotations
 
 from enum import StrEnum
+from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from driftline.errors import BadSetting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from driftline.model import Visited
 
@@ -33,33 +34,42 @@ def order_named(text: str) -> By:
         raise BadSetting(f"Pages cannot be ranked by '{text}': use {', '.join(By)}.") from None
 
 
-def rank(visited: Iterable[Visited], by: By, threshold: float) -> list[Visited]:
-    """The visited pages in that order; the intelligent one leaves out what the filter drops."""
-    match by:
-        case By.FREQUENCY:
-            return by_frequency(visited)
-        case By.WEIGHTAGE:
-            return by_weightage(visited)
-        case By.INTELLIGENT:
-            return intelligent(visited, threshold)
-        case By.VALUE:
-            return sorted(visited, key=lambda one: (-one.value, one.sno))
+def rank(visited: Iterable[Visited], by: By, threshold: float, limit: int | None = None) -> list[Visited]:
+    """The first `limit` visited pages in that order, or all; the intelligent one leaves out what the filter drops.
+
+    With a limit, no more pages than that are kept in memory, however many are given.
+    """
+    if by is By.INTELLIGENT:
+        visited = (one for one in visited if keeps(one, threshold))
+    key = _KEYS[by]
+    return sorted(visited, key=key) if limit is None else nsmallest(limit, visited, key=key)
 
 
-def by_frequency(visited: Iterable[Visited]) -> list[Visited]:
+def _by_frequency(one: Visited) -> tuple[float, ...]:
     """The most often visited first (the paper's Table 2)."""
-    return sorted(visited, key=lambda one: (-one.frequency, one.sno))
+    return -one.frequency, one.sno
 
 
-def by_weightage(visited: Iterable[Visited]) -> list[Visited]:
+def _by_weightage(one: Visited) -> tuple[float, ...]:
     """Where most time was spent first (the paper's Table 3)."""
-    return sorted(visited, key=lambda one: (-one.weightage, -one.frequency, one.sno))
+    return -one.weightage, -one.frequency, one.sno
 
 
-def intelligent(visited: Iterable[Visited], threshold: float) -> list[Visited]:
-    """Those that the filter keeps, by frequency, weightage and TTL (the paper's Table 4, with a threshold of ½)."""
-    kept = [one for one in visited if keeps(one, threshold)]
-    return sorted(kept, key=lambda one: (-one.frequency, -one.weightage, -one.ttl, one.sno))
+def _by_all(one: Visited) -> tuple[float, ...]:
+    """By frequency, weightage and TTL (the paper's Table 4, with a threshold of ½)."""
+    return -one.frequency, -one.weightage, -one.ttl, one.sno
+
+
+def _by_value(one: Visited) -> tuple[float, ...]:
+    return -one.value, one.sno
+
+
+_KEYS: dict[By, Callable[[Visited], tuple[float, ...]]] = {
+    By.FREQUENCY: _by_frequency,
+    By.WEIGHTAGE: _by_weightage,
+    By.INTELLIGENT: _by_all,
+    By.VALUE: _by_value,
+}
 
 
 def keeps(one: Visited, threshold: float) -> bool:

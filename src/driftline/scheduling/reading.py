@@ -65,7 +65,7 @@ class Reading:
             late = known.take(places, rows)
             behind += known.index.page[places[late]].tolist()
             bad = np.flatnonzero((known.index.failures[places] > 0) & ~late)
-            told = columns(STANDING, [[rows[name][row] for row in bad] for name in STANDING])
+            told = columns(STANDING, {name: [rows[name][row] for row in bad] for name in STANDING})
             now = self._clock()  # it may have been long since the last step
             self._patience.stand_by(known, places[bad], told, now)
             known.settle(places[~late], self._ahead, now)

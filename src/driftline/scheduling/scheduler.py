@@ -19,7 +19,7 @@ from driftline.scheduling.hosts import Hosts, Rooms
 from driftline.scheduling.index import DAY
 from driftline.scheduling.learning import Learned, recall_pauses
 from driftline.scheduling.patience import Patience
-from driftline.scheduling.queries import HOW_MANY, addresses, last_checks
+from driftline.scheduling.queries import HOW_MANY, addresses, last_checks, visited
 from driftline.scheduling.reading import Reading
 from driftline.scheduling.terms import Terms, lane_of
 from driftline.scheduling.value import believed
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from driftline.scheduling.index import Floats, Places
     from driftline.versions.store import Store
 
-_PORTION = 10_000  # pages whose addresses are read at a time
 _PROBED = 0.1  # of a pick by the paper's order goes to pages that its filter drops
 _BY = {"value": "what a check is worth", "intelligent": "the paper's order", "fixed": "interval", "uniform": "age"}
 
@@ -323,16 +322,19 @@ class Scheduler:
             for which, place in enumerate(shown.tolist()) if int(index.page[place]) in urls
         ]  # fmt: skip
 
-    def values(self) -> dict[str, float]:
-        """What a check of each page is worth now, by address."""
+    def by_value(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the ids of all pages, those first whose check is worth most now, and what it is worth.
+
+        Of equal ones, those come first that were never visited, then those whose first visit was earlier.
+        """
         index = self._known.index
         worth = index.values(self._clock())
-        found: dict[str, float] = {}
-        for start in range(0, len(index), _PORTION):  # of a million pages, two more dictionaries would take 250 MB
-            pages, values = (facts[start : start + _PORTION].tolist() for facts in (index.page, worth))
-            urls = addresses(self._store, pages)
-            found |= {urls[page]: value for page, value in zip(pages, values, strict=True) if page in urls}
-        return found
+        visit = np.zeros(len(index), np.int64)
+        for portion in visited(self._store):
+            places, here = self._known.find(portion["id"])
+            visit[places] = np.array(portion["visited"], np.int64)[here]
+        order = np.lexsort((visit, -worth))
+        return index.page[order], worth[order]
 
     def _held_for(self, ready: Places, until_due: Floats) -> Floats:
         """The seconds until the budgets allow for each of these pages, which are picked in this order."""

@@ -12,15 +12,15 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, delete, func, insert, select, update
+from sqlalchemy import and_, bindparam, delete, func, insert, select, update
 
 from driftline.errors import BrokenVersion, StoreBusy
 from driftline.versions.codec import HIGH_LEVEL, repack, unpack
 from driftline.versions.locks import lock_blobs
 from driftline.versions.schema import blobs, pages, states, versions
-from driftline.versions.statements import read_chains
+from driftline.versions.statements import read_chains, run_on_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,6 +37,13 @@ _MOST_THREADS = 8  # each may take 200 MB for a page of 20 MB
 _NICENESS = 15
 _UNREADABLE = 0
 _LOOSE = blobs.c.level.is_(None)
+_DELETE = delete(blobs).where(blobs.c.page_id == bindparam("page"), blobs.c.digest == bindparam("name"))
+_STILL_LOOSE = """
+WITH wanted (page_id, digest) AS ({pairs})
+SELECT blobs.page_id, blobs.digest, blobs.base
+FROM wanted JOIN blobs ON blobs.page_id = wanted.page_id AND blobs.digest = wanted.digest
+WHERE blobs.level IS NULL ORDER BY blobs.page_id, blobs.digest
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,15 +82,17 @@ def compact(store: Store, told: Callable[[int, int], None] | None = None) -> Com
                 break
             smallest = list(threads.map(_smallest, keys, [chains] * len(keys)))
             with store.write() as connection:
+                packed: dict[BlobKey, Blob] = {}
                 for (page_id, name), blob in zip(keys, smallest, strict=True):
                     if blob is None:
                         skipped += 1
                         this = and_(blobs.c.page_id == page_id, blobs.c.digest == name)
                         connection.execute(update(blobs).where(this).values(level=_UNREADABLE))
                     else:
-                        _replace(connection, page_id, blob)
+                        packed[page_id, name] = blob
                         before += len(chains[page_id][name].data)
                         after += len(blob.data)
+                _replace(connection, packed)
             done += len(keys)
             if told is not None:
                 told(done, total)
@@ -122,14 +131,24 @@ def _smallest(key: BlobKey, chains: Mapping[int, Mapping[bytes, Blob]]) -> Blob 
         return None
 
 
-def _replace(connection: Connection, page_id: int, blob: Blob) -> None:
-    """Put the blob in the place of the page's one of the same name, unless that is gone or has another base by now."""
-    this = and_(blobs.c.page_id == page_id, blobs.c.digest == blob.digest)
-    same = and_(this, blobs.c.base.is_not_distinct_from(blob.base), _LOOSE)
-    # a row that shrinks where it is leaves a gap in its page: written anew, the rows stand side by side
-    if connection.execute(delete(blobs).where(same)).rowcount:
-        row = (page_id, blob.digest, blob.base, blob.depth, blob.size, blob.data, HIGH_LEVEL)
-        connection.execute(insert(blobs).values(row))
+def _replace(connection: Connection, packed: Mapping[BlobKey, Blob]) -> None:
+    """Put the blobs in the places of those of the same keys, unless these are gone or have another base by now."""
+    if not packed:
+        return
+    lock = "FOR UPDATE OF blobs" if connection.dialect.name == "postgresql" else ""
+    found = run_on_pairs(connection, _STILL_LOOSE + lock, [*packed], "bytea")
+    same = [(page_id, name) for page_id, name, base in found if packed[page_id, name].base == base]
+    if same:
+        # a row that shrinks where it is leaves a gap in its page: written anew, the rows stand side by side
+        connection.execute(_DELETE, [{"page": page_id, "name": name} for page_id, name in same])
+        connection.execute(insert(blobs), [_row(page_id, packed[page_id, name]) for page_id, name in same])
+
+
+def _row(page_id: int, blob: Blob) -> dict[str, Any]:
+    return {
+        "page_id": page_id, "digest": blob.digest, "base": blob.base, "depth": blob.depth, "size": blob.size,
+        "data": blob.data, "level": HIGH_LEVEL,
+    }  # fmt: skip
 
 
 def _sweep(store: Store) -> int:

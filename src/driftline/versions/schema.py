@@ -456,9 +456,11 @@ scripted_hosts = Table(
     Column("at", Double, nullable=False),
 )
 
+# on PostgreSQL they have the same conditions, by the migrations: if these were named here, every command would load all
+# that SQLAlchemy has for PostgreSQL
 _WAITING = addresses.c.state == "waiting"
 #: the frontier, found without a walk through all that was met
-Index("ix_addresses_waiting", addresses.c.site_id, sqlite_where=_WAITING, postgresql_where=_WAITING)
+Index("ix_addresses_waiting", addresses.c.site_id, sqlite_where=_WAITING)
 _LOOSE = blobs.c.level.is_(None)
 #: a few bytes for every blob that is not compacted yet, which are found without a walk through all that is stored
-Index("ix_blobs_loose", blobs.c.level, sqlite_where=_LOOSE, postgresql_where=_LOOSE)
+Index("ix_blobs_loose", blobs.c.level, sqlite_where=_LOOSE)

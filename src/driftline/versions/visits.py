@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 from sqlalchemy import bindparam, select, text
 
 from driftline.model import Visited
+from driftline.versions.batches import in_batches
 from driftline.versions.revisions import count_revision
 from driftline.versions.schema import pages, visit_keys, visits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from sqlalchemy import Connection
 
     from driftline.model import Visit
     from driftline.versions.store import Store
 
+_PORTION = 2_000  # rows that are read at a time
 _SUMS = (
     visits.c.id,
     visits.c.url,
@@ -28,6 +30,12 @@ _SUMS = (
     visits.c.last_at,
 )
 _ALL = select(*_SUMS, pages.c.id.is_not(None)).outerjoin(pages, pages.c.url == visits.c.url).order_by(visits.c.id)
+_ALL = _ALL.execution_options(yield_per=_PORTION)
+_OF_PAGES = (
+    select(pages.c.id, pages.c.url, *_SUMS)
+    .outerjoin(visits, visits.c.url == pages.c.url)
+    .where(pages.c.id.in_(bindparam("page_ids", expanding=True)))
+)
 _KNOWN = select(visit_keys.c.key, visit_keys.c.seconds).where(visit_keys.c.key.in_(bindparam("keys", expanding=True)))
 
 
@@ -70,8 +78,29 @@ class Visits:
 
     def all(self) -> list[Visited]:
         """What the visits to every address add up to, in the order of the first visits."""
+        return list(self.each())
+
+    def each(self) -> Iterator[Visited]:
+        """Yield the same one by one; they are read a portion at a time, as they were at the beginning."""
         with self._store.read() as connection:
-            return [Visited(*row) for row in connection.execute(_ALL)]
+            for rows in connection.execute(_ALL).partitions():
+                yield from (Visited(*row) for row in rows)
+
+    def with_values(self, page_ids: Iterable[int], values: Iterable[float]) -> Iterator[Visited]:
+        """Yield what the visits to these watched pages add up to, with what a check of each is worth, in this order.
+
+        A page that was never visited has a `sno` of 0. Those that are not watched any more are left out.
+        """
+        for some in in_batches(zip(page_ids, values, strict=True)):
+            with self._store.read() as connection:
+                rows = connection.execute(_OF_PAGES, {"page_ids": [int(page_id) for page_id, _ in some]}).all()
+            found = {page_id: (url, sums) for page_id, url, *sums in rows}
+            for page_id, value in some:
+                if page_id not in found:
+                    continue
+                url, sums = found[page_id]
+                visited = Visited(0, url, 0, 0.0, 0) if sums[0] is None else Visited(*sums)
+                yield visited._replace(watched=True, value=float(value))
 
 
 def _alone(connection: Connection) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from driftline.detection.examination import Job, examine
+from driftline.detection.examination import examine
+from driftline.detection.jobs import Job
 from driftline.detection.workers import WorkerPool
 from driftline.lab.world import World
 from driftline.model import FailureKind

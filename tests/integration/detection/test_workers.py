@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from driftline.detection.examination import Finding
+from driftline.detection.jobs import Finding
 from driftline.detection.worker import read_frame, write_frame
 from driftline.detection.workers import Worker, WorkerPool
 from driftline.errors import RunStopped

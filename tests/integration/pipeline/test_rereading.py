@@ -15,8 +15,9 @@ import pytest
 from sqlalchemy import Connection, event, text
 
 import driftline
-from driftline.detection.examination import Finding, Job, examine
+from driftline.detection.examination import examine
 from driftline.detection.filters import how_read
+from driftline.detection.jobs import Finding, Job
 from driftline.detection.workers import WorkerPool
 from driftline.errors import RunStopped
 from driftline.model import Check, FailureKind, Filter, Proof, Verdict

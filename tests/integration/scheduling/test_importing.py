@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 
 import driftline
 from driftline import Driftline, DriftlineError
@@ -322,3 +323,26 @@ def test_a_long_address_counts_if_only_tracking_makes_it_long(tmp_path: Path) ->
         assert sums(pages) == {A: (1, 0.0, 1)}
     with driftline.open(settings=settings(store=str(tmp_path / "kept.db"), tracking="-utm_*")) as pages:
         assert pages.import_visits(history).bad == 2, "for whom it is no tracking, it is too long"
+
+
+def test_by_value_never_visited_pages_come_first_of_equal_ones_and_a_limit_reads_no_more_than_it_needs(
+    pages: Driftline,
+) -> None:
+    urls = [f"https://page{number}.example/" for number in range(1_200)]
+    pages.add(*urls)
+    for number in (7, 3):
+        pages.visit(urls[number], available=False)
+    read: list[str] = []
+    event.listen(pages._store.engine, "before_cursor_execute", lambda *given: read.append(given[2]))
+    few = pages.rank("value", 5)
+    of_few = [statement for statement in read if "LEFT OUTER JOIN visits" in statement]
+    read.clear()
+    everything = pages.rank("value")
+
+    assert len(of_few) == 1
+    assert len([statement for statement in read if "LEFT OUTER JOIN visits" in statement]) == 3
+    assert few == everything[:5]
+    assert sorted(one.url for one in everything) == sorted(urls)
+    assert everything == sorted(everything, key=lambda one: (-one.value, one.sno))
+    assert {one.url: one.frequency for one in everything if one.sno} == {urls[7]: 1, urls[3]: 1}
+    assert all(one.watched for one in everything)

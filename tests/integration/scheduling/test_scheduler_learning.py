@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
 import pytest
-from sqlalchemy import Row, func, select
+from sqlalchemy import func, select
 
 from driftline.model import POLICIES, Link, Outcome, Verdict, Visit
 from driftline.scheduling import queries
@@ -315,8 +315,8 @@ def test_a_long_history_is_learned_in_parts_that_may_end_in_the_middle_of_a_page
     parts: list[int] = []
     learn = Learned._learn
 
-    def noted(self: Learned, found: Sequence[Row[Any]]) -> list[int]:
-        parts.append(len(found))
+    def noted(self: Learned, found: Mapping[str, Sequence[Any]]) -> list[int]:
+        parts.append(len(found["page_id"]))
         return learn(self, found)
 
     monkeypatch.setattr(Learned, "_learn", noted)

@@ -14,7 +14,8 @@ import pytest
 from sqlalchemy import Connection, create_engine, event, text
 
 from driftline.detection.comparison import compare, recall
-from driftline.detection.examination import Finding, Job, examine
+from driftline.detection.examination import examine
+from driftline.detection.jobs import Finding, Job
 from driftline.pages.catalog import Catalog
 from driftline.versions.codec import DEEPEST, digest, pack
 from driftline.versions.compaction import compact
@@ -26,7 +27,7 @@ from support.making import document
 
 ONE, TWO = "https://a.example/", "https://b.example/"
 WORDS = ("price", "service", "terms", "data", "you", "we", "may", "change", "time", "notice", "fees", "apply")
-# ends itself as `kill -9` would, between deleting a row and inserting it anew for the so-many-th time
+# ends itself as `kill -9` would, between deleting rows and inserting them anew for the so-many-th time
 KILLED = """
 import os, signal, sys
 from sqlalchemy import event
@@ -196,7 +197,20 @@ def test_another_process_writes_between_any_two_transactions(world: World) -> No
     assert len(world.catalog.all()) == 2 + len(added)
 
 
-@pytest.mark.parametrize("moment", [1, 20, 50])
+def test_contents_are_replaced_many_at_a_time(world: World) -> None:
+    world.fill(DEEPEST)
+    ran: list[str] = []
+    event.listen(world.store.engine, "before_cursor_execute", lambda *given: ran.append(given[2].split()[0]))
+
+    done = compact(world.store)
+
+    transactions = -(-done.contents // 32)
+    assert done.contents > 32
+    assert [ran.count(word) for word in ("DELETE", "INSERT")] == [transactions, transactions]
+    world.insist_on_every_version()
+
+
+@pytest.mark.parametrize("moment", [1, 2])
 def test_killed_in_the_middle_of_a_transaction_it_loses_nothing_and_goes_on_the_next_time(
     world: World, moment: int
 ) -> None:
@@ -206,7 +220,7 @@ def test_killed_in_the_middle_of_a_transaction_it_loses_nothing_and_goes_on_the_
     assert killed.returncode == -signal.SIGKILL
     left = world.ask(LOOSE)
     assert 0 < left <= contents
-    assert (left < contents) == (moment == 50), "what was committed before is done"
+    assert (left < contents) == (moment == 2), "what was committed before is done"
     world.insist_on_every_version()
     assert compact(world.store).contents == left
     world.insist_on_every_version()

@@ -11,7 +11,8 @@ from sqlalchemy import event, text, update
 
 import driftline
 from driftline.detection.comparison import compare, recall
-from driftline.detection.examination import Finding, Job, examine
+from driftline.detection.examination import examine
+from driftline.detection.jobs import Finding, Job
 from driftline.errors import BrokenVersion, StoreError, StoreLocked, UnknownVersion
 from driftline.model import Failure, FailureKind, Link, Outcome, Proof, Verdict
 from driftline.pages.catalog import Catalog

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from sqlalchemy import create_engine, event, text
 
 from driftline.detection.comparison import compare, recall
-from driftline.detection.examination import Finding, examine
+from driftline.detection.examination import examine
+from driftline.detection.jobs import Finding
 from driftline.errors import StoreError, UsageError
 from driftline.pages.catalog import Catalog
 from driftline.versions.ledger import Ledger

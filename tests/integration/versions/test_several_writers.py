@@ -10,8 +10,9 @@ from sqlalchemy import ExceptionContext, event, select
 
 from driftline.access import read_access
 from driftline.detection.comparison import compare, recall
-from driftline.detection.examination import Finding, Job, examine
+from driftline.detection.examination import examine
 from driftline.detection.filters import how_read
+from driftline.detection.jobs import Finding, Job
 from driftline.detection.workers import WorkerPool
 from driftline.errors import UsageError
 from driftline.memory import Memory

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from driftline.detection.dangers import Danger, intruders, mixed_content
-from driftline.detection.examination import Finding, examine
+from driftline.detection.examination import examine
+from driftline.detection.jobs import Finding
 from driftline.model import WarningKind
 from support.making import job
 

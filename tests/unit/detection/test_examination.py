@@ -5,7 +5,8 @@ import gzip
 import pytest
 
 from driftline.detection.comparison import compare, recall
-from driftline.detection.examination import Finding, Job, examine
+from driftline.detection.examination import examine
+from driftline.detection.jobs import Finding, Job
 from driftline.model import Blob, Failure, FailureKind, Old, Proof, Verdict
 from driftline.versions.codec import digest, unpack
 from support.making import document, job, known, link

@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from driftline.detection.decoding import UnreadableBody
-from driftline.detection.examination import Finding, examine
+from driftline.detection.examination import examine
 from driftline.detection.extraction import Reading, letters_of
 from driftline.detection.filters import awaited_by, check_filters, how_read
+from driftline.detection.jobs import Finding
 from driftline.errors import BadFilter
 from driftline.model import Blob, FailureKind, Filter, Matter, Proof
 from driftline.versions.codec import unpack

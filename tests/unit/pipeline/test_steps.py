@@ -4,7 +4,8 @@ from collections.abc import Collection, Sequence
 
 import pytest
 
-from driftline.detection.examination import Finding, Job, examine
+from driftline.detection.examination import examine
+from driftline.detection.jobs import Finding, Job
 from driftline.errors import RunStopped
 from driftline.model import Failure, FailureKind, Old, Pair, Proof, Verdict
 from driftline.pipeline.consumers import Steps

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from driftline.model import Visited
 from driftline.scheduling.example import EXAMPLE
-from driftline.scheduling.rank import (
-    By,
-    by_frequency,
-    by_weightage,
-    intelligent,
-    rank,
-)
+from driftline.scheduling.rank import By, rank
 from support.properties import searched
 
 TABLE_2 = [11, 22, 8, 14, 23, 7, 12, 13, 10, 21, 1, 3, 9, 2, 6, 20, 19, 5, 4, 16, 15, 17, 18]
@@ -39,6 +35,10 @@ def visited(rows: list[tuple[int, int, int]]) -> list[Visited]:
     ]
 
 
+def intelligent(rows: Sequence[Visited], threshold: float) -> list[Visited]:
+    return rank(rows, By.INTELLIGENT, threshold)
+
+
 def test_the_example_is_the_papers_table_1() -> None:
     """Its sums are those of the printed table, and its rows are numbered as there."""
     assert [one.sno for one in EXAMPLE] == list(range(1, 24))
@@ -47,11 +47,11 @@ def test_the_example_is_the_papers_table_1() -> None:
 
 
 def test_by_frequency_the_example_is_the_papers_table_2() -> None:
-    assert [one.sno for one in by_frequency(EXAMPLE)] == TABLE_2
+    assert [one.sno for one in rank(EXAMPLE, By.FREQUENCY, 0.5)] == TABLE_2
 
 
 def test_by_weightage_the_example_is_the_papers_table_3() -> None:
-    assert [one.sno for one in by_weightage(EXAMPLE)] == TABLE_3
+    assert [one.sno for one in rank(EXAMPLE, By.WEIGHTAGE, 0.5)] == TABLE_3
 
 
 def test_filtered_and_ranked_the_example_is_the_papers_table_4() -> None:
@@ -83,3 +83,11 @@ def test_the_filter_keeps_what_was_available_and_drops_nothing_else(
 ) -> None:
     kept = {one.sno for one in intelligent(visited(rows), threshold)}
     assert kept == {one.sno for one in visited(rows) if one.ttl > one.frequency * threshold}
+
+
+@searched
+@given(columns, st.sampled_from(By), st.integers(1, 14))
+def test_the_first_of_an_order_are_those_of_the_whole_order(
+    rows: list[tuple[int, int, int]], by: By, limit: int
+) -> None:
+    assert rank(iter(visited(rows)), by, 0.5, limit) == rank(visited(rows), by, 0.5)[:limit]
