@@ -87,27 +87,53 @@ def complain(sentence: str) -> None:
 
 
 def print_json(document: object) -> None:
-    """Print one JSON document on standard output; no password of an address is in it."""
-    readable = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    text = json.dumps(document, indent=2, ensure_ascii=not readable)
-    if without_password(text) != text:
-        text = json.dumps(_without_passwords(document), indent=2, ensure_ascii=not readable)
-    sys.stdout.write(text.encode("utf-8", "replace").decode() + "\n")
+    """Print one JSON document on standard output; no password of an address is in it.
+
+    The lists of an object are written item by item: as one text, those of a million pages would take the most memory.
+    """
+    if not isinstance(document, dict) or not document:
+        _write(_as_json(document, ""), "\n")
+    else:
+        before = "{\n  "
+        for name, value in document.items():
+            _write(before, _as_json(name, ""), ": ")
+            if isinstance(value, list) and value:
+                for number, item in enumerate(value):
+                    _write(",\n    " if number else "[\n    ", _as_json(item, name, "    "))
+                _write("\n  ]")
+            else:
+                _write(_as_json(value, name, "  "))
+            before = ",\n  "
+        _write("\n}\n")
     sys.stdout.flush()
 
 
 def print_json_list(items: Iterable[object]) -> None:
     """Print a JSON list on standard output as its items come, one a line; no password of an address is in it."""
-    readable = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     between = "[\n  "
     for item in items:
-        text = json.dumps(item, ensure_ascii=not readable)
-        if without_password(text) != text:
-            text = json.dumps(_without_passwords(item), ensure_ascii=not readable)
-        sys.stdout.write(between + text.encode("utf-8", "replace").decode())
+        _write(between, _as_json(item, "", None))
         between = ",\n  "
-    sys.stdout.write("[]\n" if between.startswith("[") else "\n]\n")
+    _write("[]\n" if between.startswith("[") else "\n]\n")
     sys.stdout.flush()
+
+
+def _as_json(item: object, name: str, indent: str | None = "") -> str:
+    """Return an item as JSON, without passwords; `name` is that of the field which it is the value of.
+
+    It takes several lines, after the first each with this indentation; with None, it takes one.
+    """
+    readable = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    lines = None if indent is None else 2
+    text = json.dumps(item, indent=lines, ensure_ascii=not readable)
+    if without_password(text) != text:
+        text = json.dumps(_without_passwords(item, name), indent=lines, ensure_ascii=not readable)
+    return text.replace("\n", "\n" + indent) if indent else text
+
+
+def _write(*texts: str) -> None:
+    for text in texts:
+        sys.stdout.write(text.encode("utf-8", "replace").decode())
 
 
 def _without_passwords(item: object, name: str = "") -> object:

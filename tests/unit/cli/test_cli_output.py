@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.cli.output import ago, clean, count, iso, size
+from driftline.cli.output import ago, clean, count, iso, print_json, size
 
 
 @pytest.mark.parametrize(
@@ -69,3 +71,31 @@ def test_no_control_character_survives_and_no_text_is_lost(text: str) -> None:
 
 def test_line_ends_and_tabs_stay_where_lines_are_shown() -> None:
     assert clean("a\tb\nc\rd\x1b[2J\u202e", lines=True) == "a\tb\nc\ufffdd\ufffd[2J\ufffd"
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {}, [], "text", 7, {"none": [], "empty": {}}, [1, {"a": [2]}],
+        {"added": ["a", "b"], "more": {"list": [1, {"x": [None]}]}, "rows": [{"y": [1, 2]}, [3], "line\nend"]},
+    ],
+)  # fmt: skip
+def test_a_document_is_printed_as_json_with_two_spaces_a_level(
+    document: object, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    print_json(document)
+    assert capsys.readouterr().out == json.dumps(document, indent=2) + "\n"
+
+
+def test_long_lists_are_printed_item_by_item(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+    monkeypatch.setattr(sys.stdout, "write", written.append)
+    print_json({"added": [f"http://example.org/{number}" for number in range(1_000)]})
+    assert max(map(len, written)) < 100
+    assert len(json.loads("".join(written))["added"]) == 1_000
+
+
+def test_no_item_of_a_list_shows_a_password(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"added": ["http://me:secret@example.org/"], "text": ["http://me:secret@example.org/"]})
+    shown = json.loads(capsys.readouterr().out)
+    assert shown == {"added": ["http://me:***@example.org/"], "text": ["http://me:secret@example.org/"]}
