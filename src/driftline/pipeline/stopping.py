@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import queue
+import threading
+from contextlib import suppress
 
 
 class Bell:
-    """Rung by any thread, or by a signal handler; waited for by one. Rings are not counted."""
+    """Rung by any thread, or by a signal handler; waited for by one. Rings are not counted.
+
+    It is a lock that is free while there is a ring to be heard. A signal handler may ring even while the thread that
+    it interrupts waits, which rules out conditions and events. Nor will a SimpleQueue do: where a handler takes longer
+    than the rest of the time-out, its `get` waits forever.
+    """
 
     def __init__(self) -> None:
-        # made to be used by a signal handler even while the thread it interrupts is in the middle of it
-        self._rings: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._unrung = threading.Lock()
+        self._unrung.acquire()
 
     def ring(self) -> None:
         """Wake whoever waits, now or at its next wait."""
-        self._rings.put(None)
+        with suppress(RuntimeError):  # it has rung already
+            self._unrung.release()
 
     def wait(self, timeout: float) -> None:
         """Return at a ring, or after `timeout` seconds."""
-        try:
-            self._rings.get(timeout=timeout)
-            while True:
-                self._rings.get_nowait()
-        except queue.Empty:
-            return
+        self._unrung.acquire(timeout=max(0.0, timeout))
 
 
 class Stop:
