@@ -63,6 +63,9 @@ class Ledger(recording.Ledger, Protocol):
     def finish(self, run_id: int) -> None:
         """Mark the run as complete."""
 
+    def note_interruption(self) -> None:
+        """Note that requests were sent until now, by a run that goes on."""
+
     def end(self, run_id: int) -> None:
         """Note that the run sends no more requests, complete or not."""
 
@@ -193,6 +196,7 @@ class Run:
                 if self._stop.requested:
                     raise
                 right.regain(lambda: self._stop.requested)
+                self._ledger.note_interruption()  # the next pipeline knows nothing of what this one asked for
 
     def check_offered(
         self, feed: Feed, told: Callable[[Sequence[Outcome]], None],

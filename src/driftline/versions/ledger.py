@@ -92,6 +92,15 @@ class Ledger:
         """Note that runs which did not end themselves sent requests until now, as far as anybody knows."""
         connection.execute(update(runs).where(runs.c.ended_at.is_(None)).values(ended_at=self._clock()))
 
+    def note_interruption(self) -> None:
+        """Note that requests were sent until now, by a run that goes on: hosts rest before they are asked again."""
+
+        def note() -> None:
+            with self._store.write() as connection:
+                _insert_pause(connection, self._clock())
+
+        patiently(note, self._stopped)
+
     def end(self, run_id: int) -> None:
         """Note that the run sends no more requests, complete or not. What is not noted is taken for a killed run."""
         with suppress(StoreError), self._store.write() as connection:
@@ -108,11 +117,15 @@ class Ledger:
     def remain(self, run_id: int, page_ids: Sequence[int] | None) -> int:
         """How many pages the run has not recorded yet."""
         query = select(func.count()).select_from(states).where(_open_pages(run_id))
-        with self._store.read() as connection:
-            if page_ids is None:
-                return connection.scalar(query) or 0
-            found = (connection.scalar(query.where(states.c.page_id.in_(some))) for some in in_batches(page_ids))
-            return sum(count or 0 for count in found)
+
+        def count() -> int:
+            with self._store.read() as connection:
+                if page_ids is None:
+                    return connection.scalar(query) or 0
+                found = (connection.scalar(query.where(states.c.page_id.in_(some))) for some in in_batches(page_ids))
+                return sum(one or 0 for one in found)
+
+        return patiently(count, self._stopped)
 
     def remaining(self, run_id: int, page_ids: Sequence[int] | None) -> Iterator[Link]:
         """The links of the pages that the run has not recorded yet, read a thousand at a time in order of page."""
@@ -248,9 +261,11 @@ def _insert_run(connection: Connection, scope: str, now: float) -> int:
 def _continue_run(connection: Connection, run_id: int, ended_at: float) -> None:
     """Note that a run sends requests again, and in a row of its own when it had stopped: hosts rest from then on."""
     connection.execute(update(runs).where(runs.c.id == run_id).values(ended_at=None))
-    connection.execute(
-        insert(runs).values(scope=_CONTINUED, started_at=ended_at, finished_at=ended_at, ended_at=ended_at)
-    )
+    _insert_pause(connection, ended_at)
+
+
+def _insert_pause(connection: Connection, at: float) -> None:
+    connection.execute(insert(runs).values(scope=_CONTINUED, started_at=at, finished_at=at, ended_at=at))
 
 
 def _open_pages(run_id: int) -> ColumnElement[bool]:
