@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from driftline.capacity import ResourceUse
     from driftline.detection.comparison import Versions
     from driftline.fetching.unsafe import Blocked
-    from driftline.model import Barred, Link, Outcome
+    from driftline.model import Barred, Danger, Link, Outcome, Turned
     from driftline.pipeline.events import Event
     from driftline.pipeline.feed import Feed
     from driftline.pipeline.links import Source
@@ -47,6 +47,9 @@ class Ledger(recording.Ledger, Protocol):
 
     def begin(self, page_ids: Sequence[int] | None, *, fresh: bool = False) -> tuple[int, bool]:
         """The run to work on, and whether it is one that was cut short and goes on now."""
+
+    def found_before(self) -> tuple[list[Change], list[Turned], list[Danger]]:
+        """What the run that goes on recorded before it was killed, which nobody reported."""
 
     def begin_without_end(self) -> int:
         """A run that checks pages as they come."""
@@ -86,8 +89,8 @@ class Report:
 
     `noisy` counts the unchanged pages that differ in noise, `left` those that a stopped run did not get to, or that
     were put off because their hosts want to be left alone: `quiet` names these, and until when. Those that are
-    `blocked` as unsafe were not fetched. `resources` is how the bounded resources of the run were used: at its end none
-    is in use.
+    `blocked` as unsafe were not fetched. The `changes` and `events` of a run that was killed and goes on include what it
+    had recorded by then. `resources` is how the bounded resources of the run were used: at its end none is in use.
     """
 
     pages: int
@@ -154,6 +157,7 @@ class Run:
         if begun is not None:
             begun(remain(), continued)
         tally = Tally()
+        tally.recall(*ledger.found_before())
 
         def tell(outcomes: Sequence[Outcome]) -> None:
             tally.add(outcomes)
