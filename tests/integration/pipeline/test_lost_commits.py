@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -126,7 +126,12 @@ def site(request: Request) -> Answer:
 
 def found(report: CrawlReport) -> dict[str, Any]:
     """How much of each kind a crawl found."""
-    lists = {"new": report.new, "failed": report.failed, "gone": report.gone, "duplicates": report.duplicates}
+    lists: dict[str, Sized] = {
+        "new": report.new,
+        "failed": report.failed,
+        "gone": report.gone,
+        "duplicates": report.duplicates,
+    }
     skipped = {why: one.count for why, one in report.skipped.items()}
     numbers = ("number", "found", "fetched", "pages", "redirects", "left", "watched")
     return {name: getattr(report, name) for name in numbers} | {name: len(one) for name, one in lists.items()} | skipped
