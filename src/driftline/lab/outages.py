@@ -354,7 +354,7 @@ _END_SESSIONS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE da
 
 def _sqlite_trials(stack: ExitStack, kills: int) -> tuple[list[Trial], Callable[[], str]]:
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="driftline-faults-")))
-    disk = stack.enter_context(_small_disk(folder))
+    disk = stack.enter_context(small_disk(folder, _DISK))
     current = folder / "none"
 
     def place() -> str:
@@ -365,12 +365,8 @@ def _sqlite_trials(stack: ExitStack, kills: int) -> tuple[list[Trial], Callable[
         return str(current)
 
     def fill(_chance: random.Random) -> None:
-        ballast = current.with_name("ballast")
-        with ballast.open("wb", buffering=0) as file, suppress(OSError):
-            while True:
-                file.write(b"." * 4_096)
-        time.sleep(_HELD["full"])
-        ballast.unlink()
+        with filled(current.parent):
+            time.sleep(_HELD["full"])
 
     def lock(_chance: random.Random) -> None:
         connection = sqlite3.connect(current, isolation_level=None, timeout=30)
@@ -385,11 +381,11 @@ def _sqlite_trials(stack: ExitStack, kills: int) -> tuple[list[Trial], Callable[
 
 
 @contextmanager
-def _small_disk(folder: Path) -> Iterator[Path | None]:
-    """A file system of a few megabytes, where one can be mounted: that is for the administrator only."""
+def small_disk(folder: Path, megabytes: int) -> Iterator[Path | None]:
+    """A file system of so many megabytes, where one can be mounted: that is for the administrator only."""
     disk = folder / "disk"
     disk.mkdir()
-    line = ["mount", "-t", "tmpfs", "-o", f"size={_DISK}m", "tmpfs", str(disk)]
+    line = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(disk)]
     if os.geteuid() or subprocess.run(line, check=False, capture_output=True).returncode:
         yield None
         return
@@ -397,6 +393,19 @@ def _small_disk(folder: Path) -> Iterator[Path | None]:
         yield disk
     finally:
         subprocess.run(["umount", str(disk)], check=True)  # noqa: S607 wherever the system has it
+
+
+@contextmanager
+def filled(disk: Path) -> Iterator[None]:
+    """Leave no room on a disk for the time of a `with` block."""
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(b"." * 4_096)
+    try:
+        yield
+    finally:
+        ballast.unlink()
 
 
 def _trials(store: str, faults: dict[str, tuple[int, Fault | None]]) -> list[Trial]:

@@ -89,8 +89,8 @@ class Report:
 
     `noisy` counts the unchanged pages that differ in noise, `left` those that a stopped run did not get to, or that
     were put off because their hosts want to be left alone: `quiet` names these, and until when. Those that are
-    `blocked` as unsafe were not fetched. The `changes` and `events` of a run that was killed and goes on include what it
-    had recorded by then. `resources` is how the bounded resources of the run were used: at its end none is in use.
+    `blocked` as unsafe were not fetched. The `changes` and `events` of a run that was killed and goes on include what
+    it had recorded by then. `resources` is how the bounded resources of the run were used: at its end none is in use.
     """
 
     pages: int

@@ -347,7 +347,9 @@ def _means_locked(cause: BaseException | None) -> bool:
 def _means_unavailable(cause: BaseException | None) -> bool:
     """Whether what a database driver raised will pass: the server is gone or full, and nothing is wrong with it."""
     if isinstance(cause, sqlite3.Error):
-        return getattr(cause, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+        code = getattr(cause, "sqlite_errorcode", 0)
+        # the latter if a disk is so full that not even the index of the journal can be made
+        return code & 0xFF == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_SHMSIZE
     state = getattr(cause, "sqlstate", None)
     if state is None:
         # the driver itself noticed that the connection is gone, or could make none

@@ -13,7 +13,9 @@ from typing import Any, Protocol
 import pytest
 from sqlalchemy import event
 
-from driftline.errors import StoreLocked
+import driftline
+from driftline.errors import StoreLocked, StoreUnavailable
+from driftline.lab.outages import filled, small_disk
 from driftline.versions import locks
 from driftline.versions.locks import patiently
 from driftline.versions.store import Store
@@ -167,3 +169,14 @@ def test_a_crawl_waits_for_its_store(tmp_path: Path, fault: Callable[[Store], Fa
         assert world.pages.doctor() == []
         assert "waiting for it" in reports.said[0]
         assert "can be used again" in reports.said[-1]
+
+
+def test_a_store_on_a_full_disk_is_waited_for_when_it_is_opened(tmp_path: Path) -> None:
+    with small_disk(tmp_path, 4) as disk:
+        if disk is None:
+            pytest.skip("only the administrator can mount a small disk")
+        store = str(disk / "pages.db")
+        driftline.open(store).close()
+        with filled(disk), pytest.raises(StoreUnavailable):
+            driftline.open(store)
+        driftline.open(store).close()
