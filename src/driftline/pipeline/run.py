@@ -23,14 +23,15 @@ from driftline.pipeline.sections import Parts
 from driftline.pipeline.tally import Tally
 from driftline.pipeline.watchdog import Stall, Watchdog
 from driftline.pipeline.wiring import Wired, cores, wire
+from driftline.versions.locks import patiently
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from driftline.capacity import ResourceUse
     from driftline.detection.comparison import Versions
     from driftline.fetching.unsafe import Blocked
-    from driftline.model import Barred, Danger, Link, Outcome, Turned
+    from driftline.model import Barred, Danger, Link, Old, Outcome, Turned
     from driftline.pipeline.events import Event
     from driftline.pipeline.feed import Feed
     from driftline.pipeline.links import Source
@@ -115,6 +116,20 @@ class Report:
     quiet: dict[str, float] = field(default_factory=dict)
     blocked: list[Barred] = field(default_factory=list)
     resources: list[ResourceUse] = field(default_factory=list)
+
+
+class _PatientVersions:
+    """Versions of a store that is waited for, until it is `stopped`: a lost session is no reason to fetch again."""
+
+    def __init__(self, versions: Versions, stopped: Callable[[], bool]) -> None:
+        self._versions = versions
+        self._stopped = stopped
+
+    def recall(self, page_ids: Sequence[int]) -> dict[int, Old]:
+        return patiently(lambda: self._versions.recall(page_ids), self._stopped)
+
+    def host_memories(self, hosts: Collection[str]) -> dict[str, bytes]:
+        return patiently(lambda: self._versions.host_memories(hosts), self._stopped)
 
 
 class Run:
@@ -257,7 +272,8 @@ class Run:
                 source, settings, self._records, links=self._ledger.links, record=recorder.add, clock=self._clock,
                 slow=slow, may_fetch=may_fetch,
             )  # fmt: skip
-            steps = Steps(self._versions, workers, settings.max_body, twice=settings.confirm)
+            versions = _PatientVersions(self._versions, lambda: self._stop.requested or bool(parts.cut_short))
+            steps = Steps(versions, workers, settings.max_body, twice=settings.confirm)
             confirmer = Confirmer(steps, recorder, settings, links, self._blocked)
             ending.callback(confirmer.close)
             rendering = Rendering(
