@@ -323,7 +323,7 @@ class Driftline:
             self._store, self._clock, lambda: stop.requested, self.settings.fail_after, to_outbox=outbox is not None
         )
         records = HostRecords(self._store, lambda: stop.requested)
-        self.unsafe.refresh()
+        patiently(self.unsafe.refresh, lambda: stop.requested)
         run = Run(
             ledger, self.repository, self._rendered(stop), records, self.settings, plan, stop, self._clock, self.unsafe,
             self._note_stall, self._store.in_trouble,
@@ -382,7 +382,7 @@ class Driftline:
         report = self._crawled(seeds, options, stop, plan=plan, fresh=fresh, begun=begun, told=told)
         if report.tag is None or not report.changed or stop.requested:
             return report
-        watched = self.watched(report.changed)
+        watched = patiently(lambda: self.watched(report.changed), lambda: stop.requested)
         if not watched:
             return report
         same: set[str] = set()

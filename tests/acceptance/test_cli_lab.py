@@ -151,3 +151,16 @@ def test_every_command_is_measured_on_a_store_of_the_wanted_size(driftline: Comm
         ("list --limit 20 --offset", 100, 0),
     ]
     assert all(row["seconds"] > 0 and row["peak_mb"] > 0 for row in rows)
+
+
+def test_a_command_that_is_killed_loses_nothing_and_the_table_says_so(driftline: Command) -> None:
+    (row,) = driftline.json("lab", "faults", "--row", "sqlite kill check", "--kills", "1")
+    assert (row["times"], row["changes"], row["holds"]) == (1, 32, True)
+    assert (row["lost"], row["duplicated"], row["unreported"], row["at_once"]) == (0, 0, 0, 1)
+    assert row["shortest"] >= row["delay"] - 0.01
+
+
+def test_a_row_of_faults_that_is_not_there_gets_a_sentence(driftline: Command) -> None:
+    ran = driftline("lab", "faults", "--row", "sqlite restart")
+    assert ran.status == 2
+    assert "No row is named so" in ran.err

@@ -147,6 +147,24 @@ def test_a_run_without_an_end_loses_nothing_when_it_is_killed_and_goes_on(tmp_pa
         assert sum(page.checks for page in pages.pages()) == recorded >= 4 * 90
 
 
+def test_a_check_reports_what_it_had_recorded_when_it_was_killed(driftline: Command, site: Site) -> None:
+    urls = [site.put(f"/{number}", f"Page {number} as it was at first.") for number in range(6)]
+    driftline("add", *urls)
+    driftline("check")
+    for number in range(6):
+        site.put(f"/{number}", f"Page {number} says something else by now, at some length.")
+    store = driftline.folder / "pages.db"
+    process = driftline.start("check", "--host-delay", "0.3", "--host-connections", "1")
+    while checks_recorded(store) < 6 + 2:
+        assert process.poll() is None
+    process.kill()
+    process.communicate()
+    report = driftline.json("check")
+    assert report["continued"]
+    assert sorted(change["url"] for change in report["changes"]) == sorted(urls)
+    assert report["changed"] < 6
+
+
 def test_a_change_that_was_recorded_is_told_though_the_run_was_killed(
     driftline: Command, site: Site, tmp_path: Path
 ) -> None:

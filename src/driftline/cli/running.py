@@ -23,7 +23,7 @@ from driftline.cli.options import (
     opened,
 )
 from driftline.cli.output import NOTHING_YET, clean, count, local_time, say
-from driftline.errors import StoreBusy, StoreUnavailable
+from driftline.errors import StoreBusy, StoreLocked, StoreUnavailable
 from driftline.model import Verdict
 
 if TYPE_CHECKING:
@@ -130,7 +130,8 @@ def run(
                     else:
                         planner.feed_anew(running.feed)
                     if changed:
-                        with contextlib.suppress(StoreBusy):  # they are checked all the same, in their time
+                        # they are checked all the same, in their time
+                        with contextlib.suppress(StoreBusy, StoreLocked, StoreUnavailable):
                             running.feed.offer(watch_list.watched(changed))
                     if once:
                         in_turn(planner.offer_patiently, stop, watch_list.be_next)

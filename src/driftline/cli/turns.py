@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from driftline.cli.output import clean, say
-from driftline.errors import StoreBusy
+from driftline.errors import StoreBusy, StoreLocked, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ def in_turn(
                 elif stop.requested or ticks() >= end:
                     raise
             if not is_next:
-                with suppress(StoreBusy):
+                with suppress(StoreBusy, StoreLocked, StoreUnavailable):  # then it waits without being the next
                     place.enter_context(be_next())
                     is_next = True
             bell.wait(_PAUSE)

@@ -31,6 +31,7 @@ from driftline.pipeline.sections import Parts
 from driftline.pipeline.wiring import cores, wire
 from driftline.versions.hosts import HostRecords
 from driftline.versions.ledger import Ledger
+from driftline.versions.locks import patiently
 from driftline.versions.schema import addresses
 from driftline.versions.screenshots import Rendered
 from driftline.versions.sites import Sites
@@ -67,7 +68,7 @@ class Crawl:
         self._may_fetch = may_fetch
         self._store = store
         self._blocked = blocked
-        self._sites = Sites(store)
+        self._sites = Sites(store, self._is_stopped)
         self._catalog = catalog
         # a page is read once, and what is new needs no second look
         self._settings = settings.model_copy(update={"confirm": False})
@@ -173,10 +174,17 @@ class Crawl:
         finally:
             workers.close()
 
+    def _is_stopped(self) -> bool:
+        return self._stop.requested
+
     def _adopt(self, site: Begun, tag: str) -> int:
         """Watch the pages too that were found before the site was to be watched; how many were not."""
         found = self._sites.rows(site, addresses.c.state == "page")
-        return len(self._catalog.add([row.url for row in found if row.reason != "same"], tags=[tag]))
+        urls = [row.url for row in found if row.reason != "same"]
+        added = self._catalog.add(urls, tags=[tag], stopped=self._is_stopped)
+        if not self._stop.requested:
+            self._sites.note_adopted(site.site_id)
+        return len(added)
 
     def _watch_with(self, tag: str | None, run_id: int) -> Callable[[Sequence[Surveyed]], int]:
         """What puts pages on the watch list under this tag, with what was just fetched as their first version."""
@@ -185,8 +193,8 @@ class Crawl:
             if tag is None:
                 return 0
             by_url = {outcome.document.link.url: outcome for outcome in found}
-            added = self._catalog.add(by_url, tags=[tag])
-            pages = self._catalog.find_all(added) if added else []
+            added = self._catalog.add(by_url, tags=[tag], stopped=self._is_stopped)
+            pages = patiently(lambda: self._catalog.find_all(added), self._is_stopped) if added else []
             first = [_first_check(by_url[page.url], page.id) for page in pages if page.url in by_url]
             self._ledger.record(run_id, [one for one in first if one.version is not None])
             return len(added)

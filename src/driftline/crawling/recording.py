@@ -79,7 +79,7 @@ class Recording:
         if closed:
             results = [Result(one.id, "skipped", _ALIKE) for one in closed]
             skipped = {_ALIKE: [one.url for one in closed]}
-            patiently(lambda: self._sites.record(self._begun, results, [], skipped), self._stopped)
+            self._sites.record(self._begun, results, [], skipped)
             for one in closed:
                 del found[one.id]
         self._open.update(found)
@@ -117,7 +117,7 @@ class Recording:
         fresh = self._with_room(self._fresh(met), frontier)
         skipped = self._judge.take_skipped()
         dated = [one for one in met if one.lastmod] if self._begun.number > 1 else []
-        waiting = patiently(lambda: self._sites.record(self._begun, results, fresh, skipped, dated), self._stopped)
+        waiting = self._sites.record(self._begun, results, fresh, skipped, dated)
         self._seen.add(one.key for one in fresh)
         done = [self._open.pop(one.id) for one in results]
         again = [

@@ -8,6 +8,7 @@ many connections each host had open at once.
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import resource
 import subprocess
@@ -28,13 +29,24 @@ if TYPE_CHECKING:
 
 _ROBOTS = b"User-agent: *\nDisallow: /private/\n"
 _END_SECONDS = 30.0
+_EDITION = "/lab/edition/"
+_SENTENCES = (
+    "It says what it always said.",
+    "The town council agreed yesterday to repair the old bridge before winter comes.",
+    "A bakery opens its doors in the market street, and bread is cheap for a week.",
+    "Trains to the coast leave an hour later because of works at the northern tunnel.",
+    "The library invites readers to an evening with the author of a book about rivers.",
+    "Rain is expected for the weekend, and farmers hope for an early harvest this year.",
+    "Students built a small satellite that will be launched from an island in spring.",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Farm:
     """So many hosts with so many pages each, one more of which robots.txt forbids; seconds before an answer.
 
-    If it `changes`, each page says something else from the second time on that it is asked for. If it `redirects`, the
+    If it `changes`, each page says something else from the second time on that it is asked for; `RunningFarm.publish`
+    changes all of them at a moment of its own. The front page of each host links to its pages. If it `redirects`, the
     pages of all hosts but the first lead to pages of that one, and one page more of each to what its robots.txt
     forbids.
     """
@@ -82,6 +94,20 @@ class RunningFarm:
     port: int
     log: Log = field(default_factory=Log)
 
+    def publish(self, edition: int) -> None:
+        """Let every page say what it says in this edition, from now on."""
+        connection = http.client.HTTPConnection(World(hosts=self.farm.hosts).address(0), self.port, timeout=30)
+        try:
+            connection.request("GET", f"{_EDITION}{edition}")
+            connection.getresponse().read()
+        finally:
+            connection.close()
+
+    def fronts(self) -> list[str]:
+        """The addresses of the front pages."""
+        world = World(hosts=self.farm.hosts)
+        return [f"http://{world.address(host)}:{self.port}/" for host in range(self.farm.hosts)]
+
     def urls(self) -> list[str]:
         """The addresses of all pages, those of a host together: the worst order there is."""
         world = World(hosts=self.farm.hosts)
@@ -110,7 +136,7 @@ def served(farm: Farm) -> Iterator[RunningFarm]:
 class _Connection(asyncio.Protocol):
     """One client on one host; a request that comes in before the last one is answered is answered at the same time."""
 
-    def __init__(self, farm: Farm, log: Log, open_now: list[int], seen: set[tuple[int, str]], host: int) -> None:
+    def __init__(self, farm: Farm, log: Log, open_now: list[int], seen: _Seen, host: int) -> None:
         self._farm = farm
         self._log = log
         self._open = open_now
@@ -131,12 +157,17 @@ class _Connection(asyncio.Protocol):
         while b"\r\n\r\n" in self._inbox:
             head, _, self._inbox = self._inbox.partition(b"\r\n\r\n")
             path = head.split(b" ", 2)[1].decode("latin-1")
+            if path.startswith(_EDITION):
+                self._seen.edition = int(path.removeprefix(_EDITION))
+                self._transport.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+                continue
             asyncio.get_running_loop().call_later(self._farm.latency, self._answer, path, time.monotonic())
 
     def _answer(self, path: str, began: float) -> None:
         key = (self._host, path)
-        body, kind = _page(*key, changed=self._farm.changes and key in self._seen), "text/html"
-        self._seen.add(key)
+        edition = self._seen.edition + (self._farm.changes and key in self._seen.pages)
+        body, kind = _front(self._farm) if path == "/" else _page(*key, edition), "text/html"
+        self._seen.pages.add(key)
         if path == "/robots.txt":
             body, kind = _ROBOTS, "text/plain"
         self._log.requests.append(Request(self._host, began, time.monotonic(), path))
@@ -148,9 +179,22 @@ class _Connection(asyncio.Protocol):
         self._transport.write(head.encode() + body)
 
 
-def _page(host: int, path: str, *, changed: bool) -> bytes:
-    words = "Of late it says something else." if changed else "It says what it always said."
+@dataclass(slots=True)
+class _Seen:
+    """Which pages were asked for, and which edition is out."""
+
+    pages: set[tuple[int, str]] = field(default_factory=set)
+    edition: int = 0
+
+
+def _page(host: int, path: str, edition: int) -> bytes:
+    words = _SENTENCES[edition % len(_SENTENCES)]
     return f"<!doctype html><title>Page {path}</title><p>This is page {path} of host {host}. {words}</p>".encode()
+
+
+def _front(farm: Farm) -> bytes:
+    links = "".join(f'<li><a href="/{number}">Page {number}</a></li>' for number in range(farm.pages))
+    return f"<!doctype html><title>All pages</title><p>These are the pages of this host.</p><ul>{links}</ul>".encode()
 
 
 async def _serve(farm: Farm, log: Log, stop: threading.Event) -> None:
@@ -158,7 +202,7 @@ async def _serve(farm: Farm, log: Log, stop: threading.Event) -> None:
     sockets = listeners(World(hosts=farm.hosts), 0)
     log.connections = [0] * farm.hosts
     open_now = [0] * farm.hosts
-    seen: set[tuple[int, str]] = set()
+    seen = _Seen()
     servers = [
         await loop.create_server(partial(_Connection, farm, log, open_now, seen, host), sock=bound, backlog=64)
         for host, bound in enumerate(sockets)

@@ -68,14 +68,14 @@ def judge(log: Log, farm: Farm, delay: float, report: Report) -> Politeness:
     return Politeness(
         hosts=farm.hosts, pages=report.pages, changed=report.changed, failed=report.failed, requests=len(log.requests),
         delay=delay,
-        shortest=min(gaps), at_once=max(map(_at_once, by_host.values())), connections=max(log.connections),
+        shortest=min(gaps), at_once=max(map(most_at_once, by_host.values())), connections=max(log.connections),
         forbidden=sum(one.path.startswith("/private/") for one in log.requests),
         seconds=seconds, allowed=allowed, share=allowed / seconds,
     )  # fmt: skip
 
 
-def _at_once(requests: list[Request]) -> int:
-    """The most of these that were under way at the same time."""
+def most_at_once(requests: list[Request]) -> int:
+    """Return the most of these that were under way at the same time."""
     moments = sorted([(one.began, 1) for one in requests] + [(one.ended, -1) for one in requests])
     most = now = 0
     for _, step in moments:

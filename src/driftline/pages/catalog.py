@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sqlalchemy import Text, and_, cast, delete, exists, func, insert, or_, select, update
@@ -28,8 +29,9 @@ from driftline.model import (
 from driftline.pages.tracking import Tracking
 from driftline.pages.urls import acceptable, canonical, problem_with, reduced, written
 from driftline.versions.batches import in_batches
+from driftline.versions.commits import write_once
 from driftline.versions.feedback import forget_on_hosts, keys_on_hosts
-from driftline.versions.locks import lock_addresses
+from driftline.versions.locks import lock_addresses, patiently
 from driftline.versions.revisions import count_revision
 from driftline.versions.schema import pages, states, versions
 
@@ -59,16 +61,18 @@ class Catalog:
 
     def add(
         self, urls: Iterable[str], *, every: float | None = None, tags: Sequence[str] = (),
-        filters: Sequence[Filter] = (), render: Render | None = None,
+        filters: Sequence[Filter] = (), render: Render | None = None, stopped: Callable[[], bool] = lambda: True,
     ) -> list[str]:  # fmt: skip
         """Watch these addresses; those that were not watched before, in canonical form. BadURL if any is bad.
 
         It is done some thousand at a time, so that others can write meanwhile: an error of the store leaves those
-        watched that were done before it, and says so.
+        watched that were done before it, and says so. A store that is locked or cannot be reached is waited for until
+        it is `stopped`.
         """
-        wanted = dict.fromkeys(self.names(urls).values())
+        forms = self._forms(urls)
+        wanted = dict.fromkeys(patiently(lambda: self._names(forms), stopped).values())
         values = self._values(every, tags, _stored(filters, render))
-        return [url for _, fresh in self._add(in_batches(wanted, _COMMITTED), values) for url in fresh]
+        return [url for _, fresh in self._add(in_batches(wanted, _COMMITTED), values, stopped) for url in fresh]
 
     def add_in_portions(
         self, urls: Iterable[str], *, every: float | None = None, tags: Sequence[str] = ()
@@ -85,22 +89,13 @@ class Catalog:
         return {"every": every, "tags": check_tags(tags), "settings": settings, "added_at": self._clock()}
 
     def _add(
-        self, portions: Iterable[list[str]], values: dict[str, Any]
+        self, portions: Iterable[list[str]], values: dict[str, Any], stopped: Callable[[], bool] = lambda: True
     ) -> Iterator[tuple[list[str], list[str]]]:  # fmt: skip
         """Add each portion in a transaction, with these values. Yields it, and those that were not watched before."""
         done = 0
         for portion in portions:
             try:
-                with self._store.write() as connection:
-                    lock_addresses(connection)
-                    fresh = [url for some in in_batches(portion) for url in _unwatched(connection, some)]
-                    for some in in_batches(fresh):
-                        connection.execute(insert(pages), [{"url": url, **values} for url in some])
-                        ids = connection.scalars(select(pages.c.id).where(pages.c.url.in_(some)))
-                        blank = [{"page_id": key, "sequence": 0, "version": 0, "failures": 0} for key in ids]
-                        connection.execute(insert(states), blank)
-                    if fresh:
-                        count_revision(connection)
+                fresh = write_once(self._store, partial(_insert_pages, portion, values), stopped)
             except StoreError as error:
                 if not done:
                     raise
@@ -112,9 +107,7 @@ class Catalog:
 
     def names(self, urls: Iterable[str]) -> dict[str, str]:
         """The address that each of these is watched under, or would be. BadURL if any is bad."""
-        forms = self._forms(urls)
-        with self._store.read() as connection:
-            return _names(connection, forms)
+        return self._names(self._forms(urls))
 
     def old_names(self) -> Iterator[str]:
         """Yield the addresses of the pages that would be named otherwise if they were added today."""
@@ -283,6 +276,10 @@ class Catalog:
             count_revision(connection)
         return [page.url for page in doomed]
 
+    def _names(self, forms: dict[str, _Forms]) -> dict[str, str]:
+        with self._store.read() as connection:
+            return _names(connection, forms)
+
     def _forms(self, urls: Iterable[str]) -> dict[str, _Forms]:
         found: dict[str, _Forms] = {}
         for url in urls:
@@ -309,6 +306,20 @@ def _names(connection: Connection, forms: dict[str, _Forms]) -> dict[str, str]:
     for some in in_batches(unsure):
         watched.update(connection.scalars(select(pages.c.url).where(pages.c.url.in_(some))))
     return {url: pair.written if pair.written in watched else acceptable(pair.canonical) for url, pair in forms.items()}
+
+
+def _insert_pages(portion: Sequence[str], values: dict[str, Any], connection: Connection) -> list[str]:
+    """Add those of these pages that are not watched, with these values. Returns which these are."""
+    lock_addresses(connection)
+    fresh = [url for some in in_batches(portion) for url in _unwatched(connection, some)]
+    for some in in_batches(fresh):
+        connection.execute(insert(pages), [{"url": url, **values} for url in some])
+        ids = connection.scalars(select(pages.c.id).where(pages.c.url.in_(some)))
+        blank = [{"page_id": key, "sequence": 0, "version": 0, "failures": 0} for key in ids]
+        connection.execute(insert(states), blank)
+    if fresh:
+        count_revision(connection)
+    return fresh
 
 
 def _unwatched(connection: Connection, some: Sequence[str]) -> list[str]:

@@ -23,14 +23,15 @@ from driftline.pipeline.sections import Parts
 from driftline.pipeline.tally import Tally
 from driftline.pipeline.watchdog import Stall, Watchdog
 from driftline.pipeline.wiring import Wired, cores, wire
+from driftline.versions.locks import patiently
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from driftline.capacity import ResourceUse
     from driftline.detection.comparison import Versions
     from driftline.fetching.unsafe import Blocked
-    from driftline.model import Barred, Link, Outcome
+    from driftline.model import Barred, Danger, Link, Old, Outcome, Turned
     from driftline.pipeline.events import Event
     from driftline.pipeline.feed import Feed
     from driftline.pipeline.links import Source
@@ -48,6 +49,9 @@ class Ledger(recording.Ledger, Protocol):
     def begin(self, page_ids: Sequence[int] | None, *, fresh: bool = False) -> tuple[int, bool]:
         """The run to work on, and whether it is one that was cut short and goes on now."""
 
+    def found_before(self) -> tuple[list[Change], list[Turned], list[Danger]]:
+        """What the run that goes on recorded before it was killed, which nobody reported."""
+
     def begin_without_end(self) -> int:
         """A run that checks pages as they come."""
 
@@ -62,6 +66,9 @@ class Ledger(recording.Ledger, Protocol):
 
     def finish(self, run_id: int) -> None:
         """Mark the run as complete."""
+
+    def note_interruption(self) -> None:
+        """Note that requests were sent until now, by a run that goes on."""
 
     def end(self, run_id: int) -> None:
         """Note that the run sends no more requests, complete or not."""
@@ -83,8 +90,8 @@ class Report:
 
     `noisy` counts the unchanged pages that differ in noise, `left` those that a stopped run did not get to, or that
     were put off because their hosts want to be left alone: `quiet` names these, and until when. Those that are
-    `blocked` as unsafe were not fetched. `resources` is how the bounded resources of the run were used: at its end none
-    is in use.
+    `blocked` as unsafe were not fetched. The `changes` and `events` of a run that was killed and goes on include what
+    it had recorded by then. `resources` is how the bounded resources of the run were used: at its end none is in use.
     """
 
     pages: int
@@ -109,6 +116,20 @@ class Report:
     quiet: dict[str, float] = field(default_factory=dict)
     blocked: list[Barred] = field(default_factory=list)
     resources: list[ResourceUse] = field(default_factory=list)
+
+
+class _PatientVersions:
+    """Versions of a store that is waited for, until it is `stopped`: a lost session is no reason to fetch again."""
+
+    def __init__(self, versions: Versions, stopped: Callable[[], bool]) -> None:
+        self._versions = versions
+        self._stopped = stopped
+
+    def recall(self, page_ids: Sequence[int]) -> dict[int, Old]:
+        return patiently(lambda: self._versions.recall(page_ids), self._stopped)
+
+    def host_memories(self, hosts: Collection[str]) -> dict[str, bytes]:
+        return patiently(lambda: self._versions.host_memories(hosts), self._stopped)
 
 
 class Run:
@@ -151,6 +172,7 @@ class Run:
         if begun is not None:
             begun(remain(), continued)
         tally = Tally()
+        tally.recall(*ledger.found_before())
 
         def tell(outcomes: Sequence[Outcome]) -> None:
             tally.add(outcomes)
@@ -193,6 +215,7 @@ class Run:
                 if self._stop.requested:
                     raise
                 right.regain(lambda: self._stop.requested)
+                self._ledger.note_interruption()  # the next pipeline knows nothing of what this one asked for
 
     def check_offered(
         self, feed: Feed, told: Callable[[Sequence[Outcome]], None],
@@ -249,7 +272,8 @@ class Run:
                 source, settings, self._records, links=self._ledger.links, record=recorder.add, clock=self._clock,
                 slow=slow, may_fetch=may_fetch,
             )  # fmt: skip
-            steps = Steps(self._versions, workers, settings.max_body, twice=settings.confirm)
+            versions = _PatientVersions(self._versions, lambda: self._stop.requested or bool(parts.cut_short))
+            steps = Steps(versions, workers, settings.max_body, twice=settings.confirm)
             confirmer = Confirmer(steps, recorder, settings, links, self._blocked)
             ending.callback(confirmer.close)
             rendering = Rendering(

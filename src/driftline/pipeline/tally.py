@@ -35,6 +35,12 @@ class Tally:
         self._turned += turned_by(outcomes)
         self._dangers += dangers_by(outcomes)
 
+    def recall(self, changes: Sequence[Change], turned: Sequence[Turned], dangers: Sequence[Danger]) -> None:
+        """Keep what was recorded before the run was killed. Its pages are not counted: they were checked then."""
+        self._changes += changes
+        self._turned += turned
+        self._dangers += dangers
+
     def changes(self) -> list[Change]:
         """The changes that matter, in the order in which they were recorded."""
         return [change for change in self._changes if change.verdict is Matter.MEANINGFUL]

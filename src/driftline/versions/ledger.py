@@ -20,7 +20,7 @@ from driftline.model import Known, Lesson, Link, Outcome, Proof, Verdict, as_sen
 from driftline.versions.batches import in_batches
 from driftline.versions.codec import digest
 from driftline.versions.locks import lock_memories, patiently
-from driftline.versions.outbox import put_in_outbox
+from driftline.versions.outbox import found_by, put_in_outbox
 from driftline.versions.schema import checks, pages, runs, states, tags, warnings
 from driftline.versions.statements import BINARY, LINK_COLUMNS, host_memories_of, memories_of
 from driftline.versions.turns import insert_turns
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, Connection, Select
 
+    from driftline.versions.outbox import Found
     from driftline.versions.store import Store
 
 _LINKS_AT_ONCE = 1_000
@@ -57,6 +58,7 @@ class Ledger:
         self._store = store
         self._clock = clock
         self._stopped = stopped
+        self._killed: tuple[int, float] | None = None  # the run that goes on after it was killed, and its beginning
 
     def begin(self, page_ids: Sequence[int] | None, *, fresh: bool = False) -> tuple[int, bool]:
         """The run to work on, and whether it is one that was cut short and goes on now.
@@ -68,16 +70,33 @@ class Ledger:
 
     def _begin(self, scope: str, page_ids: Sequence[int] | None, *, fresh: bool) -> tuple[int, bool]:
         newest = select(runs.c.id, runs.c.started_at, runs.c.finished_at, runs.c.ended_at).where(runs.c.scope == scope)
+        newest = newest.order_by(runs.c.id.desc()).limit(1)
+        self._killed = None
         with self._store.write() as connection:
+            before = connection.execute(newest).first()
             self._end_killed_runs(connection)
-            last = connection.execute(newest.order_by(runs.c.id.desc()).limit(1)).first()
+            last = connection.execute(newest).first()
             now = self._clock()
             if last is not None and not fresh and last.finished_at is None:
                 recent = 0 <= now - last.started_at < _RESUME_WITHIN
                 if recent and _remains(connection, last.id, page_ids):
                     _continue_run(connection, last.id, last.ended_at)
+                    if before is not None and before.ended_at is None:
+                        self._killed = last.id, last.started_at
                     return last.id, True
             return _insert_run(connection, scope, now), False
+
+    def found_before(self) -> Found:
+        """Return what the run that goes on recorded before it was killed: it had no time to report that."""
+        if self._killed is None:
+            return [], [], []
+        run_id, started_at = self._killed
+
+        def read() -> Found:
+            with self._store.read() as connection:
+                return found_by(connection, run_id, started_at)
+
+        return patiently(read, self._stopped)
 
     def begin_without_end(self) -> int:
         """A run that checks pages as they come, any of them many times: there is nothing to continue it by."""
@@ -91,6 +110,15 @@ class Ledger:
     def _end_killed_runs(self, connection: Connection) -> None:
         """Note that runs which did not end themselves sent requests until now, as far as anybody knows."""
         connection.execute(update(runs).where(runs.c.ended_at.is_(None)).values(ended_at=self._clock()))
+
+    def note_interruption(self) -> None:
+        """Note that requests were sent until now, by a run that goes on: hosts rest before they are asked again."""
+
+        def note() -> None:
+            with self._store.write() as connection:
+                _insert_pause(connection, self._clock())
+
+        patiently(note, self._stopped)
 
     def end(self, run_id: int) -> None:
         """Note that the run sends no more requests, complete or not. What is not noted is taken for a killed run."""
@@ -108,11 +136,15 @@ class Ledger:
     def remain(self, run_id: int, page_ids: Sequence[int] | None) -> int:
         """How many pages the run has not recorded yet."""
         query = select(func.count()).select_from(states).where(_open_pages(run_id))
-        with self._store.read() as connection:
-            if page_ids is None:
-                return connection.scalar(query) or 0
-            found = (connection.scalar(query.where(states.c.page_id.in_(some))) for some in in_batches(page_ids))
-            return sum(count or 0 for count in found)
+
+        def count() -> int:
+            with self._store.read() as connection:
+                if page_ids is None:
+                    return connection.scalar(query) or 0
+                found = (connection.scalar(query.where(states.c.page_id.in_(some))) for some in in_batches(page_ids))
+                return sum(one or 0 for one in found)
+
+        return patiently(count, self._stopped)
 
     def remaining(self, run_id: int, page_ids: Sequence[int] | None) -> Iterator[Link]:
         """The links of the pages that the run has not recorded yet, read a thousand at a time in order of page."""
@@ -248,9 +280,11 @@ def _insert_run(connection: Connection, scope: str, now: float) -> int:
 def _continue_run(connection: Connection, run_id: int, ended_at: float) -> None:
     """Note that a run sends requests again, and in a row of its own when it had stopped: hosts rest from then on."""
     connection.execute(update(runs).where(runs.c.id == run_id).values(ended_at=None))
-    connection.execute(
-        insert(runs).values(scope=_CONTINUED, started_at=ended_at, finished_at=ended_at, ended_at=ended_at)
-    )
+    _insert_pause(connection, ended_at)
+
+
+def _insert_pause(connection: Connection, at: float) -> None:
+    connection.execute(insert(runs).values(scope=_CONTINUED, started_at=at, finished_at=at, ended_at=at))
 
 
 def _open_pages(run_id: int) -> ColumnElement[bool]:

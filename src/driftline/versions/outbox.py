@@ -8,7 +8,7 @@ costs anything, and what a `check` finds, which its own report tells, is never h
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import and_, bindparam, delete, insert, select
 
@@ -21,47 +21,52 @@ from driftline.versions.schema import changes, checks, outbox, pages, turns, war
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Select
 
     from driftline.model import Outcome
     from driftline.versions.rights import Claim
     from driftline.versions.store import Store
 
+    #: what there is to report: changes, pages that began to fail or recovered, and warnings
+    Found: TypeAlias = tuple[list[Change], list[Turned], list[Danger]]
+
 _CHANGED = Verdict.CHANGED.value
-_CHANGES = (
+_ALL_CHANGES = (
     select(changes, pages.c.url)
-    .join(outbox, and_(outbox.c.page_id == changes.c.page_id, outbox.c.sequence == changes.c.sequence))
     .join(pages, pages.c.id == changes.c.page_id)
-    .where(outbox.c.what == _CHANGED)
+    .join(checks, and_(checks.c.page_id == changes.c.page_id, checks.c.sequence == changes.c.sequence))
     .order_by(changes.c.at, changes.c.page_id)
 )
-_TURNS = (
+_ALL_TURNS = (
     select(turns, pages.c.url, checks.c.failure_kind)
-    .join(
-        outbox,
-        and_(
-            outbox.c.page_id == turns.c.page_id,
-            outbox.c.sequence == turns.c.sequence,
-            outbox.c.what == turns.c.turn,
-        ),
-    )
     .join(pages, pages.c.id == turns.c.page_id)
     .join(checks, and_(checks.c.page_id == turns.c.page_id, checks.c.sequence == turns.c.sequence))
     .order_by(turns.c.at, turns.c.page_id)
 )
-_DANGERS = (
+_ALL_DANGERS = (
     select(warnings, pages.c.url, checks.c.at)
-    .join(
-        outbox,
-        and_(
-            outbox.c.page_id == warnings.c.page_id,
-            outbox.c.sequence == warnings.c.sequence,
-            outbox.c.what == warnings.c.kind,
-        ),
-    )
     .join(pages, pages.c.id == warnings.c.page_id)
     .join(checks, and_(checks.c.page_id == warnings.c.page_id, checks.c.sequence == warnings.c.sequence))
     .order_by(checks.c.at, warnings.c.page_id, warnings.c.kind)
+)
+_CHANGES = _ALL_CHANGES.join(
+    outbox, and_(outbox.c.page_id == changes.c.page_id, outbox.c.sequence == changes.c.sequence)
+).where(outbox.c.what == _CHANGED)
+_TURNS = _ALL_TURNS.join(
+    outbox,
+    and_(
+        outbox.c.page_id == turns.c.page_id,
+        outbox.c.sequence == turns.c.sequence,
+        outbox.c.what == turns.c.turn,
+    ),
+)
+_DANGERS = _ALL_DANGERS.join(
+    outbox,
+    and_(
+        outbox.c.page_id == warnings.c.page_id,
+        outbox.c.sequence == warnings.c.sequence,
+        outbox.c.what == warnings.c.kind,
+    ),
 )
 _TAKE = delete(outbox).where(
     and_(
@@ -83,6 +88,44 @@ def put_in_outbox(connection: Connection, outcomes: Sequence[Outcome]) -> None:
         connection.execute(insert(outbox), rows)
 
 
+def found_by(connection: Connection, run_id: int, started_at: float) -> Found:
+    """Return what a run that began then has recorded that is worth a report."""
+    by_this = checks.c.run_id == run_id
+    return _read(
+        connection,
+        _ALL_CHANGES.where(by_this, changes.c.at >= started_at),
+        _ALL_TURNS.where(by_this, turns.c.at >= started_at),
+        _ALL_DANGERS.where(by_this),
+    )
+
+
+def _read(connection: Connection, changed: Select[Any], turned: Select[Any], dangers: Select[Any]) -> Found:
+    return (
+        [
+            Change(
+                id=change_id(row.page_id, row.sequence), url=row.url, at=row.at, from_version=row.from_version,
+                to_version=row.to_version, kind=row.kind, verdict=Matter(row.verdict), score=row.score,
+                reason=row.reason, cause=row.cause or b"",
+            )
+            for row in connection.execute(changed)
+        ],
+        [
+            Turned(
+                id=change_id(row.page_id, row.sequence), url=row.url, at=row.at, turn=Turn(row.turn),
+                kind=row.failure_kind or "", reason=row.reason,
+            )
+            for row in connection.execute(turned)
+        ],
+        [
+            Danger(
+                id=change_id(row.page_id, row.sequence), url=row.url, at=row.at, kind=WarningKind(row.kind),
+                reason=row.reason,
+            )
+            for row in connection.execute(dangers)
+        ],
+    )  # fmt: skip
+
+
 class Outbox:
     """The events that are still to be told; for the one run that has the right to keep checking. Used by any thread.
 
@@ -94,34 +137,12 @@ class Outbox:
         self._store = store
         self._stopped = stopped
 
-    def left(self) -> tuple[list[Change], list[Turned], list[Danger]]:
+    def left(self) -> Found:
         """What is to be told, in the order in which it was found."""
 
-        def read() -> tuple[list[Change], list[Turned], list[Danger]]:
+        def read() -> Found:
             with self._store.read() as connection:
-                found = [
-                    Change(
-                        id=change_id(row.page_id, row.sequence), url=row.url, at=row.at, from_version=row.from_version,
-                        to_version=row.to_version, kind=row.kind, verdict=Matter(row.verdict), score=row.score,
-                        reason=row.reason, cause=row.cause or b"",
-                    )
-                    for row in connection.execute(_CHANGES)
-                ]  # fmt: skip
-                turned = [
-                    Turned(
-                        id=change_id(row.page_id, row.sequence), url=row.url, at=row.at, turn=Turn(row.turn),
-                        kind=row.failure_kind or "", reason=row.reason,
-                    )
-                    for row in connection.execute(_TURNS)
-                ]  # fmt: skip
-                dangers = [
-                    Danger(
-                        id=change_id(row.page_id, row.sequence), url=row.url, at=row.at, kind=WarningKind(row.kind),
-                        reason=row.reason,
-                    )
-                    for row in connection.execute(_DANGERS)
-                ]  # fmt: skip
-                return found, turned, dangers
+                return _read(connection, _CHANGES, _TURNS, _DANGERS)
 
         return patiently(read, self._stopped)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
@@ -101,8 +101,9 @@ def held_by_file(right: Right, store: Path, where: str) -> Iterator[Claim]:
         except OSError:
             holder = os.read(lock, 32).decode("ascii", "replace").strip()
             raise StoreBusy(right.refused(f" (process {holder or 'unknown'})", where)) from None
-        os.ftruncate(lock, 0)
-        os.write(lock, str(os.getpid()).encode())
+        with suppress(OSError):  # on a full disk nobody can read who has it; it is held all the same
+            os.ftruncate(lock, 0)
+            os.write(lock, str(os.getpid()).encode())
         yield FileClaim()
     finally:
         os.close(lock)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Integer, bindparam, case, delete, func, insert, select, update
 
+from driftline.versions.commits import write_once
 from driftline.versions.crawled import KNOWN, Address, Begun, Site, Waiting
 from driftline.versions.schema import addresses, sites, skips
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy import ColumnElement, Connection, Select
 
@@ -20,14 +21,20 @@ if TYPE_CHECKING:
 
 _CHUNK = 500
 _EXAMPLES = 5
+_ADOPTS = "adopts"  # in the options of a site, while pages that were found before are still to be watched
 _HERE = addresses.c.id == bindparam("this")
 
 
 class Sites:
-    """The sites in a store."""
+    """The sites in a store.
 
-    def __init__(self, store: Store) -> None:
+    What is written is written once, waiting for a store that is locked or cannot be reached until the crawl is
+    `stopped`.
+    """
+
+    def __init__(self, store: Store, stopped: Callable[[], bool] = lambda: True) -> None:
         self._store = store
+        self._stopped = stopped
         self._dialect: Any = import_module(f"sqlalchemy.dialects.{store.engine.dialect.name}")
 
     def begin(
@@ -40,40 +47,56 @@ class Sites:
         A site that is kept watched stays so, under the same tag or another one, unless it is to be `unwatched`; and it
         keeps its interval unless it is given another one.
         """
-        with self._store.write() as connection:
+
+        def begin(connection: Connection) -> Begun:
             row = connection.execute(select(sites).where(sites.c.key == key)).first()
             before = None if row is None else row.tag
-            tag = None if unwatched else tag or before
-            adopts = tag is not None and before is None
+            watched_as = None if unwatched else tag or before
+            kept = dict(options)
             if row is None:
-                values = {"seeds": list(seeds), "options": dict(options), "started_at": now}
-                made = insert(sites).values(key=key, tag=tag, round=1, **values).returning(sites.c.id)
+                adopts = watched_as is not None
+                values = {"seeds": list(seeds), "options": kept | {_ADOPTS: adopts}, "started_at": now}
+                made = insert(sites).values(key=key, tag=watched_as, round=1, **values).returning(sites.c.id)
                 site_id = int(connection.execute(made).scalar_one())
-                return Begun(site_id=site_id, number=1, continued=False, started_at=now, tag=tag, adopts=adopts)
+                return Begun(site_id=site_id, number=1, continued=False, started_at=now, tag=watched_as, adopts=adopts)
             site_id, number, started = row.id, row.round, row.started_at
             continued = row.finished_at is None and not fresh
-            kept = dict(options) | {"every": options.get("every") or row.options.get("every")}
-            values = {"tag": tag, "options": kept, "started_at": now}
+            # a crawl that was to adopt pages, and was cut short before it did, is to do so now
+            adopts = watched_as is not None and (before is None or bool(row.options.get(_ADOPTS)))
+            kept |= {"every": kept.get("every") or row.options.get("every"), _ADOPTS: adopts}
+            values = {"tag": watched_as, "options": kept, "started_at": now}
             connection.execute(update(sites).where(sites.c.id == site_id).values(values))
             if not continued:
                 number, started = number + 1, now
                 _begin_next(connection, site_id, number, now)
             return Begun(
-                site_id=site_id, number=number, continued=continued, started_at=started, tag=tag, adopts=adopts
+                site_id=site_id, number=number, continued=continued, started_at=started, tag=watched_as, adopts=adopts
             )
+
+        return write_once(self._store, begin, self._stopped)
+
+    def note_adopted(self, site_id: int) -> None:
+        """Note that the pages are watched which were found before the site was to be watched."""
+
+        def note(connection: Connection) -> None:
+            this = sites.c.id == site_id
+            options = connection.scalar(select(sites.c.options).where(this)) or {}
+            connection.execute(update(sites).where(this).values(options=options | {_ADOPTS: False}))
+
+        write_once(self._store, note, self._stopped)
 
     def finish(self, site_id: int, number: int, now: float) -> None:
         """The round of this number is complete."""
         this = (sites.c.id == site_id) & (sites.c.round == number)
-        with self._store.write() as connection:
-            connection.execute(update(sites).where(this).values(finished_at=now))
+        ends = update(sites).where(this).values(finished_at=now)
+        write_once(self._store, lambda connection: connection.execute(ends), self._stopped)
 
     def kept(self) -> list[Site]:
         """The sites that are kept watched, in the order in which they came."""
         with self._store.read() as connection:
             rows = connection.execute(select(sites).where(sites.c.tag.is_not(None)).order_by(sites.c.id))
             return [
-                Site(row.id, row.seeds, row.options, row.tag, row.round, row.started_at, row.finished_at)
+                Site(row.id, row.seeds, _given(row.options), row.tag, row.round, row.started_at, row.finished_at)
                 for row in rows
             ]  # fmt: skip
 
@@ -122,12 +145,15 @@ class Sites:
 
         `dated` are addresses with the time at which they changed last, as a sitemap says, met before or not.
         """
-        with self._store.write() as connection:
+
+        def record(connection: Connection) -> list[Waiting]:
             self._settle(connection, begun, results)
             waiting = self._admit(connection, begun, met)
             waiting += self._dated(connection, begun, dated)
             self._count(connection, begun, skipped)
             return waiting
+
+        return write_once(self._store, record, self._stopped)
 
     def _settle(self, connection: Connection, begun: Begun, results: Sequence[Result]) -> None:
         good = [one for one in results if one.good]
@@ -242,6 +268,11 @@ class Sites:
         with self._store.read() as connection:
             rows = _some(connection, select(addresses.c.id, addresses.c.url), addresses.c.id, list(ids))
             return {row[0]: row[1] for row in rows}
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that a site is crawled with, without what is only noted beside them."""
+    return {name: value for name, value in options.items() if name != _ADOPTS}
 
 
 def _begin_next(connection: Connection, site_id: int, number: int, now: float) -> None:

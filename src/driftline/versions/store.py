@@ -76,7 +76,7 @@ class Store:
         self.read_only = read_only
         self.statements = Statements(engine)
         self.on_outage: Callable[[str], None] = lambda _: None
-        self._outage = self._locked = self._hurried = False
+        self._outage = self._locked = self._hurried = self._announced = False
         self._watch = ServerWatch(engine) if path is None else None
         self.leases = LeaseKeeper(self) if path is None else None
         self._closed = False
@@ -277,18 +277,24 @@ class Store:
     def _trouble(self, done: str, cause: BaseException | None) -> StoreError:
         reason = _first_line(cause)
         if _means_unavailable(cause):
-            if not self._outage:
-                self._outage = True
-                self.on_outage(f"The store '{self.where}' cannot be {done} at the moment ({reason}): waiting for it.")
+            self._outage = True
+            self._announce(done, reason)
             return StoreUnavailable(f"The store '{self.where}' cannot be {done} at the moment: {reason}.")
         self._locked = _means_locked(cause)
+        if self._locked and self.path is not None:
+            self._announce(done, reason)  # SQLite has waited for long by then; a conflict on a server is over at once
         kind = StoreLocked if self._locked else StoreError
         return kind(f"The store '{self.where}' cannot be {done}: {reason}.")
 
+    def _announce(self, done: str, reason: str) -> None:
+        if not self._announced:
+            self._announced = True
+            self.on_outage(f"The store '{self.where}' cannot be {done} at the moment ({reason}): waiting for it.")
+
     def _note_recovery(self) -> None:
-        self._locked = False
-        if self._outage:
-            self._outage = False
+        self._outage = self._locked = False
+        if self._announced:
+            self._announced = False
             self.on_outage(f"The store '{self.where}' can be used again.")
 
     def in_trouble(self) -> bool:
@@ -341,7 +347,9 @@ def _means_locked(cause: BaseException | None) -> bool:
 def _means_unavailable(cause: BaseException | None) -> bool:
     """Whether what a database driver raised will pass: the server is gone or full, and nothing is wrong with it."""
     if isinstance(cause, sqlite3.Error):
-        return getattr(cause, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+        code = getattr(cause, "sqlite_errorcode", 0)
+        # the latter if a disk is so full that not even the index of the journal can be made
+        return code & 0xFF == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_SHMSIZE
     state = getattr(cause, "sqlstate", None)
     if state is None:
         # the driver itself noticed that the connection is gone, or could make none

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
+from sqlalchemy import event
+from sqlalchemy.engine import ExceptionContext
 
 from driftline import Stop
 from driftline.errors import RunStalled, StoreUnavailable
@@ -134,6 +140,140 @@ def test_sessions_that_the_server_ends_cost_nothing(postgres: str, tmp_path: Pat
         report = world.pages.check()
         assert (report.changed, report.failed, report.left) == (60, 0, 0)
         assert recorded(world) == [2] * 60
+
+
+@contextmanager
+def limited_role(postgres: str) -> Iterator[str]:
+    """The address of the database for a user who may have few connections, unlike the owner of the server."""
+    name = f"limited_{secrets.token_hex(4)}"
+    parts = urlsplit(postgres)
+    with psycopg.connect(postgres, autocommit=True) as admin:
+        admin.execute(f"CREATE ROLE {name} LOGIN CONNECTION LIMIT 30".encode())
+        admin.execute(f"GRANT ALL ON SCHEMA public TO {name}".encode())
+        yield parts._replace(netloc=f"{name}@").geturl()
+        admin.execute(f"DROP OWNED BY {name} CASCADE".encode())
+        admin.execute(f"DROP ROLE {name}".encode())
+
+
+class Crowd:
+    """Takes every connection of a role, those that others have included, until it has to let go."""
+
+    def __init__(self, admin: str, address: str) -> None:
+        self._admin = admin
+        self._address = address
+        self._connections: list[psycopg.Connection[Any]] = []
+        self._complete = threading.Event()
+
+    def take_all(self) -> None:
+        with psycopg.connect(self._admin, autocommit=True) as admin:
+            while True:
+                admin.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s AND NOT pid = ANY(%s)",
+                    [urlsplit(self._address).username, [one.info.backend_pid for one in self._connections]],
+                )
+                try:
+                    self._connections.append(psycopg.connect(self._address))
+                except psycopg.OperationalError:
+                    if len(self._connections) == 30:
+                        self._complete.set()
+                        return
+
+    def let_go(self) -> None:
+        self._complete.wait(60)
+        while self._connections:
+            self._connections.pop().close()
+
+
+@pytest.mark.parametrize("command", ["check", "run", "crawl"])
+def test_a_server_without_free_connections_is_waited_for(postgres: str, tmp_path: Path, command: str) -> None:
+    said: list[str] = []
+    with limited_role(postgres) as address, world_on(address, tmp_path, 12) as world:
+        crowd = Crowd(postgres, address)
+        asked, refused = count(1), count(1)
+
+        def interrupt(_path: str) -> None:
+            if next(asked) == 6:
+                crowd.take_all()
+
+        def on_error(context: ExceptionContext) -> None:
+            if "too many connections" in str(context.original_exception) and next(refused) == 3:
+                crowd.let_go()
+
+        world.pages.on_trouble(said.append)
+        world.asked = interrupt
+        event.listen(world.pages._store.engine, "handle_error", on_error)
+        COMMANDS[command](world)
+        assert next(refused) > 3
+        assert recorded(world) == [2] * 12
+        assert "waiting for it" in said[0]
+        assert "can be used again" in said[-1]
+
+
+def _check(world: World) -> None:
+    report = world.pages.check()
+    assert (report.changed, report.failed, report.left) == (12, 0, 0)
+
+
+def _run(world: World) -> None:
+    ids = [page.id for page in world.pages.pages()]
+    told: Counter[int] = Counter()
+    complete = threading.Event()
+
+    def tell(outcomes: Any) -> None:
+        told.update(outcome.document.link.page_id for outcome in outcomes)
+        if len(told) == 12:
+            complete.set()
+
+    with world.pages.outbox() as outbox:
+        with world.pages.keep_checking(tell, outbox=outbox) as run:
+            patiently(lambda: run.feed.offer(ids), lambda: False)
+            assert complete.wait(60)
+        assert len(outbox.left()[0]) == 12
+    assert sorted(told.values()) == [1] * 12
+
+
+def _crawl(world: World) -> None:
+    seeds = [page.url for page in world.pages.pages()]
+    report = world.pages.crawl(*seeds, tag="site")
+    assert (report.pages, report.left, report.number) == (12, 0, 1)
+    _check(world)
+
+
+COMMANDS: dict[str, Callable[[World], None]] = {"check": _check, "run": _run, "crawl": _crawl}
+
+
+def test_hosts_rest_after_an_outage_that_cut_a_check_short(postgres: str, tmp_path: Path) -> None:
+    clock = Moments()
+    with World(tmp_path, store=postgres, host_delay=0.5, host_connections=1) as world:
+        world.watch(4)
+        world.pages.check()
+        for number in range(4):
+            world.words[f"/{number}"] = f"page {number} says something else by now, at some length"
+        asked = count(1)
+
+        def take_the_right_away(path: str) -> None:
+            clock.note(path)
+            if next(asked) == 3:
+                with psycopg.connect(postgres, autocommit=True) as admin:
+                    admin.execute("UPDATE leases SET epoch = epoch + 1, until = 0")
+                leases = world.pages._store.leases
+                assert leases is not None
+                leases.renew()
+
+        world.asked = take_the_right_away
+        report = world.pages.check()
+        assert (report.changed, report.left) == (4, 0)
+    assert min(after - before for before, after in pairwise(clock.noted)) > 0.45
+
+
+class Moments:
+    """When something happened."""
+
+    def __init__(self) -> None:
+        self.noted: list[float] = []
+
+    def note(self, _what: str) -> None:
+        self.noted.append(time.monotonic())
 
 
 def test_a_stop_does_not_wait_for_a_database_that_is_away(postgres: str, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from driftline.cli import turns
 from driftline.cli.turns import in_turn
-from driftline.errors import StoreBusy
+from driftline.errors import StoreBusy, StoreError, StoreUnavailable
 from driftline.pipeline.stopping import Stop
 from driftline.versions.rights import Claim, FileClaim
 
@@ -31,16 +31,17 @@ class Other:
 class Place:
     """The place of who is next, which somebody else has at the first so many tries."""
 
-    def __init__(self, tries: int = 0) -> None:
+    def __init__(self, tries: int = 0, error: type[StoreError] = StoreBusy) -> None:
         self.tries = tries
         self.taken = 0
         self.held = False
+        self._error = error
 
     @contextmanager
     def __call__(self) -> Iterator[Claim]:
         self.tries -= 1
         if self.tries >= 0:
-            raise StoreBusy("Another process is next.")
+            raise self._error("Another process is next, or nobody can say who is.")
         self.taken += 1
         self.held = True
         yield FileClaim()
@@ -94,3 +95,9 @@ def test_who_has_to_wait_is_the_next_until_it_is_done() -> None:
     assert in_turn(do, Stop(), place) == "done"
     assert held == [False, False, False, True, True], "as soon as nobody else is"
     assert (place.taken, place.held) == (1, False)
+
+
+def test_a_server_that_is_away_does_not_end_the_wait_for_a_turn() -> None:
+    place = Place(2, StoreUnavailable)
+    assert in_turn(Other(4), Stop(), place, ticks=seconds(0.1).__next__) == "done"
+    assert place.taken == 1

@@ -1,4 +1,4 @@
-"""`lab hostile`, `lab polite` and `lab crawl`: how it gets on with servers of all kinds."""
+"""`lab hostile`, `lab polite`, `lab crawl` and `lab faults`: how it gets on with servers of all kinds."""
 
 from __future__ import annotations
 
@@ -119,3 +119,46 @@ def crawl(
     )
     if found.missed or found.twice or found.repeated or found.forbidden or report.left:
         raise LabError("The crawl is not what it should be: see the table.")
+
+
+def faults(
+    restarts: Annotated[int, typer.Option(min=0, help="Restarts of PostgreSQL in the runs of each command.")] = 20,
+    freeze: Annotated[float, typer.Option(min=0.0, help="Seconds for which PostgreSQL stands still.")] = 30.0,
+    kills: Annotated[int, typer.Option(min=0, help="How often a command is killed, or loses its sessions.")] = 10,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--row", metavar="WORDS", help="Only rows with all of these words: store, fault or command."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Another seed injects the faults at other moments.")] = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Run check, run and crawl while their database fails, on servers of its own; status 1 if anything is lost."""
+    from driftline.lab.outages import LONGEST_RECOVERY, measure
+
+    def wanted(*names: str) -> bool:
+        line = " ".join(names)
+        return not only or any(all(word in line for word in words.split()) for words in only)
+
+    rows = list(measure(restarts=restarts, freeze=freeze, kills=kills, seed=seed, only=wanted, told=tell))
+    tell("")
+    if not rows:
+        raise BadSetting("No row is named so: they are named by store, fault and command, as in 'sqlite locked run'.")
+    if as_json:
+        print_json([{**asdict(row), "holds": row.holds} for row in rows])
+    else:
+        table(
+            ("store", "fault", "command", "times", "changes", "lost", "twice", "unreported", "again", "recovery s",
+             "at once", "shortest s", "delay s", ""),
+            [
+                (row.store, row.fault, row.command, row.times, row.changes, row.lost, row.duplicated, row.unreported,
+                 row.repeated, "-" if row.recovery is None else f"{row.recovery:.1f}", row.at_once,
+                 f"{row.shortest:.3f}", f"{row.delay:g}", "" if row.holds else "<- not as it has to be")
+                for row in rows
+            ],
+            left=("fault", "command", ""),
+        )  # fmt: skip
+        broken = sum(not row.holds for row in rows)
+        say(f"{len(rows) - broken} of {len(rows)} rows hold: nothing lost, recorded twice or unreported, polite, and "
+            f"at work within {LONGEST_RECOVERY:g} s.")  # fmt: skip
+    if not all(row.holds for row in rows):
+        raise typer.Exit(1)
