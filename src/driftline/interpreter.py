@@ -6,14 +6,16 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 TURN = 0.0002  # seconds: measured, 0.05 and 1 ms are both slower
 _MALLOC = {-8: 2, -3: 128 * 1024, -1: 128 * 1024}  # M_ARENA_MAX, M_MMAP_THRESHOLD, M_TRIM_THRESHOLD of malloc.h
+_TRIM = 15.0  # seconds
 _ALLOCATIONS = 50_000  # objects more than at the last hunt for cycles: a few thousand pages
 
 
@@ -38,6 +40,28 @@ def give_freed_memory_back() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         for parameter, value in _MALLOC.items():
             mallopt(parameter, value)
+
+
+class MemoryTrimmer:
+    """Gives what malloc has free back to the system, now and then; does nothing where there is no glibc.
+
+    A free block amid others that are in use is kept by malloc for good, and in hours such blocks become most of a heap.
+    """
+
+    def __init__(self, ticks: Callable[[], float] = time.monotonic) -> None:
+        self._ticks = ticks
+        self._next = ticks() + _TRIM
+
+    def trim(self) -> bool:
+        """Give free memory back if that was not done lately; whether it was done now."""
+        if self._ticks() < self._next:
+            return False
+        import ctypes  # only a run that goes on needs it
+
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)
+        self._next = self._ticks() + _TRIM
+        return True
 
 
 class _FullSpeed:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from driftline.interpreter import TURN, at_full_speed
+from driftline.interpreter import TURN, MemoryTrimmer, at_full_speed
 
 
 def test_the_last_of_several_runs_puts_the_interpreter_back_whatever_the_order() -> None:
@@ -53,3 +53,9 @@ def test_what_is_as_large_as_a_page_is_never_kept_once_it_is_freed() -> None:
     """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ended.stdout == "1\n", "the number of blocks outside of the heap"
+
+
+def test_free_memory_is_given_back_now_and_then() -> None:
+    times = iter((0.0, 14.9, 15.0, 15.1, 16.0, 30.1, 30.1))
+    trimmer = MemoryTrimmer(ticks=lambda: next(times))
+    assert [trimmer.trim() for _ in range(4)] == [False, True, False, True]

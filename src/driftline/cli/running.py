@@ -78,10 +78,11 @@ def run(
     from driftline.cli.progress import tell_slow
     from driftline.cli.signals import first_signal
     from driftline.cli.turns import in_turn
-    from driftline.interpreter import give_freed_memory_back
+    from driftline.interpreter import MemoryTrimmer, give_freed_memory_back
     from driftline.pipeline.stopping import Stop
 
     give_freed_memory_back()
+    memory = MemoryTrimmer()
     stop = Stop()
     found: Counter[Verdict] = Counter()
     hooks: list[Hook] = []
@@ -137,6 +138,7 @@ def run(
                         in_turn(planner.offer_patiently, stop, watch_list.be_next)
                     while not once and running.at_work and not rounds.due():
                         running.wait(planner.go())
+                        memory.trim()
                     if not once and not stop.requested:
                         planner.step_aside()
                 if once or stop.requested:

@@ -18,8 +18,6 @@ from support.making import known, link
 from support.servers import Server, html
 from support.worlds import WIRINGS, Untrustworthy, World, wire_up
 
-OF_A_PAGE = (Document, Link, Outcome, Pair, Permit)
-
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
@@ -29,6 +27,12 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 def tally(report: Report) -> tuple[int, int, int, int]:
     return report.new, report.changed, report.unchanged, report.failed
+
+
+def objects_of_pages() -> Counter[str]:
+    """What is there of pages in the whole process, other tests' included."""
+    kinds = (Document, Link, Outcome, Pair, Permit)
+    return Counter(type(found).__name__ for found in gc.get_objects() if type(found) in kinds)
 
 
 @pytest.mark.parametrize("plan", WIRINGS)
@@ -60,11 +64,12 @@ def test_nothing_of_a_page_is_left_to_the_garbage_collector(world: World, plan: 
     gc.collect()
     gc.disable()
     try:
+        before = objects_of_pages()
         for number in range(10):
             world.words[f"/{number}"] = f"page {number} as it was never before"
         del world.words["/19"]
         report = world.pages.check(plan=plan)
-        left = Counter(type(found).__name__ for found in gc.get_objects() if isinstance(found, OF_A_PAGE))
+        left = objects_of_pages() - before
     finally:
         gc.enable()
     assert tally(report) == (0, 10, 9, 1)
