@@ -82,7 +82,6 @@ def run(
     from driftline.pipeline.stopping import Stop
 
     give_freed_memory_back()
-    memory = MemoryTrimmer()
     stop = Stop()
     found: Counter[Verdict] = Counter()
     hooks: list[Hook] = []
@@ -123,6 +122,7 @@ def run(
             rounds = watch_list.rounds(news.of_site, stop, remark, once=once)
             changed = in_turn(rounds.go, stop, watch_list.be_next) if once else []
             planner: Planner | None = None
+            memory = MemoryTrimmer()
             left = 0
             while True:
                 with watch_list.keep_checking(told, outbox=outbox, stop=stop, slow=slow) as running:
