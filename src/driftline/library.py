@@ -6,6 +6,7 @@ pages must not wait for what checks them.
 
 from __future__ import annotations
 
+import sys
 import time
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
@@ -533,7 +534,7 @@ class Driftline:
         order = order_named(by)
         self.unsafe.refresh()
         if order is By.VALUE:
-            return islice(self._safe(self._by_value()), limit)
+            return islice(self._safe(self._by_value()), limit if limit is None else min(limit, sys.maxsize))
         return iter(rank(self._safe(self.iter_visited()), order, self.settings.rank_threshold, limit))
 
     def _safe(self, visited: Iterator[Visited]) -> Iterator[Visited]:

@@ -9,7 +9,16 @@ from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import platformdirs
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_core import PydanticCustomError
 from pydantic_settings import (
     BaseSettings,
@@ -116,6 +125,7 @@ Parameters = Annotated[
 Networks = Annotated[tuple[Annotated[str, AfterValidator(_checked_network)], ...], NoDecode, BeforeValidator(_split)]
 Proxy = Annotated[str, AfterValidator(_checked_proxy)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+StallSeconds = Annotated[float, Field(ge=1, le=86_400)]
 Delay = Annotated[float, Field(ge=0, le=3_600)]
 Connections = Annotated[int, Field(ge=1, le=10_000)]
 Robots = Literal["obey", "ignore"]
@@ -145,6 +155,13 @@ def _checked_tag(name: str) -> str:
     return name
 
 
+def _refuse_truth(value: object) -> object:
+    """Refuse true and false where a number or a text is to be set: Python counts them as 1 and 0."""
+    if isinstance(value, bool):
+        raise PydanticCustomError("truth", "it is neither true nor false")
+    return value
+
+
 class HostSettings(BaseModel):
     """What can be set for one host, or for the hosts of the pages with one tag; what is not set is as for all."""
 
@@ -153,6 +170,11 @@ class HostSettings(BaseModel):
     delay: Delay | None = None
     connections: Connections | None = None
     robots: Robots | None = None
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _is_no_truth(cls, value: object) -> object:
+        return _refuse_truth(value)
 
 
 class Settings(BaseSettings):
@@ -227,9 +249,15 @@ class Settings(BaseSettings):
     render_bytes: int = Field(default=100_000_000, gt=0, description="bytes that a page and what it loads may have")
     unsafe_votes: int = Field(default=1, ge=1, description="votes after which a page that was reported is blocked")
     stop_grace: Seconds = Field(default=3.5, description="how long a stopped run waits for what is in flight")
-    stall_after: Seconds = Field(
+    stall_after: StallSeconds = Field(
         default=60.0, description="how long nothing is recorded, with work to do, before a run counts as stalled"
     )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _is_truth_where_it_may_be(cls, value: object, info: ValidationInfo) -> object:
+        annotated = cls.model_fields[info.field_name or ""].annotation
+        return value if annotated is bool else _refuse_truth(value)
 
     @property
     def shortest_delay(self) -> float:

@@ -172,7 +172,7 @@ def test_a_quick_doctor_says_that_versions_were_not_read(driftline: Command, sit
     quick, whole = driftline("doctor", "--quick"), driftline("doctor")
 
     assert quick.status == 0
-    assert "holds 1 page; neither the file nor the versions were read" in quick.out
+    assert "holds 1 page; its contents were not read" in quick.out
     assert whole.status == 1
     assert "✗ Store: The stored version" in whole.out
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from command import Command
@@ -199,3 +200,28 @@ def test_of_a_list_that_is_no_text_to_its_end_nothing_is_added(driftline: Comman
     assert ended.status == 1
     assert "not a text in UTF-8 (line 2501)" in ended.err
     assert driftline("list").out == ""
+
+
+def test_an_import_as_json_of_bad_lines_only_names_them(driftline: Command, tmp_path: Path) -> None:
+    (tmp_path / "bad.txt").write_text("ftp://example.com/\nx y z\n")
+
+    ended = driftline("import", str(tmp_path / "bad.txt"), "--json")
+
+    assert ended.status == 1
+    assert [line["line"] for line in json.loads(ended.out)["passed_over"]] == [1, 2]
+    assert "holds no address" in ended.err
+
+
+def test_an_import_as_json_says_on_standard_error_which_pages_will_not_be_fetched(driftline: Command) -> None:
+    ended = driftline("import", "-", "--json", given="http://10.0.0.1/\n")
+
+    assert json.loads(ended.out)["added"] == ["http://10.0.0.1/"]
+    assert "--allow-network 10.0.0.0/8" in ended.err
+
+
+def test_numbers_of_any_size_are_fine(driftline: Command) -> None:
+    driftline("add", "https://example.com/a")
+    huge = "9" * 30
+
+    assert driftline.json("list", "--offset", huge) == []
+    assert driftline.json("rank", "--by", "value", "--limit", huge) != []

@@ -240,3 +240,23 @@ def test_what_cannot_be_read_in_the_environment_is_not_blamed_on_the_file(monkey
     monkeypatch.setenv("DRIFTLINE_TAGS", "{own")
     with pytest.raises(BadSetting, match=r"'tags' is not valid: write JSON, as .* \(DRIFTLINE_TAGS is not\)\."):
         load_settings()
+
+
+@pytest.mark.parametrize("name", ["stall_after", "total_timeout", "capacity", "user_agent"])
+def test_true_is_no_number_and_no_text(own_home: Path, name: str) -> None:
+    in_file(own_home, f"{name} = true\n")
+    with pytest.raises(BadSetting, match=f"'{name}' is not valid: write .* has True"):
+        load_settings()
+
+
+def test_true_is_no_number_of_a_host(own_home: Path) -> None:
+    in_file(own_home, '[hosts."a.example"]\ndelay = true\n')
+    with pytest.raises(BadSetting, match=r"'hosts.a.example.delay' is not valid"):
+        load_settings()
+
+
+@pytest.mark.parametrize("value", ["0.5", "1e-9", "100000"])
+def test_a_run_stalls_after_a_second_at_least_and_a_day_at_most(own_home: Path, value: str) -> None:
+    in_file(own_home, f"stall_after = {value}\n")
+    with pytest.raises(BadSetting, match="from 1 to 86400"):
+        load_settings()

@@ -25,6 +25,7 @@ from driftline.cli.output import (
     EVENT_STYLES,
     NOTHING_YET,
     clean,
+    clean_lines,
     count,
     fields,
     local_time,
@@ -144,7 +145,7 @@ def _checked(
         with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
             say("Stopping: finishing what is in flight…", to_stderr=True)
 
-    watch_list.on_trouble(lambda sentence: say(clean(sentence), to_stderr=True))
+    watch_list.on_trouble(lambda report: say(clean_lines(report), to_stderr=True))
     with first_signal(on_signal), Progress() as progress:
         check = partial(
             watch_list.check_pages, page_ids, plan=plan, fresh=fresh, stop=stop, told=progress.told,

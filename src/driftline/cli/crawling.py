@@ -17,7 +17,7 @@ from driftline.cli.options import (
     StoreOption,
     opened,
 )
-from driftline.cli.output import clean, count, fields, local_time, print_json, say, size
+from driftline.cli.output import clean, clean_lines, count, fields, local_time, print_json, say, size
 from driftline.cli.tables import Column, print_table
 from driftline.errors import DriftlineError, UsageError
 
@@ -155,7 +155,7 @@ def _crawled(watch_list: Driftline, seeds: Sequence[str], options: dict[str, Any
         with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
             say("Stopping: finishing what is in flight…", to_stderr=True)
 
-    watch_list.on_trouble(lambda sentence: say(clean(sentence), to_stderr=True))
+    watch_list.on_trouble(lambda report: say(clean_lines(report), to_stderr=True))
     with first_signal(on_signal), CrawlProgress() as progress:
         report = watch_list.crawl(*seeds, **options, stop=stop, begun=progress.begun, told=progress.told)
     return report, stop.requested

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _OLDEST = (3, 11)
 _FILES_WANTED = 4_096
 _PROBLEMS_SHOWN = 5
-_UNREAD = "; neither the file nor the versions were read: 'driftline doctor' without --quick reads all."
+_UNREAD = "; its contents were not read: 'driftline doctor' without --quick reads all."
 _PROXIES = ("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 
 

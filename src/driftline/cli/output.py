@@ -58,6 +58,11 @@ def clean(text: str, *, lines: bool = False) -> str:
     return text.translate(_CONTROLS_IN_LINES) if lines else without_password(text).translate(_CONTROLS)
 
 
+def clean_lines(text: str) -> str:
+    """Return a text of several lines, each cleaned like any other sentence."""
+    return "\n".join(map(clean, text.splitlines()))
+
+
 @cache
 def out() -> Console:
     """Standard output, for what was asked for."""

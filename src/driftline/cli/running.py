@@ -22,7 +22,7 @@ from driftline.cli.options import (
     UsualOption,
     opened,
 )
-from driftline.cli.output import NOTHING_YET, clean, count, local_time, say
+from driftline.cli.output import NOTHING_YET, clean, clean_lines, count, local_time, say
 from driftline.errors import StoreBusy, StoreLocked, StoreUnavailable
 from driftline.model import Verdict
 
@@ -106,7 +106,7 @@ def run(
         first_signal(on_signal, at_once),
     ):
         watch_lists.append(watch_list)
-        watch_list.on_trouble(lambda sentence: say(clean(sentence), to_stderr=True))
+        watch_list.on_trouble(lambda report: say(clean_lines(report), to_stderr=True))
         scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, once=once)
         with (
             watch_list.outbox(stop) as outbox,

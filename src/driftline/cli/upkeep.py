@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from driftline.cli.options import JsonOption, StoreOption, command_settings, opened
-from driftline.cli.output import clean, count, fields, print_json, say, size
+from driftline.cli.output import clean, clean_lines, count, fields, print_json, say, size
 from driftline.cli.tables import Cell, Column, print_table
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _compacted(done: Compacted) -> str:
 
 def _print_finding(finding: Finding) -> None:
     mark = ("✓ ", "green") if finding.well else ("✗ ", "red")
-    say(mark, clean(f"{finding.what}: {finding.detail}"))
+    say(mark, clean_lines(f"{finding.what}: {finding.detail}"))
 
 
 def _setting_rows(found: Settings, store: str | None) -> list[dict[str, Any]]:

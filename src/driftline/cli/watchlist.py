@@ -163,6 +163,8 @@ def import_(
         urls = good(text)
         first = list(islice(urls, 1))
         if not first:
+            if as_json:
+                print_json({**found, "passed_over": bad})
             raise DriftlineError(f"{name} holds no address that can be watched: write one a line.")
         with opened(store) as watch_list:
             urls = chain(first, urls)
@@ -178,6 +180,7 @@ def import_(
                         found[kind] += part
     if as_json:
         print_json({**found, "passed_over": bad})
+        networks.warn()
         return
     remarks = [f"{count(wanted - added, 'page')} watched already"] if added < wanted else []
     remarks += [f"{count(passed, 'line')} passed over"] if passed else []
@@ -205,7 +208,7 @@ def list_(
     """Show the pages that are watched, in the order in which they were added."""
     states = [_state(one) for one in state or ()]
     with opened(store, make=False) as watch_list:
-        pages = _with_safety(watch_list, watch_list.iter_pages(tag, states, limit, offset))
+        pages = _with_safety(watch_list, watch_list.iter_pages(tag, states, limit, min(offset, sys.maxsize)))
         if as_json:
             print_json_list(_as_json(*page) for page in pages)
             return
@@ -220,7 +223,7 @@ def list_(
             chosen = ([row[place] for place in shown] for row in chain(first, rows))
             print_table([_COLUMNS[place] for place in shown], chosen)
         elif state or offset:
-            say("No page is left: try without --state, --tag or --offset.", to_stderr=True)
+            say("No page matches: try without --state, --tag or --offset.", to_stderr=True)
         else:
             say(NOTHING_YET if tag is None else clean(f"No page has the tag '{tag}'."), to_stderr=True)
 

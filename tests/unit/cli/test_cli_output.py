@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.cli.output import ago, clean, count, iso, print_json, size
+from driftline.cli.output import ago, clean, clean_lines, count, iso, print_json, size
 
 
 @pytest.mark.parametrize(
@@ -99,3 +99,8 @@ def test_no_item_of_a_list_shows_a_password(capsys: pytest.CaptureFixture[str]) 
     print_json({"added": ["http://me:secret@example.org/"], "text": ["http://me:secret@example.org/"]})
     shown = json.loads(capsys.readouterr().out)
     assert shown == {"added": ["http://me:***@example.org/"], "text": ["http://me:secret@example.org/"]}
+
+
+def test_each_line_of_a_report_is_cleaned_and_stays_a_line() -> None:
+    report = "Threads:\n  main: waits\x1b[31m\n  http://me:secret@example.org/"
+    assert clean_lines(report) == "Threads:\n  main: waits\ufffd[31m\n  http://me:***@example.org/"
