@@ -198,7 +198,7 @@ class Hosts(Generic[Item]):
         """
         with self._lock:
             self._learn(permit.host, address)
-            if errands is None and self._cleared:
+            if self._cleared if errands is None else errands.cancelled:
                 self._make_room(permit)
                 return
             permit.item = item
@@ -233,10 +233,14 @@ class Hosts(Generic[Item]):
             self._waiting -= len(found)
         return found
 
-    def run_errands(self) -> None:
-        """Grant the errands whose time has come, also while nobody takes anything."""
+    def collect(self, errands: Errands[Item], most: int) -> list[Permit[Item]]:
+        """Up to `most` of these errands that may be fetched now; each must come back by `done` or `release`.
+
+        Several threads may share the errands: each permit goes to one of them.
+        """
         with self._lock:
             self._run_errands(self._clock())
+            return [errands.granted.popleft() for _ in range(min(most, len(errands.granted)))]
 
     def done(self, answers: Iterable[Answer[Item]]) -> list[tuple[Host[Item], Item]]:
         """These answers are in. What waited at a host that now wants to be left alone for long, to be put off."""

@@ -174,8 +174,7 @@ class PoliteLinks:
         """Up to `most` errands that may be fetched now; each must come back by `done` or `abandon`."""
         if not self.may_fetch():
             return []
-        self._hosts.run_errands()
-        return self._permitted([errands.granted.popleft() for _ in range(min(most, len(errands.granted)))])
+        return self._permitted(self._hosts.collect(errands, most))
 
     def cancel(self, errands: Errands[Item]) -> None:
         """Let nothing of these errands wait any more: nobody will fetch it."""
