@@ -200,6 +200,12 @@ class PoliteLinks:
         """The seconds until there may be something to take; None if nothing can be foreseen."""
         return 0.0 if self._reading_ahead else self._hosts.next_in()
 
+    def neglected(self) -> bool:
+        """Whether a link or a second fetch may be fetched now, and no request is under way."""
+        if self._hosts.neglects_errands():
+            return True
+        return self.next_in() == 0.0 and not self.exhausted and not self.statistics().in_use
+
     def close(self) -> None:
         """Hand out nothing more."""
         self._closed = True

@@ -41,8 +41,8 @@ class Stall:
 class Watchdog:
     """Calls `stalled` once if a run with work to do records nothing for `after` seconds; `progress` is a record.
 
-    There is work to do while something is queued, read, written or waited for, or a host may be asked and none is: a
-    request that is on its way ends by its own time-out. Nobody is to blame while the run is `excused`: its store is
+    There is work to do while something is queued, read, written or waited for, or a host may be asked, also for the
+    second fetch of a page, and none is: a request that is on its way ends by its own time-out. Nobody is to blame while the run is `excused`: its store is
     locked by another program, or cannot be reached.
     """
 
@@ -97,7 +97,7 @@ class Watchdog:
         own |= {use.name for queue in parts.queues for use in queue.resources()[1:]}
         if any(use.waiting or (use.in_use and use.name in own) for use in resources):
             return True
-        return parts.links.next_in() == 0.0 and not parts.links.exhausted and not parts.links.statistics().in_use
+        return parts.links.neglected()
 
 
 def threads_at() -> list[str]:

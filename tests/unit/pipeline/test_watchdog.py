@@ -26,13 +26,12 @@ class Holder:
 
 @dataclass
 class Links(Holder):
-    """The links of a run: whether a host may be asked at once."""
+    """The links of a run: whether a host may be asked, and nobody asks any."""
 
-    ready: bool = False
-    exhausted: bool = False
+    left: bool = False
 
-    def next_in(self) -> float | None:
-        return 0.0 if self.ready else None
+    def neglected(self) -> bool:
+        return self.left
 
 
 @dataclass
@@ -90,12 +89,11 @@ def test_a_thread_that_waits_for_room_counts_as_work() -> None:
     assert scene.after(10.0)
 
 
-def test_a_host_that_may_be_asked_counts_unless_requests_are_on_their_way() -> None:
+def test_a_host_that_may_be_asked_and_is_not_counts_as_work() -> None:
     scene = Scene()
-    scene.parts.links.ready = True
     scene.parts.links.held = use("host permits", in_use=1)
     assert not scene.after(100.0), "it ends by its own time-out"
-    scene.parts.links.held = use("host permits")
+    scene.parts.links.left = True
     assert not scene.after(9.0)
     assert scene.after(1.0)
 
