@@ -35,11 +35,21 @@ class Links(Holder):
 
 
 @dataclass
+class Workers(Holder):
+    """The worker processes of a run: whether one is busy with a page that may take longer."""
+
+    reading: bool = False
+
+    def within_deadline(self) -> bool:
+        return self.reading
+
+
+@dataclass
 class Parts:
     """As much of a run as a watchdog looks at."""
 
     recorder: Holder = field(default_factory=lambda: Holder(use("recorder: bytes")))
-    workers: Holder = field(default_factory=lambda: Holder(use("worker processes")))
+    workers: Workers = field(default_factory=lambda: Workers(use("worker processes")))
     confirmer: Holder = field(default_factory=lambda: Holder(use("unconfirmed changes: bytes")))
     links: Links = field(default_factory=lambda: Links(use("host permits")))
     queues: list[Any] = field(default_factory=list)
@@ -96,6 +106,24 @@ def test_a_host_that_may_be_asked_and_is_not_counts_as_work() -> None:
     scene.parts.links.left = True
     assert not scene.after(9.0)
     assert scene.after(1.0)
+
+
+def test_pages_that_are_slow_to_read_are_no_stall_until_one_is_past_its_deadline() -> None:
+    scene = Scene()
+    scene.parts.workers.held = use("worker processes", in_use=2, waiting=3)
+    scene.parts.workers.reading = True
+    scene.parts.links.left = True
+    assert not scene.after(100.0)
+    scene.parts.workers.reading = False
+    assert not scene.after(9.0)
+    assert scene.after(1.0)
+
+
+def test_a_recorder_that_records_nothing_stalls_whatever_is_read_meanwhile() -> None:
+    scene = Scene()
+    scene.parts.recorder.held = use("recorder: bytes", in_use=5)
+    scene.parts.workers.reading = True
+    assert scene.after(10.0)
 
 
 def test_a_store_that_is_away_excuses_a_run() -> None:
