@@ -113,8 +113,9 @@ Answer: TypeAlias = tuple[Permit[Item], float, str, float | None]
 class Errands(Generic[Item]):
     """What goes before all that waits at a host, and to somebody of its own: `wake` tells of what was `granted`.
 
-    `waiting` counts those that are neither granted nor refused. What is `refused` will not be granted: its host wants to be left alone for longer than anybody waits. Once they are
-    `cancelled` by `Hosts.cancel`, nothing more is granted.
+    `waiting` counts those that are neither granted nor refused. What is `refused` will not be granted: its host wants
+    to be left alone for longer than anybody waits. Once they are `cancelled` by `Hosts.cancel`, nothing more is
+    granted.
     """
 
     def __init__(self, wake: Callable[[], None]) -> None:

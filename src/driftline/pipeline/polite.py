@@ -241,13 +241,16 @@ class PoliteLinks:
         """Write to the store what hosts said."""
         self._book.flush()
 
-    def end(self) -> None:
-        """The same at the end of a run, with the rests that hosts still have to get: the next run may begin at once."""
+    def end(self, stopped: Callable[[], bool] = lambda: True) -> None:
+        """Write the same at the end of a run, with the rests that hosts still have to get: the next may begin at once.
+
+        Waits for a store that cannot be written until the run is `stopped`.
+        """
         now = self._clock()
         with self._lock:
             for host, left in self._hosts.resting(self._origins.hosts()):
                 self._book.leave_alone(host.name, now + left)
-        self._book.end()
+        self._book.end(stopped)
 
     def _read_ahead(self, most: int) -> bool:
         """Let up to `most` links of the source wait at their hosts; whether there were any."""

@@ -15,12 +15,13 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, text
 from sqlalchemy.engine import ExceptionContext
 
 from driftline import Stop
-from driftline.errors import RunStalled, StoreUnavailable
+from driftline.errors import RunStalled, StoreError, StoreUnavailable
 from driftline.model import Outcome
+from driftline.versions.hosts import HostRecords
 from driftline.versions.locks import patiently
 from driftline.versions.store import Store
 from support.worlds import World
@@ -264,6 +265,45 @@ def test_hosts_rest_after_an_outage_that_cut_a_check_short(postgres: str, tmp_pa
         report = world.pages.check()
         assert (report.changed, report.left) == (4, 0)
     assert min(after - before for before, after in pairwise(clock.noted)) > 0.45
+
+
+def test_a_pause_that_a_host_asked_for_holds_for_the_pipeline_after_an_outage(tmp_path: Path) -> None:
+    tries = count(1)
+
+    def lose_the_store(_outcomes: Sequence[Outcome]) -> None:
+        if next(tries) == 1:
+            raise StoreUnavailable("The database is away.")
+
+    with World(tmp_path, host_delay=0.01, host_connections=1) as world:
+        world.watch(2)
+        world.busy = dict.fromkeys(world.words, 3_600)
+        report = world.pages.check(told=lose_the_store)
+        assert next(tries) == 2
+        assert (report.left, len(world.server.requests)) == (1, 1)
+
+
+@pytest.mark.parametrize("command", ["check", "crawl"])
+def test_a_pause_that_a_host_asked_for_is_kept_when_a_run_fails(tmp_path: Path, command: str) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with World(tmp_path) as world:
+        urls = world.watch(1)
+        world.busy = {"/0": 50}  # so short that pages wait for it in the same run
+        run = world.pages.check if command == "check" else world.pages.crawl
+        with pytest.raises(ZeroDivisionError):
+            run(*urls, told=fail)
+        assert len(HostRecords(world.pages._store).pauses(time.time())) == 1
+
+
+def test_a_crawl_that_cannot_begin_leaves_no_thread(tmp_path: Path) -> None:
+    with World(tmp_path) as world:
+        urls = world.watch(1)
+        with world.pages._store.write() as connection:
+            connection.execute(text("ALTER TABLE pauses RENAME TO damaged"))
+        with pytest.raises(StoreError):
+            world.pages.crawl(*urls)
+        assert "recorder" not in {thread.name for thread in threading.enumerate()}
 
 
 class Moments:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from driftline.access import Access, read_access
+from driftline.errors import StoreUnavailable
 from driftline.model import Document, FailureKind, Link, Robots, Verdict
 from driftline.settings import HostSettings
 from support.hosts import Records
@@ -359,6 +362,22 @@ def test_what_waits_for_a_robots_txt_can_be_given_back_and_come_again(asked: boo
         assert run.take() == ["http://a/robots.txt"]
         run.answer("http://a/robots.txt", FORBIDS)
     assert run.later(5.0) == ["http://a/2"]
+
+
+def test_the_rests_of_hosts_are_written_at_the_end_once_the_store_is_back() -> None:
+    class Away(Records):
+        def keep(self, told: Mapping[str, Robots], quiet: Mapping[str, float], now: float) -> None:
+            tries.append(now)
+            if len(tries) == 1:
+                raise StoreUnavailable("The database is away.")
+            super().keep(told, quiet, now)
+
+    tries: list[float] = []
+    run = Run(["http://a/1"], records=Away(), given={"robots": "ignore"})
+    run.take()
+    run.answer("http://a/1", status=503, headers="Retry-After: 50\r\n")
+    run.links.end(lambda: False)
+    assert run.records.quiet == {"a": run.now + 50.0}
 
 
 def test_a_link_is_neglected_when_it_may_be_fetched_and_no_request_is_under_way() -> None:
