@@ -117,8 +117,9 @@ class Crawl:
             ending.callback(self._ledger.end, run_id)  # whoever asks the same hosts next has to know when that was
             recorder = Recorder(recording, 0, tell)
             ending.callback(recorder.close)
+            polite_records = HostRecords(self._store, lambda: self._stop.requested or not self._may_fetch())
             links = PoliteLinks(
-                frontier, self._settings, records, links=recording.links, record=recorder.add, clock=self._clock,
+                frontier, self._settings, polite_records, links=recording.links, record=recorder.add, clock=self._clock,
                 may_fetch=self._may_fetch,
             )  # fmt: skip
             # however the crawl ends: the pause that a host asked for may be in no outcome that is recorded

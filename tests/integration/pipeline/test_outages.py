@@ -267,6 +267,53 @@ def test_hosts_rest_after_an_outage_that_cut_a_check_short(postgres: str, tmp_pa
     assert min(after - before for before, after in pairwise(clock.noted)) > 0.45
 
 
+class LostWhileReading:
+    """The right to check pages, and a store that goes away when a producer reads links until the right is taken again.
+
+    `producers` is how many of them were at work by then.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.taken = self.producers = 0
+        self.lost = False
+        self._read = store.read
+        store.read = self.read  # type: ignore[method-assign]
+        store.right_to_check = self.take  # type: ignore[method-assign]
+
+    @contextmanager
+    def take(self) -> Iterator[LostWhileReading]:
+        self.taken += 1
+        self.lost = False
+        self.producers += sum(thread.name == "producer" for thread in threading.enumerate())
+        yield self
+
+    def holds(self) -> bool:
+        return not self.lost
+
+    @contextmanager
+    def read(self) -> Iterator[Any]:
+        if self.taken == 1 and threading.current_thread().name == "producer":
+            self.lost = True
+            raise StoreUnavailable("The database is away.")
+        with self._read() as connection:
+            yield connection
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_producers_that_wait_for_the_store_end_when_the_right_to_check_is_lost(tmp_path: Path, command: str) -> None:
+    with World(tmp_path) as world:
+        world.watch(3)
+        ids = [page.id for page in world.pages.pages()]
+        right = LostWhileReading(world.pages._store)
+        if command == "check":
+            assert world.pages.check().new == 3
+        else:
+            with world.pages.keep_checking(lambda _: None) as run:
+                run.feed.offer(ids)
+        assert recorded(world) == [1] * 3
+        assert (right.taken, right.producers) == (2, 0)
+
+
 def test_a_pause_that_a_host_asked_for_holds_for_the_pipeline_after_an_outage(tmp_path: Path) -> None:
     tries = count(1)
 
