@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from typing import TYPE_CHECKING
 
 from driftline.fetching.hosts import Answer, Errands, Hosts, Permit
@@ -88,7 +89,7 @@ class PoliteLinks:
         """These documents are in, of `errands` if that is what they were; those of them that are pages."""
         known = self._origins.known
         answers: list[Answer[Item]] = []
-        special: list[tuple[Origin, Document]] = []
+        special: deque[tuple[Origin, Document]] = deque()
         for document in documents:
             url = document.link.url
             permit = _permit_of(document.link)
@@ -102,30 +103,36 @@ class PoliteLinks:
                 pause = (retry_after(document.headers, document.fetched_at) or 0.0) if asked else None
             answers.append((permit, document.seconds, document.address, pause))
         refused = self._hosts.done(answers)
-        if refused:
-            with self._lock:
-                self._put_off(refused)
-        return self._attend(documents, special, errands) if special else documents
-
-    def _attend(
-        self, documents: list[Document], special: list[tuple[Origin, Document]], errands: Errands[Item] | None
-    ) -> list[Document]:
-        """See to answers that say more than what a page says; the documents that are pages."""
-        for origin, document in special:
-            if document.onward is not None:
-                self._lead_on(origin.host, document, document.onward, errands)
-                continue
-            if document.redirects and document.link.way is None:
-                self._came_by(document, origin.host)
-            if document.status in BUSY:
-                self._note_pause(origin.host)
-            arrived(document)
-            if document.link.page_id == ROBOTS:
-                self._heard(self._origins.known[key_of(document.link.url)], document)
-                if document.redirects and document.failure is None and _is_robots(document.final_url):
-                    self._heard(origin, document)  # that of http leads to that of https, for example
+        if not refused and not special:
+            return documents
+        try:
+            if refused:
+                with self._lock:
+                    self._put_off(refused)
+            while special:
+                self._attend(*special[0], errands)
+                special.popleft()
+        except BaseException:
+            # the store failed, for example: redirects that were not followed by then still have their permits
+            self.abandon(document.link for _, document in special if document.onward is not None)
+            raise
         self._wake()
         return [one for one in documents if one.link.page_id != ROBOTS and one.onward is None]
+
+    def _attend(self, origin: Origin, document: Document, errands: Errands[Item] | None) -> None:
+        """See to an answer that says more than what a page says."""
+        if document.onward is not None:
+            self._lead_on(origin.host, document, document.onward, errands)
+            return
+        if document.redirects and document.link.way is None:
+            self._came_by(document, origin.host)
+        if document.status in BUSY:
+            self._note_pause(origin.host)
+        arrived(document)
+        if document.link.page_id == ROBOTS:
+            self._heard(self._origins.known[key_of(document.link.url)], document)
+            if document.redirects and document.failure is None and _is_robots(document.final_url):
+                self._heard(origin, document)  # that of http leads to that of https, for example
 
     def _lead_on(self, host: LinkHost, document: Document, link: Link, errands: Errands[Item] | None) -> None:
         """Let this link have its turn, to which a document of the host redirects: within the host that is at once.
