@@ -33,7 +33,7 @@ class Recorder:
 
     `told` hears of each batch what of it was not recorded before, and `settled` of all of it; both once it is
     committed. When a commit fails, the failure is kept for `close` to raise, `failed` turns true, and what comes after
-    is dropped, to be checked again by the next run.
+    is dropped, to be checked again by the next run. `given_up` is true once `give_up` was called.
     """
 
     def __init__(
