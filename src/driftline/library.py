@@ -253,13 +253,20 @@ class Driftline:
         from driftline.versions.ledger import Ledger
 
         plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
-        ledger = Ledger(self._store, self._clock, lambda: stop.requested, self.settings.fail_after)
-        records = HostRecords(self._store, lambda: stop.requested)
         with RegainedRight(self._store.right_to_check) as right:
+
+            def reading_stopped() -> bool:
+                return stop.requested or not right.holds()
+
             patiently(right.take, lambda: stop.requested)
+            ledger = Ledger(
+                self._store, self._clock, lambda: stop.requested, self.settings.fail_after,
+                reading_stopped=reading_stopped,
+            )  # fmt: skip
             run = Run(
-                ledger, self.repository, self._rendered(stop), records, self.settings, plan, stop, self._clock,
-                self.unsafe, self._note_stall, self._store.in_trouble,
+                ledger, self.repository, Rendered(self._store, self._clock, reading_stopped),
+                HostRecords(self._store, reading_stopped), self.settings, plan, stop, self._clock, self.unsafe,
+                self._note_stall, self._store.in_trouble,
             )  # fmt: skip
             barred = patiently(lambda: self.unsafe.pages(page_ids), lambda: stop.requested)
             return run.check(page_ids, right, fresh=fresh, told=told, begun=begun, slow=slow, barred=barred)
@@ -320,13 +327,18 @@ class Driftline:
         from driftline.versions.ledger import Ledger
 
         plan, stop = plan or Plan(capacity=self.settings.capacity), stop or Stop()
+
+        def reading_stopped() -> bool:
+            return stop.requested or not feed.may_fetch()
+
         ledger = Ledger(
-            self._store, self._clock, lambda: stop.requested, self.settings.fail_after, to_outbox=outbox is not None
-        )
-        records = HostRecords(self._store, lambda: stop.requested)
+            self._store, self._clock, lambda: stop.requested, self.settings.fail_after, to_outbox=outbox is not None,
+            reading_stopped=reading_stopped,
+        )  # fmt: skip
         patiently(self.unsafe.refresh, lambda: stop.requested)
         run = Run(
-            ledger, self.repository, self._rendered(stop), records, self.settings, plan, stop, self._clock, self.unsafe,
+            ledger, self.repository, Rendered(self._store, self._clock, reading_stopped),
+            HostRecords(self._store, reading_stopped), self.settings, plan, stop, self._clock, self.unsafe,
             self._note_stall, self._store.in_trouble,
         )  # fmt: skip
 
@@ -456,9 +468,6 @@ class Driftline:
         from driftline.versions.sites import Sites
 
         return Sites(self._store).kept()
-
-    def _rendered(self, stop: Stop) -> Rendered:
-        return Rendered(self._store, self._clock, lambda: stop.requested)
 
     def report_unsafe(self, url: str, *, reason: str = "", votes: int = 1, whole_host: bool = False) -> Reported:
         """Vote against a page, watched or not, or against all pages of its host; what was said of it by now.

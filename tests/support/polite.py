@@ -83,6 +83,10 @@ class Run:
         self, url: str, location: str, errands: Errands[Any] | None = None, *, address: str = ""
     ) -> list[Document]:  # fmt: skip
         """A redirect as the answer to what was taken last."""
+        return self.links.done([self.redirected(url, location, address=address)], errands)
+
+    def redirected(self, url: str, location: str, *, address: str = "") -> Document:
+        """The document of a redirect, as the answer to what was taken last."""
         link = self.taken[url]
         block = f"HTTP/1.1 302 Found\r\nLocation: {location}\r\n\r\n".encode()
         target = target_of(url, block)
@@ -90,8 +94,7 @@ class Run:
         led = onward(link, target, block, 0.01, [])
         assert led.way is not None
         redirects = led.way.redirects
-        document = Document(link, 302, block, b"", 0, url, redirects, self.now, 0.01, None, address, onward=led)
-        return self.links.done([document], errands)
+        return Document(link, 302, block, b"", 0, url, redirects, self.now, 0.01, None, address, onward=led)
 
 
 def allowed(*urls: str, **given: Any) -> Run:

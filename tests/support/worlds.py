@@ -39,6 +39,7 @@ class World:
     def __init__(self, folder: Path, store: str | None = None, **given: Any) -> None:
         self.words: dict[str, str] = {}
         self.held: set[str] = set()
+        self.busy: dict[str, int] = {}  # pages that ask not to be asked again for so many seconds
         self.asked: Callable[[str], None] = lambda _: None
         self.server = Server(self._answer)
         self.settings = settings(store=store or str(folder / "pages.db"), **given)
@@ -63,6 +64,8 @@ class World:
         self.asked(request.path)
         if request.path in self.held:
             return answer(b"", length=10, hold=True)
+        if request.path in self.busy:
+            return answer(b"", "429 Too Many Requests", f"Retry-After: {self.busy[request.path]}")
         words = self.words.get(request.path)
         return answer(b"", "404 Not Found") if words is None else html(words)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -112,20 +113,21 @@ class Crawl:
             if told is not None:
                 told(outcomes, len(frontier))
 
-        recorder = Recorder(recording, 0, tell)
-        links = PoliteLinks(
-            frontier, self._settings, records, links=recording.links, record=recorder.add, clock=self._clock,
-            may_fetch=self._may_fetch,
-        )  # fmt: skip
-        try:
+        with ExitStack() as ending:
+            ending.callback(self._ledger.end, run_id)  # whoever asks the same hosts next has to know when that was
+            recorder = Recorder(recording, 0, tell)
+            ending.callback(recorder.close)
+            polite_records = HostRecords(self._store, lambda: self._stop.requested or not self._may_fetch())
+            links = PoliteLinks(
+                frontier, self._settings, polite_records, links=recording.links, record=recorder.add, clock=self._clock,
+                may_fetch=self._may_fetch,
+            )  # fmt: skip
+            # however the crawl ends: the pause that a host asked for may be in no outcome that is recorded
+            ending.callback(links.end, self._is_stopped)
             recording.start(frontier, links.flush, seeds)
             if begun is not None:
                 begun(site, len(frontier))
             self._fetch(links, records, recording, recorder, options, kept=site.tag is not None)
-        finally:
-            recorder.close()
-            self._ledger.end(run_id)  # whoever asks the same hosts next has to know when that was
-        links.end()
         self._ledger.finish(run_id)
         watched = recording.watched + (self._adopt(site, site.tag) if site.adopts and site.tag else 0)
         report = read_report(

@@ -9,6 +9,7 @@ import select
 import subprocess
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from driftline.capacity import Capacity
@@ -17,7 +18,7 @@ from driftline.errors import RunStopped, WorkerDied
 from driftline.model import FailureKind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from driftline.capacity import ResourceUse
 
@@ -26,6 +27,7 @@ _MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(64 * 1024 * 1024), "MALLOC_TRIM_THRESHO
 PROGRAM = "driftline.detection.worker"  # the module that a worker process runs
 _PIPE = 1024 * 1024
 _READ = 1024 * 1024
+_STARTING = 5.0  # seconds beside its deadline that a page may take: its process has to start, and to be sent the page
 _SENT_AT_ONCE = 8 * 1024 * 1024
 
 
@@ -36,10 +38,15 @@ class WorkerPool:
     up the others as long as one worker is free.
     """
 
-    def __init__(self, *, most: int, deadline: float, memory: int, program: str = PROGRAM) -> None:
+    def __init__(
+        self, *, most: int, deadline: float, memory: int, program: str = PROGRAM,
+        ticks: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
         self._busy = Capacity("worker processes", most)
         self._lock = threading.Lock()
-        self._idle = [Worker(deadline=deadline, memory=memory, program=program) for _ in range(most)]
+        self._ticks = ticks
+        self._patience = deadline + _STARTING
+        self._idle = [Worker(deadline=deadline, memory=memory, program=program, ticks=ticks) for _ in range(most)]
         self._workers = tuple(self._idle)
         self._stopped = False
 
@@ -50,6 +57,7 @@ class WorkerPool:
         with turn:
             with self._lock:
                 worker = self._idle.pop()  # the one used last, which has started up already
+                worker.at_page_since = self._ticks()
             try:
                 findings = worker.examine(jobs) if not self._stopped else []
             finally:
@@ -62,6 +70,12 @@ class WorkerPool:
     def statistics(self) -> ResourceUse:
         """Return how many workers are busy."""
         return self._busy.statistics()
+
+    def within_deadline(self) -> bool:
+        """Return whether a worker is busy with a page that has not used up its time."""
+        with self._lock:
+            busy = [worker for worker in self._workers if worker not in self._idle]
+        return any(self._ticks() - worker.at_page_since <= self._patience for worker in busy)
 
     def stop(self) -> None:
         """Give up the pages at hand by ending every process at once."""
@@ -76,9 +90,16 @@ class WorkerPool:
 
 
 class Worker:
-    """One worker process, started when first needed. Used by one thread at a time; `kill` by any."""
+    """One worker process, started when first needed. Used by one thread at a time; `kill` by any.
 
-    def __init__(self, *, deadline: float, memory: int, program: str = PROGRAM) -> None:
+    `at_page_since` is when it began with the page at hand, in `ticks`.
+    """
+
+    def __init__(
+        self, *, deadline: float, memory: int, program: str = PROGRAM, ticks: Callable[[], float] = time.monotonic
+    ) -> None:  # fmt: skip
+        self._ticks = ticks
+        self.at_page_since = ticks()
         self._program = program
         self._killed = False
         self._deadline = deadline
@@ -98,12 +119,14 @@ class Worker:
                 self._send(left)
                 for _ in left:
                     findings.append(self._receive())
+                    self.at_page_since = self._ticks()
                     if findings[-1].failure == OUT_OF_MEMORY:
                         self._end()  # the pages after it are to find a memory that is not full
                         break
             except WorkerDied as error:
                 self._end()
                 findings.append(Finding(failure_kind=FailureKind.HOSTILE.value, failure=str(error)))
+                self.at_page_since = self._ticks()
         return findings
 
     def kill(self) -> None:

@@ -113,13 +113,15 @@ Answer: TypeAlias = tuple[Permit[Item], float, str, float | None]
 class Errands(Generic[Item]):
     """What goes before all that waits at a host, and to somebody of its own: `wake` tells of what was `granted`.
 
-    What is `refused` will not be: its host wants to be left alone for longer than anybody waits. Once they are
-    `cancelled` by `Hosts.cancel`, nothing more is granted.
+    `waiting` counts those that are neither granted nor refused. What is `refused` will not be granted: its host wants
+    to be left alone for longer than anybody waits. Once they are `cancelled` by `Hosts.cancel`, nothing more is
+    granted.
     """
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self.wake = wake
         self.cancelled = False
+        self.waiting = 0
         self.granted: deque[Permit[Item]] = deque()
         self.refused: deque[Item] = deque()
 
@@ -146,6 +148,7 @@ class Hosts(Generic[Item]):
         self._granted: deque[Permit[Item]] = deque()
         self._addresses: dict[str, _Address[Item]] = {}
         self._waiting = 0
+        self._errands: set[Errands[Item]] = set()  # those with something that waits, or was granted and not collected
         self._permits_granted = self._permits_returned = 0
         self._cleared = False
 
@@ -184,7 +187,11 @@ class Hosts(Generic[Item]):
                 errands.refused.append(item)
                 return
             host.first.append((errands, item))
-            self._waiting += errands is None
+            if errands is None:
+                self._waiting += 1
+            else:
+                errands.waiting += 1
+                self._errands.add(errands)
             if host.queued == _IN_LINE and host.at <= now:
                 host.stale += 1
                 self._to_the_front(host)
@@ -198,7 +205,7 @@ class Hosts(Generic[Item]):
         """
         with self._lock:
             self._learn(permit.host, address)
-            if errands is None and self._cleared:
+            if self._cleared if errands is None else errands.cancelled:
                 self._make_room(permit)
                 return
             permit.item = item
@@ -207,6 +214,7 @@ class Hosts(Generic[Item]):
                 self._waiting += 1
             else:
                 errands.granted.append(permit)
+                self._errands.add(errands)
                 errands.wake()
 
     def take(self, most: int) -> list[Permit[Item]]:
@@ -233,10 +241,17 @@ class Hosts(Generic[Item]):
             self._waiting -= len(found)
         return found
 
-    def run_errands(self) -> None:
-        """Grant the errands whose time has come, also while nobody takes anything."""
+    def collect(self, errands: Errands[Item], most: int) -> list[Permit[Item]]:
+        """Up to `most` of these errands that may be fetched now; each must come back by `done` or `release`.
+
+        Several threads may share the errands: each permit goes to one of them.
+        """
         with self._lock:
             self._run_errands(self._clock())
+            collected = [errands.granted.popleft() for _ in range(min(most, len(errands.granted)))]
+            if not errands.granted and not errands.waiting:
+                self._errands.discard(errands)
+            return collected
 
     def done(self, answers: Iterable[Answer[Item]]) -> list[tuple[Host[Item], Item]]:
         """These answers are in. What waited at a host that now wants to be left alone for long, to be put off."""
@@ -271,6 +286,7 @@ class Hosts(Generic[Item]):
         """Let nothing of these errands wait any more, and give back what was granted and not fetched."""
         with self._lock:
             errands.cancelled = True
+            self._errands.discard(errands)
             while errands.granted:
                 self._make_room(errands.granted.popleft())
 
@@ -332,6 +348,16 @@ class Hosts(Generic[Item]):
                 return 0.0
             return max(0.0, self._later[0][0] - self._clock()) if self._later else None
 
+    def neglects_errands(self) -> bool:
+        """Whether an errand may be fetched now, and no request is under way anywhere: whose it is should have come."""
+        with self._lock:
+            granted = sum(len(errands.granted) for errands in self._errands)
+            if self._permits_granted - self._permits_returned > granted:
+                return False
+            waiting = any(errands.waiting for errands in self._errands)
+            due = bool(self._ready_first) or bool(self._later and self._later[0][0] <= self._clock())
+            return bool(granted) or (waiting and due)
+
     def withdraw(self, hosts: Iterable[Host[Item]]) -> list[tuple[Host[Item], Item]]:
         """Let nothing wait any more at these hosts but errands of others; what did."""
         found: list[tuple[Host[Item], Item]] = []
@@ -369,6 +395,8 @@ class Hosts(Generic[Item]):
             if not self._may(host, now):
                 continue
             errands, item = host.first.popleft()
+            if errands is not None:
+                errands.waiting -= 1
             if errands is None:
                 self._granted.append(Permit(host, item))
             elif errands.cancelled:
@@ -444,6 +472,7 @@ class Hosts(Generic[Item]):
             if errands is None:
                 items.append(item)
             else:
+                errands.waiting -= 1
                 errands.refused.append(item)
                 errands.wake()
         host.first.clear()

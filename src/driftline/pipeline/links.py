@@ -38,29 +38,28 @@ class LinkQueue:
     def __init__(self, source: Iterator[Link]) -> None:
         self._source = source
         self._lock = threading.Lock()
-        self._exhausted = False
+        self._exhausted = self._closed = False
 
     def take(self, most: int) -> list[Link]:
         """Up to `most` links; fewer, or none, only when there are no more."""
         with self._lock:
-            if self._exhausted:
+            if self.exhausted:
                 return []
             links = list(islice(self._source, most))
             self._exhausted = len(links) < most
-            return links
+            return [] if self._closed else links
 
     def put_off(self, page_ids: Sequence[int], seconds: float) -> None:
         """Nothing to be done: what is not recorded is left to the next run."""
 
     def close(self) -> None:
-        """Hand out nothing more."""
-        with self._lock:
-            self._exhausted = True
+        """Hand out nothing more. Waits for nobody: `take` may be reading from a store that does not answer."""
+        self._closed = True
 
     @property
     def exhausted(self) -> bool:
         """Whether there is nothing more to hand out."""
-        return self._exhausted
+        return self._closed or self._exhausted
 
     def listen(self, wake: Callable[[], None], give_back: Callable[[], list[int]]) -> None:
         """Nothing comes later that somebody would have to be told of."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from typing import TYPE_CHECKING
 
 from driftline.fetching.hosts import Answer, Errands, Hosts, Permit
@@ -88,7 +89,7 @@ class PoliteLinks:
         """These documents are in, of `errands` if that is what they were; those of them that are pages."""
         known = self._origins.known
         answers: list[Answer[Item]] = []
-        special: list[tuple[Origin, Document]] = []
+        special: deque[tuple[Origin, Document]] = deque()
         for document in documents:
             url = document.link.url
             permit = _permit_of(document.link)
@@ -102,30 +103,36 @@ class PoliteLinks:
                 pause = (retry_after(document.headers, document.fetched_at) or 0.0) if asked else None
             answers.append((permit, document.seconds, document.address, pause))
         refused = self._hosts.done(answers)
-        if refused:
-            with self._lock:
-                self._put_off(refused)
-        return self._attend(documents, special, errands) if special else documents
-
-    def _attend(
-        self, documents: list[Document], special: list[tuple[Origin, Document]], errands: Errands[Item] | None
-    ) -> list[Document]:
-        """See to answers that say more than what a page says; the documents that are pages."""
-        for origin, document in special:
-            if document.onward is not None:
-                self._lead_on(origin.host, document, document.onward, errands)
-                continue
-            if document.redirects and document.link.way is None:
-                self._came_by(document, origin.host)
-            if document.status in BUSY:
-                self._note_pause(origin.host)
-            arrived(document)
-            if document.link.page_id == ROBOTS:
-                self._heard(self._origins.known[key_of(document.link.url)], document)
-                if document.redirects and document.failure is None and _is_robots(document.final_url):
-                    self._heard(origin, document)  # that of http leads to that of https, for example
+        if not refused and not special:
+            return documents
+        try:
+            if refused:
+                with self._lock:
+                    self._put_off(refused)
+            while special:
+                self._attend(*special[0], errands)
+                special.popleft()
+        except BaseException:
+            # the store failed, for example: redirects that were not followed by then still have their permits
+            self.abandon(document.link for _, document in special if document.onward is not None)
+            raise
         self._wake()
         return [one for one in documents if one.link.page_id != ROBOTS and one.onward is None]
+
+    def _attend(self, origin: Origin, document: Document, errands: Errands[Item] | None) -> None:
+        """See to an answer that says more than what a page says."""
+        if document.onward is not None:
+            self._lead_on(origin.host, document, document.onward, errands)
+            return
+        if document.redirects and document.link.way is None:
+            self._came_by(document, origin.host)
+        if document.status in BUSY:
+            self._note_pause(origin.host)
+        arrived(document)
+        if document.link.page_id == ROBOTS:
+            self._heard(self._origins.known[key_of(document.link.url)], document)
+            if document.redirects and document.failure is None and _is_robots(document.final_url):
+                self._heard(origin, document)  # that of http leads to that of https, for example
 
     def _lead_on(self, host: LinkHost, document: Document, link: Link, errands: Errands[Item] | None) -> None:
         """Let this link have its turn, to which a document of the host redirects: within the host that is at once.
@@ -174,8 +181,7 @@ class PoliteLinks:
         """Up to `most` errands that may be fetched now; each must come back by `done` or `abandon`."""
         if not self.may_fetch():
             return []
-        self._hosts.run_errands()
-        return self._permitted([errands.granted.popleft() for _ in range(min(most, len(errands.granted)))])
+        return self._permitted(self._hosts.collect(errands, most))
 
     def cancel(self, errands: Errands[Item]) -> None:
         """Let nothing of these errands wait any more: nobody will fetch it."""
@@ -200,6 +206,12 @@ class PoliteLinks:
     def next_in(self) -> float | None:
         """The seconds until there may be something to take; None if nothing can be foreseen."""
         return 0.0 if self._reading_ahead else self._hosts.next_in()
+
+    def neglected(self) -> bool:
+        """Whether a link or a second fetch may be fetched now, and no request is under way."""
+        if self._hosts.neglects_errands():
+            return True
+        return self.next_in() == 0.0 and not self.exhausted and not self.statistics().in_use
 
     def close(self) -> None:
         """Hand out nothing more."""
@@ -236,13 +248,16 @@ class PoliteLinks:
         """Write to the store what hosts said."""
         self._book.flush()
 
-    def end(self) -> None:
-        """The same at the end of a run, with the rests that hosts still have to get: the next run may begin at once."""
+    def end(self, stopped: Callable[[], bool] = lambda: True) -> None:
+        """Write the same at the end of a run, with the rests that hosts still have to get: the next may begin at once.
+
+        Waits for a store that cannot be written until the run is `stopped`.
+        """
         now = self._clock()
         with self._lock:
             for host, left in self._hosts.resting(self._origins.hosts()):
                 self._book.leave_alone(host.name, now + left)
-        self._book.end()
+        self._book.end(stopped)
 
     def _read_ahead(self, most: int) -> bool:
         """Let up to `most` links of the source wait at their hosts; whether there were any."""

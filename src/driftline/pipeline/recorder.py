@@ -33,7 +33,7 @@ class Recorder:
 
     `told` hears of each batch what of it was not recorded before, and `settled` of all of it; both once it is
     committed. When a commit fails, the failure is kept for `close` to raise, `failed` turns true, and what comes after
-    is dropped, to be checked again by the next run.
+    is dropped, to be checked again by the next run. `given_up` is true once `give_up` was called.
     """
 
     def __init__(
@@ -49,7 +49,8 @@ class Recorder:
         self._pending_outcomes = 0
         self._bytes = Capacity("recorder: bytes", _MOST_BYTES)
         self._wanted = threading.Condition(self._lock)
-        self._closed = self._given_up = False
+        self._closed = False
+        self.given_up = False
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
         self._thread.start()
@@ -84,14 +85,14 @@ class Recorder:
     def give_up(self) -> None:
         """Let nobody wait for room any more: the run has stalled, perhaps here, and what comes after is dropped."""
         self._bytes.close()
-        self._given_up = True
+        self.given_up = True
 
     def close(self) -> None:
         """Commit what is pending and end; raises what a commit failed with."""
         with self._lock:
             self._closed = True
             self._wanted.notify()
-        while self._thread.is_alive() and not self._given_up:
+        while self._thread.is_alive() and not self.given_up:
             self._thread.join(_LOOK)
         self._thread.join(_LAST_WAIT)
         if self._error is not None:

@@ -13,6 +13,7 @@ from driftline.errors import StoreLocked, StoreUnavailable
 from driftline.fetching.robots import BELIEVED, Rules, read_robots
 from driftline.headers import content_encodings
 from driftline.model import FailureKind
+from driftline.versions.locks import patiently
 from driftline.versions.setbacks import STEP
 
 if TYPE_CHECKING:
@@ -99,22 +100,28 @@ class RobotsBook:
 
     def flush(self) -> None:
         """Write what was learned to the store; later, if that is locked or cannot be reached."""
+        with suppress(StoreLocked, StoreUnavailable):
+            self._write()
+
+    def end(self, stopped: Callable[[], bool]) -> None:
+        """Write it at the end of a run, waiting for a store that cannot be written until the run is `stopped`.
+
+        What is of no use any more is forgotten if something new was learned.
+        """
+        with suppress(StoreLocked, StoreUnavailable):
+            patiently(self._write, stopped)
+            if self._learned:
+                self._records.forget(self._clock())
+
+    def _write(self) -> None:
         with self._lock:
             told, quiet = self._told.copy(), self._quiet.copy()
         if not told and not quiet:
             return
-        with suppress(StoreLocked, StoreUnavailable):
-            self._records.keep(told, quiet, self._clock())
-            with self._lock:
-                self._told = {origin: one for origin, one in self._told.items() if told.get(origin) is not one}
-                self._quiet = {host: until for host, until in self._quiet.items() if quiet.get(host) != until}
-
-    def end(self) -> None:
-        """The same at the end of a run, which lets go of what is of no use any more if it learned something new."""
-        self.flush()
-        if self._learned:
-            with suppress(StoreLocked, StoreUnavailable):
-                self._records.forget(self._clock())
+        self._records.keep(told, quiet, self._clock())
+        with self._lock:
+            self._told = {origin: one for origin, one in self._told.items() if told.get(origin) is not one}
+            self._quiet = {host: until for host, until in self._quiet.items() if quiet.get(host) != until}
 
     def _known(self, origin: str) -> Rules | None:
         rules = self._parsed.get(origin)

@@ -272,6 +272,8 @@ class Run:
                 source, settings, self._records, links=self._ledger.links, record=recorder.add, clock=self._clock,
                 slow=slow, may_fetch=may_fetch,
             )  # fmt: skip
+            # however the run ends: the pause that a host asked for may be in no outcome that is recorded
+            ending.callback(links.end, lambda: self._stop.requested or recorder.given_up)
             versions = _PatientVersions(self._versions, lambda: self._stop.requested or bool(parts.cut_short))
             steps = Steps(versions, workers, settings.max_body, twice=settings.confirm)
             confirmer = Confirmer(steps, recorder, settings, links, self._blocked)
@@ -304,5 +306,4 @@ class Run:
                 wired = wire(self._plan, parts)
         if parts.cut_short:
             raise parts.cut_short[0]
-        links.end()
         return parts, wired

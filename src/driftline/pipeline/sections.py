@@ -230,13 +230,20 @@ class Crew(Generic[T]):
             self._dismissed.append(member)
 
     def drain(self, stop: Stop, stopped_at: float | None) -> None:
-        """Let the threads empty the queue and end; after a stop, for no longer than the grace allows."""
+        """Let the threads empty the queue and end; after a stop, for no longer than the grace allows.
+
+        Once the run is cut short, what they wait for is given up at once.
+        """
         self._queue.close()
         threads = self._members + self._dismissed
+        grace = self._parts.settings.stop_grace
         while any(thread.at_work for thread in threads):
-            if stop.requested and stopped_at is None:
+            cut = not self._parts.may_go_on()
+            if stopped_at is None and (stop.requested or cut):
                 stopped_at = time.monotonic()
-            grace = 0.0 if self._parts.cut_short else self._parts.settings.stop_grace
+            if cut:
+                grace = 0.0
+                self._parts.let_go()
             if stopped_at is not None and time.monotonic() > stopped_at + grace + LAST_WORK:
                 for thread in threads:
                     thread.dismiss()

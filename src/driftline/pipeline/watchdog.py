@@ -41,9 +41,10 @@ class Stall:
 class Watchdog:
     """Calls `stalled` once if a run with work to do records nothing for `after` seconds; `progress` is a record.
 
-    There is work to do while something is queued, read, written or waited for, or a host may be asked and none is: a
-    request that is on its way ends by its own time-out. Nobody is to blame while the run is `excused`: its store is
-    locked by another program, or cannot be reached.
+    There is work to do while something is queued, read, written or waited for, or a host may be asked, also for the
+    second fetch of a page, and none is: a request that is on its way ends by its own time-out. So does a page that a
+    worker process reads, by its deadline: until then only the recorder is expected to go on. Nobody is to blame while
+    the run is `excused`: its store is locked by another program, or cannot be reached.
     """
 
     def __init__(
@@ -93,11 +94,15 @@ class Watchdog:
 
     def _has_work(self, resources: Sequence[ResourceUse]) -> bool:
         parts = self._parts
+        if parts.recorder.statistics().in_use:
+            return True
+        if parts.workers.within_deadline():
+            return False  # whoever waits may wait for it
         own = {use.name for use in (parts.recorder.statistics(), parts.workers.statistics())}
         own |= {use.name for queue in parts.queues for use in queue.resources()[1:]}
         if any(use.waiting or (use.in_use and use.name in own) for use in resources):
             return True
-        return parts.links.next_in() == 0.0 and not parts.links.exhausted and not parts.links.statistics().in_use
+        return parts.links.neglected()
 
 
 def threads_at() -> list[str]:

@@ -166,14 +166,16 @@ def _three_section(plan: Plan, parts: Parts) -> Wired:
 def _confirm_the_rest(parts: Parts, stopped_at: float | None) -> None:
     """Let what is left be rendered, and the changes that are still unconfirmed be fetched again.
 
-    After a stop, no longer than the grace allows.
+    After a stop, no longer than the grace allows; not at all once the right to check pages is lost, for nobody else
+    looks whether it is when the producers have ended.
     """
 
     def give_up_at() -> float | None:
         nonlocal stopped_at
         if stopped_at is None and parts.stop.requested:
             stopped_at = time.monotonic()
-        if parts.cut_short:
+        if not parts.may_go_on():
+            parts.let_go()
             return 0.0
         return None if stopped_at is None else stopped_at + parts.settings.stop_grace + LAST_WORK
 

@@ -45,14 +45,16 @@ class Ledger:
     """Gives out what a run must check, and records what came of it.
 
     While another program keeps the store locked it waits, until the run is `stopped`: work that is at hand is not to be
-    thrown away for that. So many failures in a row make a page a failing one, as `fail_after` says. With `to_outbox`,
+    thrown away for that. Links are waited for until `reading_stopped`, if that is given: a run that may send no more
+    requests needs none. So many failures in a row make a page a failing one, as `fail_after` says. With `to_outbox`,
     what is to be told of the outcomes is recorded with them.
     """
 
     def __init__(
         self, store: Store, clock: Callable[[], float] = time.time, stopped: Callable[[], bool] = lambda: True,
-        fail_after: int = FAIL_AFTER, *, to_outbox: bool = False,
+        fail_after: int = FAIL_AFTER, *, to_outbox: bool = False, reading_stopped: Callable[[], bool] | None = None,
     ) -> None:  # fmt: skip
+        self._reading_stopped = reading_stopped or stopped
         self._to_outbox = to_outbox
         self._fail_after = fail_after
         self._store = store
@@ -179,7 +181,7 @@ class Ledger:
             with self._store.read() as connection:
                 return connection.execute(query, execution_options=BINARY).cursor.fetchall()
 
-        return patiently(read, self._stopped)
+        return patiently(read, self._reading_stopped)
 
     def record(self, run_id: int, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
         """Commit these outcomes in one transaction; those of them that were not recorded before.

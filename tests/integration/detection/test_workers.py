@@ -3,11 +3,13 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -178,6 +180,38 @@ def test_a_pool_that_was_stopped_says_so_to_those_who_ask_and_leaves_no_process(
         pool.examine(GOOD)
     pool.close()
     assert children() == before
+
+
+def test_a_busy_pool_is_within_its_deadline_until_a_page_takes_longer_than_that() -> None:
+    before, now = children(), 0.0
+    pool = WorkerPool(most=1, deadline=20.0, memory=MEMORY, ticks=lambda: now)
+    assert not pool.within_deadline(), "nothing is read"
+    pool.examine(GOOD)
+    (process,) = children() - before
+    os.kill(process, signal.SIGSTOP)
+    now = 1_000.0
+    with ThreadPoolExecutor(1) as threads:
+        found = threads.submit(pool.examine, GOOD)
+        while not pool.within_deadline():
+            pass
+        now = 1_020.0
+        assert pool.within_deadline()
+        now = 1_030.0
+        assert not pool.within_deadline()
+        os.kill(process, signal.SIGCONT)
+        assert reads_the_good_pages(found.result())
+    assert not pool.within_deadline()
+    pool.close()
+
+
+@pytest.mark.parametrize("deadline", [20.0, 0.001])
+def test_each_page_has_its_own_time_also_after_one_that_used_it_up(deadline: float) -> None:
+    ticks = count()
+    worker = Worker(deadline=deadline, memory=MEMORY, ticks=lambda: float(next(ticks)))
+    began = worker.at_page_since
+    worker.examine(GOOD)
+    assert worker.at_page_since == began + len(GOOD)
+    worker.close()
 
 
 def test_a_process_that_died_between_two_calls_costs_at_most_one_page(worker: Worker) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from driftline import Plan, Stop
 from driftline.capacity import Capacity, ResourceUse
 from driftline.detection.workers import WorkerPool
-from driftline.errors import RunStopped, StoreError
+from driftline.errors import RunStalled, RunStopped, StoreError, StoreUnavailable
 from driftline.model import Blob, Document, Link, NewVersion, Outcome, Pair, Proof, Render, RenderMode, Verdict
 from driftline.pipeline.confirmer import Confirmer
 from driftline.pipeline.links import LinkQueue
@@ -22,6 +22,7 @@ from driftline.pipeline.polite import PoliteLinks
 from driftline.pipeline.recorder import Recorder
 from driftline.pipeline.rendering import Rendering
 from driftline.pipeline.sections import Parts
+from driftline.pipeline.watchdog import threads_at
 from driftline.pipeline.wiring import wire
 from support import making
 from support.hosts import Records
@@ -32,11 +33,30 @@ from support.worlds import WIRINGS, Painter, World
 FATES = (
     "same", "changed", "failed", "shell", "rendered", "rendered changed", "hung up", "busy", "redirected",
     "settle raises", "recall raises", "compare raises", "store fails", "recorder fails", "reading stopped", "held",
-    "held when confirmed", "stop",
+    "held when confirmed", "stop", "right lost", "stalled",
 )  # fmt: skip
 
 
 CHANGED = ("changed", "rendered changed", "held when confirmed")
+
+
+class RightToCheck:
+    """The right to check pages, which a test takes away.
+
+    If it `ends_in` a function, that is when the run is in there, and until then nothing is fetched a second time.
+    """
+
+    def __init__(self, ends_in: str = "") -> None:
+        self.lost = False
+        self._ends_in = ends_in
+        self._looks = threading.Event()
+
+    def holds(self) -> bool:
+        if self._ends_in and threading.current_thread().name in ("confirmer", "renderer"):
+            while not any(self._ends_in in place for place in threads_at()):
+                self._looks.wait(0.01)
+            self.lost = True
+        return not self.lost
 
 
 class Fates:
@@ -105,10 +125,12 @@ class Failing:
 
 
 def run_through(
-    plan: Plan, fates: Sequence[str], robots: str = "ignore", connections: int = 1_000
-) -> tuple[list[ResourceUse], list[int]]:
+    plan: Plan, fates: Sequence[str], robots: str = "ignore", connections: int = 1_000,
+    right: RightToCheck | None = None, raised: Callable[[Exception], None] = lambda _: None,
+) -> tuple[list[ResourceUse], list[int]]:  # fmt: skip
     """Let a page for each fate go through a pipeline; how its resources were used in the end, and what was recorded."""
     stop = Stop()
+    right = right or RightToCheck()
 
     def reply(request: Request) -> Answer:
         name = request.path.rpartition("/")[2]
@@ -117,6 +139,11 @@ def run_through(
             return answer(b"", "404 Not Found")
         if fate == "stop":
             stop.request()
+        if fate == "right lost":
+            right.lost = True
+        if fate == "stalled":
+            parts.cut(RunStalled("Nothing was recorded."))
+            parts.let_go()
         if fate == "held" or (fate == "held when confirmed" and len(server.asked_for(request.path)) > 1):
             stop.request()  # or nothing would ever end it
             return answer(b"", length=10, hold=True)
@@ -138,7 +165,9 @@ def run_through(
         ledger = Failing(steps)
         recorder = Recorder(ledger, 1, lambda _: None)
         workers = WorkerPool(most=2, deadline=20.0, memory=given.worker_memory)
-        polite = PoliteLinks(LinkQueue(iter(links)), given, Records(), links=lambda _: [], record=recorder.add)
+        polite = PoliteLinks(
+            LinkQueue(iter(links)), given, Records(), links=lambda _: [], record=recorder.add, may_fetch=right.holds
+        )
         confirmer = Confirmer(steps, recorder, given, polite)
         painter = Painter({link.url: b"<p>drawn</p>" for link in links[::2]})
         rendering = Rendering(steps, recorder, confirmer, polite, given, stop, painter, lambda: painter)
@@ -148,8 +177,8 @@ def run_through(
         )  # fmt: skip
         try:
             wire(plan, parts)
-        except (StoreError, ZeroDivisionError):
-            pass
+        except (StoreError, RunStalled, ZeroDivisionError) as error:
+            raised(error)
         finally:
             rendering.close()
             confirmer.close()
@@ -188,6 +217,27 @@ def test_a_run_that_nothing_disturbs_records_every_page_once(plan: Plan, fates: 
     uses, recorded = run_through(plan, fates, connections=2)
     assert left_over(uses) == []
     assert sorted(recorded) == list(range(len(fates)))
+
+
+@pytest.mark.parametrize("plan", WIRINGS)
+@pytest.mark.parametrize(
+    ("fates", "ends_in"),
+    [
+        pytest.param(["changed"] * 4, "Crew.drain", id="while changes wait for room"),
+        pytest.param(["shell"], "Rendering.drain", id="while pages wait for a browser"),
+        pytest.param(["changed"], "Confirmer.drain", id="while changes wait to be confirmed"),
+    ],
+)
+def test_a_right_that_is_lost_when_all_is_fetched_once_ends_the_run(
+    plan: Plan, fates: Sequence[str], ends_in: str
+) -> None:
+    if plan.pipeline == "sequential" and ends_in == "Crew.drain":
+        ends_in = "Capacity.acquire"
+    raised: list[Exception] = []
+    uses, recorded = run_through(plan, fates, right=RightToCheck(ends_in), raised=raised.append)
+    assert [type(error) for error in raised] == [StoreUnavailable]
+    assert left_over(uses) == []
+    assert recorded == [], "the next run finds the changes again"
 
 
 def test_second_fetches_that_had_not_begun_when_a_run_gives_up_give_back_their_permits() -> None:

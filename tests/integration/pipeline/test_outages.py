@@ -15,12 +15,13 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, text
 from sqlalchemy.engine import ExceptionContext
 
 from driftline import Stop
-from driftline.errors import RunStalled, StoreUnavailable
+from driftline.errors import RunStalled, StoreError, StoreUnavailable
 from driftline.model import Outcome
+from driftline.versions.hosts import HostRecords
 from driftline.versions.locks import patiently
 from driftline.versions.store import Store
 from support.worlds import World
@@ -264,6 +265,92 @@ def test_hosts_rest_after_an_outage_that_cut_a_check_short(postgres: str, tmp_pa
         report = world.pages.check()
         assert (report.changed, report.left) == (4, 0)
     assert min(after - before for before, after in pairwise(clock.noted)) > 0.45
+
+
+class LostWhileReading:
+    """The right to check pages, and a store that goes away when a producer reads links until the right is taken again.
+
+    `producers` is how many of them were at work by then.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.taken = self.producers = 0
+        self.lost = False
+        self._read = store.read
+        store.read = self.read  # type: ignore[method-assign]
+        store.right_to_check = self.take  # type: ignore[method-assign]
+
+    @contextmanager
+    def take(self) -> Iterator[LostWhileReading]:
+        self.taken += 1
+        self.lost = False
+        self.producers += sum(thread.name == "producer" for thread in threading.enumerate())
+        yield self
+
+    def holds(self) -> bool:
+        return not self.lost
+
+    @contextmanager
+    def read(self) -> Iterator[Any]:
+        if self.taken == 1 and threading.current_thread().name == "producer":
+            self.lost = True
+            raise StoreUnavailable("The database is away.")
+        with self._read() as connection:
+            yield connection
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_producers_that_wait_for_the_store_end_when_the_right_to_check_is_lost(tmp_path: Path, command: str) -> None:
+    with World(tmp_path) as world:
+        world.watch(3)
+        ids = [page.id for page in world.pages.pages()]
+        right = LostWhileReading(world.pages._store)
+        if command == "check":
+            assert world.pages.check().new == 3
+        else:
+            with world.pages.keep_checking(lambda _: None) as run:
+                run.feed.offer(ids)
+        assert recorded(world) == [1] * 3
+        assert (right.taken, right.producers) == (2, 0)
+
+
+def test_a_pause_that_a_host_asked_for_holds_for_the_pipeline_after_an_outage(tmp_path: Path) -> None:
+    tries = count(1)
+
+    def lose_the_store(_outcomes: Sequence[Outcome]) -> None:
+        if next(tries) == 1:
+            raise StoreUnavailable("The database is away.")
+
+    with World(tmp_path, host_delay=0.01, host_connections=1) as world:
+        world.watch(2)
+        world.busy = dict.fromkeys(world.words, 3_600)
+        report = world.pages.check(told=lose_the_store)
+        assert next(tries) == 2
+        assert (report.left, len(world.server.requests)) == (1, 1)
+
+
+@pytest.mark.parametrize("command", ["check", "crawl"])
+def test_a_pause_that_a_host_asked_for_is_kept_when_a_run_fails(tmp_path: Path, command: str) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with World(tmp_path) as world:
+        urls = world.watch(1)
+        world.busy = {"/0": 50}  # so short that pages wait for it in the same run
+        run = world.pages.check if command == "check" else world.pages.crawl
+        with pytest.raises(ZeroDivisionError):
+            run(*urls, told=fail)
+        assert len(HostRecords(world.pages._store).pauses(time.time())) == 1
+
+
+def test_a_crawl_that_cannot_begin_leaves_no_thread(tmp_path: Path) -> None:
+    with World(tmp_path) as world:
+        urls = world.watch(1)
+        with world.pages._store.write() as connection:
+            connection.execute(text("ALTER TABLE pauses RENAME TO damaged"))
+        with pytest.raises(StoreError):
+            world.pages.crawl(*urls)
+        assert "recorder" not in {thread.name for thread in threading.enumerate()}
 
 
 class Moments:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import heapq
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pytest
@@ -52,7 +55,7 @@ class World:
         return self._remember(self.hosts.take(most))
 
     def granted(self, errands: Errands[str]) -> list[str]:
-        return self._remember([errands.granted.popleft() for _ in range(len(errands.granted))])
+        return self._remember(self.hosts.collect(errands, 100))
 
     def _remember(self, permits: list[Permit[str]]) -> list[str]:
         items = [permit.take_item() for permit in permits]
@@ -215,10 +218,8 @@ def test_an_errand_is_granted_at_its_time_though_nobody_takes_anything() -> None
     world.take(1)
     world.hosts.put_first(world.host("a"), "a/again", errands)
     world.done("a/1")
-    world.hosts.run_errands()
-    assert not errands.granted
+    assert world.granted(errands) == []
     world.clock.now = 1.0
-    world.hosts.run_errands()
     assert world.granted(errands) == ["a/again"]
 
 
@@ -314,7 +315,7 @@ def test_errands_that_are_cancelled_are_granted_no_more_and_give_back_what_was()
     world.take(1)
     world.hosts.put_first(world.host("a"), "a/again", cancelled)
     world.hosts.put_first(world.host("b"), "b/again", cancelled)
-    world.hosts.run_errands()
+    assert world.hosts.collect(cancelled, 0) == []
     assert [permit.item for permit in cancelled.granted] == ["b/again"]
     world.hosts.cancel(cancelled)
     world.done("a/1")
@@ -322,6 +323,42 @@ def test_errands_that_are_cancelled_are_granted_no_more_and_give_back_what_was()
     assert sorted(world.take(10)) == ["b/1"]
     assert not cancelled.granted
     assert world.hosts.statistics().in_use == 1
+
+
+def test_a_redirect_of_a_cancelled_errand_gives_its_permit_back() -> None:
+    world = World()
+    errands: Errands[str] = Errands(lambda: None)
+    world.hosts.put_first(world.host("a"), "a/again", errands)
+    assert world.granted(errands) == ["a/again"]
+    world.hosts.cancel(errands)
+    world.hosts.go_on(world.permits["a/again"], "a/again/further", "", errands)
+    assert world.hosts.statistics().in_use == 0
+
+
+def test_each_errand_is_granted_to_one_of_the_threads_that_share_them() -> None:
+    world = World(delay=0.0, connections=20_000, at_address=20_000)
+    errands: Errands[str] = Errands(lambda: None)
+    together = threading.Barrier(4, timeout=10)
+
+    def collect(_thread: int) -> list[str]:
+        got: list[str] = []
+        for number in range(40):
+            if together.wait() == 0:
+                for one in range(300):
+                    world.hosts.put_first(world.host("a"), f"a/{number}/{one}", errands)
+            together.wait()
+            got += [permit.take_item() for permit in world.hosts.collect(errands, 300)]
+            together.wait()
+        return got
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            got = [item for part in threads.map(collect, range(4)) for item in part]
+    finally:
+        sys.setswitchinterval(interval)
+    assert sorted(got) == sorted(f"a/{number}/{one}" for number in range(40) for one in range(300))
 
 
 def test_a_permit_is_given_back_once() -> None:

@@ -41,6 +41,26 @@ def test_a_closed_queue_hands_out_nothing_more() -> None:
     assert queue.take(1) == []
 
 
+def test_closing_does_not_wait_for_a_thread_that_reads() -> None:
+    reading, read_on = threading.Event(), threading.Event()
+
+    def source() -> Iterator[Link]:
+        reading.set()
+        read_on.wait()
+        yield link(page_id=1)
+
+    queue = LinkQueue(source())
+    with ThreadPoolExecutor(2) as threads:
+        taken = threads.submit(queue.take, 1)
+        reading.wait()
+        closed = threads.submit(queue.close)
+        try:
+            closed.result(10)
+        finally:
+            read_on.set()
+        assert taken.result() == [], "it is closed by now"
+
+
 def test_each_link_goes_to_one_of_many_threads() -> None:
     queue = LinkQueue(links(5_000))
     begin = threading.Barrier(8)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from driftline.access import Access, read_access
+from driftline.errors import StoreUnavailable
 from driftline.model import Document, FailureKind, Link, Robots, Verdict
 from driftline.settings import HostSettings
 from support.hosts import Records
@@ -359,6 +362,64 @@ def test_what_waits_for_a_robots_txt_can_be_given_back_and_come_again(asked: boo
         assert run.take() == ["http://a/robots.txt"]
         run.answer("http://a/robots.txt", FORBIDS)
     assert run.later(5.0) == ["http://a/2"]
+
+
+def test_the_rests_of_hosts_are_written_at_the_end_once_the_store_is_back() -> None:
+    class Away(Records):
+        def keep(self, told: Mapping[str, Robots], quiet: Mapping[str, float], now: float) -> None:
+            tries.append(now)
+            if len(tries) == 1:
+                raise StoreUnavailable("The database is away.")
+            super().keep(told, quiet, now)
+
+    tries: list[float] = []
+    run = Run(["http://a/1"], records=Away(), given={"robots": "ignore"})
+    run.take()
+    run.answer("http://a/1", status=503, headers="Retry-After: 50\r\n")
+    run.links.end(lambda: False)
+    assert run.records.quiet == {"a": run.now + 50.0}
+
+
+def test_a_link_is_neglected_when_it_may_be_fetched_and_no_request_is_under_way() -> None:
+    run = Run(["http://a/1", "http://b/1"], given={"robots": "ignore"})
+    (link,) = run.links.take(1)
+    assert not run.links.neglected(), "a request ends by its own time-out"
+    run.links.abandon([link])
+    assert run.links.neglected()
+
+
+def test_a_second_fetch_is_neglected_when_it_may_begin_and_nobody_begins_it() -> None:
+    run = allowed("http://a/1")
+    assert run.take() == ["http://a/1"]
+    errands = run.links.errands(lambda: None)
+    run.links.run_errand(Link(1, "http://a/1", 1, None), errands)
+    assert not run.links.neglected(), "a request is under way"
+    run.answer("http://a/1")
+    assert run.links.exhausted
+    assert not run.links.neglected(), "the host rests"
+    run.now += 1.0
+    assert run.links.neglected()
+    run.take()
+    assert run.links.neglected(), "it is granted, and nobody has collected it"
+    again = run.links.granted(errands, 1)
+    assert not run.links.neglected()
+    run.links.abandon(again)
+    run.now += 1.0
+    assert not run.links.neglected()
+
+
+def test_second_fetches_that_are_refused_or_cancelled_are_not_neglected() -> None:
+    run = allowed("http://a/1")
+    assert run.take() == ["http://a/1"]
+    errands = run.links.errands(lambda: None)
+    run.links.run_errand(Link(1, "http://a/1", 1, None), errands)
+    run.answer("http://a/1", status=429, headers="Retry-After: 3600\r\n")
+    assert [link.page_id for link in errands.refused] == [1]
+    run.links.run_errand(Link(2, "http://b/1", 1, None), errands)
+    assert run.links.neglected()
+    run.links.cancel(errands)
+    run.now += 3_600.0
+    assert not run.links.neglected()
 
 
 def test_an_errand_is_not_given_back() -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from driftline.model import Document, FailureKind, Link
+from driftline.errors import StoreUnavailable
+from driftline.model import Document, FailureKind, Link, Robots
+from support.hosts import Records
 from support.polite import Run
 
 OPEN = {"robots": "ignore"}
@@ -266,6 +270,24 @@ def test_the_second_fetch_ends_where_it_is_not_known_that_it_may_go_on(answer: b
     run.links.run_errand(again := Link(3, "http://a/2", 1, None), errands)
     run.now += 1.0
     assert run.links.granted(errands, 9) == [again], "the host that redirected is free"
+
+
+def test_redirects_that_cannot_be_followed_for_the_store_fails_give_back_their_permits() -> None:
+    class Away(Records):
+        def robots_of(self, origins: Sequence[str]) -> dict[str, Robots]:
+            if "http://elsewhere" in origins:
+                raise StoreUnavailable("The database is away.")
+            return super().robots_of(origins)
+
+    hosts = {name: {"robots": "ignore"} for name in "abc"}
+    run = Run(["http://a/1", "http://b/1", "http://c/1"], records=Away(), given={"hosts": hosts})
+    run.take()
+    targets = {"http://a/1": "/2", "http://b/1": "http://elsewhere/", "http://c/1": "/2"}
+    with pytest.raises(StoreUnavailable):
+        run.links.done([run.redirected(url, target) for url, target in targets.items()])
+    assert run.take() == ["http://a/2"], "it was followed before"
+    run.answer("http://a/2")
+    assert run.links.statistics().in_use == 0
 
 
 def test_pages_that_lead_to_one_host_are_told_of_if_that_takes_long() -> None:

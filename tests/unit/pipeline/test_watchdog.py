@@ -26,13 +26,22 @@ class Holder:
 
 @dataclass
 class Links(Holder):
-    """The links of a run: whether a host may be asked at once."""
+    """The links of a run: whether a host may be asked, and nobody asks any."""
 
-    ready: bool = False
-    exhausted: bool = False
+    left: bool = False
 
-    def next_in(self) -> float | None:
-        return 0.0 if self.ready else None
+    def neglected(self) -> bool:
+        return self.left
+
+
+@dataclass
+class Workers(Holder):
+    """The worker processes of a run: whether one is busy with a page that may take longer."""
+
+    reading: bool = False
+
+    def within_deadline(self) -> bool:
+        return self.reading
 
 
 @dataclass
@@ -40,7 +49,7 @@ class Parts:
     """As much of a run as a watchdog looks at."""
 
     recorder: Holder = field(default_factory=lambda: Holder(use("recorder: bytes")))
-    workers: Holder = field(default_factory=lambda: Holder(use("worker processes")))
+    workers: Workers = field(default_factory=lambda: Workers(use("worker processes")))
     confirmer: Holder = field(default_factory=lambda: Holder(use("unconfirmed changes: bytes")))
     links: Links = field(default_factory=lambda: Links(use("host permits")))
     queues: list[Any] = field(default_factory=list)
@@ -90,14 +99,31 @@ def test_a_thread_that_waits_for_room_counts_as_work() -> None:
     assert scene.after(10.0)
 
 
-def test_a_host_that_may_be_asked_counts_unless_requests_are_on_their_way() -> None:
+def test_a_host_that_may_be_asked_and_is_not_counts_as_work() -> None:
     scene = Scene()
-    scene.parts.links.ready = True
     scene.parts.links.held = use("host permits", in_use=1)
     assert not scene.after(100.0), "it ends by its own time-out"
-    scene.parts.links.held = use("host permits")
+    scene.parts.links.left = True
     assert not scene.after(9.0)
     assert scene.after(1.0)
+
+
+def test_pages_that_are_slow_to_read_are_no_stall_until_one_is_past_its_deadline() -> None:
+    scene = Scene()
+    scene.parts.workers.held = use("worker processes", in_use=2, waiting=3)
+    scene.parts.workers.reading = True
+    scene.parts.links.left = True
+    assert not scene.after(100.0)
+    scene.parts.workers.reading = False
+    assert not scene.after(9.0)
+    assert scene.after(1.0)
+
+
+def test_a_recorder_that_records_nothing_stalls_whatever_is_read_meanwhile() -> None:
+    scene = Scene()
+    scene.parts.recorder.held = use("recorder: bytes", in_use=5)
+    scene.parts.workers.reading = True
+    assert scene.after(10.0)
 
 
 def test_a_store_that_is_away_excuses_a_run() -> None:
