@@ -171,6 +171,8 @@ class Feed:
             needed = bool(len(self) or self._claims)
         if needed and not self._right.holds():
             self._right.regain(stopped)
+            with self._lock:
+                self._release_if_idle()  # all pages may have been withdrawn meanwhile
 
     def end(self) -> None:
         """Nothing more will be offered: what waits is handed out, then the links are exhausted."""

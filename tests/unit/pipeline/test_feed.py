@@ -30,7 +30,7 @@ class Pages:
 
     @contextmanager
     def right(self) -> Iterator[Claim]:
-        if self.busy:
+        if self.busy or self.rights:
             raise StoreBusy("Another run is checking.")
         self.rights += 1
         self.lost = False
@@ -296,3 +296,38 @@ def test_a_stop_ends_the_wait_for_a_right() -> None:
     pages.lost = pages.busy = True
     with pytest.raises(RunStopped):
         feed.restart(lambda: True)
+
+
+def test_a_right_that_comes_back_after_all_pages_were_withdrawn_is_given_back() -> None:
+    pages = Pages()
+    feed = pages.feed()
+    feed.offer([1, 2])
+    pages.lost = pages.busy = True
+
+    def withdraw_and_let_the_other_end() -> bool:
+        feed.withdraw()
+        pages.busy = False
+        return False
+
+    feed.restart(withdraw_and_let_the_other_end)
+    assert pages.rights == 0
+    feed.offer([1])
+    assert taken(feed) == [1]
+
+
+def test_a_right_that_an_offer_took_meanwhile_ends_the_wait_for_it() -> None:
+    pages = Pages()
+    feed = pages.feed()
+    feed.offer([1, 2])
+    pages.lost = pages.busy = True
+    looks: list[bool] = []
+
+    def withdraw_and_offer_another() -> bool:
+        looks.append(True)
+        feed.withdraw()
+        pages.busy = False
+        feed.offer([3])
+        return len(looks) > 1
+
+    feed.restart(withdraw_and_offer_another)
+    assert (pages.rights, taken(feed)) == (1, [3])
