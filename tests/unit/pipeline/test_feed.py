@@ -331,3 +331,38 @@ def test_a_right_that_an_offer_took_meanwhile_ends_the_wait_for_it() -> None:
 
     feed.restart(withdraw_and_offer_another)
     assert (pages.rights, taken(feed)) == (1, [3])
+
+
+def test_a_run_that_failed_is_not_asked_for_pages_any_more() -> None:
+    pages = Pages()
+    feed = pages.feed()
+    woken: list[bool] = []
+    feed.listen(lambda: woken.append(True), lambda: [1, 2])
+    feed.offer([1, 2])
+    taken(feed)
+    feed.close()
+    feed.restart(lambda: False)
+    assert sorted(feed.withdraw()) == [1, 2], "each is given back once"
+    assert (len(feed), feed.held()) == (0, [])
+    feed.end()
+    assert len(woken) == 1
+
+
+def test_a_page_that_is_not_held_any_more_is_not_put_off() -> None:
+    pages = Pages()
+    feed = pages.feed()
+    feed.offer([1, 2, 3])
+    taken(feed, 1)
+    feed.settle([1])
+    feed.withdraw()
+    feed.put_off([1, 2, 3], 60.0)
+    assert (len(feed), feed.put_off_for_now(), feed.settled()) == (0, 0, [1])
+
+
+def test_a_page_that_was_put_off_and_is_settled_all_the_same_counts_once() -> None:
+    feed = Pages().feed()
+    feed.offer([1, 2])
+    taken(feed)
+    feed.put_off([1], 60.0)
+    feed.settle([1])
+    assert (len(feed), feed.settled(), feed.put_off_for_now()) == (1, [1], 0)
