@@ -112,7 +112,7 @@ class Crawl:
             if told is not None:
                 told(outcomes, len(frontier))
 
-        recorder = Recorder(recording, 0, tell)
+        recorder = Recorder(recording, 0, tell, stopped=lambda: self._store.hurried)
         links = PoliteLinks(
             frontier, self._settings, records, links=recording.links, record=recorder.add, clock=self._clock,
             may_fetch=self._may_fetch,

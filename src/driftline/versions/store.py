@@ -44,7 +44,8 @@ _PRAGMAS = (
     "PRAGMA cache_size=-4000",
     "PRAGMA wal_autocheckpoint=16000",  # of 4 kB each: what is written twice until then goes into the file once
 )
-_LOCKED_STATES = ("40001", "40P01", "55P03")  # of PostgreSQL: a conflict, a deadlock, a lock that is not to be had
+_LOCK_TIMED_OUT = "55P03"
+_LOCKED_STATES = ("40001", "40P01", _LOCK_TIMED_OUT)  # of PostgreSQL: a conflict, a deadlock, too long a wait
 # of PostgreSQL: a connection failed, the server stops, starts or has no more connections, its disk is full
 _UNAVAILABLE_STATES = ("08", "57P01", "57P02", "57P03", "53300", "53100")
 # seconds, and milliseconds for the last, in which a server whose machine is gone is noticed; one that only hangs is
@@ -59,6 +60,8 @@ _CONNECT = {
 }
 # statements with lists of ids are another one for each length, and of 100 kB: the usual 128 made a run grow for minutes
 _SQLITE_CONNECT = {"cached_statements": 24}
+_LOCK_TIMEOUT = "10s"  # that a statement waits for a lock on PostgreSQL, as long as SQLite waits for its file
+_LAST_WAIT = 1.0  # seconds that a process which is to end waits for its other writers
 _AS_NOTHING: dict[None, None] = {}
 _READING = ("PRAGMA query_only=ON", "PRAGMA cache_size=-4000")
 
@@ -148,7 +151,7 @@ class Store:
         self._insist()
         self.insist_on_writing()
         try:
-            with self._writing, self._writer.begin() as connection:
+            with self._one_writer(), self._writer.begin() as connection:
                 yield connection
         except IntegrityError:
             raise
@@ -158,11 +161,24 @@ class Store:
             self._note_recovery()
 
     @contextmanager
+    def _one_writer(self) -> Iterator[None]:
+        while not self._writing.acquire(timeout=_LAST_WAIT):
+            if self._hurried:
+                raise StoreLocked(f"The store '{self.where}' cannot be written: another thread still waits for it.")
+        try:
+            yield
+        finally:
+            self._writing.release()
+
+    @contextmanager
     def write_aside(self) -> Iterator[Connection]:
-        """Write to a server in a transaction of its own, also while another thread of this process writes."""
+        """Write to a server in a transaction of its own, also while another thread of this process writes.
+
+        To a file only one writes at a time: there it waits until that is done.
+        """
         self._insist()
         try:
-            with self.engine.begin() as connection:
+            with self._writer.begin() as connection:
                 yield connection
         except DBAPIError as error:
             raise self._trouble("written", error.orig) from None
@@ -172,6 +188,11 @@ class Store:
         self._hurried = True
         if self._watch is not None:
             self._watch.hurry()
+
+    @property
+    def hurried(self) -> bool:
+        """Whether the process is about to end."""
+        return self._hurried
 
     def stamp(self) -> object:
         """Something that stays equal as long as nobody changes the watch list, and no run begins or ends."""
@@ -285,8 +306,9 @@ class Store:
             self._announce(done, reason)
             return StoreUnavailable(f"The store '{self.where}' cannot be {done} at the moment: {reason}.")
         self._locked = _means_locked(cause)
-        if self._locked and self.path is not None:
-            self._announce(done, reason)  # SQLite has waited for long by then; a conflict on a server is over at once
+        # a database has waited for long by then, unless it is a conflict on a server, which is over at once
+        if self._locked and getattr(cause, "sqlstate", _LOCK_TIMED_OUT) == _LOCK_TIMED_OUT:
+            self._announce(done, reason)
         kind = StoreLocked if self._locked else StoreError
         return kind(f"The store '{self.where}' cannot be {done}: {reason}.")
 
@@ -322,6 +344,8 @@ class Store:
         from driftline.versions.migrations.upgrade import upgrade
 
         with self._writing, self._writer.begin() as connection:
+            if self.path is None:
+                connection.execute(text("SET LOCAL lock_timeout = 0"))  # another process may be at it, for long
             upgrade(connection)
 
 
@@ -414,6 +438,15 @@ def _only_read(path: Path) -> URL:
 
 
 def _prepare_postgresql(engine: Engine) -> None:
+    @event.listens_for(engine, "connect")
+    def _on_connect(connection: Any, _record: object) -> None:
+        # not as an option of the connection, which poolers refuse; a time-out that the server's owner has set is kept
+        connection.autocommit = True
+        connection.execute(
+            "SELECT set_config('lock_timeout', %s, false) WHERE current_setting('lock_timeout') = '0'", [_LOCK_TIMEOUT]
+        )
+        connection.autocommit = False
+
     @event.listens_for(engine, "before_cursor_execute")
     def _choose_format(_connection: object, cursor: Any, _text: str, _values: object, context: Any, _: bool) -> None:
         if context is not None and context.execution_options.get("driftline_binary"):
