@@ -46,8 +46,9 @@ _PRAGMAS = (
 )
 _LOCK_TIMED_OUT = "55P03"
 _LOCKED_STATES = ("40001", "40P01", _LOCK_TIMED_OUT)  # of PostgreSQL: a conflict, a deadlock, too long a wait
+_DISK_FULL = "53100"
 # of PostgreSQL: a connection failed, the server stops, starts or has no more connections, its disk is full
-_UNAVAILABLE_STATES = ("08", "57P01", "57P02", "57P03", "53300", "53100")
+_UNAVAILABLE_STATES = ("08", "57P01", "57P02", "57P03", "53300", _DISK_FULL)
 # seconds, and milliseconds for the last, in which a server whose machine is gone is noticed; one that only hangs is
 # noticed by `ServerWatch`
 _CONNECT = {
@@ -81,7 +82,9 @@ class Store:
         self.read_only = read_only
         self.statements = Statements(engine)
         self.on_outage: Callable[[str], None] = lambda _: None
-        self._outage = self._locked = self._hurried = self._announced = False
+        self._outage = self._busy = False  # until the database answers again, whatever it is asked
+        self._unwritable = False  # full or locked, until something is written
+        self._hurried = self._announced = False
         self._watch = ServerWatch(engine) if path is None else None
         self.leases = LeaseKeeper(self) if path is None else None
         self._closed = False
@@ -142,8 +145,7 @@ class Store:
             raise
         except DBAPIError as error:
             raise self._trouble("read", error.orig) from None
-        if self._outage or self._locked:
-            self._note_recovery()
+        self._note_answer()
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
@@ -156,9 +158,9 @@ class Store:
         except IntegrityError:
             raise
         except DBAPIError as error:
-            raise self._trouble("written", error.orig) from None
-        if self._outage or self._locked:
-            self._note_recovery()
+            raise self._trouble("written", error.orig, until_written=True) from None
+        self._unwritable = False
+        self._note_answer()
 
     @contextmanager
     def _one_writer(self) -> Iterator[None]:
@@ -182,6 +184,7 @@ class Store:
                 yield connection
         except DBAPIError as error:
             raise self._trouble("written", error.orig) from None
+        self._note_answer()  # and no more: a lease can be renewed although tables are locked, or the disk is full
 
     def hurry(self) -> None:
         """Wait for a server that does not answer no longer than a process may take to end: then fail at once."""
@@ -299,33 +302,43 @@ class Store:
                 "show, diff and search, or copy it to a place where you may write."
             )
 
-    def _trouble(self, done: str, cause: BaseException | None) -> StoreError:
+    def _trouble(self, done: str, cause: BaseException | None, *, until_written: bool = False) -> StoreError:
+        """Note what is wrong with the store, and return what to raise.
+
+        A server that is gone is back once it answers; one that is full or locked can still be read, so that only a
+        write shows that it can be written again.
+        """
         reason = _first_line(cause)
-        if _means_unavailable(cause):
+        locked = _means_locked(cause)
+        if not locked and not _means_unavailable(cause):
+            return StoreError(f"The store '{self.where}' cannot be {done}: {reason}.")
+        if not locked and not _means_full(cause):
             self._outage = True
+        elif until_written:
+            self._unwritable = True
+        else:
+            self._busy = True
+        # a database has waited for long for a lock, unless it is a conflict on a server, which is over at once
+        if not locked or getattr(cause, "sqlstate", _LOCK_TIMED_OUT) == _LOCK_TIMED_OUT:
             self._announce(done, reason)
-            return StoreUnavailable(f"The store '{self.where}' cannot be {done} at the moment: {reason}.")
-        self._locked = _means_locked(cause)
-        # a database has waited for long by then, unless it is a conflict on a server, which is over at once
-        if self._locked and getattr(cause, "sqlstate", _LOCK_TIMED_OUT) == _LOCK_TIMED_OUT:
-            self._announce(done, reason)
-        kind = StoreLocked if self._locked else StoreError
-        return kind(f"The store '{self.where}' cannot be {done}: {reason}.")
+        if locked:
+            return StoreLocked(f"The store '{self.where}' cannot be {done}: {reason}.")
+        return StoreUnavailable(f"The store '{self.where}' cannot be {done} at the moment: {reason}.")
 
     def _announce(self, done: str, reason: str) -> None:
         if not self._announced:
             self._announced = True
             self.on_outage(f"The store '{self.where}' cannot be {done} at the moment ({reason}): waiting for it.")
 
-    def _note_recovery(self) -> None:
-        self._outage = self._locked = False
-        if self._announced:
+    def _note_answer(self) -> None:
+        self._outage = self._busy = False
+        if self._announced and not self._unwritable:
             self._announced = False
             self.on_outage(f"The store '{self.where}' can be used again.")
 
     def in_trouble(self) -> bool:
-        """Whether the last use of the store failed, for it is locked or cannot be reached."""
-        return self._outage or self._locked
+        """Whether the store is locked, full or cannot be reached, as far as was seen when it was last used."""
+        return self._outage or self._busy or self._unwritable
 
     def _upgrade(self) -> None:
         with self.engine.connect() as connection:
@@ -374,15 +387,24 @@ def _means_locked(cause: BaseException | None) -> bool:
 
 def _means_unavailable(cause: BaseException | None) -> bool:
     """Whether what a database driver raised will pass: the server is gone or full, and nothing is wrong with it."""
+    if _means_full(cause):
+        return True
     if isinstance(cause, sqlite3.Error):
-        code = getattr(cause, "sqlite_errorcode", 0)
-        # the latter if a disk is so full that not even the index of the journal can be made
-        return code & 0xFF == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_SHMSIZE
+        return False
     state = getattr(cause, "sqlstate", None)
     if state is None:
         # the driver itself noticed that the connection is gone, or could make none
         return type(cause).__name__ in ("OperationalError", "InterfaceError", "ConnectionTimeout")
     return str(state).startswith(_UNAVAILABLE_STATES)
+
+
+def _means_full(cause: BaseException | None) -> bool:
+    """Whether what a database driver raised means that there is no room on its disk."""
+    if isinstance(cause, sqlite3.Error):
+        code = getattr(cause, "sqlite_errorcode", 0)
+        # the latter if a disk is so full that not even the index of the journal can be made
+        return code & 0xFF == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_SHMSIZE
+    return getattr(cause, "sqlstate", None) == _DISK_FULL
 
 
 def is_there(where: str) -> bool:
