@@ -38,7 +38,7 @@ _TAKE = text(
 )
 _RENEW_ONE = text(
     "UPDATE leases SET until = extract(epoch FROM clock_timestamp()) + :seconds"
-    " WHERE name = :name AND epoch = :epoch RETURNING epoch"
+    " WHERE name = :name AND epoch = :epoch AND until > 0 RETURNING epoch"  # 0 once it was given back
 )
 _GIVE_BACK = text("UPDATE leases SET until = 0 WHERE name = :name AND epoch = :epoch")
 _HOLDER = text("SELECT owner FROM leases WHERE name = :name")

@@ -169,6 +169,17 @@ def test_a_right_does_not_hold_while_the_server_did_not_renew_it(postgres: str) 
     store.close()
 
 
+def test_a_renewal_that_comes_after_the_right_was_given_back_does_not_revive_it(postgres: str) -> None:
+    store, other = Store.open(postgres), Store.open(postgres)
+    with store.right_to_check() as claim:
+        assert isinstance(claim, Lease)
+    store_leases(store)._renew(claim)  # the keeper may have listed it a moment before
+    with other.right_to_check():
+        pass
+    store.close()
+    other.close()
+
+
 def test_a_right_that_was_lost_is_taken_again_when_the_other_is_done(postgres: str) -> None:
     store, other = Store.open(postgres), Store.open(postgres)
     with RegainedRight(store.right_to_check) as right:
