@@ -42,9 +42,7 @@ _RENEW_ONE = text(
 )
 _GIVE_BACK = text("UPDATE leases SET until = 0 WHERE name = :name AND epoch = :epoch")
 _HOLDER = text("SELECT owner FROM leases WHERE name = :name")
-_IS_HELD = text(
-    "SELECT EXISTS (SELECT FROM leases WHERE name = :name AND until > extract(epoch FROM clock_timestamp()))"
-)
+_HELD_BY = text("SELECT owner FROM leases WHERE name = :name AND until > extract(epoch FROM clock_timestamp())")
 
 
 class Lease:
@@ -102,9 +100,10 @@ class LeaseKeeper:
             self._renew(lease)
 
     def is_held(self, right: Right) -> bool:
-        """Whether some process has this right."""
+        """Whether some process has this right: not one of this machine that has ended."""
         with self._store.read() as connection:
-            return bool(connection.scalar(_IS_HELD, {"name": right.name}))
+            owner = connection.scalar(_HELD_BY, {"name": right.name})
+        return owner is not None and not _is_dead(owner)
 
     def _take(self, right: Right) -> Lease:
         name = right.name

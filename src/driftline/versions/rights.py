@@ -1,7 +1,8 @@
 """What one process may do at a time: check the pages of a store, be the next to do so, and be the run that goes on.
 
-A right ends with the process that has it, however that ends: nothing is left behind to be cleaned up, or to be taken
-for a run that goes on. On PostgreSQL a right is a lease (see `leases`), which a server that does not answer interrupts.
+Nothing is left behind to be cleaned up. On SQLite a right is a lock on a file, which ends with its process, however that
+ends. On PostgreSQL it is a lease (see `leases`): it ends at once for processes of the same machine, for those of others
+some seconds after its holder was killed, and a server that does not answer interrupts it.
 """
 
 from __future__ import annotations

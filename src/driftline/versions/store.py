@@ -203,7 +203,11 @@ class Store:
             return revision(connection)
 
     def right_to_check(self) -> Having:
-        """Have the right to check pages for a block; StoreBusy if another process has it. It ends with the process."""
+        """Have the right to check pages for a block; StoreBusy if another process has it.
+
+        A process that is killed loses it: at once as seen from the same machine, and as seen from others, which can
+        only share a server, when its lease ends. It is lost, too, while a server does not answer: see `Claim`.
+        """
         return self._have(TO_CHECK)
 
     def right_to_be_next(self) -> Having:

@@ -119,6 +119,17 @@ def test_a_right_of_another_process_ends_when_that_is_killed(
             pass
 
 
+def test_who_was_killed_is_not_waited_for_as_the_next(where: str, store: Store) -> None:
+    command = [sys.executable, "-c", HOLDER, where, "right_to_be_next"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        assert store.somebody_is_next()
+        holder.kill()
+        holder.wait()
+        assert not store.somebody_is_next()
+
+
 def end_all_sessions(store: Store) -> None:
     with store.engine.connect() as connection:
         connection.execute(END)
