@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, event, text
 
 import driftline
 from driftline.errors import RunStopped, StoreBusy, StoreError, StoreUnavailable
@@ -189,6 +189,54 @@ def test_a_renewal_that_comes_after_the_right_was_given_back_does_not_revive_it(
         pass
     store.close()
     other.close()
+
+
+def test_two_threads_of_one_store_do_not_both_take_a_right(postgres: str) -> None:
+    """The second one tries when the first has committed, and before it has noted what it took."""
+    store = Store.open(postgres)
+    refused: list[StoreBusy] = []
+    steps: list[str] = []
+
+    def on_commit(_connection: Connection) -> None:
+        steps.append("committed")
+
+    def on_checkin(_connection: object, _record: object) -> None:
+        if steps == ["committed"]:
+            steps.append("tried")
+            try:
+                with store.right_to_check():
+                    pass
+            except StoreBusy as error:
+                refused.append(error)
+
+    event.listen(store.engine, "commit", on_commit)
+    event.listen(store.engine, "checkin", on_checkin)
+    with store.right_to_check() as claim:
+        store_leases(store).renew()
+        assert (len(refused), claim.holds()) == (1, True)
+    store.close()
+
+
+def test_a_right_that_changed_hands_since_it_was_looked_at_is_not_taken_over(postgres: str) -> None:
+    """A lease of a commit of which nobody heard may be taken by another thread first."""
+    store = Store.open(postgres)
+    with store.right_to_check():
+        pass
+    with store.write() as connection:
+        connection.execute(text("UPDATE leases SET until = 1e12"))  # as if its commit had not been heard of
+    looked = False
+
+    def on_checkin(_connection: object, _record: object) -> None:
+        nonlocal looked
+        if not looked:
+            looked = True
+            with store.write() as connection:
+                connection.execute(text("UPDATE leases SET epoch = epoch + 1"))
+
+    event.listen(store.engine, "checkin", on_checkin)
+    with pytest.raises(StoreBusy), store.right_to_check():
+        pass
+    store.close()
 
 
 def test_a_right_that_was_lost_is_taken_again_when_the_other_is_done(postgres: str) -> None:
