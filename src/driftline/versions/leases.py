@@ -146,7 +146,7 @@ class LeaseKeeper:
             try:
                 self.renew()
                 pause = _RENEW
-            except StoreError:
+            except Exception:  # noqa: BLE001 whoever is told of an outage may fail, too; leases must not end by that
                 pause = _RETRY
 
     def _renew(self, lease: Lease) -> None:

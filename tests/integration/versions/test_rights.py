@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +15,7 @@ from sqlalchemy import Connection, event, text
 
 import driftline
 from driftline.errors import RunStopped, StoreBusy, StoreError, StoreUnavailable
+from driftline.versions import leases
 from driftline.versions.leases import Lease, LeaseKeeper
 from driftline.versions.rights import TO_BE_NEXT, TO_CHECK, TO_KEEP_CHECKING, RegainedRight, Right
 from driftline.versions.store import Store
@@ -236,6 +238,30 @@ def test_a_right_that_changed_hands_since_it_was_looked_at_is_not_taken_over(pos
     event.listen(store.engine, "checkin", on_checkin)
     with pytest.raises(StoreBusy), store.right_to_check():
         pass
+    store.close()
+
+
+def test_the_keeper_of_leases_outlives_whatever_goes_wrong_at_a_renewal(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is told of an outage may fail, for its terminal is gone."""
+    monkeypatch.setattr(leases, "_RENEW", 0.01)
+    renewed = threading.Event()
+
+    class Interrupted(LeaseKeeper):
+        renewals = 0
+
+        def renew(self) -> None:
+            self.renewals += 1
+            if self.renewals == 1:
+                raise OSError("The terminal is gone.")
+            renewed.set()
+
+    store = Store.open(postgres)
+    keeper = Interrupted(store)
+    with keeper.held(TO_CHECK):
+        assert renewed.wait(30)
+    keeper.close()
     store.close()
 
 
