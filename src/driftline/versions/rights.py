@@ -1,8 +1,8 @@
 """What one process may do at a time: check the pages of a store, be the next to do so, and be the run that goes on.
 
 Nothing is left behind to be cleaned up. On SQLite a right is a lock on a file, which ends with its process, however
-that ends. On PostgreSQL it is a lease (see `leases`): if its holder is killed, processes of the same machine can take it
-at once, those of other machines some seconds later. A server that does not answer interrupts it.
+that ends. On PostgreSQL it is a lease (see `leases`): if its holder is killed, processes of the same machine can take
+it at once, those of other machines some seconds later. A server that does not answer interrupts it.
 """
 
 from __future__ import annotations

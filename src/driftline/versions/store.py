@@ -47,8 +47,11 @@ _PRAGMAS = (
 _LOCK_TIMED_OUT = "55P03"
 _LOCKED_STATES = ("40001", "40P01", _LOCK_TIMED_OUT)  # of PostgreSQL: a conflict, a deadlock, too long a wait
 _DISK_FULL = "53100"
-# of PostgreSQL: a connection failed, the server stops, starts or has no more connections, its disk is full
-_UNAVAILABLE_STATES = ("08", "57P01", "57P02", "57P03", "53300", _DISK_FULL)
+# of SQLite, beside SQLITE_FULL: a quota is used up, or not even the index of the journal can be made
+_NO_ROOM = (sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
+# of PostgreSQL: a connection failed, the server stops, starts, ended an idle session or has no more connections, its
+# disk is full
+_UNAVAILABLE_STATES = ("08", "57P01", "57P02", "57P03", "57P05", "53300", _DISK_FULL)
 # seconds, and milliseconds for the last, in which a server whose machine is gone is noticed; one that only hangs is
 # noticed by `ServerWatch`
 _CONNECT = {
@@ -406,8 +409,7 @@ def _means_full(cause: BaseException | None) -> bool:
     """Whether what a database driver raised means that there is no room on its disk."""
     if isinstance(cause, sqlite3.Error):
         code = getattr(cause, "sqlite_errorcode", 0)
-        # the latter if a disk is so full that not even the index of the journal can be made
-        return code & 0xFF == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_SHMSIZE
+        return code & 0xFF == sqlite3.SQLITE_FULL or code in _NO_ROOM
     return getattr(cause, "sqlstate", None) == _DISK_FULL
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import resource
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 from sqlalchemy import text
 
@@ -114,4 +116,36 @@ def test_an_outage_is_over_once_the_server_answers_whatever_it_is_asked(
     assert (len(said), store.in_trouble()) == (2, False)
     store.hurry()
     write(store)
+    store.close()
+
+
+def test_a_session_that_the_server_ends_for_it_was_idle_is_an_outage(postgres: str) -> None:
+    store, said = opened(postgres)
+    with store.read() as connection:
+        number = connection.scalar(text("SELECT pg_backend_pid()"))
+        connection.execute(text("SET idle_session_timeout = 1"))
+        connection.commit()
+    with psycopg.connect(postgres, autocommit=True) as admin:
+        while admin.execute("SELECT FROM pg_stat_activity WHERE pid = %s", [number]).fetchone() is not None:
+            pass
+    with pytest.raises(StoreUnavailable):
+        read(store)
+    read(store)
+    assert len(said) == 2
+    store.close()
+
+
+def test_a_file_that_may_not_grow_is_waited_for_as_a_full_disk_is(tmp_path: Path) -> None:
+    """By a quota, or by a limit of the process as here."""
+    store, said = opened(str(tmp_path / "pages.db"))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1, limits[1]))
+    try:
+        with pytest.raises(StoreUnavailable):
+            write(store)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert store.in_trouble()
+    write(store)
+    assert len(said) == 2
     store.close()
