@@ -66,6 +66,7 @@ _CONNECT = {
 _SQLITE_CONNECT = {"cached_statements": 24}
 _LOCK_TIMEOUT = "10s"  # that a statement waits for a lock on PostgreSQL, as long as SQLite waits for its file
 _LAST_WAIT = 1.0  # seconds that a process which is to end waits for its other writers
+_WAIT_BRIEFLY = text("SET LOCAL lock_timeout = '1s'")  # the same for those of other processes
 _AS_NOTHING: dict[None, None] = {}
 _READING = ("PRAGMA query_only=ON", "PRAGMA cache_size=-4000")
 
@@ -157,6 +158,8 @@ class Store:
         self.insist_on_writing()
         try:
             with self._one_writer(), self._writer.begin() as connection:
+                if self._hurried and self.path is None:
+                    connection.execute(_WAIT_BRIEFLY)
                 yield connection
         except IntegrityError:
             raise

@@ -149,3 +149,14 @@ def test_a_file_that_may_not_grow_is_waited_for_as_a_full_disk_is(tmp_path: Path
     write(store)
     assert len(said) == 2
     store.close()
+
+
+def test_a_process_that_is_to_end_waits_briefly_for_locks_of_others(postgres: str) -> None:
+    store, _ = opened(postgres)
+    waits: list[str] = []
+    for _ in range(2):
+        with store.write() as connection:
+            waits.append(str(connection.scalar(text("SHOW lock_timeout"))))
+        store.hurry()
+    assert waits == ["10s", "1s"]
+    store.close()
