@@ -57,6 +57,7 @@ def impatient_store(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stores that are opened from now on wait for no other program that has them locked."""
     pragmas = [one for one in store_module._PRAGMAS if "busy_timeout" not in one]
     monkeypatch.setattr(store_module, "_PRAGMAS", (*pragmas, "PRAGMA busy_timeout=0"))
+    monkeypatch.setattr(store_module, "_LOCK_TIMEOUT", "50ms")
     monkeypatch.setattr(locks, "_PAUSE", 0.0)
 
 

@@ -115,7 +115,7 @@ class Crawl:
 
         with ExitStack() as ending:
             ending.callback(self._ledger.end, run_id)  # whoever asks the same hosts next has to know when that was
-            recorder = Recorder(recording, 0, tell)
+            recorder = Recorder(recording, 0, tell, stopped=lambda: self._store.hurried)
             ending.callback(recorder.close)
             polite_records = HostRecords(self._store, lambda: self._stop.requested or not self._may_fetch())
             links = PoliteLinks(

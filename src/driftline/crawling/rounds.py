@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from driftline.crawling.news import news_of
-from driftline.errors import StoreError, UsageError
+from driftline.errors import RunStopped, StoreError, StoreLocked, StoreUnavailable, UsageError
 from driftline.pages.intervals import parse_interval
 from driftline.pipeline.stopping import Stop
 from driftline.versions.locks import patiently
@@ -83,7 +83,8 @@ class Rounds:
     def go(self, seconds: float | None = None) -> list[str]:
         """Crawl what is due, to the end, or for so many seconds; the pages that are changed, of rounds that are done.
 
-        StoreBusy if another process checks pages at the moment.
+        StoreBusy if another process checks pages at the moment. If the store cannot be used until the seconds are over,
+        the crawl goes on in the next turn.
         """
         changed: list[str] = []
         try:
@@ -92,6 +93,9 @@ class Rounds:
                     if turn.requested:
                         break
                     changed += self._crawled(site, turn)
+        except (RunStopped, StoreLocked, StoreUnavailable):
+            if seconds is None or self._stop.requested:
+                raise
         finally:
             self._look_at = self._ticks() + _REST
         return changed

@@ -124,13 +124,20 @@ class Feed:
     def settle(self, page_ids: Iterable[int]) -> None:
         """These pages were checked and recorded, or are no more; one that is not held was given up meanwhile."""
         with self._lock:
-            self._settled.update(dict.fromkeys(page_id for page_id in page_ids if page_id in self._held))
+            held = [page_id for page_id in page_ids if page_id in self._held]
+            self._settled.update(dict.fromkeys(held))
+            for page_id in held:
+                self._put_off.pop(page_id, None)  # the next run may have put off what the last commit of one settles
             self._release_if_idle()
 
     def put_off(self, page_ids: Sequence[int], seconds: float) -> None:
-        """These pages are not checked for now; they may be offered again after so many seconds."""
+        """These pages are not checked for now; they may be offered again after so many seconds.
+
+        Those that are not held were withdrawn meanwhile.
+        """
         with self._lock:
-            self._put_off.update(dict.fromkeys(page_ids, self._ticks() + seconds))
+            held = (page_id for page_id in page_ids if page_id in self._held and page_id not in self._settled)
+            self._put_off.update(dict.fromkeys(held, self._ticks() + seconds))
             self._release_if_idle()
 
     def settled(self) -> list[int]:
@@ -168,9 +175,12 @@ class Feed:
             waiting = {*self._waiting, *self._settled, *self._put_off}
             self._waiting.extendleft(page_id for page_id in self._held if page_id not in waiting)
             self._closed = False
+            self._wake, self._give_back = lambda: None, list  # the run that failed has nothing to give back any more
             needed = bool(len(self) or self._claims)
         if needed and not self._right.holds():
             self._right.regain(stopped)
+            with self._lock:
+                self._release_if_idle()  # all pages may have been withdrawn meanwhile
 
     def end(self) -> None:
         """Nothing more will be offered: what waits is handed out, then the links are exhausted."""

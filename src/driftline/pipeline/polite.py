@@ -231,8 +231,13 @@ class PoliteLinks:
         self._source.listen(wake, self.give_back)
 
     def give_back(self) -> list[int]:
-        """Give all pages back to the source that wait, at their hosts or for a robots.txt; which these are."""
+        """Give all pages back to the source that wait, at their hosts or for a robots.txt; which these are.
+
+        None once it is closed: the source hands them to the next run.
+        """
         with self._lock:
+            if self._closed:
+                return []
             waiting: list[Item] = []
             for _, item in self._hosts.withdraw(self._origins.hosts()):
                 if isinstance(item, Link) and item.page_id == ROBOTS:

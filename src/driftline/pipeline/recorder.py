@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Protocol
 
 from driftline.capacity import Capacity
+from driftline.errors import RunStopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ _MOST_BYTES = 64 * 1024 * 1024  # of what waits to be committed and of what is b
 _BATCH = 512
 _OVERHEAD = 500  # bytes an outcome takes beside its contents
 _LAST_WAIT = 2.0  # seconds for the last commit of a run that has stalled
+_LAST_WAIT_OF_STOPPED = 3.0  # seconds for each of the last commits of a run that was stopped, which is to end in five
 _LOOK = 0.5  # seconds between looks at whether it has
 _LINGER = 0.05  # seconds that a small batch waits for company
 
@@ -34,16 +36,21 @@ class Recorder:
     `told` hears of each batch what of it was not recorded before, and `settled` of all of it; both once it is
     committed. When a commit fails, the failure is kept for `close` to raise, `failed` turns true, and what comes after
     is dropped, to be checked again by the next run. `given_up` is true once `give_up` was called.
+
+    Once the run is `stopped`, `close` does not wait for a commit that takes long: another program may have locked what
+    it needs.
     """
 
     def __init__(
         self, ledger: Ledger, run_id: int, told: Callable[[Sequence[Outcome]], None],
-        settled: Callable[[Sequence[Outcome]], None] | None = None,
+        settled: Callable[[Sequence[Outcome]], None] | None = None, stopped: Callable[[], bool] = lambda: False,
     ) -> None:  # fmt: skip
         self._ledger = ledger
         self._run_id = run_id
         self._told = told
         self._settled = settled
+        self._stopped = stopped
+        self._commits = 0
         self._lock = threading.Lock()
         self._pending: list[tuple[Sequence[Outcome], Reservation]] = []
         self._pending_outcomes = 0
@@ -88,15 +95,25 @@ class Recorder:
         self.given_up = True
 
     def close(self) -> None:
-        """Commit what is pending and end; raises what a commit failed with."""
+        """Commit what is pending and end; raises what a commit failed with.
+
+        RunStopped if the run was stopped, and its last commit is not through: the next run checks those pages again.
+        """
         with self._lock:
             self._closed = True
             self._wanted.notify()
-        while self._thread.is_alive() and not self.given_up:
+        waited, commits = 0.0, self._commits
+        while self._thread.is_alive() and not self.given_up and waited < _LAST_WAIT_OF_STOPPED:
             self._thread.join(_LOOK)
-        self._thread.join(_LAST_WAIT)
+            waited = waited + _LOOK if self._stopped() and self._commits == commits else 0.0
+            commits = self._commits
+        if self.given_up:
+            self._thread.join(_LAST_WAIT)
         if self._error is not None:
             raise self._error
+        if self._thread.is_alive() and not self.given_up:
+            self._bytes.close()
+            raise RunStopped("The run was stopped before the database took its last results: check these pages again.")
 
     def _work(self) -> None:
         while True:
@@ -123,7 +140,9 @@ class Recorder:
                     reservation.release()
 
     def _commit(self, batch: list[Outcome]) -> None:
-        self._told(self._ledger.record(self._run_id, batch))
+        recorded = self._ledger.record(self._run_id, batch)
+        self._commits += 1
+        self._told(recorded)
         if self._settled is not None:
             self._settled(batch)
 

@@ -266,7 +266,7 @@ class Run:
 
         with ExitStack() as watching, ExitStack() as ending:
             workers = ending.enter_context(self._workers())
-            recorder = Recorder(self._ledger, run_id, tell, settled)
+            recorder = Recorder(self._ledger, run_id, tell, settled, lambda: self._stop.requested)
             ending.callback(recorder.close)
             links = PoliteLinks(
                 source, settings, self._records, links=self._ledger.links, record=recorder.add, clock=self._clock,
@@ -296,9 +296,10 @@ class Run:
             )
 
             def stalled(stall: Stall) -> None:
-                self._stalled(stall)
+                # first of all: to report it takes the store, which may be what everybody waits for
                 parts.cut(RunStalled(f"Nothing was recorded for {stall.seconds:.0f} s although there is work to do."))
                 parts.let_go()
+                self._stalled(stall)
 
             watchdog = Watchdog(parts, settings.stall_after, stalled, self._excused)
             watching.enter_context(watchdog.watching())

@@ -11,6 +11,7 @@ import os
 import threading
 import time
 import uuid
+from collections import Counter
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,17 +35,16 @@ _TAKE = text(
     "INSERT INTO leases AS held (name, owner, epoch, until)"
     " VALUES (:name, :owner, 1, extract(epoch FROM clock_timestamp()) + :seconds)"
     " ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, epoch = held.epoch + 1, until = excluded.until"
-    " WHERE held.until <= extract(epoch FROM clock_timestamp()) OR held.owner = :dead RETURNING epoch"
+    " WHERE held.until <= extract(epoch FROM clock_timestamp()) OR (held.owner = :dead AND held.epoch = :epoch)"
+    " RETURNING epoch"
 )
 _RENEW_ONE = text(
     "UPDATE leases SET until = extract(epoch FROM clock_timestamp()) + :seconds"
-    " WHERE name = :name AND epoch = :epoch RETURNING epoch"
+    " WHERE name = :name AND epoch = :epoch AND until > 0 RETURNING epoch"  # 0 once it was given back
 )
 _GIVE_BACK = text("UPDATE leases SET until = 0 WHERE name = :name AND epoch = :epoch")
-_HOLDER = text("SELECT owner FROM leases WHERE name = :name")
-_IS_HELD = text(
-    "SELECT EXISTS (SELECT FROM leases WHERE name = :name AND until > extract(epoch FROM clock_timestamp()))"
-)
+_HOLDER = text("SELECT owner, epoch FROM leases WHERE name = :name")
+_HELD_BY = text("SELECT owner FROM leases WHERE name = :name AND until > extract(epoch FROM clock_timestamp())")
 
 
 class Lease:
@@ -69,6 +69,7 @@ class LeaseKeeper:
         self._owner = _identity()
         self._lock = threading.Lock()
         self._held: list[Lease] = []
+        self._taking: Counter[str] = Counter()  # how many threads are taking the right of a name
         self._thread: threading.Thread | None = None
         self._closed = threading.Event()
 
@@ -79,9 +80,17 @@ class LeaseKeeper:
     @contextmanager
     def held(self, right: Right) -> Iterator[Lease]:
         """Have a right for a block; StoreBusy if another process has it."""
-        lease = self._take(right)
         with self._lock:
-            self._held.append(lease)
+            self._taking[right.name] += 1
+        lease: Lease | None = None
+        try:
+            lease = self._take(right)
+        finally:
+            with self._lock:
+                self._taking[right.name] -= 1
+                if lease is not None:
+                    self._held.append(lease)
+        with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="lease keeper", daemon=True)
                 self._thread.start()
@@ -102,22 +111,25 @@ class LeaseKeeper:
             self._renew(lease)
 
     def is_held(self, right: Right) -> bool:
-        """Whether some process has this right."""
+        """Whether some process has this right: not one of this machine that has ended."""
         with self._store.read() as connection:
-            return bool(connection.scalar(_IS_HELD, {"name": right.name}))
+            owner = connection.scalar(_HELD_BY, {"name": right.name})
+        return owner is not None and not _is_dead(owner)
 
     def _take(self, right: Right) -> Lease:
         name = right.name
         with self._store.read() as connection:
-            holder = connection.scalar(_HOLDER, {"name": name})
+            holder, epoch_of_holder = connection.execute(_HOLDER, {"name": name}).one_or_none() or (None, 0)
         with self._lock:
-            held_here = any(lease.name == name for lease in self._held)
+            held_here = self._taking[name] > 1 or any(lease.name == name for lease in self._held)
         # a lease of our own that nobody holds was taken in a commit of which we never heard
         over = holder is not None and (_is_dead(holder) or (holder == self._owner and not held_here))
         dead = holder if over else ""
         asked_at = _ticks()
         with self._store.write_aside() as connection:
-            values = {"name": name, "owner": self._owner, "dead": dead, "seconds": SECONDS}
+            values = {
+                "name": name, "owner": self._owner, "dead": dead, "epoch": epoch_of_holder, "seconds": SECONDS,
+            }  # fmt: skip
             epoch = connection.scalar(_TAKE, values)
         if epoch is None:
             number = holder.split("/")[2] if holder and _is_here(holder) else ""
@@ -134,7 +146,7 @@ class LeaseKeeper:
             try:
                 self.renew()
                 pause = _RENEW
-            except StoreError:
+            except Exception:  # noqa: BLE001 whoever is told of an outage may fail, too; leases must not end by that
                 pause = _RETRY
 
     def _renew(self, lease: Lease) -> None:

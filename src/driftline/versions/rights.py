@@ -1,13 +1,15 @@
 """What one process may do at a time: check the pages of a store, be the next to do so, and be the run that goes on.
 
-A right ends with the process that has it, however that ends: nothing is left behind to be cleaned up, or to be taken
-for a run that goes on. On PostgreSQL a right is a lease (see `leases`), which a server that does not answer interrupts.
+Nothing is left behind to be cleaned up. On SQLite a right is a lock on a file, which ends with its process, however
+that ends. On PostgreSQL it is a lease (see `leases`): if its holder is killed, processes of the same machine can take
+it at once, those of other machines some seconds later. A server that does not answer interrupts it.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import threading
 import time
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -128,21 +130,29 @@ def is_held_by_file(right: Right, store: Path) -> bool:
 
 
 class RegainedRight:
-    """A right that is taken, and taken again after it was lost; at the end of a `with` block it is given back."""
+    """A right that is taken, and taken again after it was lost; at the end of a `with` block it is given back.
+
+    Used by any thread.
+    """
 
     def __init__(self, take: Callable[[], Having]) -> None:
         self._take = take
+        # held while the store is asked: two threads that took the right at once would refuse it to each other
+        self._lock = threading.Lock()
         self._rights = ExitStack()
         self._claim: Claim | None = None
 
     def take(self) -> None:
-        """Take the right; StoreBusy if another process has it."""
-        self._claim = self._rights.enter_context(self._take())
+        """Take the right, unless it is held and can be relied on; StoreBusy if another process has it."""
+        with self._lock:
+            if not self.holds():
+                self._release()
+                self._claim = self._rights.enter_context(self._take())
 
     def give_back(self) -> None:
         """Let others have the right; nothing if it is not held."""
-        self._claim = None
-        self._rights.close()
+        with self._lock:
+            self._release()
 
     def holds(self) -> bool:
         """Whether the right was taken and can be relied on now."""
@@ -155,11 +165,10 @@ class RegainedRight:
         return claim is not None and not claim.holds()
 
     def regain(self, stopped: Callable[[], bool]) -> None:
-        """Take the right once more, waiting for a server that does not answer and for others who have it.
+        """Take the right if it was lost, waiting for a server that does not answer and for others who have it.
 
         RunStopped if the run is `stopped` before.
         """
-        self.give_back()
         while not stopped():
             try:
                 self.take()
@@ -168,6 +177,10 @@ class RegainedRight:
             else:
                 return
         raise RunStopped("The run was stopped while it waited for its turn to check pages.")
+
+    def _release(self) -> None:
+        self._claim = None
+        self._rights.close()
 
     def __enter__(self) -> Self:
         return self

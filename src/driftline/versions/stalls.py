@@ -29,8 +29,8 @@ class Stalls:
         self._store = store
 
     def record(self, at: float, seconds: float, report: str) -> None:
-        """Keep a stall, and forget the oldest."""
-        with self._store.write() as connection:
+        """Keep a stall, and forget the oldest, also while another thread waits for the database in a transaction."""
+        with self._store.write_aside() as connection:
             made = insert(stalls).values(at=at, seconds=seconds, report=report).returning(stalls.c.id)
             newest = connection.execute(made).scalar_one()
             connection.execute(delete(stalls).where(stalls.c.id <= newest - _KEPT))

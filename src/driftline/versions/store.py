@@ -44,9 +44,14 @@ _PRAGMAS = (
     "PRAGMA cache_size=-4000",
     "PRAGMA wal_autocheckpoint=16000",  # of 4 kB each: what is written twice until then goes into the file once
 )
-_LOCKED_STATES = ("40001", "40P01", "55P03")  # of PostgreSQL: a conflict, a deadlock, a lock that is not to be had
-# of PostgreSQL: a connection failed, the server stops, starts or has no more connections, its disk is full
-_UNAVAILABLE_STATES = ("08", "57P01", "57P02", "57P03", "53300", "53100")
+_LOCK_TIMED_OUT = "55P03"
+_LOCKED_STATES = ("40001", "40P01", _LOCK_TIMED_OUT)  # of PostgreSQL: a conflict, a deadlock, too long a wait
+_DISK_FULL = "53100"
+# of SQLite, beside SQLITE_FULL: a quota is used up, or not even the index of the journal can be made
+_NO_ROOM = (sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
+# of PostgreSQL: a connection failed, the server stops, starts, ended an idle session or has no more connections, its
+# disk is full
+_UNAVAILABLE_STATES = ("08", "57P01", "57P02", "57P03", "57P05", "53300", _DISK_FULL)
 # seconds, and milliseconds for the last, in which a server whose machine is gone is noticed; one that only hangs is
 # noticed by `ServerWatch`
 _CONNECT = {
@@ -59,6 +64,9 @@ _CONNECT = {
 }
 # statements with lists of ids are another one for each length, and of 100 kB: the usual 128 made a run grow for minutes
 _SQLITE_CONNECT = {"cached_statements": 24}
+_LOCK_TIMEOUT = "10s"  # that a statement waits for a lock on PostgreSQL, as long as SQLite waits for its file
+_LAST_WAIT = 1.0  # seconds that a process which is to end waits for its other writers
+_WAIT_BRIEFLY = text("SET LOCAL lock_timeout = '1s'")  # the same for those of other processes
 _AS_NOTHING: dict[None, None] = {}
 _READING = ("PRAGMA query_only=ON", "PRAGMA cache_size=-4000")
 
@@ -78,7 +86,9 @@ class Store:
         self.read_only = read_only
         self.statements = Statements(engine)
         self.on_outage: Callable[[str], None] = lambda _: None
-        self._outage = self._locked = self._hurried = self._announced = False
+        self._outage = self._busy = False  # until the database answers again, whatever it is asked
+        self._unwritable = False  # full or locked, until something is written
+        self._hurried = self._announced = False
         self._watch = ServerWatch(engine) if path is None else None
         self.leases = LeaseKeeper(self) if path is None else None
         self._closed = False
@@ -139,8 +149,7 @@ class Store:
             raise
         except DBAPIError as error:
             raise self._trouble("read", error.orig) from None
-        if self._outage or self._locked:
-            self._note_recovery()
+        self._note_answer()
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
@@ -148,24 +157,40 @@ class Store:
         self._insist()
         self.insist_on_writing()
         try:
-            with self._writing, self._writer.begin() as connection:
+            with self._one_writer(), self._writer.begin() as connection:
+                if self._hurried and self.path is None:
+                    connection.execute(_WAIT_BRIEFLY)
                 yield connection
         except IntegrityError:
             raise
         except DBAPIError as error:
-            raise self._trouble("written", error.orig) from None
-        if self._outage or self._locked:
-            self._note_recovery()
+            raise self._trouble("written", error.orig, until_written=True) from None
+        self._unwritable = False
+        self._note_answer()
+
+    @contextmanager
+    def _one_writer(self) -> Iterator[None]:
+        while not self._writing.acquire(timeout=_LAST_WAIT):
+            if self._hurried:
+                raise StoreLocked(f"The store '{self.where}' cannot be written: another thread still waits for it.")
+        try:
+            yield
+        finally:
+            self._writing.release()
 
     @contextmanager
     def write_aside(self) -> Iterator[Connection]:
-        """Write to a server in a transaction of its own, also while another thread of this process writes."""
+        """Write to a server in a transaction of its own, also while another thread of this process writes.
+
+        To a file only one writes at a time: there it waits until that is done.
+        """
         self._insist()
         try:
-            with self.engine.begin() as connection:
+            with self._writer.begin() as connection:
                 yield connection
         except DBAPIError as error:
             raise self._trouble("written", error.orig) from None
+        self._note_answer()  # and no more: a lease can be renewed although tables are locked, or the disk is full
 
     def hurry(self) -> None:
         """Wait for a server that does not answer no longer than a process may take to end: then fail at once."""
@@ -173,13 +198,22 @@ class Store:
         if self._watch is not None:
             self._watch.hurry()
 
+    @property
+    def hurried(self) -> bool:
+        """Whether the process is about to end."""
+        return self._hurried
+
     def stamp(self) -> object:
         """Something that stays equal as long as nobody changes the watch list, and no run begins or ends."""
         with self.read() as connection:
             return revision(connection)
 
     def right_to_check(self) -> Having:
-        """Have the right to check pages for a block; StoreBusy if another process has it. It ends with the process."""
+        """Have the right to check pages for a block; StoreBusy if another process has it.
+
+        A process that is killed loses it: at once as seen from the same machine, and as seen from others, which can
+        only share a server, when its lease ends. It is lost, too, while a server does not answer: see `Claim`.
+        """
         return self._have(TO_CHECK)
 
     def right_to_be_next(self) -> Having:
@@ -278,32 +312,43 @@ class Store:
                 "show, diff and search, or copy it to a place where you may write."
             )
 
-    def _trouble(self, done: str, cause: BaseException | None) -> StoreError:
+    def _trouble(self, done: str, cause: BaseException | None, *, until_written: bool = False) -> StoreError:
+        """Note what is wrong with the store, and return what to raise.
+
+        A server that is gone is back once it answers; one that is full or locked can still be read, so that only a
+        write shows that it can be written again.
+        """
         reason = _first_line(cause)
-        if _means_unavailable(cause):
+        locked = _means_locked(cause)
+        if not locked and not _means_unavailable(cause):
+            return StoreError(f"The store '{self.where}' cannot be {done}: {reason}.")
+        if not locked and not _means_full(cause):
             self._outage = True
+        elif until_written:
+            self._unwritable = True
+        else:
+            self._busy = True
+        # a database has waited for long for a lock, unless it is a conflict on a server, which is over at once
+        if not locked or getattr(cause, "sqlstate", _LOCK_TIMED_OUT) == _LOCK_TIMED_OUT:
             self._announce(done, reason)
-            return StoreUnavailable(f"The store '{self.where}' cannot be {done} at the moment: {reason}.")
-        self._locked = _means_locked(cause)
-        if self._locked and self.path is not None:
-            self._announce(done, reason)  # SQLite has waited for long by then; a conflict on a server is over at once
-        kind = StoreLocked if self._locked else StoreError
-        return kind(f"The store '{self.where}' cannot be {done}: {reason}.")
+        if locked:
+            return StoreLocked(f"The store '{self.where}' cannot be {done}: {reason}.")
+        return StoreUnavailable(f"The store '{self.where}' cannot be {done} at the moment: {reason}.")
 
     def _announce(self, done: str, reason: str) -> None:
         if not self._announced:
             self._announced = True
             self.on_outage(f"The store '{self.where}' cannot be {done} at the moment ({reason}): waiting for it.")
 
-    def _note_recovery(self) -> None:
-        self._outage = self._locked = False
-        if self._announced:
+    def _note_answer(self) -> None:
+        self._outage = self._busy = False
+        if self._announced and not self._unwritable:
             self._announced = False
             self.on_outage(f"The store '{self.where}' can be used again.")
 
     def in_trouble(self) -> bool:
-        """Whether the last use of the store failed, for it is locked or cannot be reached."""
-        return self._outage or self._locked
+        """Whether the store is locked, full or cannot be reached, as far as was seen when it was last used."""
+        return self._outage or self._busy or self._unwritable
 
     def _upgrade(self) -> None:
         with self.engine.connect() as connection:
@@ -322,6 +367,8 @@ class Store:
         from driftline.versions.migrations.upgrade import upgrade
 
         with self._writing, self._writer.begin() as connection:
+            if self.path is None:
+                connection.execute(text("SET LOCAL lock_timeout = 0"))  # another process may be at it, for long
             upgrade(connection)
 
 
@@ -350,15 +397,23 @@ def _means_locked(cause: BaseException | None) -> bool:
 
 def _means_unavailable(cause: BaseException | None) -> bool:
     """Whether what a database driver raised will pass: the server is gone or full, and nothing is wrong with it."""
+    if _means_full(cause):
+        return True
     if isinstance(cause, sqlite3.Error):
-        code = getattr(cause, "sqlite_errorcode", 0)
-        # the latter if a disk is so full that not even the index of the journal can be made
-        return code & 0xFF == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_SHMSIZE
+        return False
     state = getattr(cause, "sqlstate", None)
     if state is None:
         # the driver itself noticed that the connection is gone, or could make none
         return type(cause).__name__ in ("OperationalError", "InterfaceError", "ConnectionTimeout")
     return str(state).startswith(_UNAVAILABLE_STATES)
+
+
+def _means_full(cause: BaseException | None) -> bool:
+    """Whether what a database driver raised means that there is no room on its disk."""
+    if isinstance(cause, sqlite3.Error):
+        code = getattr(cause, "sqlite_errorcode", 0)
+        return code & 0xFF == sqlite3.SQLITE_FULL or code in _NO_ROOM
+    return getattr(cause, "sqlstate", None) == _DISK_FULL
 
 
 def is_there(where: str) -> bool:
@@ -414,6 +469,15 @@ def _only_read(path: Path) -> URL:
 
 
 def _prepare_postgresql(engine: Engine) -> None:
+    @event.listens_for(engine, "connect")
+    def _on_connect(connection: Any, _record: object) -> None:
+        # not as an option of the connection, which poolers refuse; a time-out that the server's owner has set is kept
+        connection.autocommit = True
+        connection.execute(
+            "SELECT set_config('lock_timeout', %s, false) WHERE current_setting('lock_timeout') = '0'", [_LOCK_TIMEOUT]
+        )
+        connection.autocommit = False
+
     @event.listens_for(engine, "before_cursor_execute")
     def _choose_format(_connection: object, cursor: Any, _text: str, _values: object, context: Any, _: bool) -> None:
         if context is not None and context.execution_options.get("driftline_binary"):

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count, pairwise
 from pathlib import Path
@@ -19,10 +20,11 @@ from sqlalchemy import event, text
 from sqlalchemy.engine import ExceptionContext
 
 from driftline import Stop
-from driftline.errors import RunStalled, StoreError, StoreUnavailable
+from driftline.errors import RunStalled, StoreError, StoreLocked, StoreUnavailable
 from driftline.model import Outcome
 from driftline.versions.hosts import HostRecords
 from driftline.versions.locks import patiently
+from driftline.versions.stalls import Stalls
 from driftline.versions.store import Store
 from support.worlds import World
 
@@ -417,6 +419,100 @@ def test_a_run_that_stalls_reports_who_waits_and_starts_anew(tmp_path: Path) -> 
         stall = world.pages.last_stall
         assert stall is not None
         assert stall.report == said[0]
+
+
+def test_a_run_that_stalls_is_cut_short_before_anybody_is_told(tmp_path: Path) -> None:
+    """Whoever is told may wait for the same as the run does."""
+    never, told = threading.Event(), threading.Event()
+    cut_short: list[bool] = []
+
+    def freeze(_outcomes: Sequence[Outcome]) -> None:
+        never.wait()
+
+    with World(tmp_path, stall_after=1.0) as world:
+        world.watch(3)
+        with world.pages.keep_checking(freeze) as run:
+
+            def tell(_sentence: str) -> None:
+                cut_short.append(run.feed.exhausted)
+                told.set()
+
+            world.pages.on_trouble(tell)
+            run.feed.offer([page.id for page in world.pages.pages()])
+            assert told.wait(60)
+            never.set()
+        assert cut_short[0]
+
+
+def test_a_stall_is_recorded_while_another_thread_is_in_a_transaction(postgres: str) -> None:
+    entered, leave = threading.Event(), threading.Event()
+    store = Store.open(postgres)
+
+    def write() -> None:
+        with store.write():
+            entered.set()
+            leave.wait(60)
+
+    with ThreadPoolExecutor(2) as threads:
+        writing = threads.submit(write)
+        entered.wait(60)
+        recording = threads.submit(Stalls(store).record, 1.0, 60.0, "as it was")
+        try:
+            recording.result(30)
+        finally:
+            leave.set()
+        writing.result(60)
+    assert Stalls(store).last() == (1.0, 60.0, "as it was")
+    store.close()
+
+
+def test_a_process_that_is_to_end_does_not_wait_for_its_other_writers(tmp_path: Path) -> None:
+    entered, leave = threading.Event(), threading.Event()
+    store = Store.open(str(tmp_path / "pages.db"))
+
+    def write() -> None:
+        with store.write():
+            entered.set()
+            leave.wait(60)
+
+    def write_last() -> None:
+        with store.write():
+            pass
+
+    with ThreadPoolExecutor(2) as threads:
+        writing = threads.submit(write)
+        entered.wait(60)
+        store.hurry()
+        last = threads.submit(write_last)
+        try:
+            with pytest.raises(StoreLocked):
+                last.result(30)
+        finally:
+            leave.set()
+        writing.result(60)
+    store.close()
+
+
+@pytest.mark.parametrize("command", ["check", "run", "crawl"])
+def test_a_table_that_another_program_keeps_locked_is_waited_for(
+    impatient_store: None, postgres: str, tmp_path: Path, command: str
+) -> None:
+    said: list[str] = []
+    with world_on(postgres, tmp_path, 12) as world, psycopg.connect(postgres) as admin:
+        unlocked = threading.Event()
+
+        def say(sentence: str) -> None:
+            said.append(sentence)
+            if not unlocked.is_set():
+                unlocked.set()
+                admin.commit()
+
+        world.pages.on_trouble(say)
+        admin.execute("LOCK TABLE runs, checks IN SHARE ROW EXCLUSIVE MODE")
+        COMMANDS[command](world)
+        assert recorded(world) == [2] * 12
+    assert "lock timeout): waiting for it" in said[0]
+    assert "can be used again" in said[1]
 
 
 def test_a_check_that_stalls_ends_and_says_so(tmp_path: Path) -> None:

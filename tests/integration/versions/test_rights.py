@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, event, text
 
 import driftline
 from driftline.errors import RunStopped, StoreBusy, StoreError, StoreUnavailable
+from driftline.versions import leases
 from driftline.versions.leases import Lease, LeaseKeeper
 from driftline.versions.rights import TO_BE_NEXT, TO_CHECK, TO_KEEP_CHECKING, RegainedRight, Right
 from driftline.versions.store import Store
@@ -119,6 +121,17 @@ def test_a_right_of_another_process_ends_when_that_is_killed(
             pass
 
 
+def test_who_was_killed_is_not_waited_for_as_the_next(where: str, store: Store) -> None:
+    command = [sys.executable, "-c", HOLDER, where, "right_to_be_next"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        assert store.somebody_is_next()
+        holder.kill()
+        holder.wait()
+        assert not store.somebody_is_next()
+
+
 def end_all_sessions(store: Store) -> None:
     with store.engine.connect() as connection:
         connection.execute(END)
@@ -166,6 +179,89 @@ def test_a_right_does_not_hold_while_the_server_did_not_renew_it(postgres: str) 
         assert not claim.lost
         store_leases(store).renew()
         assert claim.holds()
+    store.close()
+
+
+def test_a_renewal_that_comes_after_the_right_was_given_back_does_not_revive_it(postgres: str) -> None:
+    store, other = Store.open(postgres), Store.open(postgres)
+    with store.right_to_check() as claim:
+        assert isinstance(claim, Lease)
+    store_leases(store)._renew(claim)  # the keeper may have listed it a moment before
+    with other.right_to_check():
+        pass
+    store.close()
+    other.close()
+
+
+def test_two_threads_of_one_store_do_not_both_take_a_right(postgres: str) -> None:
+    """The second one tries when the first has committed, and before it has noted what it took."""
+    store = Store.open(postgres)
+    refused: list[StoreBusy] = []
+    steps: list[str] = []
+
+    def on_commit(_connection: Connection) -> None:
+        steps.append("committed")
+
+    def on_checkin(_connection: object, _record: object) -> None:
+        if steps == ["committed"]:
+            steps.append("tried")
+            try:
+                with store.right_to_check():
+                    pass
+            except StoreBusy as error:
+                refused.append(error)
+
+    event.listen(store.engine, "commit", on_commit)
+    event.listen(store.engine, "checkin", on_checkin)
+    with store.right_to_check() as claim:
+        store_leases(store).renew()
+        assert (len(refused), claim.holds()) == (1, True)
+    store.close()
+
+
+def test_a_right_that_changed_hands_since_it_was_looked_at_is_not_taken_over(postgres: str) -> None:
+    """A lease of a commit of which nobody heard may be taken by another thread first."""
+    store = Store.open(postgres)
+    with store.right_to_check():
+        pass
+    with store.write() as connection:
+        connection.execute(text("UPDATE leases SET until = 1e12"))  # as if its commit had not been heard of
+    looked = False
+
+    def on_checkin(_connection: object, _record: object) -> None:
+        nonlocal looked
+        if not looked:
+            looked = True
+            with store.write() as connection:
+                connection.execute(text("UPDATE leases SET epoch = epoch + 1"))
+
+    event.listen(store.engine, "checkin", on_checkin)
+    with pytest.raises(StoreBusy), store.right_to_check():
+        pass
+    store.close()
+
+
+def test_the_keeper_of_leases_outlives_whatever_goes_wrong_at_a_renewal(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is told of an outage may fail, for its terminal is gone."""
+    monkeypatch.setattr(leases, "_RENEW", 0.01)
+    renewed = threading.Event()
+
+    class Interrupted(LeaseKeeper):
+        renewals = 0
+
+        def renew(self) -> None:
+            self.renewals += 1
+            if self.renewals == 1:
+                raise OSError("The terminal is gone.")
+            renewed.set()
+
+    store = Store.open(postgres)
+    keeper = Interrupted(store)
+    with keeper.held(TO_CHECK):
+        assert renewed.wait(30)
+    keeper.close()
     store.close()
 
 

@@ -10,7 +10,7 @@ import pytest
 from driftline.crawling.news import SiteEvent
 from driftline.crawling.report import CrawlReport, Moved
 from driftline.crawling.rounds import Rounds
-from driftline.errors import UsageError
+from driftline.errors import RunStopped, StoreBusy, StoreLocked, StoreUnavailable, UsageError
 from driftline.pipeline.stopping import Stop
 from driftline.versions.crawled import Site
 
@@ -203,3 +203,35 @@ def test_a_turn_ends_when_all_is_asked_to_stop() -> None:
         world, crawl, world.tell, world.stop, world.said.append, every=DAY, clock=lambda: world.now
     ).go(3_600.0)  # fmt: skip
     assert world.crawled == [1]
+
+
+OUTAGES = [RunStopped("Stopped."), StoreLocked("Locked."), StoreUnavailable("Away.")]
+
+
+@pytest.mark.parametrize("error", OUTAGES)
+def test_a_store_that_is_away_until_the_turn_ends_leaves_the_site_to_the_next_turn(error: Exception) -> None:
+    world = World(site(started=0.0, ended=None))
+    world.finds = error
+    assert world.rounds.go(3_600.0) == []
+    world.finds = report(changed=[FRONT])
+    assert world.rounds.go(3_600.0) == [FRONT]
+
+
+@pytest.mark.parametrize("error", OUTAGES)
+def test_who_stops_the_run_while_the_store_is_away_is_told_so(error: Exception) -> None:
+    world = World(site(started=0.0, ended=None))
+
+    def stopped(_site: Site, _turn: Stop) -> CrawlReport:
+        world.stop.request()
+        raise error
+
+    rounds = Rounds(world, stopped, world.tell, world.stop, world.said.append, every=DAY, clock=lambda: world.now)
+    with pytest.raises(type(error)):
+        rounds.go(3_600.0)
+
+
+def test_another_process_that_checks_pages_is_no_outage() -> None:
+    world = World(site(started=0.0, ended=None))
+    world.finds = StoreBusy("Another run is checking.")
+    with pytest.raises(StoreBusy):
+        world.rounds.go(3_600.0)

@@ -30,7 +30,7 @@ class Pages:
 
     @contextmanager
     def right(self) -> Iterator[Claim]:
-        if self.busy:
+        if self.busy or self.rights:
             raise StoreBusy("Another run is checking.")
         self.rights += 1
         self.lost = False
@@ -296,3 +296,73 @@ def test_a_stop_ends_the_wait_for_a_right() -> None:
     pages.lost = pages.busy = True
     with pytest.raises(RunStopped):
         feed.restart(lambda: True)
+
+
+def test_a_right_that_comes_back_after_all_pages_were_withdrawn_is_given_back() -> None:
+    pages = Pages()
+    feed = pages.feed()
+    feed.offer([1, 2])
+    pages.lost = pages.busy = True
+
+    def withdraw_and_let_the_other_end() -> bool:
+        feed.withdraw()
+        pages.busy = False
+        return False
+
+    feed.restart(withdraw_and_let_the_other_end)
+    assert pages.rights == 0
+    feed.offer([1])
+    assert taken(feed) == [1]
+
+
+def test_a_right_that_an_offer_took_meanwhile_ends_the_wait_for_it() -> None:
+    pages = Pages()
+    feed = pages.feed()
+    feed.offer([1, 2])
+    pages.lost = pages.busy = True
+    looks: list[bool] = []
+
+    def withdraw_and_offer_another() -> bool:
+        looks.append(True)
+        feed.withdraw()
+        pages.busy = False
+        feed.offer([3])
+        return len(looks) > 1
+
+    feed.restart(withdraw_and_offer_another)
+    assert (pages.rights, taken(feed)) == (1, [3])
+
+
+def test_a_run_that_failed_is_not_asked_for_pages_any_more() -> None:
+    pages = Pages()
+    feed = pages.feed()
+    woken: list[bool] = []
+    feed.listen(lambda: woken.append(True), lambda: [1, 2])
+    feed.offer([1, 2])
+    taken(feed)
+    feed.close()
+    feed.restart(lambda: False)
+    assert sorted(feed.withdraw()) == [1, 2], "each is given back once"
+    assert (len(feed), feed.held()) == (0, [])
+    feed.end()
+    assert len(woken) == 1
+
+
+def test_a_page_that_is_not_held_any_more_is_not_put_off() -> None:
+    pages = Pages()
+    feed = pages.feed()
+    feed.offer([1, 2, 3])
+    taken(feed, 1)
+    feed.settle([1])
+    feed.withdraw()
+    feed.put_off([1, 2, 3], 60.0)
+    assert (len(feed), feed.put_off_for_now(), feed.settled()) == (0, 0, [1])
+
+
+def test_a_page_that_was_put_off_and_is_settled_all_the_same_counts_once() -> None:
+    feed = Pages().feed()
+    feed.offer([1, 2])
+    taken(feed)
+    feed.put_off([1], 60.0)
+    feed.settle([1])
+    assert (len(feed), feed.settled(), feed.put_off_for_now()) == (1, [1], 0)

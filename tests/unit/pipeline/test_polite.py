@@ -456,3 +456,11 @@ def test_many_hosts_on_one_address_share_it(at_address: int) -> None:
         document = Document(run.taken[url], 200, b"", b"", 0, url, 0, run.now, 0.01, None, "192.0.2.1")
         run.links.done([document])
     assert len(run.later(1.0)) == at_address
+
+
+def test_pages_that_wait_for_a_robots_txt_are_given_back_unless_the_run_was_closed() -> None:
+    run, cut_short = Run(["http://a/1"]), Run(["http://a/1"])
+    assert run.take() == cut_short.take() == ["http://a/robots.txt"]
+    assert run.links.give_back() == [1]
+    cut_short.links.close()
+    assert (cut_short.links.give_back(), cut_short.source.later) == ([], {})

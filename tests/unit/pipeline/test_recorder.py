@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from driftline.errors import StoreError
+from driftline.errors import RunStopped, StoreError
 from driftline.model import Blob, NewVersion, Outcome, Verdict
 from driftline.pipeline.recorder import Recorder
 from driftline.pipeline.tally import Tally
@@ -178,3 +178,26 @@ def test_a_recorder_without_outcomes_ends_without_a_commit() -> None:
     notebook = Notebook()
     Recorder(notebook, 1, ignored).close()
     assert notebook.batches == 0
+
+
+def test_a_stopped_run_does_not_wait_for_a_commit_that_waits_for_others() -> None:
+    notebook = Notebook()
+    notebook.gate.clear()
+    recorder = Recorder(notebook, 1, ignored, stopped=lambda: True)
+    recorder.add([outcome()])
+    notebook.reached.wait()
+    with ThreadPoolExecutor(1) as threads:
+        closing = threads.submit(recorder.close)
+        try:
+            with pytest.raises(RunStopped, match="last results"):
+                closing.result(30)
+        finally:
+            notebook.gate.set()
+
+
+def test_a_stopped_run_commits_what_is_pending() -> None:
+    notebook = Notebook()
+    recorder = Recorder(notebook, 1, ignored, stopped=lambda: True)
+    recorder.add([outcome(number) for number in range(700)])
+    recorder.close()
+    assert len(notebook.written) == 700
