@@ -50,7 +50,7 @@ class Ledger(recording.Ledger, Protocol):
         """The run to work on, and whether it is one that was cut short and goes on now."""
 
     def found_before(self) -> tuple[list[Change], list[Turned], list[Danger]]:
-        """What the run that goes on recorded before it was killed, which nobody reported."""
+        """What earlier runs over the same pages recorded and could not report, for they failed or were killed."""
 
     def begin_without_end(self) -> int:
         """A run that checks pages as they come."""
@@ -70,8 +70,8 @@ class Ledger(recording.Ledger, Protocol):
     def note_interruption(self) -> None:
         """Note that requests were sent until now, by a run that goes on."""
 
-    def end(self, run_id: int) -> None:
-        """Note that the run sends no more requests, complete or not."""
+    def end(self, run_id: int, *, reported: bool = False) -> None:
+        """Note that the run sends no more requests, complete or not, and that what it recorded is `reported`."""
 
 
 class RightToCheck(Protocol):
@@ -90,8 +90,9 @@ class Report:
 
     `noisy` counts the unchanged pages that differ in noise, `left` those that a stopped run did not get to, or that
     were put off because their hosts want to be left alone: `quiet` names these, and until when. Those that are
-    `blocked` as unsafe were not fetched. The `changes` and `events` of a run that was killed and goes on include what
-    it had recorded by then. `resources` is how the bounded resources of the run were used: at its end none is in use.
+    `blocked` as unsafe were not fetched. The `changes` and `events` include what earlier runs over the same pages had
+    recorded when they failed or were killed, before they could report it. `resources` is how the bounded resources of
+    the run were used: at its end none is in use.
     """
 
     pages: int
@@ -182,14 +183,16 @@ class Run:
         def links() -> Iterator[Link]:
             return (link for link in ledger.remaining(run_id, page_ids) if link.page_id not in left_out)
 
+        reported = False
         try:
             parts, wired = self._check_all(links, right, run_id, tell, slow)
             quiet = parts.links.quiet
             left = remain() if self._stop.requested or quiet else 0
             if not left or not self._stop.requested:
                 ledger.finish(run_id)  # those whose hosts want to be left alone must not hold up all others
+            reported = True
         finally:
-            ledger.end(run_id)
+            ledger.end(run_id, reported=reported)
         seconds = time.perf_counter() - started
         counts = tally.counts
         pages = counts.total()

@@ -58,7 +58,7 @@ class Ledger:
         self._store = store
         self._clock = clock
         self._stopped = stopped
-        self._killed: tuple[int, float] | None = None  # the run that goes on after it was killed, and its beginning
+        self._unreported: list[tuple[int, float]] = []  # runs over the same pages, and since when nobody reported them
 
     def begin(self, page_ids: Sequence[int] | None, *, fresh: bool = False) -> tuple[int, bool]:
         """The run to work on, and whether it is one that was cut short and goes on now.
@@ -69,32 +69,28 @@ class Ledger:
         return patiently(lambda: self._begin(_scope(page_ids), page_ids, fresh=fresh), self._stopped)
 
     def _begin(self, scope: str, page_ids: Sequence[int] | None, *, fresh: bool) -> tuple[int, bool]:
-        newest = select(runs.c.id, runs.c.started_at, runs.c.finished_at, runs.c.ended_at).where(runs.c.scope == scope)
+        same = runs.c.scope == scope
+        newest = select(runs.c.id, runs.c.started_at, runs.c.finished_at, runs.c.ended_at).where(same)
         newest = newest.order_by(runs.c.id.desc()).limit(1)
-        self._killed = None
+        unreported = select(runs.c.id, runs.c.unreported_since).where(same, runs.c.unreported_since.is_not(None))
         with self._store.write() as connection:
-            before = connection.execute(newest).first()
+            self._unreported = [(row[0], row[1]) for row in connection.execute(unreported.order_by(runs.c.id))]
             self._end_killed_runs(connection)
             last = connection.execute(newest).first()
             now = self._clock()
             if last is not None and not fresh and last.finished_at is None:
                 recent = 0 <= now - last.started_at < _RESUME_WITHIN
                 if recent and _remains(connection, last.id, page_ids):
-                    _continue_run(connection, last.id, last.ended_at)
-                    if before is not None and before.ended_at is None:
-                        self._killed = last.id, last.started_at
+                    _continue_run(connection, last.id, last.ended_at, now)
                     return last.id, True
-            return _insert_run(connection, scope, now), False
+            return _insert_run(connection, scope, now, unreported_since=now), False
 
     def found_before(self) -> Found:
-        """Return what the run that goes on recorded before it was killed: it had no time to report that."""
-        if self._killed is None:
-            return [], [], []
-        run_id, started_at = self._killed
+        """Return what runs over the same pages recorded that failed or were killed before they could report it."""
 
         def read() -> Found:
             with self._store.read() as connection:
-                return found_by(connection, run_id, started_at)
+                return found_by(connection, self._unreported)
 
         return patiently(read, self._stopped)
 
@@ -120,10 +116,16 @@ class Ledger:
 
         patiently(note, self._stopped)
 
-    def end(self, run_id: int) -> None:
-        """Note that the run sends no more requests, complete or not. What is not noted is taken for a killed run."""
+    def end(self, run_id: int, *, reported: bool = False) -> None:
+        """Note that the run sends no more requests, complete or not. What is not noted is taken for a killed run.
+
+        What it recorded is left to the next report, unless it is `reported` now, together with `found_before`.
+        """
         with suppress(StoreError), self._store.write() as connection:
             connection.execute(update(runs).where(runs.c.id == run_id).values(ended_at=self._clock()))
+            if reported:
+                these = {run_id, *(other for other, _ in self._unreported)}
+                connection.execute(update(runs).where(runs.c.id.in_(these)).values(unreported_since=None))
 
     def finish(self, run_id: int) -> None:
         """Mark the run as complete, so that the next one starts afresh."""
@@ -272,14 +274,15 @@ def _scope(page_ids: Sequence[int] | None) -> str:
     return "all" if page_ids is None else digest(json.dumps(sorted(page_ids)).encode()).hex()
 
 
-def _insert_run(connection: Connection, scope: str, now: float) -> int:
-    made = insert(runs).values(scope=scope, started_at=now).returning(runs.c.id)
+def _insert_run(connection: Connection, scope: str, now: float, unreported_since: float | None = None) -> int:
+    made = insert(runs).values(scope=scope, started_at=now, unreported_since=unreported_since).returning(runs.c.id)
     return int(connection.execute(made).scalar_one())
 
 
-def _continue_run(connection: Connection, run_id: int, ended_at: float) -> None:
+def _continue_run(connection: Connection, run_id: int, ended_at: float, now: float) -> None:
     """Note that a run sends requests again, and in a row of its own when it had stopped: hosts rest from then on."""
-    connection.execute(update(runs).where(runs.c.id == run_id).values(ended_at=None))
+    since = func.coalesce(runs.c.unreported_since, now)
+    connection.execute(update(runs).where(runs.c.id == run_id).values(ended_at=None, unreported_since=since))
     _insert_pause(connection, ended_at)
 
 
