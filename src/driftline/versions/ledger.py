@@ -9,7 +9,7 @@ from contextlib import suppress
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Text, cast, func, insert, or_, select, update
+from sqlalchemy import Text, and_, cast, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from driftline.access import Access
@@ -211,23 +211,32 @@ class Ledger:
                 connection.rollback()
         except IntegrityError:
             pass  # a page was removed while it was being checked: what follows leaves it out
+        while (recorded := self._record_new(run_id, in_order, unsure=unsure)) is None:
+            pass  # whoever recorded one of them has committed it by now, so that it is left out the next time
+        return recorded
+
+    def _record_new(self, run_id: int, in_order: Sequence[Outcome], *, unsure: bool) -> Sequence[Outcome] | None:
+        """Record those of the outcomes that are not recorded yet; None, and none, if one of them is meanwhile."""
         with self._store.write() as connection:
-            keys = [*map(_page_id, outcomes)]
+            keys = [*map(_page_id, in_order)]
+            # a state that is behind its checks, as an earlier version may have left it, must not hold up the others
+            following = and_(checks.c.page_id == states.c.page_id, checks.c.sequence == states.c.sequence + 1)
             query = select(pages.c.id, states.c.sequence).join(states, states.c.page_id == pages.c.id)
+            query = query.outerjoin(checks, following).where(checks.c.page_id.is_(None))
             query = query.where(pages.c.id.in_(keys)).order_by(pages.c.id)
             # whoever removes one of them from here on waits
             query = query.with_for_update(read=True, key_share=True, of=pages)
             at = {row[0]: row[1] for row in connection.execute(query)}
-            left = [
-                outcome for outcome in in_order
-                if at.get(outcome.document.link.page_id) == outcome.document.link.sequence - 1
-            ]  # fmt: skip
-            _insert_checks(self._store, connection, run_id, left)
+            new = [one for one in in_order if at.get(_page_id(one)) == one.document.link.sequence - 1]
+            left = [*{_page_id(one): one for one in new}.values()]  # each page once, or this would be tried forever
+            if not _insert_checks(self._store, connection, run_id, left):
+                connection.rollback()
+                return None
             self._insert_rest(connection, left)
             if not unsure:
                 return left
-            wrote = _written_by(connection, run_id, outcomes) | {*map(_page_id, left)}
-            return [outcome for outcome in outcomes if _page_id(outcome) in wrote]
+            wrote = _written_by(connection, run_id, in_order) | {*map(_page_id, left)}
+            return [outcome for outcome in in_order if _page_id(outcome) in wrote]
 
     def _insert_rest(self, connection: Connection, outcomes: Sequence[Outcome]) -> None:
         _insert_found(self._store, connection, outcomes)
