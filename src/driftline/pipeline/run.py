@@ -52,8 +52,11 @@ class Ledger(recording.Ledger, Protocol):
     def found_before(self) -> tuple[list[Change], list[Turned], list[Danger]]:
         """What earlier runs over the same pages recorded and could not report, for they failed or were killed."""
 
-    def begin_without_end(self) -> int:
-        """A run that checks pages as they come."""
+    def begin_without_end(self, *, idle: bool = False) -> int:
+        """A run that checks pages as they come; an `idle` one calls `take_turn` before it checks any."""
+
+    def take_turn(self, run_id: int) -> bool:
+        """Note that the run has the right to check, and return whether others may have sent requests before."""
 
     def remain(self, run_id: int, page_ids: Sequence[int] | None) -> int:
         """How many pages the run has not recorded yet."""
@@ -67,8 +70,8 @@ class Ledger(recording.Ledger, Protocol):
     def finish(self, run_id: int) -> None:
         """Mark the run as complete."""
 
-    def note_interruption(self) -> None:
-        """Note that requests were sent until now, by a run that goes on."""
+    def note_interruption(self, run_id: int) -> None:
+        """Note that requests were sent until now, and that the run goes on."""
 
     def end(self, run_id: int, *, reported: bool = False) -> None:
         """Note that the run sends no more requests, complete or not, and that what it recorded is `reported`."""
@@ -218,7 +221,7 @@ class Run:
                 if self._stop.requested:
                     raise
                 right.regain(lambda: self._stop.requested)
-                self._ledger.note_interruption()  # the next pipeline knows nothing of what this one asked for
+                self._ledger.note_interruption(run_id)  # the next pipeline knows nothing of what this one asked for
 
     def check_offered(
         self, feed: Feed, told: Callable[[Sequence[Outcome]], None],
@@ -229,9 +232,16 @@ class Run:
         def settle(outcomes: Sequence[Outcome]) -> None:
             feed.settle([outcome.document.link.page_id for outcome in outcomes])
 
-        run_id = self._ledger.begin_without_end()
+        def follow_turns(links: PoliteLinks) -> None:
+            def begin_turn() -> None:
+                if self._ledger.take_turn(run_id):
+                    links.rest_after_others()
+
+            patiently(lambda: feed.on_turn(begin_turn), lambda: self._stop.requested)
+
+        run_id = self._ledger.begin_without_end(idle=True)
         try:
-            self._wired(feed, run_id, told, feed.may_fetch, settle, slow)
+            self._wired(feed, run_id, told, feed.may_fetch, settle, slow, follow_turns)
             self._ledger.finish(run_id)
         finally:
             self._ledger.end(run_id)
@@ -255,9 +265,11 @@ class Run:
         self, source: Source, run_id: int, told: Callable[[Sequence[Outcome]], None], may_fetch: Callable[[], bool],
         settled: Callable[[Sequence[Outcome]], None] | None = None,
         slow: Callable[[str, int, float], None] | None = None,
+        follow_turns: Callable[[PoliteLinks], None] = lambda _: None,
     ) -> tuple[Parts, Wired]:  # fmt: skip
         """Put the parts together and let them work until the source is exhausted and all that came of it recorded.
 
+        Before they do, `follow_turns` is called with the links, to have hosts rest after turns of other processes.
         StoreUnavailable if it `may_fetch` no more, RunStalled if nothing moves any more.
         """
         settings = self._settings
@@ -275,6 +287,7 @@ class Run:
                 source, settings, self._records, links=self._ledger.links, record=recorder.add, clock=self._clock,
                 slow=slow, may_fetch=may_fetch,
             )  # fmt: skip
+            follow_turns(links)
             versions = _PatientVersions(self._versions, lambda: self._stop.requested or bool(parts.cut_short))
             steps = Steps(versions, workers, settings.max_body, twice=settings.confirm)
             confirmer = Confirmer(steps, recorder, settings, links, self._blocked)

@@ -37,6 +37,7 @@ _LINKS_AT_ONCE = 1_000
 _BUSY = (429, 503)  # answers that may say when to ask again
 _WITHOUT_END = "run"  # the scope of runs that choose their pages as they go
 _CONTINUED = "continued"  # the scope of rows that only say when a run stopped that went on later
+_NO_REQUESTS = 0.0  # when a run has ended that has not sent any request yet
 FAIL_AFTER = 3  # failures in a row, unless it is set
 _RESUME_WITHIN = 3_600.0  # seconds: a run that stopped longer ago is history, and its pages are due again
 
@@ -94,25 +95,49 @@ class Ledger:
 
         return patiently(read, self._stopped)
 
-    def begin_without_end(self) -> int:
-        """A run that checks pages as they come, any of them many times: there is nothing to continue it by."""
-        return patiently(self._begin_without_end, self._stopped)
+    def begin_without_end(self, *, idle: bool = False) -> int:
+        """A run that checks pages as they come, any of them many times: there is nothing to continue it by.
 
-    def _begin_without_end(self) -> int:
+        One that is `idle` begins without the right to check pages, and calls `take_turn` whenever it takes that.
+        """
+
+        def begin() -> int:
+            with self._store.write() as connection:
+                if not idle:
+                    self._end_killed_runs(connection)
+                return _insert_run(connection, _WITHOUT_END, self._clock(), ended_at=_NO_REQUESTS if idle else None)
+
+        return patiently(begin, self._stopped)
+
+    def take_turn(self, run_id: int) -> bool:
+        """Note that the run has the right to check, and return whether others may have sent requests before.
+
+        Whoever begins a run notes that all others have ended: that is how it is known that they had a turn.
+        """
+        this = runs.c.id == run_id
+        with self._store.read() as connection:
+            ended_at = connection.scalar(select(runs.c.ended_at).where(this))
+        if ended_at is None:
+            return False
         with self._store.write() as connection:
             self._end_killed_runs(connection)
-            return _insert_run(connection, _WITHOUT_END, self._clock())
+            if ended_at != _NO_REQUESTS:  # their clocks may be wrong: hosts rest from now on, by our own
+                _insert_pause(connection, self._clock())
+            connection.execute(update(runs).where(this).values(ended_at=None))
+        return True
 
     def _end_killed_runs(self, connection: Connection) -> None:
         """Note that runs which did not end themselves sent requests until now, as far as anybody knows."""
         connection.execute(update(runs).where(runs.c.ended_at.is_(None)).values(ended_at=self._clock()))
 
-    def note_interruption(self) -> None:
-        """Note that requests were sent until now, by a run that goes on: hosts rest before they are asked again."""
+    def note_interruption(self, run_id: int) -> None:
+        """Note that requests were sent until now, and that the run goes on: hosts rest before they are asked again."""
 
         def note() -> None:
             with self._store.write() as connection:
-                _insert_pause(connection, self._clock())
+                self._end_killed_runs(connection)  # others may have begun, and noted that this one has ended
+                now = self._clock()
+                _continue_run(connection, run_id, now, now)
 
         patiently(note, self._stopped)
 
@@ -283,8 +308,8 @@ def _scope(page_ids: Sequence[int] | None) -> str:
     return "all" if page_ids is None else digest(json.dumps(sorted(page_ids)).encode()).hex()
 
 
-def _insert_run(connection: Connection, scope: str, now: float, unreported_since: float | None = None) -> int:
-    made = insert(runs).values(scope=scope, started_at=now, unreported_since=unreported_since).returning(runs.c.id)
+def _insert_run(connection: Connection, scope: str, now: float, **given: float | None) -> int:
+    made = insert(runs).values(scope=scope, started_at=now, **given).returning(runs.c.id)
     return int(connection.execute(made).scalar_one())
 
 

@@ -11,6 +11,7 @@ from support.hosts import Records
 from support.polite import Queue, Run, allowed
 
 DAY = 86_400.0
+IGNORING = {"robots": "ignore"}
 FORBIDS = b"User-agent: *\nDisallow: /no/\nCrawl-delay: 5\n"
 
 
@@ -395,3 +396,17 @@ def test_many_hosts_on_one_address_share_it(at_address: int) -> None:
         document = Document(run.taken[url], 200, b"", b"", 0, url, 0, run.now, 0.01, None, "192.0.2.1")
         run.links.done([document])
     assert len(run.later(1.0)) == at_address
+
+
+@pytest.mark.parametrize("met", [True, False])
+def test_hosts_rest_after_the_turn_of_another_process(met: bool) -> None:
+    run = Run(["http://a/1", "http://a/2", "http://b/1"] if met else ["http://a/2", "http://b/1"], given=IGNORING)
+    if met:
+        assert run.take(1) == ["http://a/1"]
+        run.answer("http://a/1")
+    run.now += 10.0
+    run.records.ended = run.now
+    run.links.rest_after_others()
+    assert run.take() == []
+    assert run.later(0.9) == []
+    assert sorted(run.later(0.1)) == ["http://a/2", "http://b/1"]
