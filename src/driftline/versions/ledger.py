@@ -21,7 +21,8 @@ from driftline.versions.batches import in_batches
 from driftline.versions.codec import digest
 from driftline.versions.locks import lock_memories, patiently
 from driftline.versions.outbox import found_by, put_in_outbox
-from driftline.versions.schema import checks, pages, runs, states, tags, warnings
+from driftline.versions.revisions import count_revision
+from driftline.versions.schema import CONTINUED, checks, pages, runs, states, tags, warnings
 from driftline.versions.statements import BINARY, LINK_COLUMNS, host_memories_of, memories_of
 from driftline.versions.turns import insert_turns
 
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 _LINKS_AT_ONCE = 1_000
 _BUSY = (429, 503)  # answers that may say when to ask again
 _WITHOUT_END = "run"  # the scope of runs that choose their pages as they go
-_CONTINUED = "continued"  # the scope of rows that only say when a run stopped that went on later
 _NO_REQUESTS = 0.0  # when a run has ended that has not sent any request yet
 FAIL_AFTER = 3  # failures in a row, unless it is set
 _RESUME_WITHIN = 3_600.0  # seconds: a run that stopped longer ago is history, and its pages are due again
@@ -151,6 +151,7 @@ class Ledger:
             if reported:
                 these = {run_id, *(other for other, _ in self._unreported)}
                 connection.execute(update(runs).where(runs.c.id.in_(these)).values(unreported_since=None))
+            count_revision(connection)
 
     def finish(self, run_id: int) -> None:
         """Mark the run as complete, so that the next one starts afresh."""
@@ -318,10 +319,11 @@ def _continue_run(connection: Connection, run_id: int, ended_at: float, now: flo
     since = func.coalesce(runs.c.unreported_since, now)
     connection.execute(update(runs).where(runs.c.id == run_id).values(ended_at=None, unreported_since=since))
     _insert_pause(connection, ended_at)
+    count_revision(connection)
 
 
 def _insert_pause(connection: Connection, at: float) -> None:
-    connection.execute(insert(runs).values(scope=_CONTINUED, started_at=at, finished_at=at, ended_at=at))
+    connection.execute(insert(runs).values(scope=CONTINUED, started_at=at, finished_at=at, ended_at=at))
 
 
 def _open_pages(run_id: int) -> ColumnElement[bool]:

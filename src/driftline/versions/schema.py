@@ -95,6 +95,9 @@ tags = Table(
     Column("settings", JSON, nullable=False),
 )
 
+#: the scope of rows that are no runs: they only say when a run stopped that went on later
+CONTINUED = "continued"
+
 runs = Table(
     "runs",
     metadata,

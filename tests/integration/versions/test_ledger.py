@@ -295,6 +295,25 @@ def test_what_was_reported_when_a_run_was_interrupted_is_not_reported_once_more(
     assert unreported(changing) == [second]
 
 
+@pytest.mark.parametrize("between", [True, False])
+def test_schedulers_see_that_a_run_goes_on_and_ends_complete_or_not(world: World, between: bool) -> None:
+    world.catalog.add([URL, "https://b.example/"])
+    run, _ = world.ledger.begin(None)
+    seen = [world.store.stamp()]
+    world.ledger.end(run)  # it was interrupted
+    seen.append(world.store.stamp())
+    if between:
+        world.ledger.end(world.ledger.begin([2])[0])
+        seen.append(world.store.stamp())
+    assert world.ledger.begin(None) == (run, True)
+    seen.append(world.store.stamp())
+    world.ledger.finish(run)
+    world.ledger.end(run)
+    seen.append(world.store.stamp())
+    assert len(set(seen)) == len(seen)
+    assert world.store.stamp() == seen[-1]
+
+
 def test_a_finished_run_does_not_go_on(world: World) -> None:
     world.catalog.add([URL])
     run, _ = world.ledger.begin(None)
