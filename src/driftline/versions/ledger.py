@@ -19,6 +19,7 @@ from driftline.memory import Memory
 from driftline.model import Known, Lesson, Link, Outcome, Proof, Verdict, as_sent, stored_render
 from driftline.versions.batches import in_batches
 from driftline.versions.codec import digest
+from driftline.versions.commits import write_once
 from driftline.versions.locks import lock_memories, patiently
 from driftline.versions.outbox import found_by, put_in_outbox
 from driftline.versions.revisions import count_revision
@@ -67,24 +68,25 @@ class Ledger:
         A run over the same pages that began within the last hour and never got to all of them is continued, unless
         `fresh`.
         """
-        return patiently(lambda: self._begin(_scope(page_ids), page_ids, fresh=fresh), self._stopped)
+        # once: a run that was inserted in a commit of which nobody heard would be taken for one that was cut short
+        return write_once(self._store, lambda connection: self._begin(connection, page_ids, fresh=fresh), self._stopped)
 
-    def _begin(self, scope: str, page_ids: Sequence[int] | None, *, fresh: bool) -> tuple[int, bool]:
+    def _begin(self, connection: Connection, page_ids: Sequence[int] | None, *, fresh: bool) -> tuple[int, bool]:
+        scope = _scope(page_ids)
         same = runs.c.scope == scope
         newest = select(runs.c.id, runs.c.started_at, runs.c.finished_at, runs.c.ended_at).where(same)
         newest = newest.order_by(runs.c.id.desc()).limit(1)
         unreported = select(runs.c.id, runs.c.unreported_since).where(same, runs.c.unreported_since.is_not(None))
-        with self._store.write() as connection:
-            self._unreported = [(row[0], row[1]) for row in connection.execute(unreported.order_by(runs.c.id))]
-            self._end_killed_runs(connection)
-            last = connection.execute(newest).first()
-            now = self._clock()
-            if last is not None and not fresh and last.finished_at is None:
-                recent = 0 <= now - last.started_at < _RESUME_WITHIN
-                if recent and _remains(connection, last.id, page_ids):
-                    _continue_run(connection, last.id, last.ended_at, now)
-                    return last.id, True
-            return _insert_run(connection, scope, now, unreported_since=now), False
+        self._unreported = [(row[0], row[1]) for row in connection.execute(unreported.order_by(runs.c.id))]
+        self._end_killed_runs(connection)
+        last = connection.execute(newest).first()
+        now = self._clock()
+        if last is not None and not fresh and last.finished_at is None:
+            recent = 0 <= now - last.started_at < _RESUME_WITHIN
+            if recent and _remains(connection, last.id, page_ids):
+                _continue_run(connection, last.id, last.ended_at, now)
+                return last.id, True
+        return _insert_run(connection, scope, now, unreported_since=now), False
 
     def found_before(self) -> Found:
         """Return what runs over the same pages recorded that failed or were killed before they could report it."""
@@ -101,13 +103,12 @@ class Ledger:
         One that is `idle` begins without the right to check pages, and calls `take_turn` whenever it takes that.
         """
 
-        def begin() -> int:
-            with self._store.write() as connection:
-                if not idle:
-                    self._end_killed_runs(connection)
-                return _insert_run(connection, _WITHOUT_END, self._clock(), ended_at=_NO_REQUESTS if idle else None)
+        def begin(connection: Connection) -> int:
+            if not idle:
+                self._end_killed_runs(connection)
+            return _insert_run(connection, _WITHOUT_END, self._clock(), ended_at=_NO_REQUESTS if idle else None)
 
-        return patiently(begin, self._stopped)
+        return write_once(self._store, begin, self._stopped)
 
     def take_turn(self, run_id: int) -> bool:
         """Note that the run has the right to check, and return whether others may have sent requests before.
