@@ -145,14 +145,20 @@ class Ledger:
     def end(self, run_id: int, *, reported: bool = False) -> None:
         """Note that the run sends no more requests, complete or not. What is not noted is taken for a killed run.
 
-        What it recorded is left to the next report, unless it is `reported` now, together with `found_before`.
+        What it recorded is left to the next report, unless it is `reported` now, together with `found_before`: then a
+        store that is away is waited for, or the next report would name all of it again.
         """
-        with suppress(StoreError), self._store.write() as connection:
-            connection.execute(update(runs).where(runs.c.id == run_id).values(ended_at=self._clock()))
-            if reported:
-                these = {run_id, *(other for other, _ in self._unreported)}
-                connection.execute(update(runs).where(runs.c.id.in_(these)).values(unreported_since=None))
-            count_revision(connection)
+
+        def end() -> None:
+            with self._store.write() as connection:
+                connection.execute(update(runs).where(runs.c.id == run_id).values(ended_at=self._clock()))
+                if reported:
+                    these = {run_id, *(other for other, _ in self._unreported)}
+                    connection.execute(update(runs).where(runs.c.id.in_(these)).values(unreported_since=None))
+                count_revision(connection)
+
+        with suppress(StoreError):
+            patiently(end, self._stopped if reported else lambda: True)
 
     def finish(self, run_id: int) -> None:
         """Mark the run as complete, so that the next one starts afresh."""
