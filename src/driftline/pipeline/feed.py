@@ -49,6 +49,7 @@ class Feed:
         self._ended = self._closed = False
         self._wake: Callable[[], None] = lambda: None
         self._give_back: Callable[[], list[int]] = list
+        self._begin_turn: Callable[[], None] = lambda: None
 
     def __len__(self) -> int:
         """How many pages wait or are being checked."""
@@ -111,6 +112,11 @@ class Feed:
         with self._lock:
             if not len(self) and not self._claims:
                 self._right.take()
+                try:
+                    self._begin_turn()
+                except BaseException:
+                    self._right.give_back()
+                    raise
             elif not self._right.holds():
                 raise StoreUnavailable("The right to check pages was lost while the database did not answer.")
             self._claims += 1
@@ -213,6 +219,13 @@ class Feed:
         """Call `wake` whenever there may be more to take, and `give_back` to have pages back that only wait by now."""
         self._wake = wake
         self._give_back = give_back
+
+    def on_turn(self, begin: Callable[[], None]) -> None:
+        """Call `begin` whenever the right to check was taken, before any page is offered; at once if it is held."""
+        with self._lock:
+            self._begin_turn = begin
+            if len(self) or self._claims:
+                begin()
 
     def _release_if_idle(self) -> None:
         if not len(self) and not self._claims:

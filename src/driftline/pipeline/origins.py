@@ -59,6 +59,7 @@ class Origins:
         self._settings = settings
         self._tags = records.tagged(settings.tags)
         self._pauses = records.pauses(clock())
+        self._records = records
         self._last_end = records.last_end(clock())
         self._hosts = hosts
         self._clock = clock
@@ -87,6 +88,13 @@ class Origins:
     def hosts(self) -> Iterable[LinkHost]:
         """All that were met."""
         return self._by_name.values()
+
+    def rest_after_others(self) -> None:
+        """Let all hosts rest, also those that are met later, for other processes may have asked them meanwhile."""
+        now = self._clock()
+        self._last_end = self._records.last_end(now)
+        for host in [*self._by_name.values()]:
+            self._hosts.contacted(host, now - self._last_end)
 
     def host(self, name: str) -> LinkHost:
         """The host of this name, which is left alone for as long as it asked for in an earlier run.

@@ -249,6 +249,10 @@ class PoliteLinks:
             self._source.put_off(page_ids, 0.0)
         return page_ids
 
+    def rest_after_others(self) -> None:
+        """Let all hosts rest that another process may have asked, before anything is handed out."""
+        self._origins.rest_after_others()
+
     def flush(self) -> None:
         """Write to the store what hosts said."""
         self._book.flush()

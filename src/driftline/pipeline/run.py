@@ -50,10 +50,13 @@ class Ledger(recording.Ledger, Protocol):
         """The run to work on, and whether it is one that was cut short and goes on now."""
 
     def found_before(self) -> tuple[list[Change], list[Turned], list[Danger]]:
-        """What the run that goes on recorded before it was killed, which nobody reported."""
+        """What earlier runs over the same pages recorded and could not report, for they failed or were killed."""
 
-    def begin_without_end(self) -> int:
-        """A run that checks pages as they come."""
+    def begin_without_end(self, *, idle: bool = False) -> int:
+        """A run that checks pages as they come; an `idle` one calls `take_turn` before it checks any."""
+
+    def take_turn(self, run_id: int) -> bool:
+        """Note that the run has the right to check, and return whether others may have sent requests before."""
 
     def remain(self, run_id: int, page_ids: Sequence[int] | None) -> int:
         """How many pages the run has not recorded yet."""
@@ -67,11 +70,11 @@ class Ledger(recording.Ledger, Protocol):
     def finish(self, run_id: int) -> None:
         """Mark the run as complete."""
 
-    def note_interruption(self) -> None:
-        """Note that requests were sent until now, by a run that goes on."""
+    def note_interruption(self, run_id: int) -> None:
+        """Note that requests were sent until now, and that the run goes on."""
 
-    def end(self, run_id: int) -> None:
-        """Note that the run sends no more requests, complete or not."""
+    def end(self, run_id: int, *, reported: bool = False) -> None:
+        """Note that the run sends no more requests, complete or not, and that what it recorded is `reported`."""
 
 
 class RightToCheck(Protocol):
@@ -90,8 +93,9 @@ class Report:
 
     `noisy` counts the unchanged pages that differ in noise, `left` those that a stopped run did not get to, or that
     were put off because their hosts want to be left alone: `quiet` names these, and until when. Those that are
-    `blocked` as unsafe were not fetched. The `changes` and `events` of a run that was killed and goes on include what
-    it had recorded by then. `resources` is how the bounded resources of the run were used: at its end none is in use.
+    `blocked` as unsafe were not fetched. The `changes` and `events` include what earlier runs over the same pages had
+    recorded when they failed or were killed, before they could report it. `resources` is how the bounded resources of
+    the run were used: at its end none is in use.
     """
 
     pages: int
@@ -182,14 +186,16 @@ class Run:
         def links() -> Iterator[Link]:
             return (link for link in ledger.remaining(run_id, page_ids) if link.page_id not in left_out)
 
+        reported = False
         try:
             parts, wired = self._check_all(links, right, run_id, tell, slow)
             quiet = parts.links.quiet
             left = remain() if self._stop.requested or quiet else 0
             if not left or not self._stop.requested:
                 ledger.finish(run_id)  # those whose hosts want to be left alone must not hold up all others
+            reported = True
         finally:
-            ledger.end(run_id)
+            ledger.end(run_id, reported=reported)
         seconds = time.perf_counter() - started
         counts = tally.counts
         pages = counts.total()
@@ -215,7 +221,7 @@ class Run:
                 if self._stop.requested:
                     raise
                 right.regain(lambda: self._stop.requested)
-                self._ledger.note_interruption()  # the next pipeline knows nothing of what this one asked for
+                self._ledger.note_interruption(run_id)  # the next pipeline knows nothing of what this one asked for
 
     def check_offered(
         self, feed: Feed, told: Callable[[Sequence[Outcome]], None],
@@ -226,9 +232,16 @@ class Run:
         def settle(outcomes: Sequence[Outcome]) -> None:
             feed.settle([outcome.document.link.page_id for outcome in outcomes])
 
-        run_id = self._ledger.begin_without_end()
+        def follow_turns(links: PoliteLinks) -> None:
+            def begin_turn() -> None:
+                if self._ledger.take_turn(run_id):
+                    links.rest_after_others()
+
+            patiently(lambda: feed.on_turn(begin_turn), lambda: self._stop.requested)
+
+        run_id = self._ledger.begin_without_end(idle=True)
         try:
-            self._wired(feed, run_id, told, feed.may_fetch, settle, slow)
+            self._wired(feed, run_id, told, feed.may_fetch, settle, slow, follow_turns)
             self._ledger.finish(run_id)
         finally:
             self._ledger.end(run_id)
@@ -252,9 +265,11 @@ class Run:
         self, source: Source, run_id: int, told: Callable[[Sequence[Outcome]], None], may_fetch: Callable[[], bool],
         settled: Callable[[Sequence[Outcome]], None] | None = None,
         slow: Callable[[str, int, float], None] | None = None,
+        follow_turns: Callable[[PoliteLinks], None] = lambda _: None,
     ) -> tuple[Parts, Wired]:  # fmt: skip
         """Put the parts together and let them work until the source is exhausted and all that came of it recorded.
 
+        Before they do, `follow_turns` is called with the links, to have hosts rest after turns of other processes.
         StoreUnavailable if it `may_fetch` no more, RunStalled if nothing moves any more.
         """
         settings = self._settings
@@ -274,6 +289,7 @@ class Run:
             )  # fmt: skip
             # however the run ends: the pause that a host asked for may be in no outcome that is recorded
             ending.callback(links.end, lambda: self._stop.requested or recorder.given_up)
+            follow_turns(links)
             versions = _PatientVersions(self._versions, lambda: self._stop.requested or bool(parts.cut_short))
             steps = Steps(versions, workers, settings.max_body, twice=settings.confirm)
             confirmer = Confirmer(steps, recorder, settings, links, self._blocked)

@@ -36,7 +36,7 @@ class Tally:
         self._dangers += dangers_by(outcomes)
 
     def recall(self, changes: Sequence[Change], turned: Sequence[Turned], dangers: Sequence[Danger]) -> None:
-        """Keep what was recorded before the run was killed. Its pages are not counted: they were checked then."""
+        """Keep what earlier runs recorded and did not report. Its pages are not counted: they were checked then."""
         self._changes += changes
         self._turned += turned
         self._dangers += dangers

@@ -9,7 +9,7 @@ from contextlib import suppress
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Text, cast, func, insert, or_, select, update
+from sqlalchemy import Text, and_, cast, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from driftline.access import Access
@@ -19,9 +19,11 @@ from driftline.memory import Memory
 from driftline.model import Known, Lesson, Link, Outcome, Proof, Verdict, as_sent, stored_render
 from driftline.versions.batches import in_batches
 from driftline.versions.codec import digest
+from driftline.versions.commits import write_once
 from driftline.versions.locks import lock_memories, patiently
 from driftline.versions.outbox import found_by, put_in_outbox
-from driftline.versions.schema import checks, pages, runs, states, tags, warnings
+from driftline.versions.revisions import count_revision
+from driftline.versions.schema import CONTINUED, checks, pages, runs, states, tags, warnings
 from driftline.versions.statements import BINARY, LINK_COLUMNS, host_memories_of, memories_of
 from driftline.versions.turns import insert_turns
 
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 _LINKS_AT_ONCE = 1_000
 _BUSY = (429, 503)  # answers that may say when to ask again
 _WITHOUT_END = "run"  # the scope of runs that choose their pages as they go
-_CONTINUED = "continued"  # the scope of rows that only say when a run stopped that went on later
+_NO_REQUESTS = 0.0  # when a run has ended that has not sent any request yet
 FAIL_AFTER = 3  # failures in a row, unless it is set
 _RESUME_WITHIN = 3_600.0  # seconds: a run that stopped longer ago is history, and its pages are due again
 
@@ -60,7 +62,7 @@ class Ledger:
         self._store = store
         self._clock = clock
         self._stopped = stopped
-        self._killed: tuple[int, float] | None = None  # the run that goes on after it was killed, and its beginning
+        self._unreported: list[tuple[int, float]] = []  # runs over the same pages, and since when nobody reported them
 
     def begin(self, page_ids: Sequence[int] | None, *, fresh: bool = False) -> tuple[int, bool]:
         """The run to work on, and whether it is one that was cut short and goes on now.
@@ -68,64 +70,97 @@ class Ledger:
         A run over the same pages that began within the last hour and never got to all of them is continued, unless
         `fresh`.
         """
-        return patiently(lambda: self._begin(_scope(page_ids), page_ids, fresh=fresh), self._stopped)
+        # once: a run that was inserted in a commit of which nobody heard would be taken for one that was cut short
+        return write_once(self._store, lambda connection: self._begin(connection, page_ids, fresh=fresh), self._stopped)
 
-    def _begin(self, scope: str, page_ids: Sequence[int] | None, *, fresh: bool) -> tuple[int, bool]:
-        newest = select(runs.c.id, runs.c.started_at, runs.c.finished_at, runs.c.ended_at).where(runs.c.scope == scope)
+    def _begin(self, connection: Connection, page_ids: Sequence[int] | None, *, fresh: bool) -> tuple[int, bool]:
+        scope = _scope(page_ids)
+        same = runs.c.scope == scope
+        newest = select(runs.c.id, runs.c.started_at, runs.c.finished_at, runs.c.ended_at).where(same)
         newest = newest.order_by(runs.c.id.desc()).limit(1)
-        self._killed = None
-        with self._store.write() as connection:
-            before = connection.execute(newest).first()
-            self._end_killed_runs(connection)
-            last = connection.execute(newest).first()
-            now = self._clock()
-            if last is not None and not fresh and last.finished_at is None:
-                recent = 0 <= now - last.started_at < _RESUME_WITHIN
-                if recent and _remains(connection, last.id, page_ids):
-                    _continue_run(connection, last.id, last.ended_at)
-                    if before is not None and before.ended_at is None:
-                        self._killed = last.id, last.started_at
-                    return last.id, True
-            return _insert_run(connection, scope, now), False
+        unreported = select(runs.c.id, runs.c.unreported_since).where(same, runs.c.unreported_since.is_not(None))
+        self._unreported = [(row[0], row[1]) for row in connection.execute(unreported.order_by(runs.c.id))]
+        self._end_killed_runs(connection)
+        last = connection.execute(newest).first()
+        now = self._clock()
+        if last is not None and not fresh and last.finished_at is None:
+            recent = 0 <= now - last.started_at < _RESUME_WITHIN
+            if recent and _remains(connection, last.id, page_ids):
+                _continue_run(connection, last.id, last.ended_at, now)
+                return last.id, True
+        return _insert_run(connection, scope, now, unreported_since=now), False
 
     def found_before(self) -> Found:
-        """Return what the run that goes on recorded before it was killed: it had no time to report that."""
-        if self._killed is None:
-            return [], [], []
-        run_id, started_at = self._killed
+        """Return what runs over the same pages recorded that failed or were killed before they could report it."""
 
         def read() -> Found:
             with self._store.read() as connection:
-                return found_by(connection, run_id, started_at)
+                return found_by(connection, self._unreported)
 
         return patiently(read, self._stopped)
 
-    def begin_without_end(self) -> int:
-        """A run that checks pages as they come, any of them many times: there is nothing to continue it by."""
-        return patiently(self._begin_without_end, self._stopped)
+    def begin_without_end(self, *, idle: bool = False) -> int:
+        """A run that checks pages as they come, any of them many times: there is nothing to continue it by.
 
-    def _begin_without_end(self) -> int:
+        One that is `idle` begins without the right to check pages, and calls `take_turn` whenever it takes that.
+        """
+
+        def begin(connection: Connection) -> int:
+            if not idle:
+                self._end_killed_runs(connection)
+            return _insert_run(connection, _WITHOUT_END, self._clock(), ended_at=_NO_REQUESTS if idle else None)
+
+        return write_once(self._store, begin, self._stopped)
+
+    def take_turn(self, run_id: int) -> bool:
+        """Note that the run has the right to check, and return whether others may have sent requests before.
+
+        Whoever begins a run notes that all others have ended: that is how it is known that they had a turn.
+        """
+        this = runs.c.id == run_id
+        with self._store.read() as connection:
+            ended_at = connection.scalar(select(runs.c.ended_at).where(this))
+        if ended_at is None:
+            return False
         with self._store.write() as connection:
             self._end_killed_runs(connection)
-            return _insert_run(connection, _WITHOUT_END, self._clock())
+            if ended_at != _NO_REQUESTS:  # their clocks may be wrong: hosts rest from now on, by our own
+                _insert_pause(connection, self._clock())
+            connection.execute(update(runs).where(this).values(ended_at=None))
+        return True
 
     def _end_killed_runs(self, connection: Connection) -> None:
         """Note that runs which did not end themselves sent requests until now, as far as anybody knows."""
         connection.execute(update(runs).where(runs.c.ended_at.is_(None)).values(ended_at=self._clock()))
 
-    def note_interruption(self) -> None:
-        """Note that requests were sent until now, by a run that goes on: hosts rest before they are asked again."""
+    def note_interruption(self, run_id: int) -> None:
+        """Note that requests were sent until now, and that the run goes on: hosts rest before they are asked again."""
 
         def note() -> None:
             with self._store.write() as connection:
-                _insert_pause(connection, self._clock())
+                self._end_killed_runs(connection)  # others may have begun, and noted that this one has ended
+                now = self._clock()
+                _continue_run(connection, run_id, now, now)
 
         patiently(note, self._stopped)
 
-    def end(self, run_id: int) -> None:
-        """Note that the run sends no more requests, complete or not. What is not noted is taken for a killed run."""
-        with suppress(StoreError), self._store.write() as connection:
-            connection.execute(update(runs).where(runs.c.id == run_id).values(ended_at=self._clock()))
+    def end(self, run_id: int, *, reported: bool = False) -> None:
+        """Note that the run sends no more requests, complete or not. What is not noted is taken for a killed run.
+
+        What it recorded is left to the next report, unless it is `reported` now, together with `found_before`: then a
+        store that is away is waited for, or the next report would name all of it again.
+        """
+
+        def end() -> None:
+            with self._store.write() as connection:
+                connection.execute(update(runs).where(runs.c.id == run_id).values(ended_at=self._clock()))
+                if reported:
+                    these = {run_id, *(other for other, _ in self._unreported)}
+                    connection.execute(update(runs).where(runs.c.id.in_(these)).values(unreported_since=None))
+                count_revision(connection)
+
+        with suppress(StoreError):
+            patiently(end, self._stopped if reported else lambda: True)
 
     def finish(self, run_id: int) -> None:
         """Mark the run as complete, so that the next one starts afresh."""
@@ -211,23 +246,32 @@ class Ledger:
                 connection.rollback()
         except IntegrityError:
             pass  # a page was removed while it was being checked: what follows leaves it out
+        while (recorded := self._record_new(run_id, in_order, unsure=unsure)) is None:
+            pass  # whoever recorded one of them has committed it by now, so that it is left out the next time
+        return recorded
+
+    def _record_new(self, run_id: int, in_order: Sequence[Outcome], *, unsure: bool) -> Sequence[Outcome] | None:
+        """Record those of the outcomes that are not recorded yet; None, and none, if one of them is meanwhile."""
         with self._store.write() as connection:
-            keys = [*map(_page_id, outcomes)]
+            keys = [*map(_page_id, in_order)]
+            # a state that is behind its checks, as an earlier version may have left it, must not hold up the others
+            following = and_(checks.c.page_id == states.c.page_id, checks.c.sequence == states.c.sequence + 1)
             query = select(pages.c.id, states.c.sequence).join(states, states.c.page_id == pages.c.id)
+            query = query.outerjoin(checks, following).where(checks.c.page_id.is_(None))
             query = query.where(pages.c.id.in_(keys)).order_by(pages.c.id)
             # whoever removes one of them from here on waits
             query = query.with_for_update(read=True, key_share=True, of=pages)
             at = {row[0]: row[1] for row in connection.execute(query)}
-            left = [
-                outcome for outcome in in_order
-                if at.get(outcome.document.link.page_id) == outcome.document.link.sequence - 1
-            ]  # fmt: skip
-            _insert_checks(self._store, connection, run_id, left)
+            new = [one for one in in_order if at.get(_page_id(one)) == one.document.link.sequence - 1]
+            left = [*{_page_id(one): one for one in new}.values()]  # each page once, or this would be tried forever
+            if not _insert_checks(self._store, connection, run_id, left):
+                connection.rollback()
+                return None
             self._insert_rest(connection, left)
             if not unsure:
                 return left
-            wrote = _written_by(connection, run_id, outcomes) | {*map(_page_id, left)}
-            return [outcome for outcome in outcomes if _page_id(outcome) in wrote]
+            wrote = _written_by(connection, run_id, in_order) | {*map(_page_id, left)}
+            return [outcome for outcome in in_order if _page_id(outcome) in wrote]
 
     def _insert_rest(self, connection: Connection, outcomes: Sequence[Outcome]) -> None:
         _insert_found(self._store, connection, outcomes)
@@ -274,19 +318,21 @@ def _scope(page_ids: Sequence[int] | None) -> str:
     return "all" if page_ids is None else digest(json.dumps(sorted(page_ids)).encode()).hex()
 
 
-def _insert_run(connection: Connection, scope: str, now: float) -> int:
-    made = insert(runs).values(scope=scope, started_at=now).returning(runs.c.id)
+def _insert_run(connection: Connection, scope: str, now: float, **given: float | None) -> int:
+    made = insert(runs).values(scope=scope, started_at=now, **given).returning(runs.c.id)
     return int(connection.execute(made).scalar_one())
 
 
-def _continue_run(connection: Connection, run_id: int, ended_at: float) -> None:
+def _continue_run(connection: Connection, run_id: int, ended_at: float, now: float) -> None:
     """Note that a run sends requests again, and in a row of its own when it had stopped: hosts rest from then on."""
-    connection.execute(update(runs).where(runs.c.id == run_id).values(ended_at=None))
+    since = func.coalesce(runs.c.unreported_since, now)
+    connection.execute(update(runs).where(runs.c.id == run_id).values(ended_at=None, unreported_since=since))
     _insert_pause(connection, ended_at)
+    count_revision(connection)
 
 
 def _insert_pause(connection: Connection, at: float) -> None:
-    connection.execute(insert(runs).values(scope=_CONTINUED, started_at=at, finished_at=at, ended_at=at))
+    connection.execute(insert(runs).values(scope=CONTINUED, started_at=at, finished_at=at, ended_at=at))
 
 
 def _open_pages(run_id: int) -> ColumnElement[bool]:

@@ -88,15 +88,21 @@ def put_in_outbox(connection: Connection, outcomes: Sequence[Outcome]) -> None:
         connection.execute(insert(outbox), rows)
 
 
-def found_by(connection: Connection, run_id: int, started_at: float) -> Found:
-    """Return what a run that began then has recorded that is worth a report."""
-    by_this = checks.c.run_id == run_id
-    return _read(
-        connection,
-        _ALL_CHANGES.where(by_this, changes.c.at >= started_at),
-        _ALL_TURNS.where(by_this, turns.c.at >= started_at),
-        _ALL_DANGERS.where(by_this),
-    )
+def found_by(connection: Connection, recorded: Iterable[tuple[int, float]]) -> Found:
+    """Return what is worth a report of what these runs have recorded, each since the time given with it."""
+    found: Found = [], [], []
+    for run_id, since in recorded:
+        by_this = checks.c.run_id == run_id
+        changed, turned, dangers = _read(
+            connection,
+            _ALL_CHANGES.where(by_this, changes.c.at >= since),
+            _ALL_TURNS.where(by_this, turns.c.at >= since),
+            _ALL_DANGERS.where(by_this, checks.c.at >= since),
+        )
+        found[0].extend(changed)
+        found[1].extend(turned)
+        found[2].extend(dangers)
+    return found
 
 
 def _read(connection: Connection, changed: Select[Any], turned: Select[Any], dangers: Select[Any]) -> Found:

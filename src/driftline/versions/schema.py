@@ -95,6 +95,9 @@ tags = Table(
     Column("settings", JSON, nullable=False),
 )
 
+#: the scope of rows that are no runs: they only say when a run stopped that went on later
+CONTINUED = "continued"
+
 runs = Table(
     "runs",
     metadata,
@@ -103,6 +106,7 @@ runs = Table(
     Column("started_at", Double, nullable=False),
     Column("finished_at", Double),
     Column("ended_at", Double),  # since when it sends no more requests; none while it does, and if it was killed
+    Column("unreported_since", Double),  # since when a check recorded what no report named; none if there is nothing
     sqlite_autoincrement=True,
 )
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from driftline.versions.rights import Having, Right
 
-NEWEST = "0022"
+NEWEST = "0023"
 _SHRINKS_IN_STEPS = "PRAGMA auto_vacuum=INCREMENTAL"
 _PAGES_AT_ONCE = 256
 _PRAGMAS = (

@@ -260,3 +260,23 @@ def test_more_bytes_change_than_may_wait_to_be_confirmed_and_every_change_is_fou
             for number in range(30):
                 world.words[f"/{number}"] = f"Today {news} near house {number}. " * 100
             assert tally(world.pages.check(plan=plan)) == (0, 30, 0, 0)
+
+
+@pytest.mark.parametrize("plan", WIRINGS)
+def test_what_a_check_recorded_before_it_failed_is_in_the_report_of_the_next_one(world: World, plan: Plan) -> None:
+    urls = world.watch(6)
+    world.pages.check(plan=plan)
+    for path in world.words:
+        world.words[path] = f"the page {path} says something else by now, at some length"
+    recorded: list[str] = []
+
+    def fail(outcomes: Sequence[Outcome]) -> None:
+        recorded.extend(outcome.document.link.url for outcome in outcomes)
+        raise RuntimeError("the one who listens is gone")
+
+    with pytest.raises(RuntimeError, match="is gone"):
+        world.pages.check(plan=plan, told=fail)
+    assert recorded
+    report = world.pages.check(plan=plan)
+    assert sorted(change.url for change in report.changes) == sorted(urls)
+    assert world.pages.check(plan=plan).changes == []

@@ -357,3 +357,22 @@ def test_a_run_without_an_end_is_never_continued_and_continues_none(world: World
     rest = world.pages.check()
     assert (rest.continued, rest.pages) == (True, 3), "those that were left, and the one that another run checked since"
     assert not world.pages.check().continued
+
+
+def test_hosts_rest_after_a_check_that_had_its_turn_beside_it(tmp_path: Path, listener: Listener) -> None:
+    with World(tmp_path, host_delay=3_600.0, host_connections=1) as world:
+        world.watch(3)
+        here, *there = world.words
+        elsewhere = [world.server.url(path).replace("127.0.0.1", "localhost") for path in there]
+        world.pages.remove(*[world.server.url(path) for path in there])
+        world.pages.add(*elsewhere)
+        first, second, third = ids(world)
+        hasty = world.settings.model_copy(update={"host_delay": 0.0})
+        with world.pages.keep_checking(listener.told) as run, driftline.open(settings=hasty) as other:
+            run.feed.offer([first])
+            settle(run, 1)
+            assert other.check_pages([second]).new == 1
+            run.feed.offer([third])
+        assert run.put_off == 1, "the other process has just asked its host"
+        assert [page.checks for page in world.pages.pages()] == [1, 1, 0]
+        assert world.server.asked_for(here)

@@ -91,6 +91,7 @@ def test_a_connection_that_is_lost_at_any_commit_of_a_check_loses_and_doubles_no
         with FaultyCommits(world.pages._store, commit, when=when) as faulty:
             report = world.pages.check(told=lambda found: told.update(one.document.link.page_id for one in found))
         assert (report.changed, report.failed, report.left) == (25, 0, 0)
+        assert not report.continued
         assert sorted(told.values()) == [1] * 25
         assert len({change.url for change in report.changes}) == 25
         assert recorded(world) == [2] * 25

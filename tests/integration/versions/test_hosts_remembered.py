@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import pytest
 from sqlalchemy import create_engine, insert, text
@@ -125,3 +126,86 @@ def test_hosts_rest_after_a_run_that_stopped_or_was_killed_and_goes_on(where: st
     ledger.begin(None)
     assert HostRecords(store).last_end(now) == 130.0, "it was killed, nobody knows when"
     store.close()
+
+
+class Times:
+    """A store, and a clock that a test sets."""
+
+    def __init__(self, where: str) -> None:
+        self.now = 100.0
+        self.store = Store.open(where)
+        with driftline.open(where, settings(store=where)) as pages:
+            pages.add("http://a.example/1")
+
+    def ledger(self) -> Ledger:
+        """One of another process."""
+        return Ledger(self.store, lambda: self.now)
+
+    def last_end(self) -> float:
+        return HostRecords(self.store).last_end(self.now)
+
+
+@pytest.fixture
+def times(where: str) -> Iterator[Times]:
+    made = Times(where)
+    yield made
+    made.store.close()
+
+
+def check(times: Times, at: float) -> None:
+    """Have another process check a page that is not of the watch list, and end."""
+    times.now = at
+    ledger = times.ledger()
+    ledger.end(ledger.begin([7])[0])
+
+
+def test_a_run_without_an_end_notices_that_others_had_a_turn(times: Times) -> None:
+    ledger = times.ledger()
+    run = ledger.begin_without_end(idle=True)
+    assert times.last_end() <= 0.0, "it has sent no request yet"
+    assert ledger.take_turn(run), "nobody knows who came before"
+    assert not ledger.take_turn(run)
+    check(times, 110.0)
+    times.now = 111.0
+    assert ledger.take_turn(run)
+    assert times.last_end() == 111.0
+    assert not ledger.take_turn(run)
+    times.now = 120.0
+    times.ledger().begin([7])  # it is killed
+    times.now = 130.0
+    assert ledger.take_turn(run)
+    assert times.last_end() == 130.0
+
+
+def test_hosts_rest_after_a_run_that_was_killed_although_others_had_a_turn_before(times: Times) -> None:
+    ledger = times.ledger()
+    run = ledger.begin_without_end(idle=True)
+    ledger.take_turn(run)
+    check(times, 110.0)
+    times.now = 120.0
+    ledger.take_turn(run)
+    times.now = 500.0  # it is killed
+    times.ledger().begin_without_end()
+    assert times.last_end() == 500.0
+
+
+def test_hosts_rest_after_a_check_that_was_killed_although_others_had_a_turn_before(times: Times) -> None:
+    ledger = times.ledger()
+    run, _ = ledger.begin(None)
+    check(times, 110.0)
+    times.now = 120.0
+    ledger.note_interruption(run)
+    assert times.last_end() == 120.0
+    times.now = 500.0  # it is killed
+    times.ledger().begin_without_end()
+    assert times.last_end() == 500.0
+
+
+def test_hosts_rest_after_a_check_that_was_killed_although_a_run_began_to_wait_beside_it(times: Times) -> None:
+    times.ledger().begin(None)
+    times.now = 110.0
+    ledger = times.ledger()
+    run = ledger.begin_without_end(idle=True)
+    times.now = 500.0  # the check is killed
+    ledger.take_turn(run)
+    assert times.last_end() == 500.0

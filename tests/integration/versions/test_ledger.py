@@ -222,6 +222,98 @@ def test_a_run_cut_short_goes_on_with_the_pages_that_are_left(world: World) -> N
     assert world.ledger.remain(run, None) == 1
 
 
+@pytest.fixture
+def changing(world: World) -> World:
+    """Two pages that were checked once, each of which says something else at its next check."""
+    world.catalog.add([URL, "https://b.example/"])
+    run, _ = world.ledger.begin(None)
+    world.ledger.record(run, [world.outcome(link, f"<p>{link.url} as it was</p>") for link in world.links(run)])
+    world.ledger.finish(run)
+    world.ledger.end(run, reported=True)
+    world.now += 60
+    return world
+
+
+def record_next(world: World, run: int) -> str:
+    """Record a change of the next page that the run has not got to, a minute later; its address."""
+    link = world.links(run)[0]
+    world.now += 30
+    world.ledger.record(run, [world.outcome(link, f"<p>{link.url} says something else</p>")])
+    world.now += 30
+    return link.url
+
+
+def unreported(world: World, *, fresh: bool = False) -> list[str]:
+    """Begin a run over all pages; the pages whose changes were recorded before, and are to be in its report."""
+    world.ledger = Ledger(world.store, lambda: world.now)
+    world.ledger.begin(None, fresh=fresh)
+    return [change.url for change in world.ledger.found_before()[0]]
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_what_a_run_recorded_before_it_failed_or_was_killed_is_left_to_the_next_report(
+    changing: World, ends: bool
+) -> None:
+    run, _ = changing.ledger.begin(None)
+    url = record_next(changing, run)
+    if ends:
+        changing.ledger.end(run)
+    assert unreported(changing) == [url]
+    assert unreported(changing) == [url], "that one was killed too"
+    changing.ledger.end(run, reported=True)
+    assert unreported(changing) == []
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_what_a_run_recorded_is_left_to_the_next_report_although_it_does_not_go_on(
+    changing: World, fresh: bool
+) -> None:
+    run, _ = changing.ledger.begin(None)
+    urls = [record_next(changing, run) for _ in range(1 if fresh else 2)]
+    assert unreported(changing, fresh=fresh) == urls
+    assert unreported(changing) == urls, "that one was killed before it recorded anything"
+
+
+def test_what_a_killed_run_recorded_is_reported_although_others_ran_in_between(changing: World) -> None:
+    run, _ = changing.ledger.begin(None)
+    url = record_next(changing, run)
+    other = Ledger(changing.store, lambda: changing.now)
+    one, _ = other.begin([2])
+    other.finish(one)
+    other.end(one, reported=True)
+    other.end(other.begin_without_end())
+    assert unreported(changing) == [url]
+
+
+def test_what_was_reported_when_a_run_was_interrupted_is_not_reported_once_more(changing: World) -> None:
+    run, _ = changing.ledger.begin(None)
+    record_next(changing, run)
+    changing.ledger.end(run, reported=True)
+    changing.now += 10
+    assert unreported(changing) == []
+    second = record_next(changing, run)
+    assert unreported(changing) == [second]
+
+
+@pytest.mark.parametrize("between", [True, False])
+def test_schedulers_see_that_a_run_goes_on_and_ends_complete_or_not(world: World, between: bool) -> None:
+    world.catalog.add([URL, "https://b.example/"])
+    run, _ = world.ledger.begin(None)
+    seen = [world.store.stamp()]
+    world.ledger.end(run)  # it was interrupted
+    seen.append(world.store.stamp())
+    if between:
+        world.ledger.end(world.ledger.begin([2])[0])
+        seen.append(world.store.stamp())
+    assert world.ledger.begin(None) == (run, True)
+    seen.append(world.store.stamp())
+    world.ledger.finish(run)
+    world.ledger.end(run)
+    seen.append(world.store.stamp())
+    assert len(set(seen)) == len(seen)
+    assert world.store.stamp() == seen[-1]
+
+
 def test_a_finished_run_does_not_go_on(world: World) -> None:
     world.catalog.add([URL])
     run, _ = world.ledger.begin(None)

@@ -145,6 +145,22 @@ def test_a_page_that_is_removed_while_the_rest_of_a_batch_is_recorded_goes_after
     assert list(other.catalog.all()) == []
 
 
+def test_of_a_batch_that_another_records_in_part_meanwhile_the_rest_is_recorded_whole(
+    checker: Process, other: Process
+) -> None:
+    three = "https://a.example/three"
+    checker.catalog.add([ONE, TWO, three])
+    found = [checker.found(url, "<p>What all say</p>") for url in (ONE, TWO, three)]
+    checker.catalog.remove([three])
+    theirs = other.found(TWO, "<p>What it says to the other</p>")
+    with meanwhile(checker.store, "INSERT INTO checks", lambda: other.ledger.record(other.run, [theirs]), time=2):
+        assert checker.ledger.record(checker.run, found) == found[:1]
+    assert [page.checks for page in checker.catalog.all()] == [1, 1]
+    checker.check(ONE, "<p>Something else</p>")
+    assert [len(checker.repository.history(page)) for page in checker.catalog.all()] == [2, 1]
+    assert checker.store.problems() == []
+
+
 def test_a_page_that_is_removed_while_it_is_learned_from_goes_after_it(checker: Process, other: Process) -> None:
     checker.catalog.add([ONE, TWO])
     checker.check(ONE, "<p>The first words</p>")

@@ -366,3 +366,34 @@ def test_a_page_that_was_put_off_and_is_settled_all_the_same_counts_once() -> No
     feed.put_off([1], 60.0)
     feed.settle([1])
     assert (len(feed), feed.settled(), feed.put_off_for_now()) == (1, [1], 0)
+
+
+def test_whenever_the_right_is_taken_the_turn_begins_before_any_page_is_offered() -> None:
+    pages = Pages()
+    feed = pages.feed()
+    turns: list[tuple[int, int]] = []
+
+    def begin() -> None:
+        turns.append((pages.rights, len(feed)))
+
+    feed.offer([1])
+    feed.on_turn(begin)
+    assert turns == [(1, 1)], "the right was held already"
+    feed.offer([2])
+    feed.settle(taken(feed))
+    with feed.claimed():
+        feed.offer([3])
+    assert turns == [(1, 1), (1, 0)]
+
+
+def test_a_turn_that_cannot_begin_gives_the_right_back() -> None:
+    pages = Pages()
+    feed = pages.feed()
+
+    def fail() -> None:
+        raise StoreError("The store is away.")
+
+    feed.on_turn(fail)
+    with pytest.raises(StoreError, match="away"):
+        feed.offer([1])
+    assert (pages.rights, feed.held()) == (0, [])

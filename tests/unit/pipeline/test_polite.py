@@ -14,6 +14,7 @@ from support.hosts import Records
 from support.polite import Queue, Run, allowed
 
 DAY = 86_400.0
+IGNORING = {"robots": "ignore"}
 FORBIDS = b"User-agent: *\nDisallow: /no/\nCrawl-delay: 5\n"
 
 
@@ -464,3 +465,17 @@ def test_pages_that_wait_for_a_robots_txt_are_given_back_unless_the_run_was_clos
     assert run.links.give_back() == [1]
     cut_short.links.close()
     assert (cut_short.links.give_back(), cut_short.source.later) == ([], {})
+
+
+@pytest.mark.parametrize("met", [True, False])
+def test_hosts_rest_after_the_turn_of_another_process(met: bool) -> None:
+    run = Run(["http://a/1", "http://a/2", "http://b/1"] if met else ["http://a/2", "http://b/1"], given=IGNORING)
+    if met:
+        assert run.take(1) == ["http://a/1"]
+        run.answer("http://a/1")
+    run.now += 10.0
+    run.records.ended = run.now
+    run.links.rest_after_others()
+    assert run.take() == []
+    assert run.later(0.9) == []
+    assert sorted(run.later(0.1)) == ["http://a/2", "http://b/1"]
