@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from driftline.pipeline.tuner import FEWEST, START, Sample, Tuner
+from driftline.pipeline.tuner import ENOUGH, FEWEST, START, Sample, Tuner
 
 LOOK = 0.25
 CORES = 4
@@ -134,6 +134,15 @@ def test_every_core_is_used_though_pages_are_taken_in_batches_and_workers_take_t
         tuner.observe(world.live(tuner))
         counts.append(tuner.consumers)
     assert counts[39:] == [CORES] * 121, "after ten seconds"
+
+
+def test_where_comparing_is_the_work_a_fixed_number_is_in_flight() -> None:
+    """Neither the few that it starts with, nor as many as the network would take."""
+    tuner = Tuner(in_flight=None, consumers=None, most_in_flight=MOST, most_consumers=CORES)
+    world = World(latency=0.01, pages_per_consumer=400)
+    for _ in range(200):
+        tuner.observe(world.live(tuner))
+    assert tuner.in_flight == ENOUGH
 
 
 @pytest.mark.parametrize("speed", [230, 500, 1_500])
