@@ -17,10 +17,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from driftline.detection.extraction import Reading
-from driftline.detection.kinds import kinds_between
-from driftline.detection.rendering import render
-from driftline.detection.tables import cells_between
+from driftline.detection.diff.html_diff import render
+from driftline.detection.diff.markup import kinds_between
+from driftline.detection.diff.tables import cells_between
+from driftline.detection.extract.document import Extraction
 from driftline.model import Version
 
 PAIRS = 20
@@ -54,7 +54,7 @@ def chosen(corpus: Path, pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def version(corpus: Path, pair: dict[str, Any], side: str, number: int) -> Version:
     """One side of a pair, read as a check would."""
     body = (corpus / "pairs" / pair[side]).read_bytes()
-    reading = Reading(body, "text/html")
+    reading = Extraction(body, "text/html")
     title = reading.title()
     address = pair["page"].split("/", 1)[1]
     at = datetime.fromisoformat(pair[f"time_{side}"]).timestamp()

@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.text import Text
 
 import driftline
-from driftline.lab.client import serve
-from driftline.lab.world import World
+from driftline.lab.simweb.simweb_client import serve
+from driftline.lab.simweb.world import World
 
 WIDTH = 108
 WORLD = World(pages=2_000, hosts=200, change_rate=0.002, error_rate=0.0005, seed=4)

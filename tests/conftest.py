@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from command import HURRIED, LOCAL, Command
-from driftline.versions import locks
-from driftline.versions import store as store_module
-from driftline.versions.store import Store
+from driftline.store import engine as store_module
+from driftline.store import locks
+from driftline.store.engine import Store
 from servers import Site
 from support.postgres import postgres, postgres_server
 from support.schedules import schedule

@@ -38,28 +38,28 @@ __all__ = [
 _HOMES = {
     "Change": "driftline.model",
     "Check": "driftline.model",
-    "Driftline": "driftline.library",
+    "Driftline": "driftline.api",
     "DriftlineError": "driftline.errors",
     "Mention": "driftline.model",
     "Page": "driftline.model",
     "Plan": "driftline.pipeline.plan",
     "Render": "driftline.model",
     "RenderMode": "driftline.model",
-    "Report": "driftline.pipeline.run",
+    "Report": "driftline.pipeline.check_run",
     "Settings": "driftline.settings",
-    "Stop": "driftline.pipeline.stopping",
+    "Stop": "driftline.pipeline.stop",
     "Version": "driftline.model",
     "load_settings": "driftline.settings",
-    "open": "driftline.library",
+    "open": "driftline.api",
 }
 
 if TYPE_CHECKING:
+    from driftline.api import Driftline, open  # noqa: A004 driftline.open is what a reader expects
     from driftline.errors import DriftlineError
-    from driftline.library import Driftline, open  # noqa: A004 driftline.open is what a reader expects
     from driftline.model import Change, Check, Mention, Page, Render, RenderMode, Version
+    from driftline.pipeline.check_run import Report
     from driftline.pipeline.plan import Plan
-    from driftline.pipeline.run import Report
-    from driftline.pipeline.stopping import Stop
+    from driftline.pipeline.stop import Stop
     from driftline.settings import Settings, load_settings
 
 

@@ -23,7 +23,32 @@ A page that cannot be fetched or read raises nothing: it is a `Failure` in an ou
 
 from __future__ import annotations
 
+from enum import StrEnum
 from shlex import quote
+
+
+class FailureKind(StrEnum):
+    """Why a check failed."""
+
+    DNS = "dns"
+    NOT_ALLOWED = "not-allowed"
+    ACCESS = "access"
+    REFUSED = "refused"
+    TIMED_OUT = "timed-out"
+    TLS = "tls"
+    CONNECTION = "connection"
+    TOO_LARGE = "too-large"
+    REDIRECTS = "redirects"
+    STATUS = "status"
+    PROTOCOL = "protocol"
+    BODY = "body"
+    SELECTION = "selection"
+    UNSAFE = "unsafe"
+    HOSTILE = "hostile"
+    BROWSER = "browser"
+    ROBOTS = "robots"
+    BROKEN = "broken"
+    INTERNAL = "internal"
 
 
 class DriftlineError(Exception):
@@ -102,3 +127,11 @@ class MissingExtra(DriftlineError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs the '{extra}' extra: pip install 'driftline[{extra}]'.")
+
+
+class UnreadableBody(DriftlineError):
+    """A body that cannot be decoded or read, or not within the limit; it becomes the failure of its check."""
+
+    def __init__(self, kind: FailureKind, sentence: str) -> None:
+        super().__init__(sentence)
+        self.kind = kind

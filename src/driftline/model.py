@@ -6,23 +6,22 @@ at ten thousand pages a second the price of a frozen dataclass shows. They are t
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
+from driftline.errors import FailureKind
+from driftline.urls.parts import host_of, without_password
+
 if TYPE_CHECKING:
-    from driftline.access import Access
+    from driftline.http.credentials import Access
 
 Policy = Literal["value", "intelligent", "fixed", "uniform"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
-HIDDEN = "***"
 #: how a text was read that was fetched with a browser where none is used now, or the other way round
 FETCHED_OTHERWISE = "fetched otherwise"
 #: how a text was read whose user wants what comes next to take its place, whatever that is
 GIVEN_UP = "given up"
-# also without a scheme, as somebody may have typed it
-_PASSWORD = re.compile(r"(?:(?<=://)|(?<![^\s'\"(=])(?!mailto:))([^\s:/?#@'\"]*):[^\s/?#]*@", re.IGNORECASE)
 
 
 class Verdict(StrEnum):
@@ -79,30 +78,6 @@ class MentionKind(StrEnum):
 
     APPEARED = "appeared"
     DISAPPEARED = "disappeared"
-
-
-class FailureKind(StrEnum):
-    """Why a check failed."""
-
-    DNS = "dns"
-    NOT_ALLOWED = "not-allowed"
-    ACCESS = "access"
-    REFUSED = "refused"
-    TIMED_OUT = "timed-out"
-    TLS = "tls"
-    CONNECTION = "connection"
-    TOO_LARGE = "too-large"
-    REDIRECTS = "redirects"
-    STATUS = "status"
-    PROTOCOL = "protocol"
-    BODY = "body"
-    SELECTION = "selection"
-    UNSAFE = "unsafe"
-    HOSTILE = "hostile"
-    BROWSER = "browser"
-    ROBOTS = "robots"
-    BROKEN = "broken"
-    INTERNAL = "internal"
 
 
 class WarningKind(StrEnum):
@@ -538,23 +513,6 @@ def stored_render(settings: dict[str, Any]) -> Render | None:
 def change_id(page_id: int, sequence: int) -> str:
     """What people name a change by, and we all that is told: the page and the check that found it."""
     return f"{page_id}-{sequence}"
-
-
-def without_password(text: str) -> str:
-    """The text with `***` in the place of every password of an address in it, to be shown to people and programs."""
-    return _PASSWORD.sub(rf"\1:{HIDDEN}@", text) if ":" in text and "@" in text else text
-
-
-def as_sent(url: str) -> str:
-    """The address without what is not sent along: a fragment, and a user's name and password."""
-    scheme, separator, rest = url.partition("#")[0].partition("://")
-    host, slash, path = rest.partition("/")
-    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}"
-
-
-def host_of(url: str) -> str:
-    """The host of an address in canonical form, with its port where that is not the usual one."""
-    return url.split("/", 3)[2].rpartition("@")[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -29,14 +30,16 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from driftline.access import is_proxy
 from driftline.errors import BadSetting
+from driftline.http.credentials import is_proxy
 from driftline.model import Policy  # noqa: TC001 pydantic reads the annotations when it runs
 from driftline.setting_errors import explain, nearest, path_of
 from driftline.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+
 
 _PREFIX = "DRIFTLINE_"
 _OWN_VARIABLES = ("DRIFTLINE_DEBUG", "DRIFTLINE_PYTHON")  # which are no settings
@@ -341,3 +344,36 @@ def _unreadable_variable() -> str:
             example = '{"example": {"delay": 5}}'
             return f"The setting '{section}' is not valid: write JSON, as {example} ({variable} is not)."
     return "A setting in the environment cannot be read."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manners:
+    """Requests at once, the seconds from an answer to the next request, and whether robots.txt is obeyed."""
+
+    connections: int = 1
+    delay: float = 1.0
+    robots: bool = True
+
+
+def manners_of(host: str, settings: Settings, tags: Mapping[str, Sequence[str]]) -> Manners:
+    """How a host is treated, whose pages have these tags by host.
+
+    Its own settings go before those of a tag, and of several tags those that the user wrote first.
+    """
+    chosen = [
+        *_named(host, settings.hosts),
+        *[one for tag, one in settings.tags.items() if tag in tags.get(host, ())],
+    ]
+    delay = next((one.delay for one in chosen if one.delay is not None), settings.host_delay)
+    connections = next((one.connections for one in chosen if one.connections is not None), settings.host_connections)
+    robots = next((one.robots for one in chosen if one.robots is not None), settings.robots)
+    return Manners(connections=connections, delay=delay, robots=robots == "obey")
+
+
+def _named(host: str, hosts: Mapping[str, HostSettings]) -> Iterator[HostSettings]:
+    """What is set for this host, with its port, without, then for the domains that it is in, the closest first."""
+    name = host if host.endswith("]") else host.rpartition(":")[0] or host
+    parts = name.split(".")
+    for key in (host, name, *["*." + ".".join(parts[start:]) for start in range(1, len(parts))]):
+        if key in hosts:
+            yield hosts[key]

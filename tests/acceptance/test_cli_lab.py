@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from command import Command
-from driftline.lab import nginx
+from driftline.lab.simweb import nginx
 
 
 @pytest.fixture(autouse=True)

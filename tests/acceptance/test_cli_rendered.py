@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from command import Command
-from driftline.versions.ledger import Ledger
-from driftline.versions.store import Store
+from driftline.store.engine import Store
+from driftline.store.ledger import Ledger
 from support.making import document, outcome_of
 
 URL = "http://page.example/"

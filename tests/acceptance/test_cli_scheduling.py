@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from command import Command, stopped
-from driftline.model import host_of
+from driftline.urls.parts import host_of
 from servers import Site
 from support.servers import closed_port
 

@@ -8,8 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from command import Command
-from driftline.lab.site import Site
-from driftline.lab.siteserver import served
+from driftline.lab.servers.crawl_site import LabSite, served
 
 KILLS = 2
 
@@ -28,7 +27,7 @@ def settled(store: Path) -> int:
 def test_every_page_is_found_although_the_crawl_is_killed_again_and_again(driftline: Command) -> None:
     """Only what was in flight is asked for again, and what is told in the end is told of the whole."""
     store = driftline.folder / "pages.db"
-    site = Site(250)
+    site = LabSite(250)
     with served(site) as running:
         line = ("crawl", running.url, "--watch", "--json", "--host-connections", "4", "--robots", "obey")
         for kill in range(1, KILLS + 1):

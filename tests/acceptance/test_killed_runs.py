@@ -16,8 +16,8 @@ import pytest
 
 import driftline
 from command import Command
-from driftline.lab.client import RunningWeb, serve
-from driftline.lab.world import World
+from driftline.lab.simweb.simweb_client import RunningWeb, serve
+from driftline.lab.simweb.world import World
 from servers import Site
 
 PAGES = 400

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import driftline
-from driftline.lab.client import RunningWeb, serve
-from driftline.lab.world import World
+from driftline.lab.simweb.simweb_client import RunningWeb, serve
+from driftline.lab.simweb.world import World
 from driftline.pipeline.plan import Plan
 
 PAGES = 2_000

@@ -14,23 +14,23 @@ import pytest
 
 import driftline
 from driftline import Plan, Stop
-from driftline.detection.comparison import compare, recall
-from driftline.detection.decoding import decode_text
-from driftline.detection.examination import examine
+from driftline.detection.compare import compare, recall
+from driftline.detection.examine import examine
+from driftline.detection.extract.charset import decode_text
 from driftline.detection.jobs import Finding, Job
-from driftline.detection.workers import Worker
-from driftline.errors import BadURL, BrokenVersion, MissingExtra, StoreError
-from driftline.fetching.transfers import Transfers, crawl
-from driftline.model import Blob, FailureKind
-from driftline.pages.catalog import Catalog
-from driftline.pages.importers import read_text_list
-from driftline.pages.intervals import format_interval, parse_interval
-from driftline.pages.urls import canonical
-from driftline.pipeline.links import LinkQueue
-from driftline.versions.codec import digest, pack, unpack
-from driftline.versions.ledger import Ledger
-from driftline.versions.repository import Repository
-from driftline.versions.store import Store
+from driftline.detection.worker_pool import Worker
+from driftline.durations import format_interval, parse_interval
+from driftline.errors import BadURL, BrokenVersion, FailureKind, MissingExtra, StoreError
+from driftline.fetch.curl import Transfers, crawl
+from driftline.model import Blob
+from driftline.pipeline.sources import LinkQueue
+from driftline.store.blobs import digest, pack, unpack
+from driftline.store.engine import Store
+from driftline.store.history import Repository
+from driftline.store.ledger import Ledger
+from driftline.store.pages import Catalog
+from driftline.urls.canonical import canonical
+from driftline.urls.url_lists import read_text_list
 from support.making import document, job, known, link, settings
 from support.servers import Answer, Request, Server, html, redirect
 from support.worlds import WIRINGS, Untrustworthy, World, wire_up

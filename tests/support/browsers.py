@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from driftline.errors import DriftlineError
-from driftline.fetching.browser.finding import find_browser
-from driftline.fetching.browser.gateway import resolve
-from driftline.fetching.browser.renderer import Renderer
-from driftline.fetching.unsafe import NOTHING, Blocked
+from driftline.fetch.browser.chromium import find_browser
+from driftline.fetch.browser.proxy import resolve
+from driftline.fetch.browser.renderer import Renderer
+from driftline.fetch.failures import NOTHING, Blocked
 from driftline.model import Link, Render
 from support.making import settings
 from support.servers import Answer, answer

@@ -31,8 +31,8 @@ _STREAMS = 3
 #: what commands import when they need it; nothing that starts threads, which a fork would not have
 _LOADED = (
     "driftline.cli.main",
-    "driftline.library",
-    "driftline.versions.migrations.upgrade",
+    "driftline.api",
+    "driftline.store.migrations.upgrade",
     "psycopg",
     "rich.console",
     "rich.table",

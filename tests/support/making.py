@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from driftline.detection.examination import examine
+from driftline.detection.examine import examine
 from driftline.detection.jobs import Finding, Job, PackedBlob
 from driftline.model import Blob, Document, Failure, Known, Link, NewVersion, Outcome, Verdict
 from driftline.settings import Settings
-from driftline.versions.codec import fingerprint
+from driftline.store.blobs import fingerprint
 
 
 def settings(**given: Any) -> Settings:

@@ -9,7 +9,7 @@ from itertools import count
 
 from sqlalchemy import event, text
 
-from driftline.versions.store import Store
+from driftline.store.engine import Store
 
 _WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 

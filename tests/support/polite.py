@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from driftline.access import Access
-from driftline.fetching.hosts import Errands
-from driftline.fetching.redirects import onward, target_of
-from driftline.model import Document, Failure, FailureKind, Link, Outcome
-from driftline.pipeline.links import LinkQueue
-from driftline.pipeline.polite import PoliteLinks
+from driftline.errors import FailureKind
+from driftline.fetch.host_queue import Errands
+from driftline.fetch.politeness import PoliteLinks
+from driftline.fetch.redirects import onward, target_of
+from driftline.http.credentials import Access
+from driftline.model import Document, Failure, Link, Outcome
+from driftline.pipeline.sources import LinkQueue
 from support.hosts import Records
 from support.making import settings
 

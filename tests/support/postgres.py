@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from driftline.lab.postgres_server import OWNER, NoPostgres, served
+from driftline.lab.servers.postgres_server import OWNER, NoPostgres, served
 
 _NUMBERS = count(1)
 

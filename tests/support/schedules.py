@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, update
 
-from driftline.pages.catalog import Catalog
-from driftline.scheduling.index import DAY
-from driftline.scheduling.scheduler import Scheduler
-from driftline.versions.revisions import count_revision
-from driftline.versions.schema import checks, runs, states, versions, visits
-from driftline.versions.store import Store
+from driftline.schedule.page_table import DAY
+from driftline.schedule.scheduler import Scheduler
+from driftline.store.engine import Store
+from driftline.store.pages import Catalog
+from driftline.store.revisions import count_revision
+from driftline.store.schema import checks, runs, states, versions, visits
 
 BEGIN = 1_000 * DAY
 

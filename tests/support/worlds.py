@@ -11,16 +11,17 @@ import pytest
 
 import driftline
 from driftline import Plan, Stop
-from driftline.detection.workers import WorkerPool
-from driftline.model import Document, Failure, FailureKind, Link, Old, Outcome
+from driftline.detection.worker_pool import WorkerPool
+from driftline.errors import FailureKind
+from driftline.fetch.politeness import PoliteLinks
+from driftline.model import Document, Failure, Link, Old, Outcome
+from driftline.pipeline.browser_lane import BrowserLane
 from driftline.pipeline.confirmer import Confirmer
-from driftline.pipeline.consumers import Steps
-from driftline.pipeline.links import LinkQueue
-from driftline.pipeline.polite import PoliteLinks
+from driftline.pipeline.consumer import Steps
 from driftline.pipeline.recorder import Recorder
-from driftline.pipeline.rendering import Rendering
-from driftline.pipeline.sections import Parts
-from driftline.pipeline.wiring import wire
+from driftline.pipeline.sources import LinkQueue
+from driftline.pipeline.threads import Parts
+from driftline.pipeline.topologies import wire
 from support.hosts import Records
 from support.making import document, settings
 from support.servers import Answer, Request, Server, answer, html
@@ -142,7 +143,7 @@ def wire_up(plan: Plan, links: LinkQueue, versions: Untrustworthy) -> list[Outco
     polite = PoliteLinks(links, given, Records(), links=lambda _: [], record=recorder.add)
     confirmer = Confirmer(steps, recorder, given, polite)
     stop, painter = Stop(), Painter({})
-    rendering = Rendering(steps, recorder, confirmer, polite, given, stop, painter, lambda: painter)
+    rendering = BrowserLane(steps, recorder, confirmer, polite, given, stop, painter, lambda: painter)
     parts = Parts(
         links=polite, steps=steps, workers=workers, recorder=recorder, confirmer=confirmer, rendering=rendering,
         settings=given, stop=stop,

@@ -14,7 +14,7 @@ from driftline.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from driftline.access import Access
+    from driftline.http.credentials import Access
 
 
 def access(
@@ -64,8 +64,8 @@ def access(
     Secrets go to the origin of the page only, and are never shown. Any value may be env:NAME, to be read from that
     variable whenever the page is fetched; - reads a password or token from standard input.
     """  # fmt: skip
-    from driftline.access import Access, read_access
-    from driftline.pages.catalog import check_tags
+    from driftline.http.credentials import Access, read_access
+    from driftline.store.pages import check_tags
 
     if urls and tag is not None:
         raise UsageError("Give the addresses of pages or --tag, not both.")
@@ -115,7 +115,7 @@ def _asked_for(
     of_pages: Mapping[str, Access], of_tags: Mapping[str, Access], urls: list[str], tag: str | None
 ) -> Mapping[str, Access]:
     """The accesses of these pages and this tag, or of all that have any."""
-    from driftline.access import Access
+    from driftline.http.credentials import Access
 
     if urls:
         return {url: of_pages.get(url, Access()) for url in urls}

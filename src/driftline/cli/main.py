@@ -20,25 +20,25 @@ from typer.main import get_command
 from driftline import __version__
 from driftline.cli import (
     access,
-    checking,
-    crawling,
-    judging,
-    looking,
-    planning,
-    ranking,
-    rendering,
-    running,
-    safety,
-    searching,
-    upkeep,
-    visiting,
+    blocklist_command,
+    browser_options,
+    check,
+    crawl_command,
+    feedback_command,
+    history_commands,
+    maintenance,
+    rank_command,
+    run,
+    schedule_command,
+    search_command,
+    visit_command,
     watchlist,
 )
-from driftline.cli.filtering import OrderedCommand
-from driftline.cli.lab import lab_app
+from driftline.cli.filter_options import OrderedCommand
+from driftline.cli.lab_command import lab_app
 from driftline.cli.output import complain
 from driftline.errors import DriftlineError, UsageError
-from driftline.interpreter import hunt_less_for_cycles
+from driftline.runtime import hunt_less_for_cycles
 from driftline.setting_errors import explain_option
 
 if TYPE_CHECKING:
@@ -61,24 +61,24 @@ app.command("list")(watchlist.list_)
 app.command("edit", cls=OrderedCommand)(watchlist.edit)
 app.command("remove")(watchlist.remove)
 app.command("access")(access.access)
-app.command("check")(checking.check)
-app.command("run")(running.run)
-app.command("schedule")(planning.schedule)
-app.command("crawl")(crawling.crawl)
-app.command("history")(looking.history)
-app.command("show")(looking.show)
-app.command("diff")(looking.diff)
-app.command("screenshot")(rendering.screenshot)
-app.command("feedback")(judging.feedback)
-app.command("search")(searching.search)
-app.command("visit")(visiting.visit)
-app.add_typer(visiting.visits_app, name="visits")
-app.command("rank")(ranking.rank)
-app.command("report-unsafe")(safety.report_unsafe)
-app.add_typer(safety.blocklist_app, name="blocklist")
-app.command("compact")(upkeep.compact)
-app.command("doctor")(upkeep.doctor)
-app.command("settings")(upkeep.settings)
+app.command("check")(check.check)
+app.command("run")(run.run)
+app.command("schedule")(schedule_command.schedule)
+app.command("crawl")(crawl_command.crawl)
+app.command("history")(history_commands.history)
+app.command("show")(history_commands.show)
+app.command("diff")(history_commands.diff)
+app.command("screenshot")(browser_options.screenshot)
+app.command("feedback")(feedback_command.feedback)
+app.command("search")(search_command.search)
+app.command("visit")(visit_command.visit)
+app.add_typer(visit_command.visits_app, name="visits")
+app.command("rank")(rank_command.rank)
+app.command("report-unsafe")(blocklist_command.report_unsafe)
+app.add_typer(blocklist_command.blocklist_app, name="blocklist")
+app.command("compact")(maintenance.compact)
+app.command("doctor")(maintenance.doctor)
+app.command("settings")(maintenance.settings)
 app.add_typer(lab_app, name="lab")
 
 
@@ -103,13 +103,13 @@ def _driftline(
 def main() -> NoReturn:
     """Run the command with the arguments of the process, and end the process."""
     hunt_less_for_cycles()
-    status = run(sys.argv[1:])
+    status = main_with(sys.argv[1:])
     _discard_unwritable()
     gc.freeze()  # all that was loaded goes with the process: to look for cycles in it would take a fifth of a short run
     sys.exit(status)
 
 
-def run(arguments: Sequence[str]) -> int:
+def main_with(arguments: Sequence[str]) -> int:
     """Run the command; its exit status."""
     _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):

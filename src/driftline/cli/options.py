@@ -17,7 +17,7 @@ from driftline.model import POLICIES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from driftline.library import Driftline
+    from driftline.api import Driftline
     from driftline.model import Page
     from driftline.settings import Settings
 
@@ -115,9 +115,9 @@ def opened(
     A store that is not there is made, unless `make` is false, for who only looks or needs what is in it: then
     whoever names it has mistyped it, and is told so; where nobody does, nothing was added yet, and it is an empty one.
     """
-    from driftline.library import open as open_store
+    from driftline.api import open as open_store
     from driftline.settings import parse_network
-    from driftline.versions.store import is_there
+    from driftline.store.engine import is_there
 
     for network in allow_networks or ():
         try:
@@ -138,7 +138,7 @@ def opened(
 
 def _open_patiently(settings: Settings) -> Driftline:
     """Open a store, trying again for half a minute while its server does not answer, which is said once."""
-    from driftline.library import open as open_store
+    from driftline.api import open as open_store
 
     end = time.monotonic() + _LONGEST_START
     said = False

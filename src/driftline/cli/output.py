@@ -15,7 +15,8 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from driftline.model import Turn, Verdict, without_password
+from driftline.model import Turn, Verdict
+from driftline.urls.parts import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from driftline.pipeline.events import Event
+    from driftline.pipeline.grouping import Event
 
 NOTHING_YET = "No pages are watched yet: 'driftline add URL' adds one."
 VERDICT_STYLES = {

@@ -1,4 +1,4 @@
-"""`add`, `import`, `list`, `edit`, `remove`: the watch list."""
+"""Private networks that pages were added from: what checks will say of them is said at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TextIO
 
 import typer
 
-from driftline.cli.filtering import (
+from driftline.cli.blocklist_command import safety_as_json
+from driftline.cli.browser_options import (
+    RenderOption,
+    StepOption,
+    WaitOption,
+    given_rendering,
+    rendering_as_json,
+    told_rendering,
+    warn_of_browser,
+)
+from driftline.cli.filter_options import (
     AlsoOption,
     DropOption,
     IgnoreOption,
@@ -24,7 +34,6 @@ from driftline.cli.filtering import (
     given_filters,
     told,
 )
-from driftline.cli.networks import PrivateNetworks
 from driftline.cli.options import (
     EveryOption,
     JsonOption,
@@ -48,27 +57,57 @@ from driftline.cli.output import (
     print_json_list,
     say,
 )
-from driftline.cli.rendering import (
-    RenderOption,
-    StepOption,
-    WaitOption,
-    given_rendering,
-    rendering_as_json,
-    told_rendering,
-    warn_of_browser,
-)
-from driftline.cli.safety import safety_as_json
-from driftline.cli.tables import Cell, Column, print_table
+from driftline.cli.text_tables import Column, Styled, print_table
+from driftline.durations import format_interval, parse_interval
 from driftline.errors import BadSetting, DriftlineError, UsageError
 from driftline.model import PageState
-from driftline.pages.intervals import format_interval, parse_interval
-from driftline.versions.batches import in_batches
+from driftline.store.statements import in_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from driftline.library import Driftline
+    from driftline.api import Driftline
+    from driftline.fetch.address_guard import Refusal
     from driftline.model import Page, Render, Safety
+
+
+_TOLD = 10  # networks
+
+
+class PrivateNetworks:
+    """Collects pages whose addresses show that checks will not fetch them as things are set: `networks` are allowed."""
+
+    def __init__(self, networks: Sequence[str]) -> None:
+        from driftline.fetch.address_guard import judge_for
+
+        self._judge = judge_for(networks)
+        self._refused: dict[str, tuple[int, str, Refusal]] = {}  # how many of a network, and the first
+
+    def look(self, urls: Iterable[str]) -> None:
+        """Note the pages that will not be fetched."""
+        from driftline.fetch.address_guard import name_of
+
+        for url in urls:
+            name = name_of(url)
+            if not name[-1:].isdigit() and ":" not in name:  # what a name stands for is seen when it is fetched
+                continue
+            try:
+                refusal = self._judge(name)
+            except ValueError:
+                continue
+            if refusal is not None:
+                before, first, why = self._refused.get(refusal.network, (0, url, refusal))
+                self._refused[refusal.network] = (before + 1, first, why)
+
+    def warn(self) -> None:
+        """Say which pages were noted, by network."""
+        for network, (pages, url, refusal) in [*self._refused.items()][:_TOLD]:
+            which = f"{url} is" if pages == 1 else f"{count(pages, 'page')}, {url} the first, are"
+            what = f"{refusal.address} is {refusal.kind} address"
+            say(clean(f"{which} fetched only with --allow-network {network}: {what}."), to_stderr=True)
+        if len(self._refused) > _TOLD:
+            say(f"So are pages in {count(len(self._refused) - _TOLD, 'more network')}.", to_stderr=True)
+
 
 _ALWAYS = 7  # columns that are shown even if they are empty
 _FIRST = 1_000  # pages that are looked at together, and that a long list is laid out by
@@ -103,7 +142,7 @@ def add(
     as_json: JsonOption = False,
 ) -> None:
     """Watch pages."""
-    from driftline.pages.urls import written
+    from driftline.urls.canonical import written
 
     given = [written(url) for url in urls]  # what is bad is refused before there is a store
     filters = given_filters(context, select=select, drop=drop, ignore=ignore, trigger=trigger, also=also)
@@ -136,7 +175,7 @@ def import_(
     as_json: JsonOption = False,
 ) -> None:
     """Watch the pages of a list."""
-    from driftline.pages.importers import read_text_list
+    from driftline.urls.url_lists import read_text_list
 
     name = "Standard input" if file == "-" else file
     settings = command_settings(store=store)
@@ -277,8 +316,8 @@ def edit(
     as_json: JsonOption = False,
 ) -> None:
     """Change how a page is watched; its history stays."""
-    from driftline.cli.turns import in_turn
-    from driftline.pipeline.stopping import Stop
+    from driftline.cli.turn_taking import in_turn
+    from driftline.pipeline.stop import Stop
 
     filters = given_filters(context, select=select, drop=drop, ignore=ignore, trigger=trigger, also=also)
     rendered = render is not None or wait_for is not None or step or no_steps
@@ -402,12 +441,12 @@ def _insist_on_text(data: BinaryIO, name: str) -> None:
             raise DriftlineError(f"{name} is not a text in UTF-8 (line {number}): save it as UTF-8.") from None
 
 
-def _row(page: Page, gone: set[int], safety: dict[int, Safety], now: float) -> list[str | Cell]:
+def _row(page: Page, gone: set[int], safety: dict[int, Safety], now: float) -> list[str | Styled]:
     found = "gone" if page.id in gone else page.verdict or "not yet"
-    verdict = Cell(found, VERDICT_STYLES[page.verdict] if page.verdict else "dim")
+    verdict = Styled(found, VERDICT_STYLES[page.verdict] if page.verdict else "dim")
     unsafe = safety.get(page.id)
     if unsafe is not None and unsafe.blocked:
-        verdict = Cell("blocked", "red")
+        verdict = Styled("blocked", "red")
     every = "" if page.every is None else format_interval(page.every)
     checked = ago(page.checked_at, now)
     tags, filters = ",".join(page.tags), told(page.filters)

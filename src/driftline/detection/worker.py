@@ -14,10 +14,10 @@ import sys
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
-from driftline.detection.examination import examine
+from driftline.detection.examine import examine
+from driftline.detection.extract.regex_timeout import watch_expressions
 from driftline.detection.jobs import LENGTH, Job
-from driftline.detection.patience import watch_expressions
-from driftline.interpreter import hunt_less_for_cycles
+from driftline.runtime import hunt_less_for_cycles
 
 if TYPE_CHECKING:
     from collections.abc import Callable

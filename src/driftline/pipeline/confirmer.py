@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from driftline.capacity import Capacity
 from driftline.errors import RunStopped
-from driftline.fetching.transfers import Transfers
-from driftline.fetching.unsafe import NOTHING
+from driftline.fetch.curl import Transfers
+from driftline.fetch.failures import NOTHING
 from driftline.model import Link, Outcome, Verdict
 from driftline.pipeline.recorder import weight_of
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from driftline.capacity import Reservation, ResourceUse
-    from driftline.fetching.hosts import Errands
-    from driftline.fetching.unsafe import Blocked
-    from driftline.pipeline.consumers import ConsumerSteps
-    from driftline.pipeline.origins import Item
-    from driftline.pipeline.polite import PoliteLinks
+    from driftline.fetch.failures import Blocked
+    from driftline.fetch.host_queue import Errands
+    from driftline.fetch.origins import Item
+    from driftline.fetch.politeness import PoliteLinks
+    from driftline.pipeline.consumer import ConsumerSteps
     from driftline.pipeline.recorder import Recorder
     from driftline.settings import Settings
 

@@ -23,7 +23,7 @@ _LOOK = 0.5  # seconds between looks at whether it has
 _LINGER = 0.05  # seconds that a small batch waits for company
 
 
-class Ledger(Protocol):
+class OutcomeLedger(Protocol):
     """Where outcomes are kept."""
 
     def record(self, run_id: int, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
@@ -42,7 +42,7 @@ class Recorder:
     """
 
     def __init__(
-        self, ledger: Ledger, run_id: int, told: Callable[[Sequence[Outcome]], None],
+        self, ledger: OutcomeLedger, run_id: int, told: Callable[[Sequence[Outcome]], None],
         settled: Callable[[Sequence[Outcome]], None] | None = None, stopped: Callable[[], bool] = lambda: False,
     ) -> None:  # fmt: skip
         self._ledger = ledger

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from driftline.capacity import ResourceUse
-    from driftline.pipeline.sections import Parts
+    from driftline.pipeline.threads import Parts
 
 _PACKAGE = str(Path(__file__).parent.parent)
 _LOOKS = 20  # that are taken in the time after which a run counts as stalled

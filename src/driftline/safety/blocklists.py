@@ -1,4 +1,4 @@
-"""The blocklists in the store: added from a file or an address, read again when asked, looked up by `unsafe`."""
+"""Getting a blocklist from the web, past the same guard as every page."""
 
 from __future__ import annotations
 
@@ -12,15 +12,37 @@ from urllib.parse import urlsplit
 
 from sqlalchemy import delete, func, select
 
-from driftline.errors import DriftlineError, UsageError
-from driftline.model import without_password
-from driftline.safety.formats import Read, read_list
-from driftline.versions.schema import blocklists
+from driftline.errors import DriftlineError, UnreadableBody, UsageError
+from driftline.fetch.curl import Transfers, crawl_through
+from driftline.http.codings import decode_body
+from driftline.http.headers import content_encodings, last_response
+from driftline.model import Link
+from driftline.safety.blocklist_formats import ParsedBlocklist, read_list
+from driftline.store.schema import blocklists
+from driftline.urls.canonical import written
+from driftline.urls.parts import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from driftline.versions.store import Store
+    from driftline.settings import Settings
+    from driftline.store.engine import Store
+
+
+def download(settings: Settings, url: str) -> bytes:
+    """What the address holds; DriftlineError says why it cannot be had."""
+    transfers = Transfers(settings.model_copy(update={"max_body": LARGEST}))
+    try:
+        document = crawl_through(Link(0, written(url), 1, None), transfers)
+    finally:
+        transfers.close()
+    if document.failure is not None:
+        raise DriftlineError(f"The blocklist {url} cannot be fetched: {document.failure.sentence}")
+    try:
+        return decode_body(document.body, content_encodings(last_response(document.headers)), LARGEST)
+    except UnreadableBody as error:
+        raise DriftlineError(f"The blocklist {url} cannot be read: {error}") from None
+
 
 _DIGEST = 8  # bytes
 _GZIP = b"\x1f\x8b"
@@ -134,7 +156,7 @@ def _unpacked(data: bytes, source: str) -> bytes:
     return whole
 
 
-def _blocklist(name: str, source: str, updated_at: float, read: Read) -> Blocklist:
+def _blocklist(name: str, source: str, updated_at: float, read: ParsedBlocklist) -> Blocklist:
     counts = {part: len(getattr(read, part)) // _DIGEST for part in ("hosts", "exceptions", "addresses")}
     return Blocklist(
         name=name, source=source, format=read.format.value, updated_at=updated_at, skipped=read.skipped, **counts

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from sqlalchemy import delete, insert, select
 
 from driftline.errors import BadSetting
-from driftline.versions.schema import reports
+from driftline.store.schema import reports
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sqlalchemy import Connection
 
-    from driftline.versions.store import Store
+    from driftline.store.engine import Store
 
 _MOST_VOTES = 1_000_000
 _LONGEST_REASON = 500  # characters

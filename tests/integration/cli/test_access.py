@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from driftline.cli.main import run
+from driftline.cli.main import main_with
 from support.browsers import insist_on_browser, scripted
 from support.servers import Answer, Request, Server, answer, html
 
@@ -34,36 +34,36 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: Server) -> Pa
     path = tmp_path / "store.db"
     monkeypatch.setenv("DRIFTLINE_STORE", str(path))
     monkeypatch.setenv("DRIFTLINE_ALLOW_NETWORKS", "127.0.0.0/8")
-    assert run(["add", server.url("/a"), server.url("/b"), "--tag", "members"]) == 0
+    assert main_with(["add", server.url("/a"), server.url("/b"), "--tag", "members"]) == 0
     return path
 
 
 def found(server: Server, capsys: pytest.CaptureFixture[str]) -> dict[str, str | None]:
     """What the last check of each page found, by its path."""
-    run(["check"])
+    main_with(["check"])
     capsys.readouterr()
-    assert run(["list", "--json"]) == 0
+    assert main_with(["list", "--json"]) == 0
     told = capsys.readouterr().out
     assert "open-sesame" not in told
     return {page["url"].removeprefix(server.url("")): page["verdict"] for page in json.loads(told)}
 
 
 def test_a_page_is_let_in_by_its_token(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["access", server.url("/a"), "--bearer", "open-sesame"]) == 0
+    assert main_with(["access", server.url("/a"), "--bearer", "open-sesame"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == f"{server.url('/a')}: bearer token"
     assert found(server, capsys) == {"/a": "new", "/b": "failed"}
 
 
 def test_all_pages_of_a_tag_are_also_those_to_come(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["access", "--tag", "members", "--header", "X-Key: open-sesame"]) == 0
-    assert run(["add", server.url("/c"), "--tag", "members"]) == 0
-    assert run(["add", server.url("/d")]) == 0
+    assert main_with(["access", "--tag", "members", "--header", "X-Key: open-sesame"]) == 0
+    assert main_with(["add", server.url("/c"), "--tag", "members"]) == 0
+    assert main_with(["add", server.url("/d")]) == 0
     assert found(server, capsys) == {"/a": "new", "/b": "new", "/c": "new", "/d": "failed"}
 
 
 def test_the_page_overrules_its_tag(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["access", "--tag", "members", "--bearer", "open-sesame"]) == 0
-    assert run(["access", server.url("/b"), "--bearer", "stale"]) == 0
+    assert main_with(["access", "--tag", "members", "--bearer", "open-sesame"]) == 0
+    assert main_with(["access", server.url("/b"), "--bearer", "stale"]) == 0
     assert found(server, capsys) == {"/a": "new", "/b": "failed"}
 
 
@@ -71,14 +71,14 @@ def test_a_secret_may_come_by_standard_input(
     server: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("open-sesame\n"))
-    assert run(["access", server.url("/a"), "--bearer", "-"]) == 0
+    assert main_with(["access", server.url("/a"), "--bearer", "-"]) == 0
     assert found(server, capsys)["/a"] == "new"
 
 
 def test_a_secret_may_stay_in_the_environment(
     server: Server, store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert run(["access", server.url("/a"), "--bearer", "env:MEMBERS"]) == 0
+    assert main_with(["access", server.url("/a"), "--bearer", "env:MEMBERS"]) == 0
     assert found(server, capsys)["/a"] == "failed"
     monkeypatch.setenv("MEMBERS", "open-sesame")
     assert found(server, capsys)["/a"] == "new"
@@ -86,24 +86,24 @@ def test_a_secret_may_stay_in_the_environment(
 
 
 def test_what_is_set_is_listed_without_secrets(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
-    run(["access", server.url("/a"), "--basic", "me:open-sesame", "--cookie", "session=open-sesame"])
-    run(["access", "--tag", "members", "--proxy", "http://me:open-sesame@proxy.example:3128"])
+    main_with(["access", server.url("/a"), "--basic", "me:open-sesame", "--cookie", "session=open-sesame"])
+    main_with(["access", "--tag", "members", "--proxy", "http://me:open-sesame@proxy.example:3128"])
     capsys.readouterr()
-    assert run(["access"]) == 0
+    assert main_with(["access"]) == 0
     told = capsys.readouterr().out
     assert told.splitlines() == [
         f"{server.url('/a')}: cookie session, password of me",
         "tag members: proxy http://proxy.example:3128",
     ]
-    assert run(["access", "--json"]) == 0
+    assert main_with(["access", "--json"]) == 0
     assert "open-sesame" not in capsys.readouterr().out
 
 
 def test_it_can_be_taken_away(server: Server, store: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(["access", server.url("/a"), "--bearer", "open-sesame", "--cookie", "a=1"])
-    assert run(["access", server.url("/a"), "--without", "bearer"]) == 0
+    main_with(["access", server.url("/a"), "--bearer", "open-sesame", "--cookie", "a=1"])
+    assert main_with(["access", server.url("/a"), "--without", "bearer"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].endswith(": cookie a")
-    assert run(["access", server.url("/a"), "--clear"]) == 0
+    assert main_with(["access", server.url("/a"), "--clear"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].endswith(": nothing is set")
     with sqlite3.connect(store) as connection:
         assert connection.execute("select count(*) from pages where settings != '{}'").fetchone() == (0,)
@@ -113,17 +113,17 @@ def test_a_tag_that_no_page_has_is_told(capsys: pytest.CaptureFixture[str], monk
     monkeypatch.setenv("DRIFTLINE_TAGS", '{"own": {"delay": 0}, "members": {"delay": 0}}')
     for words in (["--tag", "mebmers", "--bearer", "open-sesame"], ["--tag", "mebmers", "--json"], []):
         capsys.readouterr()
-        assert run(["access", *words]) == 0
+        assert main_with(["access", *words]) == 0
         assert "No page has the tag 'mebmers' so far: 'driftline list' shows those in use." in capsys.readouterr().err
-    run(["doctor"])
+    main_with(["doctor"])
     told = "no page has the tag 'mebmers' ('driftline access' names it), nor 'own' (the settings name it): "
     assert f"Tags: {told}what is set for it counts for nothing." in capsys.readouterr().out
-    run(["access", "--tag", "mebmers", "--clear"])
-    run(["access", "--tag", "members", "--bearer", "open-sesame"])
+    main_with(["access", "--tag", "mebmers", "--clear"])
+    main_with(["access", "--tag", "members", "--bearer", "open-sesame"])
     monkeypatch.delenv("DRIFTLINE_TAGS")
     capsys.readouterr()
-    run(["access"])
-    run(["doctor"])
+    main_with(["access"])
+    main_with(["doctor"])
     told_last = capsys.readouterr()
     assert "No page has the tag" not in told_last.err
     assert "Tags: every tag that something is set for is on a page." in told_last.out
@@ -142,7 +142,7 @@ def test_a_tag_that_no_page_has_is_told(capsys: pytest.CaptureFixture[str], monk
     ],
 )
 def test_what_makes_no_sense_is_refused(words: list[str], server: Server, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["access", *(server.url("/a") if word == "URL" else word for word in words)]) == 2
+    assert main_with(["access", *(server.url("/a") if word == "URL" else word for word in words)]) == 2
     assert "open-sesame" not in capsys.readouterr().err
 
 
@@ -150,25 +150,25 @@ def test_what_makes_no_sense_is_refused(words: list[str], server: Server, capsys
 def test_an_empty_secret_is_a_slip_and_changes_nothing(
     option: str, server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["access", server.url("/a"), "--header", "X-Key: open-sesame"]) == 0
-    assert run(["access", server.url("/a"), "--clear", option, ""]) == 2
+    assert main_with(["access", server.url("/a"), "--header", "X-Key: open-sesame"]) == 0
+    assert main_with(["access", server.url("/a"), "--clear", option, ""]) == 2
     assert f"{option} is empty" in capsys.readouterr().err
     assert found(server, capsys)["/a"] == "new"
 
 
 def test_what_a_page_has_by_its_tag_is_told_with_it(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["access", "--tag", "members", "--bearer", "open-sesame"]) == 0
+    assert main_with(["access", "--tag", "members", "--bearer", "open-sesame"]) == 0
     capsys.readouterr()
-    assert run(["access", server.url("/a")]) == 0
+    assert main_with(["access", server.url("/a")]) == 0
     assert capsys.readouterr().out.splitlines() == [f"{server.url('/a')}: nothing is set", "tag members: bearer token"]
 
 
 def test_what_was_seen_without_it_proves_nothing(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
-    run(["access", server.url("/a"), "--bearer", "open-sesame"])
+    main_with(["access", server.url("/a"), "--bearer", "open-sesame"])
     assert found(server, capsys)["/a"] == "new"
-    run(["access", server.url("/a"), "--clear"])
+    main_with(["access", server.url("/a"), "--clear"])
     assert found(server, capsys)["/a"] == "failed"
-    run(["access", server.url("/a"), "--header", "X-Key: open-sesame"])
+    main_with(["access", server.url("/a"), "--header", "X-Key: open-sesame"])
     assert found(server, capsys)["/a"] == "unchanged"
 
 
@@ -177,11 +177,11 @@ def test_a_page_that_turns_out_to_need_a_browser_is_let_in_there_too(
 ) -> None:
     insist_on_browser()
     monkeypatch.setenv("DRIFTLINE_HOST_DELAY", "0")
-    run(["add", server.url("/app"), "--render", "auto"])
-    run(["access", server.url("/app"), "--bearer", "open-sesame"])
+    main_with(["add", server.url("/app"), "--render", "auto"])
+    main_with(["access", server.url("/app"), "--bearer", "open-sesame"])
     assert found(server, capsys)["/app"] == "new"
     for command in ("show", "history"):
-        assert run([command, server.url("/app"), "--json"]) == 0
+        assert main_with([command, server.url("/app"), "--json"]) == 0
     told = capsys.readouterr()
     assert "for those who were let in" in told.out
     assert "open-sesame" not in told.out + told.err
@@ -192,31 +192,31 @@ def test_what_lets_us_in_at_one_host_does_not_move_to_another(
     server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own = ["--header", "X-Own: open-sesame", "--basic", "me:open-sesame", "--cookie", "s=open-sesame"]
-    run(["access", server.url("/a"), *own, "--proxy", "none"])
-    run(["access", "--tag", "members", "--header", "X-Key: open-sesame"])
+    main_with(["access", server.url("/a"), *own, "--proxy", "none"])
+    main_with(["access", "--tag", "members", "--header", "X-Key: open-sesame"])
     capsys.readouterr()
     with Server(let_in, address="127.0.0.2") as other:
-        assert run(["edit", server.url("/a"), "--url", other.url("/a")]) == 0
+        assert main_with(["edit", server.url("/a"), "--url", other.url("/a")]) == 0
         told = capsys.readouterr()
         assert "Taken away, for it is not meant for this address: header X-Own, cookie s, password of me." in told.err
         assert "open-sesame" not in told.out + told.err
-        run(["check", other.url("/a")])
+        main_with(["check", other.url("/a")])
         (asked,) = other.asked_for("/a")
         assert {"x-own", "authorization", "cookie"} & {*asked.headers} == set()
         assert asked.headers["x-key"] == "open-sesame", "a tag means all pages that have it"
         capsys.readouterr()
-        run(["access", other.url("/a")])
+        main_with(["access", other.url("/a")])
         assert capsys.readouterr().out.splitlines()[0] == f"{other.url('/a')}: proxy none", "no host sees a proxy"
 
 
 def test_what_lets_us_in_stays_with_a_page_that_moves_within_its_host(
     server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run(["access", server.url("/a"), "--bearer", "open-sesame"])
+    main_with(["access", server.url("/a"), "--bearer", "open-sesame"])
     capsys.readouterr()
-    assert run(["edit", server.url("/a"), "--url", server.url("/c"), "--tag", "moved"]) == 0
+    assert main_with(["edit", server.url("/a"), "--url", server.url("/c"), "--tag", "moved"]) == 0
     assert "Taken away" not in capsys.readouterr().err
-    run(["check", server.url("/c")])
+    main_with(["check", server.url("/c")])
     assert server.asked_for("/c")[0].headers["authorization"] == "Bearer open-sesame"
 
 
@@ -230,10 +230,10 @@ def test_robots_txt_is_asked_for_by_the_proxy_of_the_page_and_with_nothing_else_
     def intranet(request: Request) -> Answer:
         return answer(b"", "404 Not Found") if request.path.endswith("robots.txt") else html("What the intranet says.")
 
-    run(["add", "http://intranet.invalid/a", "--tag", "intranet"])
+    main_with(["add", "http://intranet.invalid/a", "--tag", "intranet"])
     with Server(intranet) as proxy:
-        run(["access", *target, "--proxy", proxy.url(), "--bearer", "open-sesame", "--cookie", "s=open-sesame"])
-        assert run(["check", "http://intranet.invalid/a"]) == 0
+        main_with(["access", *target, "--proxy", proxy.url(), "--bearer", "open-sesame", "--cookie", "s=open-sesame"])
+        assert main_with(["check", "http://intranet.invalid/a"]) == 0
         robots, page = proxy.requests
     assert [robots.path, page.path] == ["http://intranet.invalid/robots.txt", "http://intranet.invalid/a"]
     assert "open-sesame" not in str(robots.headers)
@@ -245,8 +245,8 @@ def test_a_proxy_that_is_missing_is_told_as_such_and_looked_for_again(
     server: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRIFTLINE_ROBOTS", "obey")
-    run(["access", server.url("/a"), "--proxy", "env:WAY", "--bearer", "open-sesame"])
-    run(["check", server.url("/a")])
+    main_with(["access", server.url("/a"), "--proxy", "env:WAY", "--bearer", "open-sesame"])
+    main_with(["check", server.url("/a")])
     assert "The variable WAY, which the access of this page names, is not set." in capsys.readouterr().out
     monkeypatch.setenv("WAY", "none")
     assert found(server, capsys)["/a"] == "new"

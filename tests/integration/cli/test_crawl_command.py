@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from driftline.cli.main import run
-from driftline.crawling import limits
+from driftline.cli.main import main_with
+from driftline.crawl import crawl_options
 from servers import Site
 
 
@@ -27,7 +27,7 @@ def put(site: Site, path: str, *links: str, words: str = "") -> str:
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> tuple[str, str]:
-    assert run(["crawl", *words]) == status
+    assert main_with(["crawl", *words]) == status
     captured = capsys.readouterr()
     return captured.out, captured.err
 
@@ -131,8 +131,8 @@ def test_a_crawl_that_is_limited_says_how_to_go_on(site: Site, capsys: pytest.Ca
 def test_it_says_that_a_site_lists_more_than_is_taken_in(
     site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "_FEWEST_WAITING", 1)
-    monkeypatch.setattr(limits, "_TIMES", 1)
+    monkeypatch.setattr(crawl_options, "_FEWEST_WAITING", 1)
+    monkeypatch.setattr(crawl_options, "_TIMES", 1)
     front = put(site, "/", *(f"/{number}" for number in range(5)))
     _, err = said(capsys, front, "--most", "2")
     assert err.splitlines()[0].startswith("3 addresses not followed, for too many wait already")
@@ -181,7 +181,7 @@ def test_a_seed_that_leads_elsewhere_says_where(capsys: pytest.CaptureFixture[st
 
 def test_the_lab_tells_whether_a_crawl_is_what_it_should_be(capsys: pytest.CaptureFixture[str]) -> None:
     """By the log of a site with traps."""
-    assert run(["lab", "crawl", "--pages", "100"]) == 0
+    assert main_with(["lab", "crawl", "--pages", "100"]) == 0
     lines = {line[:40].strip(): line[40:].split() for line in capsys.readouterr().out.splitlines()}
     assert lines["pages of the site that were fetched"][-2:] == ["100", "100"]
     assert lines["fetched twice, under whichever address"][-2:] == ["0", "0"]

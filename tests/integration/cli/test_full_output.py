@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from driftline.cli.main import run
+from driftline.cli.main import main_with
 from servers import Site
 
 
@@ -20,10 +20,10 @@ def page(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("DRIFTLINE_STORE", str(tmp_path / "pages.db"))
     url = site.put("/", "Words of a page, as they were at first.")
-    run(["add", url])
-    run(["check"])
+    main_with(["add", url])
+    main_with(["check"])
     site.put("/", "Words of a page, and they are others now.")
-    run(["check"])
+    main_with(["check"])
     return url
 
 
@@ -32,7 +32,7 @@ def on_a_full_disk(words: str, monkeypatch: pytest.MonkeyPatch) -> int:
     full = Path("/dev/full").open("w", encoding="utf-8")  # noqa: SIM115 to close it fails, as it should
     with monkeypatch.context() as patched:
         patched.setattr(sys, "stdout", full)
-        status = run(words.split())
+        status = main_with(words.split())
     with suppress(OSError):
         full.close()
     return status
@@ -55,11 +55,11 @@ def test_what_a_run_could_not_print_is_told_by_the_next(
     page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("DRIFTLINE_FAIL_AFTER", "1")
-    run(["add", f"{page}missing"])
+    main_with(["add", f"{page}missing"])
     capsys.readouterr()
     assert on_a_full_disk("run --once", monkeypatch) == 1
     assert "The output could not be written, or not all of it: No space left" in capsys.readouterr().err
-    assert run(["run", "--once"]) == 0
+    assert main_with(["run", "--once"]) == 0
     assert f"failing   {page}missing" in capsys.readouterr().out
 
 
@@ -68,7 +68,7 @@ def test_a_run_ends_whose_output_nobody_reads_and_tells_it_the_next_time(
     stream: str, page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("DRIFTLINE_FAIL_AFTER", "1")
-    run(["add", f"{page}missing"])
+    main_with(["add", f"{page}missing"])
     reader, writer = os.pipe()
     os.close(reader)
     out, err = (writer if stream == one else subprocess.PIPE for one in ("stdout", "stderr"))
@@ -77,7 +77,7 @@ def test_a_run_ends_whose_output_nobody_reads_and_tells_it_the_next_time(
     os.close(writer)
     assert ended.returncode == 1, "it ends by itself"
     capsys.readouterr()
-    run(["run", "--once"])
+    main_with(["run", "--once"])
     assert f"failing   {page}missing" in capsys.readouterr().out
 
 
@@ -87,6 +87,6 @@ def test_who_closed_the_output_wants_no_other_answer(
 ) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(sys, stream, None)
-        assert run(["history", page]) == 0
-        assert run(["list", "--store", str(tmp_path / "mistyped.db")]) == 2
+        assert main_with(["history", page]) == 0
+        assert main_with(["list", "--store", str(tmp_path / "mistyped.db")]) == 2
         getattr(sys, stream).close()

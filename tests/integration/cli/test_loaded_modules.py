@@ -14,9 +14,9 @@ LOADED = "import sys; import {module}; print(*(name for name in {unwanted!r} if 
     ("module", "unwanted"),
     [
         ("driftline.cli.main", ("sqlalchemy", "numpy", "pycurl", "rich", "selectolax")),
-        ("driftline.library", ("numpy", "pycurl", "selectolax", "sqlalchemy.dialects.postgresql", "alembic")),
+        ("driftline.api", ("numpy", "pycurl", "selectolax", "sqlalchemy.dialects.postgresql", "alembic")),
         # pages are read by worker processes
-        ("driftline.pipeline.run", ("selectolax", "driftline.detection.examination", "numpy")),
+        ("driftline.pipeline.check_run", ("selectolax", "driftline.detection.examine", "numpy")),
     ],
 )
 def test_no_command_loads_what_others_need(module: str, unwanted: tuple[str, ...]) -> None:

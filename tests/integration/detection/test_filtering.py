@@ -9,10 +9,11 @@ from sqlalchemy import create_engine, text
 
 import driftline
 from driftline import Plan
-from driftline.model import Check, FailureKind, Filter, Matter, Proof, Verdict
-from driftline.versions.codec import digest, pack
-from driftline.versions.migrations.upgrade import upgrade
-from driftline.versions.store import Store
+from driftline.errors import FailureKind
+from driftline.model import Check, Filter, Matter, Proof, Verdict
+from driftline.store.blobs import digest, pack
+from driftline.store.engine import Store
+from driftline.store.migrations.upgrade import upgrade
 from support.making import settings
 from support.papers import pdf
 from support.servers import Answer, Request, Server, answer

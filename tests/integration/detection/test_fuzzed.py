@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from driftline.detection.examination import examine
+from driftline.detection.examine import examine
 from driftline.detection.jobs import Job
-from driftline.detection.workers import WorkerPool
-from driftline.lab.world import World
-from driftline.model import FailureKind
+from driftline.detection.worker_pool import WorkerPool
+from driftline.errors import FailureKind
+from driftline.lab.simweb.world import World
 from support.making import job, settings
 
 if sys.version_info >= (3, 14):

@@ -7,8 +7,8 @@ import pytest
 
 import driftline
 from driftline import Plan
-from driftline.errors import UnknownChange, UsageError
-from driftline.model import FailureKind, Matter, Proof, Verdict
+from driftline.errors import FailureKind, UnknownChange, UsageError
+from driftline.model import Matter, Proof, Verdict
 from support.making import settings
 from support.servers import Answer, Request, Server, html
 from support.worlds import WIRINGS

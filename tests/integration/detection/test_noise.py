@@ -6,8 +6,8 @@ from sqlalchemy import create_engine, text
 
 import driftline
 from driftline.model import Matter, Proof, Verdict
-from driftline.versions.migrations.upgrade import upgrade
-from driftline.versions.store import Store
+from driftline.store.engine import Store
+from driftline.store.migrations.upgrade import upgrade
 from support.servers import Answer, Request, Server, html
 
 FILLER = "<p>" + "A paragraph that says the same at every check, so that the page is not a small one. " * 6 + "</p>"

@@ -10,10 +10,10 @@ import pytest
 
 import driftline
 from driftline import Plan, Report, Stop
-from driftline.errors import StoreBusy
-from driftline.fetching.hosts import Permit
-from driftline.model import Document, FailureKind, Link, Outcome, Pair, Proof, Verdict
-from driftline.pipeline.links import LinkQueue
+from driftline.errors import FailureKind, StoreBusy
+from driftline.fetch.host_queue import Permit
+from driftline.model import Document, Link, Outcome, Pair, Proof, Verdict
+from driftline.pipeline.sources import LinkQueue
 from support.making import known, link
 from support.servers import Server, html
 from support.worlds import WIRINGS, Untrustworthy, World, wire_up

@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 
 from driftline import Plan, Stop
 from driftline.capacity import Capacity, ResourceUse
-from driftline.detection.workers import WorkerPool
+from driftline.detection.worker_pool import WorkerPool
 from driftline.errors import RunStalled, RunStopped, StoreError, StoreUnavailable
+from driftline.fetch.politeness import PoliteLinks
 from driftline.model import Blob, Document, Link, NewVersion, Outcome, Pair, Proof, Render, RenderMode, Verdict
+from driftline.pipeline.browser_lane import BrowserLane
 from driftline.pipeline.confirmer import Confirmer
-from driftline.pipeline.links import LinkQueue
-from driftline.pipeline.polite import PoliteLinks
 from driftline.pipeline.recorder import Recorder
-from driftline.pipeline.rendering import Rendering
-from driftline.pipeline.sections import Parts
+from driftline.pipeline.sources import LinkQueue
+from driftline.pipeline.threads import Parts
+from driftline.pipeline.topologies import wire
 from driftline.pipeline.watchdog import threads_at
-from driftline.pipeline.wiring import wire
 from support import making
 from support.hosts import Records
 from support.servers import Answer, Request, Server, answer, html, redirect
@@ -170,7 +170,7 @@ def run_through(
         )
         confirmer = Confirmer(steps, recorder, given, polite)
         painter = Painter({link.url: b"<p>drawn</p>" for link in links[::2]})
-        rendering = Rendering(steps, recorder, confirmer, polite, given, stop, painter, lambda: painter)
+        rendering = BrowserLane(steps, recorder, confirmer, polite, given, stop, painter, lambda: painter)
         parts = Parts(
             links=polite, steps=steps, workers=workers, recorder=recorder, confirmer=confirmer, rendering=rendering,
             settings=given, stop=stop,

@@ -15,10 +15,10 @@ from sqlalchemy import event
 
 import driftline
 from driftline.errors import StoreLocked, StoreUnavailable
-from driftline.lab.outages import filled, small_disk
-from driftline.versions import locks
-from driftline.versions.locks import patiently
-from driftline.versions.store import Store
+from driftline.lab.bench.faults_bench import filled, small_disk
+from driftline.store import locks
+from driftline.store.engine import Store
+from driftline.store.locks import patiently
 from support.worlds import World
 
 PAGES = 12

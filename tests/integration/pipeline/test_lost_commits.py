@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import driftline
-from driftline.crawling.report import CrawlReport
-from driftline.versions import locks, rights
-from driftline.versions.locks import patiently
+from driftline.crawl.report import CrawlReport
+from driftline.store import locks, process_locks
+from driftline.store.locks import patiently
 from support.cuts import Cut, CuttingProxy
 from support.making import settings
 from support.servers import Answer, Request, Server, answer, html, redirect
@@ -29,7 +29,7 @@ EVERY = 5  # commits from one that is cut to the next; the one in between repeat
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Try again at once: here every outage is over as soon as it began."""
     monkeypatch.setattr(locks, "_OUTAGE_PAUSE", 0.01)
-    monkeypatch.setattr(rights, "_PAUSE", 0.01)
+    monkeypatch.setattr(process_locks, "_PAUSE", 0.01)
 
 
 @pytest.fixture(params=Cut, ids=lambda cut: cut.name.lower())

@@ -22,10 +22,10 @@ from sqlalchemy.engine import ExceptionContext
 from driftline import Stop
 from driftline.errors import RunStalled, StoreError, StoreLocked, StoreUnavailable
 from driftline.model import Outcome
-from driftline.versions.hosts import HostRecords
-from driftline.versions.locks import patiently
-from driftline.versions.stalls import Stalls
-from driftline.versions.store import Store
+from driftline.store.engine import Store
+from driftline.store.host_records import HostRecords
+from driftline.store.locks import patiently
+from driftline.store.stall_records import Stalls
 from support.worlds import World
 
 BEFORE, AFTER = "before", "after"

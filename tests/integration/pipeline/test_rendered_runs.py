@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import driftline
-from driftline.model import FailureKind, Proof, Render, RenderMode, Verdict
+from driftline.errors import FailureKind
+from driftline.model import Proof, Render, RenderMode, Verdict
 from support.browsers import PNG, drawing, insist_on_browser
 from support.making import settings
 from support.servers import Answer, Request, Server, answer, html

@@ -15,16 +15,16 @@ import pytest
 from sqlalchemy import Connection, event, text
 
 import driftline
-from driftline.detection.examination import examine
-from driftline.detection.filters import how_read
+from driftline.detection.examine import examine
+from driftline.detection.extract.filters import how_read
 from driftline.detection.jobs import Finding, Job
-from driftline.detection.workers import WorkerPool
-from driftline.errors import RunStopped
-from driftline.model import Check, FailureKind, Filter, Proof, Verdict
-from driftline.pipeline.rereading import reread
-from driftline.pipeline.stopping import Bell, Stop
-from driftline.versions.readings import Readings
-from driftline.versions.store import Store
+from driftline.detection.worker_pool import WorkerPool
+from driftline.errors import FailureKind, RunStopped
+from driftline.model import Check, Filter, Proof, Verdict
+from driftline.pipeline.reread import reread
+from driftline.pipeline.stop import Bell, Stop
+from driftline.store.engine import Store
+from driftline.store.rereads import Readings
 from support.making import settings
 from support.servers import Answer, Request, Server, answer
 

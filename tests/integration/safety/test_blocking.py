@@ -12,7 +12,7 @@ import pytest
 import driftline
 from driftline import Driftline
 from driftline.errors import BadSetting, DriftlineError, UsageError
-from driftline.safety.unsafe import Unsafe
+from driftline.safety.blocking import Unsafe
 from support.making import settings
 from support.servers import Server, answer
 from support.worlds import World

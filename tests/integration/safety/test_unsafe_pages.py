@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from driftline import Plan, Stop
-from driftline.model import FailureKind, Outcome, Verdict, WarningKind
+from driftline.errors import FailureKind
+from driftline.model import Outcome, Verdict, WarningKind
 from support.servers import Answer, Request, Server, answer, html, redirect, self_signed
 from support.worlds import WIRINGS, World
 

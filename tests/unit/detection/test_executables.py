@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from driftline.detection.examination import examine
-from driftline.detection.executables import why_executable
-from driftline.model import FailureKind
+from driftline.detection.examine import examine
+from driftline.detection.threats import why_executable
+from driftline.errors import FailureKind
 from support.making import job
 
 WINDOWS = b"MZ" + b"\x90\0" * 29 + (64).to_bytes(4, "little") + b"PE\0\0" + b"\0" * 100

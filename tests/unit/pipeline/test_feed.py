@@ -9,8 +9,8 @@ import pytest
 
 from driftline.errors import RunStopped, StoreBusy, StoreError
 from driftline.model import Link
-from driftline.pipeline.feed import Feed
-from driftline.versions.rights import Claim
+from driftline.pipeline.sources import Feed
+from driftline.store.process_locks import Claim
 from support.making import link
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from driftline.errors import RunStopped, StoreError
 from driftline.model import Blob, NewVersion, Outcome, Verdict
+from driftline.pipeline.check_run import RunTally
 from driftline.pipeline.recorder import Recorder
-from driftline.pipeline.tally import Tally
 from support.making import document, link
 
 
@@ -54,7 +54,7 @@ class Notebook:
 
 
 def test_everything_that_was_added_is_committed_in_order_by_the_end() -> None:
-    notebook, tally = Notebook(), Tally()
+    notebook, tally = Notebook(), RunTally()
     recorder = Recorder(notebook, 1, tally.add)
     for start in range(0, 3_000, 7):
         recorder.add([outcome(number) for number in range(start, min(start + 7, 3_000))])

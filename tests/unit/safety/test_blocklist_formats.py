@@ -8,10 +8,10 @@ from collections.abc import Iterable
 import pytest
 
 from driftline.errors import DriftlineError
-from driftline.safety.formats import Format, Read, digest_of, key_of, read_list
+from driftline.safety.blocklist_formats import BlocklistFormat, ParsedBlocklist, digest_of, key_of, read_list
 
 
-def read(*lines: str) -> Read:
+def read(*lines: str) -> ParsedBlocklist:
     return read_list([f"{line}\n".encode() for line in lines], "the list")
 
 
@@ -24,7 +24,7 @@ def test_a_hosts_file_names_what_it_leads_nowhere() -> None:
         "# a hosts file", "127.0.0.1 localhost", "::1 ip6-localhost", "0.0.0.0 0.0.0.0", "",
         "0.0.0.0 bad.example worse.example # both", "127.0.0.1\tEvil.Example.", ":: six.example",
     )  # fmt: skip
-    assert found.format is Format.HOSTS
+    assert found.format is BlocklistFormat.HOSTS
     assert found.hosts == digests(["bad.example", "worse.example", "evil.example", "six.example"])
     assert (found.skipped, found.problems) == (0, [])
 
@@ -41,7 +41,7 @@ def test_a_list_of_domains_may_have_stars_remarks_and_names_of_other_scripts() -
     found = read(
         "\ufeffbad.example", "*.worse.example  # all of it", "b\u00fccher.example", "not a host!", "203.0.113.7"
     )
-    assert found.format is Format.DOMAINS
+    assert found.format is BlocklistFormat.DOMAINS
     assert found.hosts == digests(["bad.example", "worse.example", "xn--bcher-kva.example", "203.0.113.7"])
     assert [number for number, _ in found.problems] == [4]
 
@@ -52,7 +52,7 @@ def test_adblock_rules_count_where_they_are_of_whole_hosts() -> None:
         "||all.example^$doc,all", "@@||good.bad.example^", "||ads.example^$third-party", "example.com##.banner",
         "||x.example/path^", "/banner/",
     )  # fmt: skip
-    assert found.format is Format.ADBLOCK
+    assert found.format is BlocklistFormat.ADBLOCK
     assert found.hosts == digests(["bad.example", "worse.example", "all.example"])
     assert found.exceptions == digests(["good.bad.example"])
     assert [number for number, _ in found.problems] == [7, 8, 9, 10]
@@ -65,7 +65,7 @@ def test_a_csv_file_names_the_first_address_of_each_line() -> None:
         '"2","2026-01-01 00:00:00","https://BAD.example/%7Ex?utm_source=a&b=1#frag","online","malware","https://l.example/"',
         '"3","2026-01-01 00:00:00","no address","online"',
     )  # fmt: skip
-    assert found.format is Format.CSV
+    assert found.format is BlocklistFormat.CSV
     assert found.hosts == b""
     assert found.addresses == digests(["bad.example:8080/Load.exe", "bad.example/~x?b=1"])
     assert [number for number, _ in found.problems] == [6]

@@ -1,0 +1,231 @@
+"""`blocklist …`, `report-unsafe`: which pages are not to be fetched."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from driftline.cli.options import JsonOption, NetworksOption, StoreOption, opened
+from driftline.cli.output import ago, clean, count, fields, iso, print_json, say
+from driftline.cli.text_tables import Column, Styled, print_table
+from driftline.errors import DriftlineError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from driftline.api import Driftline
+    from driftline.model import Safety
+    from driftline.safety.blocklists import Blocklist, Taken
+    from driftline.safety.reports import Reported
+
+_LISTS = (
+    Column(name="name", least=10, keep=2),
+    Column(name="format", optional=True, style="dim"),
+    Column(name="hosts", right=True),
+    Column(name="addresses", right=True),
+    Column(name="exceptions", right=True, optional=True),
+    Column(name="updated", optional=True),
+    Column(name="source", least=20, keep=1, middle=True, style="dim"),
+)
+_REPORTS = (
+    Column(name="what", least=30, keep=1, middle=True),
+    Column(name="votes", right=True),
+    Column(name="blocked"),
+    Column(name="last", optional=True),
+    Column(name="reasons", least=20, optional=True),
+)
+_TOLD = 10  # lines of a list that name nothing, and pages, told one by one
+
+blocklist_app = typer.Typer(help="Lists of unsafe hosts and addresses: nothing is fetched from them.")
+
+
+@blocklist_app.command("add")
+def add(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE|URL",
+            help="A hosts file, a list of domains, Adblock rules for hosts or a CSV file with addresses, packed by "
+            "gzip or not; which it is, is found by itself.",
+            show_default=False,
+        ),
+    ],
+    name: Annotated[
+        str | None,
+        typer.Option("--name", metavar="NAME", help="What to call it. [default: its file's name]", show_default=False),
+    ] = None,
+    allow_network: NetworksOption = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Block what a list names; subdomains of a host are blocked with it."""
+    if name is not None and len(sources) > 1:
+        raise UsageError("--name is for one list: add them one by one.")
+    with opened(store, allow_network) as watch_list:
+        taken = [watch_list.blocklists.add(source, name) for source in sources]
+        _tell(watch_list, taken, as_json=as_json)
+
+
+@blocklist_app.command("update")
+def update(allow_network: NetworksOption = None, store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """Read all lists again from where they came from."""
+    with opened(store, allow_network, make=False) as watch_list:
+        results = watch_list.blocklists.update()
+        taken = [one for one in results if not isinstance(one, DriftlineError)]
+        _tell(watch_list, taken, as_json=as_json)
+    failed = [one for one in results if isinstance(one, DriftlineError)]
+    for error in failed:
+        say(clean(str(error)), to_stderr=True)
+    if failed:
+        raise typer.Exit(1)
+
+
+@blocklist_app.command("list")
+def list_(store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """Show the lists."""
+    with opened(store, make=False) as watch_list:
+        lists = watch_list.blocklists.all()
+    if as_json:
+        print_json([_as_json(one) for one in lists])
+    elif lists:
+        now = time.time()
+        print_table(_LISTS, [_row(one, now) for one in lists])
+    else:
+        say("There is no blocklist yet: 'driftline blocklist add FILE' adds one.", to_stderr=True)
+
+
+@blocklist_app.command("remove")
+def remove(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name or its source.", show_default=False)],
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Forget a list; what only it blocked is fetched again."""
+    with opened(store, make=False) as watch_list:
+        gone = watch_list.blocklists.remove(name)
+    if as_json:
+        print_json({"removed": gone.name})
+    else:
+        say(clean(f"Removed the blocklist '{gone.name}'."))
+
+
+def report_unsafe(
+    url: Annotated[
+        str | None, typer.Argument(metavar="URL", help="The address of a page, watched or not.", show_default=False)
+    ] = None,
+    reason: Annotated[str, typer.Option("--reason", metavar="WORDS", help="Why.", show_default=False)] = "",
+    votes: Annotated[int, typer.Option("--votes", min=1, metavar="N", help="How many votes this counts as.")] = 1,
+    whole_host: Annotated[bool, typer.Option("--host", help="All pages of its host, and of its subdomains.")] = False,
+    withdraw: Annotated[bool, typer.Option("--withdraw", help="Forget what was reported of it.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="Show what was reported.")] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say that a page is unsafe: nothing is fetched from it until the report is withdrawn."""
+    if (url is None) != listed or (listed and withdraw):
+        raise UsageError("Say one thing: URL, maybe with --withdraw; or --list alone.")
+    with opened(store, make=not (listed or withdraw)) as watch_list:
+        needed = watch_list.settings.unsafe_votes
+        if url is None:
+            _list_reports(watch_list.reports.all(), needed, as_json=as_json)
+        elif withdraw:
+            _withdraw(watch_list, url, whole_host=whole_host, as_json=as_json)
+        else:
+            found = watch_list.report_unsafe(url, reason=reason, votes=votes, whole_host=whole_host)
+            _tell_report(found, needed, as_json=as_json)
+
+
+def _withdraw(watch_list: Driftline, url: str, *, whole_host: bool, as_json: bool) -> None:
+    gone = watch_list.withdraw_report(url, whole_host=whole_host)
+    if not gone:
+        raise DriftlineError(f"Nothing was reported of {url}: 'driftline report-unsafe --list' shows what was.")
+    if as_json:
+        print_json({"url": url, "withdrawn": gone})
+    else:
+        say(clean(f"Withdrawn: {count(gone, 'report')} of {url}."))
+
+
+def _tell_report(found: Reported, needed: int, *, as_json: bool) -> None:
+    if as_json:
+        print_json(_report_as_json(found, needed))
+        return
+    votes = count(found.votes, "vote")
+    more = count(needed - found.votes, "more vote")
+    blocked = "it is not fetched any more" if found.votes >= needed else f"{more} would block it"
+    say(clean(f"{_what(found)} has {votes}: {blocked}."))
+
+
+def _list_reports(reported: Sequence[Reported], needed: int, *, as_json: bool) -> None:
+    if as_json:
+        print_json([_report_as_json(one, needed) for one in reported])
+    elif reported:
+        now = time.time()
+        rows: list[list[str | Styled]] = [
+            [
+                _what(one), f"{one.votes:,}", "yes" if one.votes >= needed else f"at {needed:,}", ago(one.at, now),
+                "; ".join(one.reasons),
+            ]
+            for one in reported
+        ]  # fmt: skip
+        print_table(_REPORTS, rows)
+    else:
+        say("Nothing was reported as unsafe: 'driftline report-unsafe URL' does it.", to_stderr=True)
+
+
+def _what(one: Reported) -> str:
+    return f"The host of {one.url}" if one.whole_host else one.url
+
+
+def _report_as_json(one: Reported, needed: int) -> dict[str, Any]:
+    found = fields(one, "url", "whole_host", "votes", "reasons")
+    return {**found, "blocked": one.votes >= needed, "at": iso(one.at)}
+
+
+def _tell(watch_list: Driftline, taken: Sequence[Taken], *, as_json: bool) -> None:
+    """What came of reading lists, and which watched pages are blocked now."""
+    blocked = watch_list.unsafe.pages()
+    if as_json:
+        lists = [
+            {
+                **_as_json(one.blocklist),
+                "problems": [{"line": line, "reason": reason} for line, reason in one.problems],
+            }
+            for one in taken
+        ]
+        pages = [{"url": page.url, "reason": page.reason} for page in blocked.values()]
+        print_json({"lists": lists, "blocked": pages})
+        return
+    for one in taken:
+        named = one.blocklist
+        for line, problem in one.problems[:_TOLD]:
+            say(clean(f"{named.name}, line {line}: {problem}"), to_stderr=True)
+        if named.skipped > _TOLD:
+            say(clean(f"{named.name}: {count(named.skipped - _TOLD, 'more line')} passed over."), to_stderr=True)
+        parts = [count(named.hosts, "host"), *([f"{named.addresses:,} addresses"] if named.addresses else [])]
+        parts += [count(named.exceptions, "exception")] if named.exceptions else []
+        say(clean(f"'{named.name}' blocks {', '.join(parts)} ({named.format})."))
+    for page in [*blocked.values()][:_TOLD]:
+        say(("blocked ", "red"), clean(page.url), "  ", (clean(page.reason), "dim"))
+    if len(blocked) > _TOLD:
+        say(("blocked ", "red"), f"… and {len(blocked) - _TOLD:,} more: 'driftline list' names them")
+
+
+def safety_as_json(safety: Safety | None) -> dict[str, Any]:
+    """Why a page is blocked, if it is, and what looks dangerous on it."""
+    warnings = () if safety is None else safety.warnings
+    return {
+        "blocked": None if safety is None else safety.blocked,
+        "warnings": [{"kind": kind, "reason": sentence} for kind, sentence in warnings],
+    }
+
+
+def _row(one: Blocklist, now: float) -> list[str | Styled]:
+    counts = [f"{one.hosts:,}", f"{one.addresses:,}", f"{one.exceptions:,}"]
+    return [one.name, one.format, *counts, ago(one.updated_at, now), one.source]
+
+
+def _as_json(one: Blocklist) -> dict[str, Any]:
+    named = ("name", "source", "format", "hosts", "addresses", "exceptions", "skipped")
+    return {**fields(one, *named), "updated_at": iso(one.updated_at)}

@@ -1,0 +1,226 @@
+"""`check`: one run over the watched pages."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import asdict, replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from driftline.cli.options import (
+    HostConnectionsOption,
+    HostDelayOption,
+    JsonOption,
+    NetworksOption,
+    RobotsOption,
+    StallOption,
+    StoreOption,
+    TagOption,
+    opened,
+    pages_with,
+)
+from driftline.cli.output import (
+    EVENT_STYLES,
+    NOTHING_YET,
+    clean,
+    clean_lines,
+    count,
+    fields,
+    local_time,
+    named,
+    print_json,
+    say,
+    size,
+)
+from driftline.errors import DriftlineError, UsageError
+from driftline.model import Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from driftline.api import Driftline
+    from driftline.cli.progress import Progress
+    from driftline.model import Failure
+    from driftline.pipeline.check_run import Report
+    from driftline.pipeline.plan import Plan
+
+_NAMED = 10  # pages told by name, of those that changed and of those that failed
+_PIPELINES = "two-section|three-section|sequential"
+_REPORTED = (
+    "pages", "new", "changed", "unchanged", "noisy", "failed", "left", "seconds", "effective_ms", "bytes", "pipeline",
+    "producers", "slots", "consumers", "comparers", "continued", "quiet",
+)  # fmt: skip
+
+
+def check(
+    urls: Annotated[
+        list[str] | None, typer.Argument(metavar="URL", help="Only these pages.", show_default=False)
+    ] = None,
+    tag: TagOption = None,
+    pipeline: Annotated[str, typer.Option(metavar=_PIPELINES, help="How the work is divided.")] = "two-section",
+    producers: Annotated[str, typer.Option(metavar="N|auto", help="Threads that fetch.")] = "auto",
+    slots: Annotated[str, typer.Option(metavar="S|auto", help="Transfers in flight per producer.")] = "auto",
+    consumers: Annotated[str, typer.Option(metavar="M|auto", help="Threads that compare.")] = "auto",
+    comparers: Annotated[
+        str, typer.Option(metavar="K|auto", help="Threads that only compare, in the three-section pipeline.")
+    ] = "auto",
+    queues: Annotated[int, typer.Option(metavar="Q", help="Document queues, in the two-section pipeline.")] = 1,
+    capacity: Annotated[
+        int | None, typer.Option(metavar="C", help="Documents the queue may hold. [default: 500]", show_default=False)
+    ] = None,
+    every_one: Annotated[
+        bool, typer.Option("--all", help="Name every page that changed or failed, not only the first ten.")
+    ] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of continuing a run cut short.")] = False,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Take what comes for the page, even if it looks like an error or a wall.")
+    ] = False,
+    host_delay: HostDelayOption = None,
+    host_connections: HostConnectionsOption = None,
+    robots: RobotsOption = None,
+    stall_after: StallOption = None,
+    allow_network: NetworksOption = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check pages once and show what changed.
+
+    Where 'driftline run' or another check is at work on the same store, it waits for a minute at most until that has
+    nothing left to check.
+    """
+    from driftline.pipeline.plan import PipelineName, Plan, parse_count
+
+    name: PipelineName = pipeline  # type: ignore[assignment]  # Plan says what the choices are
+    plan = Plan(
+        pipeline=name, producers=parse_count("producers", producers), slots=parse_count("slots", slots),
+        consumers=parse_count("consumers", consumers), comparers=parse_count("comparers", comparers),
+        queues=queues, capacity=500 if capacity is None else capacity,
+    )  # fmt: skip
+    if urls and tag is not None:
+        raise UsageError("Say which pages to check: give their addresses or --tag, not both.")
+    if accept and not urls:
+        raise UsageError("Say which pages to accept as they are now: give their addresses with --accept.")
+    polite: dict[str, Any] = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
+    polite["stall_after"] = stall_after
+    with opened(store, allow_networks=allow_network, make=False, patient=True, **polite) as watch_list:
+        if capacity is None:
+            plan = replace(plan, capacity=watch_list.settings.capacity)
+        chosen = _chosen(watch_list, urls, tag)
+        if accept and chosen:
+            watch_list.catalog.accept(chosen)
+        report, progress = _checked(watch_list, chosen, plan, fresh)
+    if as_json:
+        print_json(_as_json(report, plan, progress.failures))
+    else:
+        _summarise(report, progress.failures, None if every_one else _NAMED)
+    if report.quiet:
+        _tell_quiet(report)
+    if report.left and (progress.stopped or not report.quiet):
+        again = "'driftline check' with the same pages" if urls or tag else "'driftline check'"
+        say(f"Stopped: {count(report.left, 'page')} left; {again} continues the run.", to_stderr=True)
+        raise typer.Exit(1)
+
+
+def _chosen(watch_list: Driftline, urls: Sequence[str] | None, tag: str | None) -> list[int] | None:
+    if urls:
+        return [page.id for page in watch_list.catalog.find_all(urls)]
+    return None if tag is None else [page.id for page in pages_with(watch_list, tag)]
+
+
+def _checked(
+    watch_list: Driftline, page_ids: list[int] | None, plan: Plan, fresh: bool
+) -> tuple[Report, Progress]:  # fmt: skip
+    from driftline.cli.progress import Progress, first_signal, tell_slow
+    from driftline.cli.turn_taking import in_turn
+    from driftline.pipeline.stop import Stop
+
+    stop = Stop()
+
+    def on_signal() -> None:
+        stop.request()
+        watch_list.hurry()
+        with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
+            say("Stopping: finishing what is in flight…", to_stderr=True)
+
+    watch_list.on_trouble(lambda report: say(clean_lines(report), to_stderr=True))
+    with first_signal(on_signal), Progress() as progress:
+        check = partial(
+            watch_list.check_pages, page_ids, plan=plan, fresh=fresh, stop=stop, told=progress.told,
+            begun=progress.begun, slow=tell_slow,
+        )  # fmt: skip
+        report = in_turn(check, stop, watch_list.be_next)
+    progress.stopped = stop.requested
+    if not progress.total and not report.blocked and not stop.requested:
+        raise DriftlineError(NOTHING_YET)
+    return report, progress
+
+
+def _summarise(report: Report, failures: Sequence[tuple[str, Failure]], most: int | None) -> None:
+    """What was found, with so many names of those that changed and of those that failed; None for all of them."""
+    for word, style in EVENT_STYLES.items():
+        events = [event for event in report.events if event.event == word]
+        for event in events[:most]:
+            say((f"{word:<7} ", style), named(event), "  ", (clean(event.reason), "dim"))
+            for url in event.urls if most is None and len(event.urls) > 1 else ():
+                say("          ", clean(url))
+        _tell_more(len(events), word, style, most)
+    told = {url for event in report.events if event.event == Turn.FAILING for url in event.urls}
+    failures = [(url, failure) for url, failure in failures if url not in told]
+    for url, failure in failures[:most]:
+        say(("failed  ", "red"), clean(url), "  ", (clean(failure.sentence), "dim"))
+    _tell_more(len(failures), "failed", "red", most)
+    for page in report.blocked[:most]:
+        say(("blocked ", "red"), clean(page.url), "  ", (clean(page.reason), "dim"))
+    _tell_more(len(report.blocked), "blocked", "red", most)
+    found = [(report.new, "new", "cyan"), (report.changed, "changed", "yellow")]
+    found += [(report.unchanged, "unchanged", "green"), (report.failed, "failed", "red")]
+    parts: list[str | tuple[str, str]] = []
+    for number, word, style in found:
+        parts += [", " if parts else "", (f"{number:,} {word}", style if number else "")]
+    if report.blocked:
+        parts.append(f"; {len(report.blocked):,} blocked, not fetched")
+    if report.noisy:
+        parts.append(f"; {report.noisy:,} of the unchanged but for noise")
+    say(
+        f"{count(report.pages, 'page')} in {_seconds(report.seconds)}: ", *parts, " ",
+        (f"({_three_digits(report.effective_ms)} ms a page, {size(report.bytes)})", "dim"),
+    )  # fmt: skip
+
+
+def _tell_quiet(report: Report) -> None:
+    """Which hosts want to be left alone, so that their pages were not asked for: that is no failure of theirs."""
+    for host, until in report.quiet.items():
+        say(clean(f"{host} wants to be left alone until {local_time(until)}: its other pages wait."), to_stderr=True)
+    say(f"{count(report.left, 'page')} left for later: 'driftline check' fetches them then.", to_stderr=True)
+
+
+def _tell_more(found: int, word: str, style: str, most: int | None) -> None:
+    if most is not None and found > most:
+        say((f"{word:<7} ", style), f"… and {found - most:,} more: --all names them")
+
+
+def _three_digits(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def _seconds(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, seconds = divmod(round(seconds), 60)
+    return f"{minutes} min {seconds} s"
+
+
+def _as_json(report: Report, plan: Plan, failures: Sequence[tuple[str, Failure]]) -> dict[str, Any]:
+    changed = ("id", "url", "kind", "score", "reason", "from_version", "to_version")
+    return {
+        **fields(report, *_REPORTED),
+        "queues": plan.queues,
+        "queue_statistics": [asdict(statistics) for statistics in report.queues],
+        "resources": [asdict(use) for use in report.resources],
+        "changes": [fields(change, *changed) for change in report.changes],
+        "events": [fields(event, "event", "at", "host", "urls", "kind", "score", "reason") for event in report.events],
+        "blocked": [page._asdict() for page in report.blocked],
+        "failures": [{"url": url, "kind": failure.kind, "reason": failure.sentence} for url, failure in failures],
+    }

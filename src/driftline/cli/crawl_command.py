@@ -1,0 +1,258 @@
+"""`crawl`: the pages of a whole site."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from driftline.cli.options import (
+    HostConnectionsOption,
+    HostDelayOption,
+    JsonOption,
+    NetworksOption,
+    RobotsOption,
+    StoreOption,
+    opened,
+)
+from driftline.cli.output import clean, clean_lines, count, fields, local_time, print_json, say, size
+from driftline.cli.text_tables import Column, print_table
+from driftline.errors import DriftlineError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from driftline.api import Driftline
+    from driftline.crawl.report import CrawlReport
+
+_NAMED = 5  # addresses told by name, of each kind
+_COLUMNS = (
+    Column(name=""),
+    Column(name="count", right=True),
+    Column(name="for example", least=30, optional=True, middle=True, style="dim"),
+)
+
+
+def crawl(
+    seeds: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="SEED", help="Where to begin; without any, the sites that are kept watched.", show_default=False
+        ),
+    ] = None,
+    scope: Annotated[
+        str,
+        typer.Option(
+            metavar="host|domain|prefix",
+            help="What belongs to the site: the host of a seed, it and all hosts below it, or the folder of a seed.",
+        ),
+    ] = "host",
+    include: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="Only addresses such as /blog/*; may be given several times.",
+                     show_default=False),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="No addresses such as */print/*; may be given several times.",
+                     show_default=False),
+    ] = None,
+    depth: Annotated[
+        int | None, typer.Option(metavar="N", help="Links away from a seed. [default: any]", show_default=False)
+    ] = None,
+    most: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="How many pages to fetch; the same command goes on then. [default: 1,000,000]",
+                     show_default=False),
+    ] = None,
+    keywords: Annotated[
+        list[str] | None,
+        typer.Option(metavar="WORDS", help="What it is about, with commas: such links come first.", show_default=False),
+    ] = None,
+    watch: Annotated[
+        bool | None,
+        typer.Option(
+            "--watch/--no-watch",
+            help="Watch the pages, and those that later crawls find; these tell which are new, gone or moved.",
+            show_default=False,
+        ),
+    ] = None,
+    tag: Annotated[
+        str | None,
+        typer.Option(metavar="TAG", help="The tag of the pages with --watch. [default: the host of the first seed]",
+                     show_default=False),
+    ] = None,
+    every: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", show_default=False,
+                     help="How often 'run' crawls a site with --watch again. [default: the setting recrawl, 1d]"),
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of going on where it was.")] = False,
+    every_one: Annotated[bool, typer.Option("--all", help="Name every address, not only the first few.")] = False,
+    host_delay: HostDelayOption = None,
+    host_connections: HostConnectionsOption = None,
+    robots: RobotsOption = None,
+    allow_network: NetworksOption = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Find the pages of a site: by its links, sitemaps and feeds."""
+    from driftline.urls.canonical import canonical
+    from driftline.urls.parts import host_of
+
+    if tag is not None and not watch:
+        raise UsageError("A --tag is for the pages that are watched: give --watch too.")
+    if every is not None and not watch:
+        raise UsageError("An --every is for sites that are kept watched: give --watch too.")
+    named = [canonical(seed) for seed in seeds or ()]  # what is bad is refused before there is a store
+    if watch and tag is None and named:
+        tag = host_of(named[0])[:64]
+    given: dict[str, Any] = {
+        "within": scope, "include": include or (), "exclude": exclude or (), "depth": depth,
+        "keywords": keywords or (), "tag": tag, "unwatched": watch is False, "every": every,
+    }  # fmt: skip
+    polite: dict[str, Any] = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
+    with opened(store, allow_networks=allow_network, patient=True, **polite) as watch_list:
+        wanted = [(seeds or [], given)] if seeds else _kept(watch_list)
+        reports: list[CrawlReport] = []
+        stopped = False
+        for some, options in wanted:
+            wanted_most = options.get("most") if most is None else most
+            report, stopped = _crawled(watch_list, some, {**options, "most": wanted_most, "fresh": fresh})
+            reports.append(report)
+            if not as_json:
+                _summarise(report, None if every_one else _NAMED)
+            if stopped:
+                break
+    if as_json:
+        found = [_as_json(report) for report in reports]
+        print_json(found[0] if seeds else found)
+    _tell_ends(reports)
+    if stopped:
+        raise typer.Exit(1)
+
+
+def _kept(watch_list: Driftline) -> list[tuple[list[str], dict[str, Any]]]:
+    """The sites that are kept watched, each with how it is crawled."""
+    kept = watch_list.sites()
+    if not kept:
+        raise UsageError("No site is kept watched: 'driftline crawl SEED --watch' begins with one.")
+    return [(site.seeds, {**site.options, "tag": site.tag}) for site in kept]
+
+
+def _crawled(watch_list: Driftline, seeds: Sequence[str], options: dict[str, Any]) -> tuple[CrawlReport, bool]:
+    from driftline.cli.progress import CrawlProgress, first_signal
+    from driftline.pipeline.stop import Stop
+
+    stop = Stop()
+
+    def on_signal() -> None:
+        stop.request()
+        watch_list.hurry()
+        with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
+            say("Stopping: finishing what is in flight…", to_stderr=True)
+
+    watch_list.on_trouble(lambda report: say(clean_lines(report), to_stderr=True))
+    with first_signal(on_signal), CrawlProgress() as progress:
+        report = watch_list.crawl(*seeds, **options, stop=stop, begun=progress.begun, told=progress.told)
+    return report, stop.requested
+
+
+def _summarise(report: CrawlReport, most: int | None) -> None:
+    """What was found as a table, then what is different from the last crawl, by name."""
+    rows = [
+        ("found", report.found, report.new),
+        ("fetched", report.fetched, []),
+        ("pages", report.pages, []),
+        ("not fetched: the sitemap says unmodified", report.unmodified, []),
+        ("redirects", report.redirects, []),
+        ("same as another", len(report.duplicates), [f"{one.url} = {one.like}" for one in report.duplicates]),
+        ("nearly the same", len(report.near), [f"{one.url} ≈ {one.like}" for one in report.near]),
+        ("error pages that come as good ones", len(report.soft), report.soft),
+        ("failed", len(report.failed), [f"{url}  {why}" for url, why in report.failed]),
+        ("gone, as told before", report.gone_before, []),
+        ("sitemaps and feeds that could not be read", len(report.unread_lists), []),
+        ("watched from now on", report.watched, []),
+    ]
+    rows += [(f"skipped, {why}", one.count, one.examples) for why, one in report.skipped.items()]
+    shown = [(name, many, some) for name, many, some in rows if many or name in ("found", "fetched", "pages")]
+    print_table(_COLUMNS, [(name, f"{many:,}", some[0] if some else "") for name, many, some in shown])
+    if report.number > 1:
+        reasons = {change.url: f"  {change.reason}" for change in report.changes}
+        changed = [f"{url}{reasons.get(url, '')}" for url in report.changed]
+        news = [("new", "cyan", report.new), ("gone", "red", report.gone), ("changed", "yellow", changed)]
+        news.append(("moved", "magenta", [f"{one.url} → {one.to}" for one in report.moved]))
+        for word, style, urls in news:
+            _tell_some(word, style, urls, most)
+        if not any(urls for _, _, urls in news):
+            say("Nothing is new, gone, moved or changed since the last crawl.")
+    elif most is None:
+        _tell_some("found", "cyan", report.new, None)
+    if report.best:
+        best = [f"{url}  {score:.2f}" for url, score in report.best]
+        _tell_some("best", "green", best, _NAMED if most is not None else None)
+    _tell_some("unread", "red", [f"{url}  {why}" for url, why in report.unread_lists], most)
+    lists = f"{count(report.sitemaps, 'sitemap')}, {count(report.feeds, 'feed')}"
+    say(
+        f"Fetched {count(report.fetched_now, 'page')} in {report.seconds:.1f} s ",
+        (f"({report.pages_per_s:,.0f} pages/s, {size(report.bytes)}, {lists})", "dim"),
+    )
+
+
+def _tell_some(word: str, style: str, urls: Sequence[str], most: int | None) -> None:
+    for url in urls[:most]:
+        say((f"{word:<8}", style), clean(url))
+    if most is not None and len(urls) > most:
+        say((f"{word:<8}", style), f"… and {len(urls) - most:,} more: --all names them")
+
+
+def _tell_ends(reports: Sequence[CrawlReport]) -> None:
+    """Say what is left, and why nothing was found where that is so."""
+    from driftline.crawl.page_filter import NO_ROOM
+
+    for report in reports:
+        for host, until in report.quiet.items():
+            text = f"{host} wants to be left alone until {local_time(until)}: its other pages wait."
+            say(clean(text), to_stderr=True)
+    for report in reports:
+        if NO_ROOM in report.skipped:
+            many = _addresses(report.skipped[NO_ROOM].count)
+            say(f"{many} not followed, for too many wait already: the next crawl, or a larger --most, takes in more.",
+                to_stderr=True)  # fmt: skip
+    left = sum(report.left for report in reports)
+    limit = max((report.limit for report in reports if report.limit is not None), default=None)
+    if left:
+        why = "" if limit is None else f", for a crawl fetches {count(limit, 'page')} at most (--most)"
+        say(f"{_addresses(left)} left{why}: the same command goes on.", to_stderr=True)
+    for report in reports:
+        if not report.pages and not report.left:
+            raise DriftlineError(_why_nothing(report))
+
+
+def _addresses(many: int) -> str:
+    return "1 address" if many == 1 else f"{many:,} addresses"
+
+
+def _why_nothing(report: CrawlReport) -> str:
+    seed = report.seeds[0]
+    if report.astray:
+        return f"{seed} leads to {report.astray}, which is out of scope: crawl that instead."
+    if report.failed:
+        return f"Nothing was found at {seed}: {report.failed[0][1]}"
+    if report.gone or report.gone_before:
+        return f"Nothing is left at {seed}: it is gone."
+    if "robots.txt" in report.skipped:
+        return f"The robots.txt of {seed} asks not to fetch it; for a site of your own, --robots ignore."
+    return f"Nothing was found at {seed}: what it answers is no page."
+
+
+def _as_json(report: CrawlReport) -> dict[str, Any]:
+    found = asdict(report)
+    found["changes"] = [fields(change, "id", "url", "kind", "score", "reason") for change in report.changes]
+    found["failed"] = [{"url": url, "reason": why} for url, why in report.failed]
+    found["unread_lists"] = [{"url": url, "reason": why} for url, why in report.unread_lists]
+    found["best"] = [{"url": url, "score": score} for url, score in report.best]
+    del found["astray"]
+    return {**found, "pages_per_s": report.pages_per_s}

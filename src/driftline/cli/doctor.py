@@ -1,0 +1,262 @@
+"""What `doctor` looks at, one finding each, with what to do about it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import shutil
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from driftline.cli.options import command_settings, is_named, no_store
+from driftline.cli.output import count, local_time, size
+from driftline.errors import DriftlineError, MissingExtra, StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+
+    from driftline.detection.worker_pool import Worker
+    from driftline.settings import Settings
+    from driftline.store.stall_records import Stalled
+
+_OLDEST = (3, 11)
+_FILES_WANTED = 4_096
+_PROBLEMS_SHOWN = 5
+_UNREAD = "; its contents were not read: 'driftline doctor' without --quick reads all."
+_PROXIES = ("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """One thing that was looked at: how it is, and if it is not well, what to do."""
+
+    what: str
+    well: bool
+    detail: str
+
+
+def examine(store: str | None, *, quick: bool = False) -> list[Diagnosis]:
+    """Look at everything; nothing that is broken keeps the rest from being looked at.
+
+    When `quick`, no more than a few pages of the store are read.
+    """
+    return list(_findings(store, quick=quick))
+
+
+def _findings(store: str | None, *, quick: bool) -> Iterator[Diagnosis]:
+    from driftline.settings import misspelled_variables
+
+    yield _python()
+    yield _curl()
+    yield _open_files()
+    try:
+        settings = command_settings(store=store)
+    except DriftlineError as error:
+        yield Diagnosis(what="Settings", well=False, detail=f"{error} Correct it; the rest could not be looked at.")
+        return
+    unknown = ", ".join(misspelled_variables())
+    ignored = f" No setting is called {unknown}, in the environment." if unknown else ""
+    yield Diagnosis(what="Settings", well=True, detail=f"every value is valid.{ignored}")
+    yield _network(settings)
+    yield _worker(settings)
+    rendered = yield from _store(settings, quick=quick)
+    yield _browser(settings, wanted=rendered or settings.browser is not None)
+    yield _nginx()
+
+
+def _python() -> Diagnosis:
+    found = platform.python_version()
+    wanted = ".".join(str(part) for part in _OLDEST)
+    well = sys.version_info >= _OLDEST
+    detail = f"{found}." if well else f"{found} is too old: use {wanted} or later."
+    return Diagnosis(what="Python", well=well, detail=detail)
+
+
+def _curl() -> Diagnosis:
+    try:
+        import pycurl
+    except ImportError as error:
+        return Diagnosis(what="libcurl", well=False, detail=f"pycurl cannot be loaded ({error}): reinstall pycurl.")
+    facts = pycurl.version_info()
+    name, features, protocols = facts[1], facts[4], facts[8]
+    missing = [protocol for protocol in ("http", "https") if protocol not in protocols]
+    if missing:
+        detail = f"{name} was built without {' and '.join(missing)}: install pycurl from its wheel."
+        return Diagnosis(what="libcurl", well=False, detail=detail)
+    http2 = "with" if features & pycurl.VERSION_HTTP2 else "without"
+    return Diagnosis(what="libcurl", well=True, detail=f"{name}, {facts[5] or 'no TLS'}, {http2} HTTP/2.")
+
+
+def _open_files() -> Diagnosis:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    well = soft == resource.RLIM_INFINITY or soft >= _FILES_WANTED
+    detail = "no limit." if soft == resource.RLIM_INFINITY else f"{soft:,} at once."
+    if not well and (hard == resource.RLIM_INFINITY or hard > soft):
+        detail = f"only {soft:,} at once, which limits the transfers in flight: run 'ulimit -n {_FILES_WANTED}' first."
+        # a low limit slows a run down and breaks nothing
+        well = soft >= 256
+    return Diagnosis(what="Open files", well=well, detail=detail)
+
+
+def _network(settings: Settings) -> Diagnosis:
+    if settings.proxy is not None:
+        detail = f"pages are fetched through {settings.proxy}, which has to guard private networks itself."
+        return Diagnosis(what="Network", well=True, detail=detail)
+    besides = f" and {', '.join(settings.allow_networks)}" if settings.allow_networks else ""
+    ignored = next(
+        (f" {name} is not used: set DRIFTLINE_PROXY to use it." for name in _PROXIES if name in os.environ), ""
+    )
+    return Diagnosis(what="Network", well=True, detail=f"pages may be at public addresses{besides}.{ignored}")
+
+
+def _worker(settings: Settings) -> Diagnosis:
+    from driftline.detection.worker_pool import Worker
+
+    what = "Worker process"
+    worker = Worker(deadline=settings.worker_deadline, memory=settings.worker_memory)
+    try:
+        problem = _first_page(worker)
+    finally:
+        worker.close()
+    if problem:
+        return Diagnosis(what=what, well=False, detail=f"it cannot read a page ({problem}): reinstall Driftline.")
+    return Diagnosis(what=what, well=True, detail="starts and reads a page.")
+
+
+def _first_page(worker: Worker) -> str:
+    """What goes wrong when the worker reads a small page; nothing, as a rule."""
+    from driftline.detection.compare import compare
+    from driftline.model import Document, Link, Pair
+
+    headers = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+    body = b"<!doctype html><title>well</title><p>All is well."
+    document = Document(
+        link=Link(0, "http://localhost/", 1, None), status=200, headers=headers, body=body,
+        size=len(body), final_url="http://localhost/", redirects=0, fetched_at=0.0, seconds=0.0,
+    )  # fmt: skip
+    try:
+        outcome = compare([Pair(document, b"")], worker, len(body))[0]
+    except (DriftlineError, OSError) as error:
+        return str(error).rstrip(".")
+    if outcome.version is None:
+        return outcome.failure.sentence.rstrip(".") if outcome.failure else "it finds nothing in it"
+    return "" if outcome.version.title == "well" else "it reads it wrongly"
+
+
+def _store(settings: Settings, *, quick: bool) -> Generator[Diagnosis, None, bool]:
+    """How the store is; whether it has pages that are rendered."""
+    from sqlalchemy.exc import DatabaseError
+
+    from driftline.api import open as open_store
+    from driftline.store.engine import is_there
+
+    if not is_there(settings.store):
+        named = is_named(settings)
+        there_will_be = f"none yet: 'driftline add URL' makes {settings.store}."
+        yield Diagnosis(what="Store", well=not named, detail=no_store(settings.store) if named else there_will_be)
+        return False
+    advice = "restore a backup, or move the file away to start anew"
+    try:
+        with open_store(settings=settings) as watch_list:
+            where = watch_list.where
+            pages, rendered = watch_list.catalog.counts()
+            yield _stall(watch_list.last_stall)
+            if quick:
+                yield Diagnosis(
+                    what="Store", well=True, detail=f"{where} opens, and holds {count(pages, 'page')}{_UNREAD}"
+                )
+                return rendered
+            problems = watch_list.doctor()
+            versions, _raw, stored = watch_list.repository.sizes()
+            behind = watch_list.behind()
+            old_names = list(watch_list.catalog.old_names())
+            let_in = watch_list.catalog.unused_tags(watch_list.accesses.all()[1])
+            treated = watch_list.catalog.unused_tags(settings.tags)
+    except (DriftlineError, DatabaseError) as error:
+        cause = getattr(error, "orig", None) or error
+        told = str(cause).rstrip(".")
+        if isinstance(error, StoreUnavailable):
+            advice = "start the database server, or see whether it hangs"
+        yield Diagnosis(
+            what="Store", well=False, detail=told + ("." if isinstance(error, MissingExtra) else f": {advice}.")
+        )
+        return False
+    if problems:
+        shown = "; ".join(problem.rstrip(".") for problem in problems[:_PROBLEMS_SHOWN])
+        more = len(problems) - _PROBLEMS_SHOWN
+        yield Diagnosis(
+            what="Store", well=False, detail=f"{shown}{f' and {more:,} more' if more > 0 else ''}: {advice}."
+        )
+        return False
+    held = f"{count(pages, 'page')}, {count(versions, 'version')} in {size(stored)}"
+    yield Diagnosis(what="Store", well=True, detail=f"{where} holds {held}, all of them readable.")
+    yield _addresses(old_names)
+    yield _tags(let_in, treated)
+    yield _readings(*behind)
+    return rendered
+
+
+def _stall(last: Stalled | None) -> Diagnosis:
+    """Report the last time that a run stalled, as far as it is known."""
+    if last is None:
+        return Diagnosis(what="Runs", well=True, detail="none has stalled.")
+    return Diagnosis(what="Runs", well=True, detail=f"the last stall was at {local_time(last.at)}. {last.report}")
+
+
+def _addresses(old_names: Sequence[str]) -> Diagnosis:
+    detail = "every page is watched under its canonical address."
+    if old_names:
+        would = f"{count(len(old_names), 'page')} would be watched under another address if added today"
+        detail = f"{would}, such as {old_names[0]}: 'driftline edit URL --url URL' renames one."
+    return Diagnosis(what="Addresses", well=True, detail=detail)
+
+
+def _tags(let_in: Sequence[str], treated: Sequence[str]) -> Diagnosis:
+    found = [f"'{tag}' ('driftline access' names it)" for tag in let_in]
+    found += [f"'{tag}' (the settings name it)" for tag in treated]
+    detail = "every tag that something is set for is on a page."
+    if found:
+        detail = f"no page has the tag {', nor '.join(found)}: what is set for it counts for nothing."
+    return Diagnosis(
+        what="Tags", well=True, detail=detail
+    )  # pages may get them yet, or those of another store have them
+
+
+def _readings(stale: int, unread: int) -> Diagnosis:
+    detail = "every version is read as its page is today."
+    if stale:
+        detail = (
+            f"{count(stale, 'version')} to read anew: 'driftline run' does it in idle time, 'driftline compact' now."
+        )
+    if unread:
+        detail += (
+            f" {count(unread, 'version')} cannot be read through the filters of today, and keep the text they had."
+        )
+    return Diagnosis(what="Readings", well=True, detail=detail)
+
+
+def _browser(settings: Settings, *, wanted: bool) -> Diagnosis:
+    """Whether pages can be rendered: it is tried where that is wanted, for most people render nothing."""
+    from driftline.fetch.browser.chromium import find_browser
+
+    try:
+        path = find_browser(settings.browser)
+    except DriftlineError as error:
+        return Diagnosis(what="Browser", well=not wanted, detail=f"none (needed for --render). {error}")
+    if not wanted:
+        return Diagnosis(what="Browser", well=True, detail=f"{path} is there for pages with --render; none has it yet.")
+    from driftline.fetch.browser.chromium import try_browser
+
+    try:
+        try_browser(path, settings)
+    except DriftlineError as error:
+        return Diagnosis(what="Browser", well=False, detail=str(error))
+    return Diagnosis(what="Browser", well=True, detail=f"{path} renders the pages with --render.")
+
+
+def _nginx() -> Diagnosis:
+    found = shutil.which("nginx")
+    detail = f"{found}." if found else "not found; only 'driftline lab' needs it: install nginx to measure with it."
+    return Diagnosis(what="nginx", well=True, detail=detail)

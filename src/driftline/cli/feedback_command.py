@@ -1,0 +1,86 @@
+"""`feedback`: overruling what Driftline makes of a change."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from driftline.cli.options import JsonOption, StoreOption, opened
+from driftline.cli.output import ago, clean, fields, iso, print_json, say
+from driftline.cli.text_tables import Column, Styled, print_table
+from driftline.errors import UsageError
+from driftline.model import Matter
+
+if TYPE_CHECKING:
+    from driftline.api import Driftline
+    from driftline.model import Said
+
+_COLUMNS = (
+    Column(name="change"),
+    Column(name="when", optional=True),
+    Column(name="you said"),
+    Column(name="url", least=30, middle=True, keep=1),
+    Column(name="by itself it was", least=20, optional=True, style="dim"),
+)
+_WORDS = {Matter.NOISE: "noise", Matter.MEANINGFUL: "matters"}
+
+
+def feedback(
+    change: Annotated[
+        str | None,
+        typer.Argument(metavar="CHANGE", help="The change, as 'history' names it, such as 12-5.", show_default=False),
+    ] = None,
+    noise: Annotated[bool, typer.Option("--noise", help="It is noise.")] = False,
+    matters: Annotated[bool, typer.Option("--matters", help="It matters.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Forget what you said of it.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="Show what you said of changes.")] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say that a change is noise, or that it matters: it is remembered for the page and its host."""
+    if noise + matters + forget + listed != 1 or (change is None) != listed:
+        raise UsageError("Say one thing: CHANGE with --noise, --matters or --forget; or --list alone.")
+    with opened(store, make=False) as watch_list:
+        if change is None:
+            _list(watch_list.said(), as_json=as_json)
+        elif forget:
+            _forget(watch_list, change, as_json=as_json)
+        else:
+            _remember(watch_list, change, Matter.NOISE if noise else Matter.MEANINGFUL, as_json=as_json)
+
+
+def _remember(watch_list: Driftline, change: str, matter: Matter, *, as_json: bool) -> None:
+    url = watch_list.feedback(change, matter)
+    if as_json:
+        print_json({"change": change, "url": url, "verdict": matter})
+        return
+    kind = "noise" if matter is Matter.NOISE else "a change that matters"
+    say(clean(f"Changes like {change} are {kind} from now on, on {url} and where the same words stand on its host."))
+
+
+def _forget(watch_list: Driftline, change: str, *, as_json: bool) -> None:
+    url = watch_list.withdraw(change)
+    if as_json:
+        print_json({"change": change, "url": url, "verdict": None})
+        return
+    say(clean(f"Changes like {change} on {url} are judged as if you had said nothing."))
+
+
+def _list(said: list[Said], *, as_json: bool) -> None:
+    if as_json:
+        print_json([_as_json(one) for one in said])
+    elif said:
+        now = time.time()
+        print_table(_COLUMNS, [_row(one, now) for one in said])
+    else:
+        say("You have said nothing of any change: 'driftline feedback CHANGE --noise' does it.", to_stderr=True)
+
+
+def _row(one: Said, now: float) -> list[str | Styled]:
+    return [one.change, ago(one.at, now), _WORDS[one.verdict], one.url, f"{_WORDS[one.found]}: {one.reason}"]
+
+
+def _as_json(one: Said) -> dict[str, Any]:
+    return {**fields(one, "change", "url", "verdict", "found", "reason"), "at": iso(one.at)}

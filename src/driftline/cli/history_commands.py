@@ -1,0 +1,392 @@
+"""`history`, `show`, `diff`: looking back at a page."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from driftline.cli.blocklist_command import safety_as_json
+from driftline.cli.options import JsonOption, PageArgument, StoreOption, opened
+from driftline.cli.output import (
+    EVENT_STYLES,
+    VERDICT_STYLES,
+    ago,
+    clean,
+    count,
+    fields,
+    iso,
+    local_time,
+    out,
+    print_json,
+    say,
+    size,
+)
+from driftline.cli.text_tables import Column, Styled, print_table
+from driftline.errors import DriftlineError, UsageError
+from driftline.model import Matter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.text import Text
+
+    from driftline.detection.diff.markup import Kind
+    from driftline.detection.diff.tables import ChangedCell
+    from driftline.detection.diff.text_diff import Move, Piece
+    from driftline.detection.extract.outline import Outlined
+    from driftline.model import Change, Check, Page, Version
+
+_COLUMNS = (
+    Column(name="check", right=True),
+    Column(name="when"),
+    Column(name="found"),
+    Column(name="proof", optional=True, style="dim"),
+    Column(name="status", right=True, optional=True, keep=3),
+    Column(name="ms", right=True, optional=True, keep=1),
+    Column(name="size", right=True, optional=True, keep=2),
+    Column(name="version", right=True, optional=True, keep=4),
+    Column(name="what", least=30, keep=5),
+)
+_BLOCK_COLUMNS = (
+    Column(name="role"),
+    Column(name="path", least=20, middle=True),
+    Column(name="text", least=30, keep=1),
+)
+# by kind of a piece: its style, and what stands around it where there is no colour
+_MARKS = {"added": ("green", "{+", "+}"), "removed": ("red strike", "[-", "-]"), "moved": ("blue", "<~", "~>")}
+_BEGINNING = 60  # letters
+_SHOWN_CELLS = 20
+
+
+def history(
+    url: PageArgument,
+    limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="How many checks, the latest first.")] = 20,
+    every_check: Annotated[
+        bool, typer.Option("--all", help="Also checks that found noise, or nothing new, each with its reason.")
+    ] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what the checks of a page found, the latest first."""
+    with opened(store, make=False) as watch_list:
+        page = watch_list.catalog.find(url)
+        checks = watch_list.history(url, limit, news_only=not every_check)
+        quiet, noisy = (0, 0) if every_check else watch_list.repository.quiet_checks(page)
+        gone = bool(watch_list.gone([page]))
+        pictured = watch_list.screenshots.numbers(page)
+    if as_json:
+        print_json([_check_as_json(check) | {"screenshot": check.version in pictured} for check in checks])
+    elif checks:
+        now = time.time()
+        print_table(_COLUMNS, [_row(check, now) for check in checks])
+        if shown := sorted({check.version for check in checks if check.version in pictured}):
+            numbers = ", ".join(map(str, shown))
+            say(
+                (f"Pictures of versions: {numbers}; 'driftline screenshot' writes one to a file.", "dim"),
+                to_stderr=True,
+            )
+        if quiet:
+            say((_told_quiet(quiet, noisy), "dim"), to_stderr=True)
+        if gone:
+            say("The page is gone: 'driftline run' tries it once a week.", to_stderr=True)
+    else:
+        say(clean(f'{url} was never checked: "driftline check {quote(url)}" does it.'), to_stderr=True)
+
+
+def show(
+    url: PageArgument,
+    version: Annotated[
+        int | None,
+        typer.Option("--version", metavar="N", help="Which version. [default: the newest]", show_default=False),
+    ] = None,
+    raw: Annotated[bool, typer.Option("--raw/--text", help="The body as it was sent, or its text.")] = False,
+    blocks: Annotated[
+        bool, typer.Option("--blocks", help="Its blocks, each with its role and the CSS selector that leads to it.")
+    ] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a version of a page."""
+    if raw and blocks:
+        raise UsageError("Say either --raw or --blocks.")
+    with opened(store, make=False) as watch_list:
+        if blocks:
+            _show_blocks(watch_list.outline(url, version), as_json=as_json)
+            return
+        found = watch_list.version(url, version)
+        page = watch_list.catalog.find(url)
+        safety = watch_list.safety([page]).get(page.id)
+    if safety is not None and not as_json:
+        say((clean(safety.sentence), "red"), to_stderr=True)
+    if as_json:
+        print_json({**_version_as_json(found, raw), **safety_as_json(safety)})
+    elif raw and out().is_terminal:
+        raise UsageError(
+            "A raw body may hold anything, also commands to your terminal: write it to a file, with '> FILE'."
+        )
+    elif raw:
+        sys.stdout.buffer.write(found.body)
+        sys.stdout.buffer.flush()
+    else:
+        if out().is_terminal:
+            _print_heading(found)
+        print(clean(found.words, lines=True))
+
+
+def _show_blocks(found: Sequence[Outlined], *, as_json: bool) -> None:
+    if as_json:
+        print_json([
+            {"text": one.text, "role": one.role, "path": one.path, "links": one.links,
+             "attributes": [{"name": name, "value": value} for name, value in one.attributes]}
+            for one in found
+        ])  # fmt: skip
+    else:
+        print_table(_BLOCK_COLUMNS, [(one.role, one.path, one.text) for one in found])
+
+
+def diff(
+    url: PageArgument,
+    old: Annotated[
+        int | None,
+        typer.Argument(
+            metavar="FROM",
+            help="The older version. [default: the one before TO, or before the newest change]",
+            show_default=False,
+        ),
+    ] = None,
+    new: Annotated[
+        int | None, typer.Argument(metavar="TO", help="The newer version. [default: the newest]", show_default=False)
+    ] = None,
+    words: Annotated[
+        bool | None,
+        typer.Option(
+            "--words/--unified",
+            help="Word by word, or as a unified diff. [default: words on a terminal, unified elsewhere]",
+            show_default=False,
+        ),
+    ] = None,
+    html: Annotated[
+        str | None,
+        typer.Option(
+            "--html",
+            metavar="FILE",
+            help="Write it as an HTML document, to look at in a browser; '-' is standard output.",
+            show_default=False,
+        ),
+    ] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what differs between two versions of a page."""
+    if html is not None and (as_json or words is not None):
+        raise UsageError("--html is a form of its own: leave out --words, --unified and --json.")
+    with opened(store, make=False) as watch_list:
+        page = watch_list.catalog.find(url)
+        newest = watch_list.repository.newest_change(page)
+        after = (newest[1] if old is None else page.versions) if new is None else new
+        before = (newest[0] if new is None else after - 1) if old is None else old
+        _refuse_one_version(page, before, given=old is not None or new is not None)
+        if html is not None:
+            _write(watch_list.html_diff(page.url, before, after), html)
+            return
+        cells = watch_list.cells(page.url, before, after)
+        unified = watch_list.diff(page.url, before, after, cells=cells)
+        kinds = watch_list.kinds(page.url, before, after)
+        wanted = out().is_terminal if words is None else words
+        places = watch_list.word_diff(page.url, before, after) if (wanted or as_json) and unified else []
+    if as_json:
+        pieces = [[_piece_as_json(piece) for piece in place] for place in places]
+        named = {"url": page.url, "from_version": before, "to_version": after}
+        others = [{"kind": kind.name, **fields(kind, "count", "words", "examples")} for kind in kinds]
+        told = {"equal": not unified, "unified": unified, "words": pieces, "cells": [cell._asdict() for cell in cells]}
+        print_json({**named, **told, "kinds": others})
+    elif wanted and unified:
+        _print_words(places)
+        _print_cells(cells)
+        _print_kinds(kinds, same_text=False)
+    elif unified:
+        _print_unified(unified)
+        # what is piped on stays a diff that other programs can read
+        _print_cells(cells, to_stderr=not out().is_terminal)
+        _print_kinds(kinds, same_text=False, to_stderr=not out().is_terminal)
+    elif kinds:
+        _print_kinds(kinds, same_text=True)
+    else:
+        say(f"Versions {before} and {after} are equal.")
+
+
+def _refuse_one_version(page: Page, before: int, *, given: bool) -> None:
+    if page.versions == 1 and not given:
+        raise DriftlineError(f"{page.url} has only one version so far: there is nothing to compare it with yet.")
+    if page.versions and before == 0:
+        raise UsageError(f"There is no version before version 1 of {page.url}: name the versions to compare.")
+
+
+def _print_heading(version: Version) -> None:
+    say((clean(version.title) or clean(version.url), "bold"))
+    kind = clean(version.content_type) or "unknown kind"
+    say((f"version {version.number}, {local_time(version.at)}, {kind}, {size(version.size)}", "dim"))
+    say("")
+
+
+def _write(document: str, file: str) -> None:
+    data = document.encode("utf-8", "replace")
+    if file == "-":
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        Path(file).write_bytes(data)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DriftlineError(f"{file} cannot be written: {reason}; name a file in a folder of yours.") from None
+    say(clean(f"Written to {file}: open it in a browser."), to_stderr=True)
+
+
+def _print_kinds(kinds: list[Kind], *, same_text: bool, to_stderr: bool = False) -> None:
+    from driftline.detection.diff.markup import sentence
+
+    if kinds:
+        say(clean(sentence(kinds, same_text=same_text)), to_stderr=to_stderr)
+    for kind in kinds:
+        for example in kind.examples:
+            say((clean(f"  {example}"), "dim"), to_stderr=to_stderr)
+
+
+def _print_cells(cells: list[ChangedCell], *, to_stderr: bool = False) -> None:
+    if cells:
+        say(f"{count(len(cells), 'table cell')} changed:", to_stderr=to_stderr)
+    for cell in cells[:_SHOWN_CELLS]:
+        say((clean(f"  {cell}"), "dim"), to_stderr=to_stderr)
+    if len(cells) > _SHOWN_CELLS:
+        say((f"  … and {len(cells) - _SHOWN_CELLS:,} more", "dim"), to_stderr=to_stderr)
+
+
+def _print_words(places: list[list[Piece]]) -> None:
+    """Every place that differs, removed words before added ones; in brackets as wdiff does where there is no colour."""
+    from rich.text import Text
+
+    colours = out().color_system is not None and not out().no_color
+    for number, place in enumerate(places):
+        if number:
+            say(("···", "dim"))
+        line = Text()
+        for piece in place:
+            _append(line, piece, colours=colours)
+        _print_text(line)
+
+
+def _append(line: Text, piece: Piece, *, colours: bool) -> None:
+    text = clean(piece.text, lines=True)
+    inner = text.strip("\n")
+    if piece.kind == "same" or not inner:
+        line.append(text)
+        return
+    before, after = text.split(inner, 1)
+    if piece.move is not None:
+        inner = _told_move(inner, piece.move)
+    style, opening, closing = _MARKS[piece.kind]
+    line.append(before)
+    line.append(inner if colours else f"{opening}{inner}{closing}", style if colours else "")
+    line.append(after)
+
+
+def _told_move(text: str, move: Move) -> str:
+    """The block where it stands now; where it stood, only how it begins and where it went."""
+    if move.arrived:
+        return f"moved from line {move.from_line}: {text}"
+    first = text.partition("\n")[0]
+    beginning = first[:_BEGINNING] + ("…" if len(text) > _BEGINNING else "")
+    return f"moved to line {move.to_line}: {beginning}"
+
+
+def _print_unified(unified: str) -> None:
+    from rich.text import Text
+
+    styles = {"+": "green", "-": "red", "@": "cyan"}
+    for number, line in enumerate(clean(unified, lines=True).splitlines()):
+        _print_text(Text(line, "bold" if number < 2 else styles.get(line[:1], "")))
+
+
+def _print_text(text: Text) -> None:
+    out().print(text, soft_wrap=True)
+
+
+def _piece_as_json(piece: Piece) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": piece.kind, "text": piece.text}
+    if piece.move is not None:
+        found |= {**fields(piece.move, "from_line", "to_line"), "shown_at": "to" if piece.move.arrived else "from"}
+    return found
+
+
+def _told_quiet(quiet: int, noisy: int) -> str:
+    without, with_noise = count(quiet - noisy, "check"), count(noisy, "check")
+    hidden = [f"{without} without anything new"] if quiet > noisy else []
+    hidden += [f"{with_noise} with noise only"] if noisy else []
+    return f"Not shown: {' and '.join(hidden)}; --all shows everything."
+
+
+def _row(check: Check, now: float) -> list[str | Styled]:
+    found = Styled(check.verdict, VERDICT_STYLES[check.verdict])
+    what = check.reason
+    if check.turned:
+        found = Styled(check.turned.turn, EVENT_STYLES[check.turned.turn])
+    if check.change:
+        recovered = f"{check.turned.reason} " if check.turned else ""
+        what = f"{recovered}{_told_change(check.change)} (change {check.change.id})"
+    if check.warnings:
+        what = " ".join([what, *(warned.sentence for warned in check.warnings)]).strip()
+    if check.redirected_to:
+        what = f"{what} Redirected to {check.redirected_to}".strip()
+    if check.reread_at:
+        what = f"{what} Its text was read anew {ago(check.reread_at, now)}.".strip()
+    return [
+        str(check.sequence), ago(check.at, now), found, check.proof or "", str(check.status or ""),
+        f"{check.seconds * 1000:,.0f}", size(check.bytes), str(check.version or ""), what,
+    ]  # fmt: skip
+
+
+def _told_change(change: Change) -> str:
+    if change.said is None:
+        return change.reason
+    said = "this is noise" if change.said is Matter.NOISE else "this matters"
+    return f"You said that {said}. By itself it was: {change.reason}"
+
+
+def _check_as_json(check: Check) -> dict[str, Any]:
+    failure = None if check.failure is None else {"kind": check.failure.kind, "reason": check.failure.sentence}
+    change = None
+    if check.change is not None:
+        change = fields(check.change, "id", "kind", "verdict", "said", "score", "reason", "from_version", "to_version")
+    return {
+        "sequence": check.sequence,
+        "at": iso(check.at),
+        **fields(check, "verdict", "proof", "status", "seconds", "bytes", "redirected_to", "version", "reason"),
+        "reread_at": iso(check.reread_at),
+        "turned": None if check.turned is None else check.turned.turn,
+        "warnings": [{"kind": kind, "reason": sentence} for kind, sentence in check.warnings],
+        "change": change,
+        "failure": failure,
+    }
+
+
+def _version_as_json(version: Version, raw: bool) -> dict[str, Any]:
+    import base64
+
+    from driftline.detection.extract.canonical_link import declared_address
+
+    found = {
+        "url": version.url,
+        "version": version.number,
+        "at": iso(version.at),
+        **fields(version, "title", "size", "content_type", "charset", "final_url"),
+        "canonical": declared_address(version),
+    }
+    if raw:
+        return {**found, "body_base64": base64.b64encode(version.body).decode("ascii")}
+    return {**found, "text": version.words}

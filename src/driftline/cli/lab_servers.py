@@ -1,0 +1,164 @@
+"""`lab hostile`, `lab polite`, `lab crawl` and `lab faults`: how it gets on with servers of all kinds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from driftline.cli.lab_output import table, tell
+from driftline.cli.options import JsonOption  # noqa: TC001 typer reads the annotations when it runs
+from driftline.cli.output import print_json, say
+from driftline.errors import BadSetting
+
+
+def hostile(
+    only: Annotated[list[str] | None, typer.Option("--row", metavar="WORDS", help="Only rows so named.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check pages of servers that mean harm, and measure what each costs; status 1 if one breaks its bounds."""
+    from driftline.lab.bench.hostile_bench import measure
+    from driftline.lab.servers.hostile_servers import VILLAINS
+
+    chosen = [one for one in VILLAINS if not only or any(words in one.name for words in only)]
+    if not chosen:
+        raise BadSetting(f"No row is named so: there are {', '.join(one.name for one in VILLAINS)}.")
+    rows = list(measure(chosen, tell))
+    tell("")
+    if as_json:
+        print_json([{**asdict(row), "holds": row.holds} for row in rows])
+    else:
+        table(
+            ("row", "seconds", "at most", "peak MB", "at most", "outcome", "reason"),
+            [
+                (row.row, f"{row.seconds:.2f}", f"{row.most_seconds:.0f}", f"{row.peak_mb:.0f}", f"{row.most_mb:.0f}",
+                 row.outcome, f"{row.reason}{'' if row.holds else '  <- not as it has to be'}")
+                for row in rows
+            ],
+            left=("outcome", "reason"),
+        )  # fmt: skip
+        broken = sum(not row.holds for row in rows)
+        say(f"{len(rows) - broken} of {len(rows)} rows are as they have to be.")
+    if not all(row.holds for row in rows):
+        raise typer.Exit(1)
+
+
+def polite(
+    hosts: Annotated[int, typer.Option(min=1, help="How many hosts there are, each an address of its own.")] = 500,
+    pages: Annotated[int, typer.Option(min=1, help="How many pages each has.")] = 20,
+    delay: Annotated[float, typer.Option(min=0.0, help="Seconds from an answer to the next request at a host.")] = 3.0,
+    latency: Annotated[float, typer.Option(min=0.0, help="Seconds before an answer.")] = 0.05,
+    changes: Annotated[
+        bool, typer.Option("--changes", help="Check again, after all pages have changed: each is then fetched twice.")
+    ] = False,
+    redirects: Annotated[
+        bool, typer.Option("--redirects", help="Let the pages of all hosts lead to pages of the first one.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Check a farm of hosts, and let their own logs tell whether that was polite, and how much time it wasted."""
+    from driftline.lab.bench.politeness_bench import measure
+    from driftline.lab.servers.host_farm import Farm
+
+    found = measure(Farm(hosts=hosts, pages=pages, latency=latency, changes=changes, redirects=redirects), delay)
+    if as_json:
+        print_json(asdict(found))
+        return
+    wanted = 3 if changes else 1  # each page: when it is new, when it has changed, and to confirm that
+    away = hosts - 1 if redirects else 0  # hosts with one page more, which leads to one that the first forbids
+    asked = hosts * (pages * wanted + 1) + away * (pages * wanted + (2 if changes else 1))
+    table(
+        ("", "found", "should be"),
+        [
+            ("hosts", f"{found.hosts:,}", ""),
+            ("pages checked", f"{found.pages:,}", f"{hosts * (pages + 1) + away:,}"),
+            ("pages that changed", f"{found.changed:,}", f"{hosts * pages * changes:,}"),
+            ("pages that robots.txt forbids", f"{found.failed:,}", f"{hosts + away:,}"),
+            ("requests, with one for each robots.txt", f"{found.requests:,}", f"{asked:,}"),
+            ("requests for what robots.txt forbids", f"{found.forbidden:,}", "0"),
+            ("most requests at a host at once", f"{found.at_once:,}", "1"),
+            ("most connections of a host at once", f"{found.connections:,}", "1"),
+            ("shortest time from an answer to the next request", f"{found.shortest:.3f} s", f"{delay:g} s or more"),
+            ("from the first request to the last answer", f"{found.seconds:.1f} s", f"{found.allowed:.1f} s at best"),
+            ("share of what the delays allow", f"{found.share:.1%}", "80 % or more"),
+        ],
+    )
+
+
+def crawl(
+    pages: Annotated[int, typer.Option(min=100, metavar="N", help="How many pages the site has.")] = 5_000,
+    as_json: JsonOption = False,
+) -> None:
+    """Crawl a site with traps, and let its own log tell whether every page was found, once, and nothing else."""
+    from driftline.lab.bench.bare_client import LabError
+    from driftline.lab.bench.crawl_bench import measure
+
+    found = measure(pages, lambda done, waiting: tell(f"{done:,} done, {waiting:,} wait"))
+    tell("")
+    if as_json:
+        print_json(asdict(found))
+        return
+    report = found.report
+    table(
+        ("", "found", "should be"),
+        [
+            ("pages of the site that were fetched", f"{found.found:,}", f"{found.pages:,}"),
+            ("fetched twice, under whichever address", f"{len(found.twice):,}", "0"),
+            ("addresses asked for twice", f"{found.repeated:,}", "0"),
+            ("requests that robots.txt or a page asked not to make", f"{found.forbidden:,}", "0"),
+            ("addresses left when it stopped", f"{report.left:,}", "0"),
+            ("requests in all", f"{found.requests:,}", ""),
+            ("requests for redirects, lists, error pages and traps", f"{found.others:,}", ""),
+            ("same as another page, nearly the same", f"{len(report.duplicates):,}, {len(report.near):,}", ""),
+            ("error pages that come as good ones", f"{len(report.soft):,}", "2"),
+            *((f"addresses skipped, {why}", f"{one.count:,}", "") for why, one in report.skipped.items()),
+            ("seconds", f"{found.seconds:.1f}", ""),
+            ("pages a second", f"{found.pages_per_s:,.0f}", ""),
+        ],
+    )
+    if found.missed or found.twice or found.repeated or found.forbidden or report.left:
+        raise LabError("The crawl is not what it should be: see the table.")
+
+
+def faults(
+    restarts: Annotated[int, typer.Option(min=0, help="Restarts of PostgreSQL in the runs of each command.")] = 20,
+    freeze: Annotated[float, typer.Option(min=0.0, help="Seconds for which PostgreSQL stands still.")] = 30.0,
+    kills: Annotated[int, typer.Option(min=0, help="How often a command is killed, or loses its sessions.")] = 10,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--row", metavar="WORDS", help="Only rows with all of these words: store, fault or command."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Another seed injects the faults at other moments.")] = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Run check, run and crawl while their database fails, on servers of its own; status 1 if anything is lost."""
+    from driftline.lab.bench.faults_bench import LONGEST_RECOVERY, measure
+
+    def wanted(*names: str) -> bool:
+        line = " ".join(names)
+        return not only or any(all(word in line for word in words.split()) for words in only)
+
+    rows = list(measure(restarts=restarts, freeze=freeze, kills=kills, seed=seed, only=wanted, told=tell))
+    tell("")
+    if not rows:
+        raise BadSetting("No row is named so: they are named by store, fault and command, as in 'sqlite locked run'.")
+    if as_json:
+        print_json([{**asdict(row), "holds": row.holds} for row in rows])
+    else:
+        table(
+            ("store", "fault", "command", "times", "changes", "lost", "twice", "unreported", "again", "recovery s",
+             "at once", "shortest s", "delay s", ""),
+            [
+                (row.store, row.fault, row.command, row.times, row.changes, row.lost, row.duplicated, row.unreported,
+                 row.repeated, "-" if row.recovery is None else f"{row.recovery:.1f}", row.at_once,
+                 f"{row.shortest:.3f}", f"{row.delay:g}", "" if row.holds else "<- not as it has to be")
+                for row in rows
+            ],
+            left=("fault", "command", ""),
+        )  # fmt: skip
+        broken = sum(not row.holds for row in rows)
+        say(f"{len(rows) - broken} of {len(rows)} rows hold: nothing lost, recorded twice or unreported, polite, and "
+            f"at work within {LONGEST_RECOVERY:g} s.")  # fmt: skip
+    if not all(row.holds for row in rows):
+        raise typer.Exit(1)

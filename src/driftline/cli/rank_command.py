@@ -1,0 +1,238 @@
+"""The second paper's Figs. 3, 4 and 5: a line for each column over the ranked pages."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from driftline.cli.options import JsonOption, StoreOption, command_settings, opened
+from driftline.cli.output import NOTHING_YET, clean, count, print_json_list, say
+from driftline.cli.text_tables import Column, Styled, print_table
+from driftline.cli.visit_command import seconds_of
+from driftline.errors import BadSetting, DriftlineError, UsageError
+from driftline.lab.bench.figures import require_matplotlib, save
+from driftline.visits.rank import By, keeps, order_named
+from driftline.visits.rank import rank as ranked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from driftline.model import Visited
+
+
+_NAMED = 40  # pages: the names of more could not be read
+_LONGEST = 28
+_FAR_APART = 20
+_TITLES = {
+    By.FREQUENCY: "Visited pages, ranked by frequency",
+    By.WEIGHTAGE: "Visited pages, ranked by weightage",
+    By.INTELLIGENT: "Visited pages, filtered by TTL and ranked by frequency, weightage and TTL",
+    By.VALUE: "Watched pages, ranked by what a check of them is worth",
+}
+
+
+def check_plot(path: Path) -> None:
+    """DriftlineError if no such figure can be drawn: to be found out before anything else is done."""
+    if path.suffix.lower() not in (".svg", ".png"):
+        raise BadSetting(f"A figure is written as .svg or .png: got '{path}'.")
+    if not path.parent.is_dir():
+        raise DriftlineError(f"The figure {path} cannot be written: there is no folder {path.parent}.")
+    require_matplotlib()
+
+
+def draw_rank(rows: Sequence[Visited], by: By, path: Path) -> None:
+    """Write the figure; the ending of its name says what it becomes."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    places = range(1, len(rows) + 1)
+    figure, axes = plt.subplots(figsize=(9, 5), layout="constrained")
+    marker = "o" if len(rows) <= _NAMED else ""
+    lines: dict[str, tuple[list[float], str]] = {
+        "frequency (visits)": ([one.frequency for one in rows], "#1f5fa8"),
+        "weightage (seconds)": ([one.weightage for one in rows], "#d9772b"),
+        "TTL (times available)": ([one.ttl for one in rows], "#3a8f5c"),
+    }
+    for label, (values, colour) in lines.items():
+        axes.plot(places, values, label=label, color=colour, marker=marker, markersize=4, linewidth=1.5)
+    tops = [max(values, default=0) for values, _ in lines.values()]
+    if max(tops) > _FAR_APART * max(min(tops), 1):
+        axes.set_yscale("symlog", linthresh=1)
+    axes.set_ylim(bottom=0)
+    if len(rows) <= _NAMED:
+        # an address may hold a '$', which would be read as a formula
+        axes.set_xticks(list(places), _names(rows), rotation=60, ha="right", fontsize=8, parse_math=False)
+    else:
+        axes.set_xlabel("rank")
+    axes.set_title(_TITLES[by], loc="left")
+    axes.grid(visible=True, alpha=0.3)
+    axes.legend(frameon=True, framealpha=1, edgecolor="none")
+    save(figure, path)
+
+
+def _names(rows: Sequence[Visited]) -> list[str]:
+    """The addresses, without the site where all are of one, and cut in their middle."""
+    origins = {one.url[: one.url.index("/", 8)] for one in rows}
+    shared = len(origins.pop()) if len(origins) == 1 else 0
+    return [_cut(one.url[shared:] if shared else one.url.partition("://")[2]) for one in rows]
+
+
+def _cut(name: str) -> str:
+    half = _LONGEST // 2
+    return name if len(name) <= _LONGEST else f"{name[: half - 1]}…{name[-half:]}"
+
+
+_COLUMNS = (
+    Column(name="rank", right=True),
+    Column(name="sno", right=True, optional=True, style="dim"),
+    Column(name="url", least=30, keep=1, middle=True),
+    Column(name="frequency", right=True),
+    Column(name="weightage", right=True),
+    Column(name="ttl", right=True),
+    Column(name="filter"),
+    Column(name="watched", optional=True),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ranking:
+    """The ranked pages that are to be shown, how many were visited, and how many of these the filter keeps."""
+
+    rows: Iterable[Visited]
+    visits: int
+    kept: int
+    threshold: float
+
+
+def rank(
+    by: Annotated[
+        str,
+        typer.Option(
+            "--by", metavar="|".join(By), help="What comes first; intelligent also filters, value is of watched pages."
+        ),
+    ] = By.INTELLIGENT,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, metavar="N", help="Only the first so many.", show_default=False)
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="FILE", help="Draw them as a line chart: .svg or .png.", show_default=False),
+    ] = None,
+    example: Annotated[bool, typer.Option("--example", help="Rank the 23 pages of the paper instead.")] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
+) -> None:
+    """Rank visited pages by how often, how long and with what success they were visited."""
+    if as_json and as_csv:
+        raise UsageError("--json and --csv exclude each other.")
+    order = order_named(by)
+    if plot is not None:
+        check_plot(plot)
+    with _ranked(store, order, limit, example=example) as found:
+        _print(found, plot, order, example=example, as_json=as_json, as_csv=as_csv)
+
+
+def _print(found: _Ranking, plot: Path | None, order: By, *, example: bool, as_json: bool, as_csv: bool) -> None:
+    """Print the pages as they come, unless all of them are needed for a figure, and what there is to say of them."""
+    valued, threshold = order is By.VALUE, found.threshold
+    all_of_them = None if plot is None else list(found.rows)
+    rows = iter(found.rows if all_of_them is None else all_of_them)
+    first = list(islice(rows, 1))
+    rows = chain(first, rows)
+    if as_json:
+        print_json_list(_as_json(number, one, threshold, valued=valued) for number, one in enumerate(rows, start=1))
+    elif as_csv:
+        _print_csv(rows, threshold, valued=valued)
+    elif first:
+        _print_table(rows, threshold, example=example, valued=valued)
+    if valued and not first:
+        say(_nothing_of_value(found.visits), to_stderr=True)
+    elif not found.visits and not valued:
+        say("No visits are counted yet: see 'driftline visit' and 'driftline visits import'.", to_stderr=True)
+    if found.kept < found.visits and order is By.INTELLIGENT:
+        dropped = count(found.visits - found.kept, "page")
+        share = f"{threshold * 100:g} %"
+        say(f"The filter drops {dropped}, available at no more than {share} of the visits.", to_stderr=True)
+    if plot is not None and all_of_them is not None:
+        draw_rank(all_of_them, order, plot)
+        say(f"The figure is {plot}.", to_stderr=True)
+
+
+def _nothing_of_value(visits: int) -> str:
+    """Why there is nothing to rank by value, and what to do about it."""
+    if not visits:
+        return NOTHING_YET
+    unwatched = f"{count(visits, 'visited page')} {'is' if visits == 1 else 'are'} not watched"
+    return (
+        f"Only a check of a watched page has a value, and {unwatched}: 'driftline add URL' watches one, 'driftline "
+        "visits import FILE --add' all those of a file."
+    )
+
+
+@contextmanager
+def _ranked(store: str | None, order: By, limit: int | None, *, example: bool) -> Iterator[_Ranking]:
+    """Rank the pages, for a block in which they are read."""
+    if example:
+        from driftline.visits.rank import EXAMPLE
+
+        if order is By.VALUE:
+            raise BadSetting("The paper's pages were never checked, so a check of them has no value.")
+        threshold = command_settings(store=store).rank_threshold
+        rows, kept = ranked(EXAMPLE, order, threshold, limit), sum(keeps(one, threshold) for one in EXAMPLE)
+        yield _Ranking(rows=rows, visits=len(EXAMPLE), kept=kept, threshold=threshold)
+        return
+    with opened(store, make=False) as watch_list:
+        threshold = watch_list.settings.rank_threshold
+        ordered = watch_list.iter_ranked(order, limit)
+        visits = kept = unsafe = 0
+        for one in watch_list.iter_visited():
+            if watch_list.unsafe.why(one.url) is None:
+                visits, kept = visits + 1, kept + keeps(one, threshold)
+            else:
+                unsafe += 1
+        if unsafe:
+            say(f"{count(unsafe, 'page')} left out, blocked as unsafe.", to_stderr=True)
+        yield _Ranking(rows=ordered, visits=visits, kept=kept, threshold=threshold)
+
+
+def _print_table(rows: Iterable[Visited], threshold: float, *, example: bool, valued: bool) -> None:
+    # nothing of the example is watched
+    columns = [*(_COLUMNS[:-1] if example else _COLUMNS), *([Column(name="value", right=True)] if valued else [])]
+    cells = (_row(number, one, threshold, valued=valued) for number, one in enumerate(rows, start=1))
+    print_table(columns, (row[: len(columns)] for row in cells))
+
+
+def _row(number: int, one: Visited, threshold: float, *, valued: bool) -> list[str | Styled]:
+    kept = Styled("kept", "green") if keeps(one, threshold) else Styled("dropped", "red")
+    figures = [f"{one.frequency:,}", seconds_of(one), f"{one.ttl:,}"]
+    value = [f"{one.value:.3g}"] if valued else []
+    return [str(number), str(one.sno or "–"), one.url, *figures, kept, "yes" if one.watched else "no", *value]
+
+
+def _as_json(number: int, one: Visited, threshold: float, *, valued: bool) -> dict[str, Any]:
+    return {
+        "rank": number, "sno": one.sno or None, "url": one.url, "frequency": one.frequency, "weightage": one.weightage,
+        "ttl": one.ttl, "kept": keeps(one, threshold), "watched": one.watched,
+        **({"value": one.value} if valued else {}),
+    }  # fmt: skip
+
+
+def _print_csv(rows: Iterable[Visited], threshold: float, *, valued: bool) -> None:
+    names = ["rank", "sno", "url", "frequency", "weightage", "ttl", "kept", "watched", *(["value"] if valued else [])]
+    writer = csv.DictWriter(sys.stdout, names, lineterminator="\n")
+    writer.writeheader()
+    for number, one in enumerate(rows, start=1):
+        row = _as_json(number, one, threshold, valued=valued)
+        told = {"url": clean(row["url"])} | {name: int(row[name]) for name in ("kept", "watched")}
+        writer.writerow(row | told)

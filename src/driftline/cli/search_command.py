@@ -1,0 +1,148 @@
+"""`search`: the versions in which words appeared or disappeared."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+import typer
+
+from driftline.cli.options import JsonOption, StoreOption, TagOption, insist_on_tag, opened
+from driftline.cli.output import ago, clean, count, err, fields, iso, out, print_json, say
+from driftline.model import MentionKind
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
+
+    from driftline.model import Mention
+
+_LONG = 500  # versions: indexing more of them takes long enough to be told
+_WHEN = "a date, a date and time, or how long ago: 2026-01-31, 2026-01-31T18:00, 12h"
+
+
+def search(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="WORDS",
+            help="Words that must all be there; a phrase in quotes; the beginning of a word as 'begin*'.",
+            show_default=False,
+        ),
+    ],
+    now: Annotated[bool, typer.Option("--now", help="Only pages whose newest version has the words.")] = False,
+    page: Annotated[
+        str | None, typer.Option("--page", metavar="URL", help="Only this page.", show_default=False)
+    ] = None,
+    tag: TagOption = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="WHEN", help=f"From then on: {_WHEN}.", show_default=False)
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="WHEN", help="Only before then.", show_default=False)
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="How many, the latest first.")] = 20,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find the versions in which words appeared or disappeared."""
+    from driftline.durations import parse_moment
+
+    query = " ".join(_as_written(argument) for argument in words)
+    at = time.time()
+    start, end = (None if when is None else parse_moment(when, at) for when in (since, until))
+    with opened(store, make=False) as watch_list:
+        if tag is not None:
+            insist_on_tag(watch_list, tag)
+        with _Indexing() as indexing:
+            found = watch_list.search(
+                query, url=page, tag=tag, since=start, until=end, now=now, limit=limit, told=indexing.told
+            )
+    if as_json:
+        print_json([_as_json(mention) for mention in found])
+    elif found:
+        for mention in found:
+            _print(mention, at)
+    else:
+        say("No version is found in which these words appeared or disappeared.", to_stderr=True)
+
+
+def _as_written(argument: str) -> str:
+    """The argument with the quotes that the shell took away: what was quoted there was meant as a phrase."""
+    return f'"{argument}"' if " " in argument.strip() and '"' not in argument else argument
+
+
+def _print(mention: Mention, now: float) -> None:
+    from rich.text import Text
+
+    appeared = mention.kind is MentionKind.APPEARED
+    style = "green" if appeared else "red"
+    coloured = out().color_system is not None and not out().no_color
+    opening, closing = ("", "") if coloured else ("{+", "+}") if appeared else ("[-", "-]")
+    line = Text("    ")
+    at = 0
+    for start, end in mention.marks:
+        line.append(clean(mention.excerpt[at:start]))
+        line.append(f"{opening}{clean(mention.excerpt[start:end])}{closing}", f"bold {style}")
+        at = end
+    line.append(clean(mention.excerpt[at:]))
+    told = f"  version {mention.version}, {ago(mention.at, now)}"
+    say((f"{mention.kind:<11} ", style), clean(mention.url), (told, "dim"))
+    out().print(line, soft_wrap=True)
+
+
+def _as_json(mention: Mention) -> dict[str, Any]:
+    return {
+        **fields(mention, "url", "version"),
+        "at": iso(mention.at),
+        **fields(mention, "kind", "excerpt"),
+        "marks": [list(mark) for mark in mention.marks],
+    }
+
+
+class _Indexing:
+    """Tells that versions are being indexed, if it takes long: with a bar on a terminal, with a line elsewhere."""
+
+    def __init__(self) -> None:
+        self._bar: Bar | None = None
+        self._task: TaskID | None = None
+        self._begun = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    def told(self, done: int, total: int) -> None:
+        """So many versions are indexed."""
+        if not self._begun and total > _LONG:
+            self._begin(total)
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=done)
+        if done == total:
+            self._stop()
+
+    def _begin(self, total: int) -> None:
+        self._begun = True
+        say(f"Indexing {count(total, 'version')} that were never searched…", to_stderr=True)
+        console = err()
+        if console.is_terminal and not console.is_dumb_terminal:
+            from rich.progress import BarColumn, MofNCompleteColumn
+            from rich.progress import Progress as Bar
+
+            self._bar = Bar(
+                BarColumn(bar_width=30), MofNCompleteColumn(), console=console, transient=True,
+                redirect_stdout=False, redirect_stderr=False,
+            )  # fmt: skip
+            self._task = self._bar.add_task("", total=total)
+            self._bar.start()
+
+    def _stop(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None

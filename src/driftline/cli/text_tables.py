@@ -1,0 +1,127 @@
+"""Tables that stay quick with a hundred thousand rows, fit a terminal, and are whole when piped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+from driftline.cli.output import clean, out
+from driftline.store.statements import in_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_GAP = "  "
+_NARROWEST = 8
+_PORTION = 1_000  # rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column. On a narrow terminal it may be cut to its `least` width, or left out if it is `optional`.
+
+    Of several, the one with the lowest `keep` gives way first. An address is cut in its `middle`: its end tells most.
+    """
+
+    name: str
+    right: bool = False
+    least: int | None = None
+    optional: bool = False
+    keep: int = 0
+    middle: bool = False
+    style: str = ""
+
+
+class Styled(NamedTuple):
+    """A text with a style of its own."""
+
+    text: str
+    style: str
+
+
+def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Styled]]) -> None:
+    """Print rows under their headings as they come; on a terminal cut to its width, elsewhere whole.
+
+    The columns are as wide as the first thousand rows need.
+    """
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    console = out()
+    portions = in_batches(rows, _PORTION)
+    first = next(portions, [])
+    widths = [
+        max([cell_len(column.name), *(cell_len(_text(row[place])) for row in first)])
+        for place, column in enumerate(columns)
+    ]
+    if console.is_terminal:
+        widths = fit(widths, columns, console.width)
+    whole = not console.is_terminal
+    shown = [place for place, width in enumerate(widths) if width]
+
+    def line(cells: Sequence[str], styles: Sequence[str]) -> Text:
+        text = Text(no_wrap=True, end="")
+        for place in shown:
+            width, cell = widths[place], cells[place]
+            if cell_len(cell) > width and not whole:
+                cell = _cut(cell, width, middle=columns[place].middle)
+            blank = " " * (width - cell_len(cell))
+            if columns[place].right:
+                text.append(blank)
+            text.append(cell, styles[place])
+            if place != shown[-1]:
+                text.append(_GAP if columns[place].right else blank + _GAP)
+        return text
+
+    console.print(line([column.name for column in columns], ["bold"] * len(columns)), soft_wrap=True)
+    for some in chain([first] if first else [], portions):
+        if console.color_system is None:
+            plain = [column.style for column in columns]
+            block = "\n".join(line([_text(cell) for cell in row], plain).plain.rstrip() for row in some)
+            console.file.write(block + "\n")
+            continue
+        for row in some:
+            styles = [
+                cell.style if isinstance(cell, Styled) else column.style
+                for cell, column in zip(row, columns, strict=True)
+            ]
+            console.print(line([_text(cell) for cell in row], styles), soft_wrap=True)
+
+
+def _text(cell: str | Styled) -> str:
+    return clean(cell.text if isinstance(cell, Styled) else cell)
+
+
+def fit(widths: Sequence[int], columns: Sequence[Column], room: int) -> list[int]:
+    """The widths that the columns get in so much room; 0 for a column that is left out.
+
+    Columns are cut before any is left out, and what is not optional stays even where there is too little room for it.
+    """
+    places = sorted(range(len(columns)), key=lambda place: columns[place].keep)
+    optional = [place for place in places if columns[place].optional]
+    cuttable = [place for place in places if columns[place].least is not None]
+    fitted = list(widths)
+    for left_out in range(len(optional) + 1):
+        fitted = [0 if place in optional[:left_out] else width for place, width in enumerate(widths)]
+        for place in cuttable:
+            least = min(fitted[place], columns[place].least or 0)
+            fitted[place] = max(least, fitted[place] - max(0, _excess(fitted, room)))
+        if _excess(fitted, room) <= 0:
+            return fitted
+    if cuttable:
+        fitted[cuttable[-1]] = max(_NARROWEST, fitted[cuttable[-1]] - _excess(fitted, room))
+    return fitted
+
+
+def _excess(widths: Sequence[int], room: int) -> int:
+    shown = [width for width in widths if width]
+    return sum(shown) + len(_GAP) * (len(shown) - 1) - room
+
+
+def _cut(text: str, width: int, *, middle: bool) -> str:
+    from rich.cells import set_cell_size
+
+    tail = (width - 1) // 2 if middle else 0
+    head = set_cell_size(text, width - 1 - tail).rstrip()
+    return f"{head}…{set_cell_size(text[::-1], tail)[::-1] if tail else ''}"

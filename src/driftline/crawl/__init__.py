@@ -1,0 +1,1 @@
+"""Whole sites: finding their pages by links, sitemaps and feeds."""

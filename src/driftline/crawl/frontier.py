@@ -1,0 +1,212 @@
+"""URL-seen: which addresses were met already. A Bloom filter answers for most new ones, and the store for all others.
+
+The filter never forgets an address, but may take a new one for seen: who asks it asks the store then, so that no page
+is lost. It is made anew from the store when a crawl starts, which takes less time than to keep a copy of it up to date.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import threading
+from typing import TYPE_CHECKING
+
+from xxhash import xxh3_128_intdigest
+
+from driftline.crawl.crawl_options import MOST
+from driftline.store.crawls import KNOWN, FrontierEntry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from driftline.model import Link
+
+
+_FEWEST = 10_000
+_WRONG = 0.01  # of the new addresses are looked for in the store all the same
+
+
+class BloomFilter:
+    """A set of byte strings in about ten bits each, that may hold more than was put in: for `expected` of them."""
+
+    def __init__(self, expected: int) -> None:
+        self.expected = max(_FEWEST, expected)
+        self._bits = max(64, math.ceil(-self.expected * math.log(_WRONG) / math.log(2) ** 2))
+        self._hashes = max(1, round(self._bits / self.expected * math.log(2)))
+        self._data = bytearray(self._bits // 8 + 1)
+        self.added = 0
+
+    def add(self, key: bytes) -> bool:
+        """Put a key in; whether it seems to have been there."""
+        data, bits = self._data, self._bits
+        digest = xxh3_128_intdigest(key)
+        place, step = digest >> 64, (digest & 0xFFFF_FFFF_FFFF_FFFF) | 1
+        there = True
+        for _ in range(self._hashes):
+            place += step
+            at = place % bits
+            byte, mask = at >> 3, 1 << (at & 7)
+            if not data[byte] & mask:
+                there = False
+                data[byte] |= mask
+        self.added += not there
+        return there
+
+    def __contains__(self, key: bytes) -> bool:
+        data, bits = self._data, self._bits
+        digest = xxh3_128_intdigest(key)
+        place, step = digest >> 64, (digest & 0xFFFF_FFFF_FFFF_FFFF) | 1
+        for _ in range(self._hashes):
+            place += step
+            at = place % bits
+            if not data[at >> 3] & (1 << (at & 7)):
+                return False
+        return True
+
+
+class UrlSeen:
+    """Which keys were met, told exactly: `look` says which of some the store has, and `all_keys` has all of them."""
+
+    def __init__(
+        self, all_keys: Callable[[], Collection[bytes]], look: Callable[[Sequence[bytes]], set[bytes]]
+    ) -> None:
+        self._all_keys = all_keys
+        self._look = look
+        self._filter = self._made()
+
+    def new(self, keys: Iterable[bytes]) -> list[bytes]:
+        """Those of these keys that were never met; the store is asked only for those that the filter seems to have."""
+        given = dict.fromkeys(keys)
+        doubtful = [key for key in given if key in self._filter]
+        seen = self._look(doubtful) if doubtful else set()
+        return [key for key in given if key not in seen]
+
+    def add(self, keys: Iterable[bytes]) -> None:
+        """These are in the store from now on."""
+        for key in keys:
+            self._filter.add(key)
+        if self._filter.added > self._filter.expected:
+            self._filter = self._made()  # it would be wrong more often than it should be
+
+    def _made(self) -> BloomFilter:
+        keys = self._all_keys()
+        made = BloomFilter(2 * len(keys))
+        for key in keys:
+            made.add(key)
+        return made
+
+
+_LISTS_AT_ONCE = 4  # under way: each may name fifty thousand pages
+
+
+class Frontier:
+    """Hands out addresses until none waits and none is under way: what comes of one may bring more. For any thread.
+
+    The store has it all; here are only numbers, and `links` makes links of them when they are wanted, leaving out those
+    that no longer are. `most` pages are handed out, and no more than `ahead` at a time, so that what they lead to can
+    change the order. Pages that earlier rounds found wait until all else is done: a sitemap may say meanwhile that they
+    are as they were. Of lists, which may be long, only a few are under way at a time.
+    """
+
+    def __init__(
+        self, links: Callable[[Sequence[int]], list[Link]], *, most: int = MOST, ahead: int | None = None
+    ) -> None:
+        self._links = links
+        self._left = most
+        self._ahead = most + _LISTS_AT_ONCE if ahead is None else ahead
+        self._lock = threading.Lock()
+        self._heap: list[FrontierEntry] = []
+        self._lists: list[FrontierEntry] = []
+        self._out: dict[int, FrontierEntry] = {}
+        self._new_out = self._lists_out = 0
+        self._put_off: set[int] = set()
+        self.new = 0  # pages that wait and that no earlier round knew
+        self._closed = False
+        self._wake: Callable[[], None] = lambda: None
+
+    def __len__(self) -> int:
+        """How many addresses wait or are under way."""
+        return len(self._heap) + len(self._lists) + len(self._out)
+
+    @property
+    def limited(self) -> bool:
+        """Whether pages wait that are not handed out, for there were enough."""
+        return bool(self._heap) and self._left <= 0
+
+    def settle(self, ids: Iterable[int], places: Iterable[FrontierEntry] = ()) -> None:
+        """Something came of these, and more places wait because of it; one may be named twice and is fetched once."""
+        with self._lock:
+            for number in ids:
+                place = self._out.pop(number, None)
+                if place is not None:
+                    self._new_out -= place.priority < KNOWN
+                    self._lists_out -= place.kind != "page"
+            for place in places:
+                self.new += _is_new_page(place)
+                heapq.heappush(self._heap if place.kind == "page" else self._lists, place)
+        self._wake()
+
+    def take(self, most: int) -> list[Link]:
+        """Up to `most` links, without waiting for any."""
+        with self._lock:
+            taken = [] if self._closed else self._pop(min(most, self._ahead - len(self._out)))
+        if not taken:
+            return []
+        links = self._links([place.id for place in taken])
+        if len(links) < len(taken):
+            there = {link.page_id for link in links}
+            missing = [place for place in taken if place.id not in there]
+            with self._lock:
+                self._left += sum(place.kind == "page" for place in missing)
+            self.settle(place.id for place in missing)
+        return links
+
+    def _pop(self, most: int) -> list[FrontierEntry]:
+        taken: list[FrontierEntry] = []
+        while self._lists and len(taken) < most and self._lists_out < _LISTS_AT_ONCE:
+            self._lists_out += self._hand_out(heapq.heappop(self._lists), taken)
+        heap = self._heap
+        while heap and len(taken) < most and self._left > 0:
+            if heap[0].priority >= KNOWN and (self._new_out or self._lists):
+                break
+            place = heapq.heappop(heap)
+            self.new -= _is_new_page(place)
+            self._left -= self._hand_out(place, taken)
+        return taken
+
+    def _hand_out(self, place: FrontierEntry, taken: list[FrontierEntry]) -> bool:
+        """Let this be under way, unless it is already, or has to wait for the next crawl; whether it is now."""
+        if place.id in self._out or place.id in self._put_off:
+            return False
+        self._new_out += place.priority < KNOWN
+        self._out[place.id] = place
+        taken.append(place)
+        return True
+
+    def put_off(self, page_ids: Sequence[int], seconds: float) -> None:
+        """Leave these to the next crawl, for their hosts want to be left alone."""
+        del seconds
+        with self._lock:
+            self._put_off.update(page_ids)
+        self.settle(page_ids)
+
+    def close(self) -> None:
+        """Hand out nothing more."""
+        self._closed = True
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether there never is anything more to hand out."""
+        with self._lock:
+            if self._closed:
+                return True
+            return not self._out and not self._lists and (not self._heap or self._left <= 0)
+
+    def listen(self, wake: Callable[[], None], give_back: Callable[[], list[int]]) -> None:
+        """Call `wake` whenever there may be more to take; nothing is wanted back."""
+        del give_back
+        self._wake = wake
+
+
+def _is_new_page(place: FrontierEntry) -> bool:
+    return place.kind == "page" and place.priority < KNOWN

@@ -1,0 +1,73 @@
+"""The page filter: which of the addresses that were met are worth a request, and why the others are not."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from driftline.crawl.frontier import BloomFilter
+from driftline.crawl.scope import is_file
+from driftline.fetch.failures import NOTHING
+from driftline.store.crawls import Met
+from driftline.urls.equivalence import key_of, without_session
+
+if TYPE_CHECKING:
+    from driftline.crawl.scope import Scope
+    from driftline.crawl.traps import Traps
+    from driftline.fetch.failures import Blocked
+
+OUT_OF_SCOPE = "out of scope"
+FILE = "not a page"
+TOO_DEEP = "deeper than --depth"
+UNSAFE = "blocked as unsafe"
+NO_ROOM = "more than may wait"
+MORE_LISTS = "more sitemaps, or hosts with some, than are read"
+
+
+class PageFilter:
+    """Judges the addresses of one crawl. `skipped` has those that were not let through since it was last emptied."""
+
+    def __init__(self, scope: Scope, traps: Traps, depth: int | None, blocked: Blocked = NOTHING) -> None:
+        self._scope = scope
+        self._blocked = blocked
+        self._traps = traps
+        self._depth = depth
+        self._told = BloomFilter(1_000_000)  # each is counted once; to be wrong in one of a hundred will do for that
+        self.skipped: dict[str, list[str]] = defaultdict(list)
+
+    def passed(
+        self, url: str, *, source: str, via: int | None, depth: int, priority: float, hops: int = 0, lastmod: str = ""
+    ) -> Met | None:
+        """An address in canonical form as it is to be fetched; None if it is not, and is counted among the skipped."""
+        url = without_session(url)
+        reason = self._reason(url, source, depth)
+        if reason is None:
+            return Met(key_of(url), url, "page", source, via, depth, hops, priority, lastmod)
+        self.skip(reason, url)
+        return None
+
+    def skip(self, reason: str, url: str) -> None:
+        """Count an address that is not fetched, once for each reason."""
+        if not self._told.add(f"{reason} {url}".encode("utf-8", "replace")):
+            self.skipped[reason].append(url)
+
+    def in_scope(self, url: str) -> bool:
+        """Whether an address belongs to the site, be it a page or not."""
+        return self._scope.holds(url)
+
+    def take_skipped(self) -> dict[str, list[str]]:
+        """What was skipped since this was last asked."""
+        skipped, self.skipped = self.skipped, defaultdict(list)
+        return skipped
+
+    def _reason(self, url: str, source: str, depth: int) -> str | None:
+        if not self._scope.holds(url):
+            return OUT_OF_SCOPE
+        if is_file(url):
+            return FILE
+        if self._blocked.why(url) is not None:
+            return UNSAFE
+        if self._depth is not None and depth > self._depth and source != "redirect":
+            return TOO_DEEP
+        trap = self._traps.why(url)
+        return None if trap is None else f"trap: {trap}"

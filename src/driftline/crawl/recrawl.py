@@ -1,0 +1,185 @@
+"""Sites that are kept watched come again by themselves, for as long as somebody keeps checking pages.
+
+A round ends when what it found was told, and not before. So nothing has to be kept for that: whoever crawls the site
+next goes on with the round, finds that nothing is left of it, and tells the same.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from driftline.crawl.report import news_of
+from driftline.durations import parse_interval
+from driftline.errors import RunStopped, StoreError, StoreLocked, StoreUnavailable, UsageError
+from driftline.pipeline.stop import Stop
+from driftline.store.locks import patiently
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from driftline.crawl.report import CrawlReport, SiteEvent
+    from driftline.store.crawls import Site
+
+_LOOK = 5.0  # seconds between two looks at which sites are due
+_REST = 30.0  # seconds that pages are checked for, at least, between two turns of crawling
+_LONGEST_WAIT = 3_600.0  # seconds, as a clock can be set to
+
+#: hears what a round found, and what to call once all of that was told
+Tell = Callable[[Sequence["SiteEvent"], Callable[[], None]], None]
+
+
+class Kept(Protocol):
+    """Where the sites are that are kept watched."""
+
+    def kept(self) -> list[Site]:
+        """All of them."""
+
+    def finish(self, site_id: int, number: int, now: float) -> None:
+        """The round of this number is complete."""
+
+
+class Rounds:
+    """Crawls the sites that are due, in turns with the checks of pages; for one thread.
+
+    `crawl` goes on with a site, or begins its next round, until it is done or asked to stop, and leaves the round open.
+    A site without an interval of its own comes `every` so many seconds, or never; `early` is the part of it that may be
+    missing. `remark` hears how things stand.
+    """
+
+    def __init__(
+        self, sites: Kept, crawl: Callable[[Site, Stop], CrawlReport], tell: Tell, stop: Stop,
+        remark: Callable[[str], None], *, every: float | None, early: float = 0.0,
+        clock: Callable[[], float] = time.time, ticks: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self._sites = sites
+        self._crawl = crawl
+        self._tell = tell
+        self._stop = stop
+        self._bell = stop.listen()
+        self._remark = remark
+        self._every = every
+        self._early = early
+        self._clock = clock
+        self._ticks = ticks
+        self._look_at = ticks()
+        self._found: dict[int, int] = {}  # the round of a site that was told, or is being told
+        self._named: set[int] = set()  # sites of which it was said that they are being crawled
+        self._not_before: dict[int, float] = {}
+
+    def due(self) -> bool:
+        """Whether a site is due, and the checks of pages had their turn."""
+        if self._ticks() < self._look_at:
+            return False
+        self._look_at = self._ticks() + _LOOK
+        return bool(self._due())
+
+    def go(self, seconds: float | None = None) -> list[str]:
+        """Crawl what is due, to the end, or for so many seconds; the pages that are changed, of rounds that are done.
+
+        StoreBusy if another process checks pages at the moment. If the store cannot be used until the seconds are over,
+        the crawl goes on in the next turn.
+        """
+        changed: list[str] = []
+        try:
+            with self._turn(seconds) as turn:
+                for site in self._due():
+                    if turn.requested:
+                        break
+                    changed += self._crawled(site, turn)
+        except (RunStopped, StoreLocked, StoreUnavailable):
+            if seconds is None or self._stop.requested:
+                raise
+        finally:
+            self._look_at = self._ticks() + _REST
+        return changed
+
+    def _due(self) -> list[Site]:
+        now = self._clock()
+        kept = patiently(self._sites.kept, lambda: self._stop.requested)
+        due = [site for site in kept if self._due_at(site, now) <= now]
+        return sorted(due, key=lambda site: site.started_at)  # so that a large one leaves turns to others
+
+    def _due_at(self, site: Site, now: float) -> float:
+        own = site.options.get("every")
+        every = self._every if own is None else parse_interval(own)
+        if every is None:
+            return math.inf
+        earliest = self._not_before.get(site.id, -math.inf)
+        cut_short = site.finished_at is None and site.options.get("most") is None
+        if cut_short and self._found.get(site.id) != site.round:
+            return earliest
+        started = site.started_at if site.started_at <= now else -math.inf  # by a clock that was wrong
+        return max(earliest, started + every * (1 - self._early))
+
+    def _crawled(self, site: Site, turn: Stop) -> list[str]:
+        seed = site.seeds[0]
+        if site.id not in self._named:
+            self._named.add(site.id)
+            self._remark(f"Crawling {seed}, which is kept watched.")
+        try:
+            report = self._crawl(site, turn)
+        except UsageError as error:
+            self._remark(f"{seed} is not crawled again: {error}")
+            self._not_before[site.id] = math.inf
+            return []
+        if report.quiet:
+            self._not_before[site.id] = min(report.quiet.values())
+        if report.left:
+            return []
+        self._found[site.id] = report.number
+        self._named.discard(site.id)
+        ends = partial(self._end, site.id, report.number)
+        events = news_of(site, report, self._clock()) if report.number > 1 else []
+        if events:
+            self._tell(events, ends)
+        else:
+            ends()
+        self._remark(_summary(seed, report))
+        return report.changed
+
+    def _end(self, site_id: int, number: int) -> None:
+        """What this round found was told. A store that cannot be written leaves it to be told again."""
+        with suppress(StoreError):
+            patiently(lambda: self._sites.finish(site_id, number, self._clock()), lambda: self._stop.requested)
+
+    @contextmanager
+    def _turn(self, seconds: float | None) -> Iterator[Stop]:
+        """What is asked to stop after so many seconds, or when all is."""
+        if seconds is None:
+            yield self._stop
+            return
+        turn = Stop()
+        end = self._ticks() + seconds
+        over = threading.Event()
+
+        def watch() -> None:
+            while not over.is_set() and not self._stop.requested and (left := end - self._ticks()) > 0:
+                self._bell.wait(min(left, _LONGEST_WAIT))
+            turn.request()
+
+        watcher = threading.Thread(target=watch, name="turn", daemon=True)
+        watcher.start()
+        try:
+            yield turn
+        finally:
+            over.set()
+            self._bell.ring()
+            watcher.join()
+
+
+def _summary(seed: str, report: CrawlReport) -> str:
+    figures = {
+        "new": len(report.new), "gone": len(report.gone), "moved": len(report.moved),
+        "to be checked for a change": len(report.changed),
+    }  # fmt: skip
+    found = ", ".join(f"{many:,} {word}" for word, many in figures.items() if many and report.number > 1)
+    unread = len(report.unread_lists)
+    missing = f"; {unread:,} of its sitemaps and feeds could not be read" if unread else ""
+    pages = f"{report.pages:,} {'page' if report.pages == 1 else 'pages'}"
+    return f"Crawled {seed}: {pages}{found and ', '}{found}{missing}."

@@ -1,0 +1,196 @@
+"""What a crawl found, read from the store: the same for one that was cut short and went on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from driftline.crawl.classify import GONE, SOFT
+from driftline.pipeline.grouping import Event
+from driftline.store.schema import addresses
+from driftline.urls.parts import host_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from driftline.model import Change
+    from driftline.store.crawls import Begun, Site, Sites
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """How many addresses were not followed for a reason, and the first few of them."""
+
+    count: int
+    examples: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Twin:
+    """A page that says the same as another one, or nearly."""
+
+    url: str
+    like: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A page that stood at another address in an earlier round."""
+
+    url: str
+    to: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlReport:
+    """What a round of a crawl found.
+
+    `found` are the addresses that were met, `pages` those of them that are pages; `fetched` were asked for, of them
+    `fetched_now` by this very crawl, which may go on with another; `unmodified` were not, because the sitemap says that
+    they are as they were. `duplicates` say the same as others and `near` nearly; `soft` are error pages that come as
+    good ones. `unread_lists` are sitemaps and feeds that could not be read, with the reason: what only they list was
+    not found. From the second round on, `new`, `gone`, `moved` and `changed` tell what is different; in the first, all
+    is new. Where a page moved to is not among the new ones. `gone_before` counts what was told as gone by earlier
+    rounds, and is still linked. `changes` are what a check found of changed pages that are watched. `left` addresses
+    wait for the crawl to go on; `limit` is how many pages were to be fetched, if that is why. `quiet` names the hosts
+    that want to be left alone, and until when. `watched` pages came to the watch list.
+    """
+
+    seeds: list[str]
+    number: int
+    continued: bool
+    found: int
+    fetched: int
+    fetched_now: int
+    pages: int
+    unmodified: int
+    redirects: int
+    sitemaps: int
+    feeds: int
+    left: int
+    watched: int
+    seconds: float
+    requests: int
+    bytes: int
+    tag: str | None
+    limit: int | None
+    new: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    gone_before: int = 0
+    moved: list[Moved] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    duplicates: list[Twin] = field(default_factory=list)
+    near: list[Twin] = field(default_factory=list)
+    soft: list[str] = field(default_factory=list)
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    unread_lists: list[tuple[str, str]] = field(default_factory=list)
+    best: list[tuple[str, float]] = field(default_factory=list)
+    skipped: dict[str, Skipped] = field(default_factory=dict)
+    quiet: dict[str, float] = field(default_factory=dict)
+    astray: str | None = None
+
+    @property
+    def pages_per_s(self) -> float:
+        """Pages that this crawl fetched a second."""
+        return self.fetched_now / max(self.seconds, 1e-9)
+
+
+_BEST = 20
+
+
+def read_report(sites: Sites, begun: Begun, seeds: list[str], *, asked_before: int, **others: Any) -> CrawlReport:
+    """Add up what the store has of a round, of which so many pages were asked for before this crawl went on with it."""
+    number = begun.number
+    fetched = sites.asked(begun)
+    figures = sites.figures(begun)
+    of_pages = {(state, reason): many for (kind, state, reason), many in figures.items() if kind == "page"}
+
+    def count(state: str, reason: str | None = "any") -> int:
+        return sum(many for (one, why), many in of_pages.items() if one == state and reason in ("any", why))
+
+    def lists(*kinds: str) -> int:
+        return sum(many for (kind, state, _), many in figures.items() if kind in kinds and state == "list")
+
+    left = sum(many for (_, state, _), many in figures.items() if state == "waiting")
+    pages = [*sites.rows(begun, addresses.c.state == "page")]
+    unread = sites.rows(begun, addresses.c.state == "failed", kinds=("sitemap", "feed"))
+    others_ = [*sites.rows(begun, addresses.c.state.in_(("failed", "redirect")))]
+    names = sites.urls({row.twin for row in pages if row.twin is not None})
+    new = [row for row in pages if row.first_round == number and row.reason != "same"]
+    bad = [row for row in others_ if row.state == "failed"]
+    failed = [row for row in bad if not _gone_before(row, number)]
+    was = [row for row in others_ if row.good_round and row.gone_round == number]
+    moved = _moved(was, new, pages)
+    elsewhere, arrived = {one.url for one in moved}, {one.to for one in moved}
+    lost = {row.id for row in was}
+    return CrawlReport(
+        seeds=seeds, number=number, found=sum(of_pages.values()), fetched=fetched,
+        fetched_now=fetched - asked_before, pages=count("page"),
+        unmodified=count("page", "lastmod"), redirects=count("redirect"), sitemaps=lists("sitemap"),
+        feeds=lists("feed", "page"), left=left, continued=begun.continued,
+        new=[row.url for row in new if row.url not in arrived],
+        gone=[row.url for row in was if row.state == "failed" and row.url not in elsewhere],
+        gone_before=len(bad) - len(failed), moved=moved, changed=[row.url for row in pages if row.changed],
+        duplicates=[Twin(url=row.url, like=names[row.twin]) for row in pages if row.reason == "same"],
+        near=[Twin(url=row.url, like=names[row.twin]) for row in pages if row.reason == "near"],
+        soft=[row.url for row in failed if row.reason == SOFT],
+        failed=[(row.url, row.reason) for row in failed if row.reason != SOFT and row.id not in lost],
+        unread_lists=[(row.url, row.reason) for row in unread],
+        best=[(row.url, row.score) for row in sorted(pages, key=lambda row: -(row.score or 0.0))[:_BEST] if row.score],
+        skipped={why: Skipped(count=many, examples=some) for why, (many, some) in sites.skipped(begun).items()},
+        astray=None if pages else next((row.target for row in others_ if row.source == "seed" and row.target), None),
+        **others,
+    )  # fmt: skip
+
+
+def _gone_before(row: Any, number: int) -> bool:
+    """Whether it was told in an earlier round that a page is gone, or moved, and there is still nothing."""
+    return 0 < row.gone_round < number and (row.status in GONE or row.reason == SOFT)
+
+
+def _moved(was: list[Any], new: list[Any], pages: list[Any]) -> list[Moved]:
+    """Where pages went that are not where they were: to where they redirect, or to a new page that says the same.
+
+    The latter counts only if no other page of the site says or said it: pages that are alike, as those of a long list,
+    say nothing about which of them became which.
+    """
+    now, before = (Counter(row.digest for row in rows if row.digest) for rows in (pages, was))
+    by_digest = {row.digest: row.url for row in new if now[row.digest] == before[row.digest] == 1}
+    found = [(row.url, row.target if row.state == "redirect" else by_digest.get(row.digest)) for row in was]
+    return [Moved(url=url, to=to) for url, to in found if to]
+
+
+_NAMED = 3  # addresses told by name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteEvent(Event):
+    """Pages of a site that are new, gone or moved, all of a round in one; `to` has where each that moved is now."""
+
+    to: tuple[str, ...] = ()
+
+
+def news_of(site: Site, report: CrawlReport, at: float) -> list[SiteEvent]:
+    """The events of a round: what is new, gone and moved, each if there is any."""
+    moved = [one.url for one in report.moved]
+    nowhere: list[str] = []
+    found = [("new", report.new, report.new, nowhere), ("gone", report.gone, report.gone, nowhere)]
+    found.append(("moved", moved, [f"{one.url} → {one.to}" for one in report.moved], [one.to for one in report.moved]))
+    return [
+        SiteEvent(
+            event=what, at=at, host=host_of(site.seeds[0]), urls=tuple(urls), kind="site", score=1.0,
+            reason=_reason(what, named), ids=(f"site{site.id}-{report.number}",), to=tuple(to),
+        )
+        for what, urls, named, to in found
+        if urls
+    ]  # fmt: skip
+
+
+def _reason(what: str, named: Sequence[str]) -> str:
+    """A sentence that names the first of them."""
+    if len(named) == 1 and what != "moved":
+        return "It is new on the site." if what == "new" else "It is not on the site any more."
+    more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
+    return f"{what.capitalize()}: {', '.join(named[:_NAMED])}{more}."

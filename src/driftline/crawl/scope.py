@@ -1,0 +1,98 @@
+"""Which addresses belong to the site that is crawled."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+from driftline.errors import BadSetting
+from driftline.urls.parts import host_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Within = Literal["host", "domain", "prefix"]
+WITHIN: tuple[Within, ...] = get_args(Within)
+#: endings of what is no page: a link to it is not followed, for its answer would be thrown away
+_FILES = re.compile(
+    r"\.(?:jpe?g|png|gif|webp|avif|svg|ico|bmp|tiff?|css|m?js|map|woff2?|ttf|otf|eot|mp[34]|m4[av]|ogg|oga|ogv|webm|wav"
+    r"|flac|avi|mov|mkv|wmv|zip|gz|tgz|bz2|xz|zst|7z|rar|tar|iso|dmg|exe|msi|deb|rpm|apk|jar|war|bin|img|swf|psd|epub"
+    r"|mobi|torrent|parquet|sqlite|db)$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What a crawl is about. `hosts` and `prefixes` are those of the seeds; patterns have '*' for anything."""
+
+    within: Within
+    hosts: frozenset[str]
+    prefixes: tuple[str, ...]
+    include: tuple[re.Pattern[str], ...]
+    exclude: tuple[re.Pattern[str], ...]
+
+    def holds(self, url: str) -> bool:
+        """Whether an address in canonical form belongs to the site."""
+        host = _plain_host(url)
+        if self.within == "prefix":
+            inside = f"{host}/{_path(url)}".startswith(self.prefixes)
+        else:
+            inside = host in self.hosts
+            if not inside and self.within == "domain":
+                inside = any(host.endswith(f".{one}") for one in self.hosts)
+        if not inside or any(pattern.search(url) for pattern in self.exclude):
+            return False
+        return not self.include or any(pattern.search(url) for pattern in self.include)
+
+
+def scope_of(
+    seeds: Sequence[str], within: str = "host", include: Iterable[str] = (), exclude: Iterable[str] = ()
+) -> Scope:
+    """The scope of these seeds, in canonical form; BadSetting if what is given means nothing.
+
+    A host counts with and without 'www.', and by either scheme. A domain is the host of a seed and all below it. A
+    prefix is the folder that a seed is in.
+    """
+    chosen = [one for one in WITHIN if one == within]
+    if not chosen:
+        raise BadSetting(f"There is no scope '{within}': use {', '.join(WITHIN)}.")
+    return Scope(
+        within=chosen[0],
+        hosts=frozenset(map(_plain_host, seeds)),
+        prefixes=tuple(sorted({_folder(seed) for seed in seeds})),
+        include=tuple(_pattern("--include", one) for one in include),
+        exclude=tuple(_pattern("--exclude", one) for one in exclude),
+    )
+
+
+def is_file(url: str) -> bool:
+    """Whether an address ends as those of pictures, archives and the like do."""
+    path = url.partition("?")[0].partition("#")[0]
+    return _FILES.search(path, path.find("/", 8)) is not None
+
+
+def _plain_host(url: str) -> str:
+    return host_of(url).removeprefix("www.")
+
+
+def _path(url: str) -> str:
+    """The path without its first '/', and what follows it."""
+    return url.split("/", 3)[3]
+
+
+def _folder(seed: str) -> str:
+    path = _path(seed).partition("?")[0].partition("#")[0]
+    return f"{_plain_host(seed)}/{path[: path.rfind('/') + 1]}"
+
+
+def _pattern(option: str, text: str) -> re.Pattern[str]:
+    """A pattern for the whole address, or for path and query where it begins with '/'; it may stand anywhere else."""
+    wanted = text.strip()
+    if not wanted or wanted.strip("*") == "":
+        raise BadSetting(f"{option} '{text}' says nothing: write /blog/*, *.pdf or https://example.com/news/*.")
+    parts = ".*".join(re.escape(part) for part in wanted.split("*"))
+    if wanted.startswith("/"):
+        return re.compile(rf"^https?://[^/]*{parts}$")
+    return re.compile(rf"^{parts}$" if "://" in wanted else rf"{'' if wanted[0] == '*' else '^.*'}{parts}$")

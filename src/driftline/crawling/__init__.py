@@ -1,1 +1,0 @@
-"""Whole sites: which pages there are, found by following links, sitemaps and feeds."""

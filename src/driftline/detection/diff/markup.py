@@ -1,0 +1,286 @@
+"""What differs between two versions besides their text: links, media, attributes, metadata, structure, where from."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
+
+from selectolax.lexbor import LexborHTMLParser
+
+from driftline.detection.diff.align import gaps
+from driftline.detection.extract.annotations import attributes_of, beginning, metadata_of, source_of
+from driftline.detection.extract.charset import decode_text
+from driftline.detection.extract.formats.base import folded
+from driftline.urls.parts import without_password
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from selectolax.lexbor import LexborNode
+
+    from driftline.model import Version
+
+Name = Literal["address", "type", "metadata", "links", "media", "attributes", "structure", "unseen"]
+
+_Item = TypeVar("_Item")
+
+_UNSEEN = ["noscript", "script", "style", "template"]
+_MEDIA = {
+    "img": "image", "video": "video", "audio": "audio track", "iframe": "frame", "embed": "embedded object",
+    "object": "embedded object",
+}  # fmt: skip
+_MEDIA_PARTS = {"picture", "source", "track", "param"}
+_LINKS = {"a": "link", "area": "link"}
+_ADDRESSES = ("href", "src", "data-src", "srcset", "data")
+_LABELS = ("alt", "aria-label", "title")
+_HTML = ("text/html", "application/xhtml+xml", "")
+_CODE = "scripts, styles or attributes that nobody sees"
+_UNREAD = "words that are hidden or left out by filters"
+_EXAMPLES = 5
+_LONGEST = 100  # letters of an address or a label in an example
+_LONGEST_LABEL = 1_000  # letters that links are told apart by
+_MORE_TAGS = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One kind of difference: how many there are, in figures and in words ('3 links'), and the first few."""
+
+    name: Name
+    count: int
+    words: str
+    examples: tuple[str, ...] = ()
+
+
+class _Target(NamedTuple):
+    """What a link or a medium points to, and what it is called."""
+
+    noun: str
+    label: str
+    address: str
+
+
+def kinds_between(old: Version, new: Version) -> list[Kind]:
+    """In which kinds two versions of a page differ, besides their text; never empty if only their text is the same."""
+    found: list[Kind] = []
+    if old.final_url != new.final_url:
+        example = turned(without_password(old.final_url), without_password(new.final_url))
+        found.append(Kind(name="address", count=1, words="the address it was found at", examples=(example,)))
+    if old.content_type != new.content_type:
+        example = turned(old.content_type, new.content_type)
+        found.append(Kind(name="type", count=1, words="the content type", examples=(example,)))
+    markup = (decoded(old), decoded(new)) if is_html(old) and is_html(new) else None
+    if markup is not None:
+        found += kinds(*markup)
+    if not found and old.text == new.text and old.body != new.body:
+        unread = markup is not None and markup[0] != markup[1]
+        found.append(Kind(name="unseen", count=1, words=_UNREAD if unread else "the bytes it was sent as"))
+    return found
+
+
+def kinds(old: str, new: str) -> list[Kind]:
+    """In which kinds two HTML documents differ, besides their text.
+
+    The structure is told only of documents with the same text: new text brings its tags along. Where nothing else
+    differs either, what nobody sees does.
+    """
+    if old == new:
+        return []
+    before, after = parse(old), parse(new)
+    found = [
+        *_metadata(before, after),
+        *_targets("links", _found(before, _LINKS), _found(after, _LINKS)),
+        *_targets("media", _found(before, _MEDIA), _found(after, _MEDIA)),
+        *_attributes(before, after),
+    ]
+    if _letters(before) != _letters(after):
+        return found
+    found += _structure(before, after)
+    return found or [Kind(name="unseen", count=1, words=_CODE)]
+
+
+def sentence(found: Sequence[Kind], *, same_text: bool) -> str:
+    """The kinds in one sentence; nothing if there are none."""
+    if not found:
+        return ""
+    words = listed([kind.words for kind in found])
+    return f"The text is the same; {words} changed." if same_text else f"Also changed: {words}."
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words as they stand in a sentence: 'one, two and three'."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def is_html(version: Version) -> bool:
+    """Whether a version is an HTML document."""
+    return version.content_type in _HTML and version.charset != "binary"
+
+
+def decoded(version: Version) -> str:
+    """The markup of a version."""
+    return decode_text(version.body, f"text/html; charset={version.charset}")[0]
+
+
+def parse(markup: str) -> LexborHTMLParser:
+    """The document without scripts, styles and what only stands in for them."""
+    tree = LexborHTMLParser(markup)
+    tree.strip_tags(_UNSEEN)
+    return tree
+
+
+def _letters(tree: LexborHTMLParser) -> str:
+    return "" if tree.body is None else "".join(tree.body.text().split())
+
+
+def _metadata(old: LexborHTMLParser, new: LexborHTMLParser) -> list[Kind]:
+    before, after = metadata_of(old), metadata_of(new)
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    if not names:
+        return []
+    examples = tuple(f"{name}: {turned(before.get(name, ''), after.get(name, ''))}" for name in names)
+    return [Kind(name="metadata", count=len(names), words=listed(names), examples=examples)]
+
+
+def _attributes(old: LexborHTMLParser, new: LexborHTMLParser) -> list[Kind]:
+    """What people see of attributes, but for the labels of media, which are told with them."""
+    before, after = ([(noun, text) for _, noun, text in attributes_of(tree) if noun != "alt"] for tree in (old, new))
+    removed, added = _left_over(before, after), _left_over(after, before)
+    if not removed and not added:
+        return []
+    changed = [
+        (noun, [text for other, text in removed if other == noun], [text for other, text in added if other == noun])
+        for noun in dict.fromkeys(noun for noun, _ in (*removed, *added))
+    ]
+    counts = [(noun, max(len(gone), len(come))) for noun, gone, come in changed]
+    examples = [
+        f"{noun}: {turned(one, other)}"
+        for noun, gone, come in changed
+        for one, other in zip_longest(gone, come, fillvalue="")
+    ]
+    return [
+        Kind(
+            name="attributes", count=sum(many for _, many in counts),
+            words=listed([counted(many, noun) for noun, many in counts]), examples=tuple(examples[:_EXAMPLES]),
+        )
+    ]  # fmt: skip
+
+
+def _found(tree: LexborHTMLParser, nouns: dict[str, str]) -> list[_Target]:
+    body = tree.body
+    nodes = [] if body is None else body.css(", ".join(nouns))
+    targets = [_Target(nouns[node.tag or ""], _label(node), _address(node)) for node in nodes]
+    return [target for target in targets if target.address]
+
+
+def _address(node: LexborNode) -> str:
+    attributes = node.attributes
+    own = next((value for name in _ADDRESSES if (value := attributes.get(name))), "")
+    return folded(own or source_of(node))
+
+
+def _label(node: LexborNode) -> str:
+    attributes = node.attributes
+    return beginning(node, _LONGEST_LABEL) or next(
+        (label for name in _LABELS if (label := folded(attributes.get(name) or ""))), ""
+    )
+
+
+def _targets(name: Name, old: Sequence[_Target], new: Sequence[_Target]) -> list[Kind]:
+    """The targets that differ: first those that are called the same, then those that point to the same."""
+    removed = _left_over(old, new)
+    added = _left_over(new, old)
+    changed = _paired(removed, added, by_label=True)
+    renamed = _paired(removed, added, by_label=False)
+    if name == "media":
+        changed += renamed  # the label of a link is text, that of an image is not
+    counts = Counter(target.noun for target in [one for one, _ in changed] + removed + added)
+    if not counts:
+        return []
+    examples = [_described(one, other) for one, other in changed]
+    examples += [f"removed: {_named(target)}" for target in removed] + [f"added: {_named(target)}" for target in added]
+    return [
+        Kind(
+            name=name, count=counts.total(), words=listed([counted(many, noun) for noun, many in counts.items()]),
+            examples=tuple(examples[:_EXAMPLES]),
+        )
+    ]  # fmt: skip
+
+
+def _left_over(these: Iterable[_Item], others: Iterable[_Item]) -> list[_Item]:
+    """Those of these that the others do not have, or not as often, in order."""
+    extra = Counter(these) - Counter(others)
+    found: list[_Item] = []
+    for target in these:
+        if extra[target] > 0:
+            extra[target] -= 1
+            found.append(target)
+    return found
+
+
+def _paired(removed: list[_Target], added: list[_Target], *, by_label: bool) -> list[tuple[_Target, _Target]]:
+    """Those that turned into each other, which are then taken out of both lists."""
+
+    def key(target: _Target) -> tuple[str, str]:
+        return target.noun, target.label if by_label else target.address
+
+    waiting: dict[tuple[str, str], list[_Target]] = defaultdict(list)
+    for target in reversed(added):
+        waiting[key(target)].append(target)
+    pairs = [(target, waiting[key(target)].pop()) for target in removed if waiting[key(target)]]
+    gone, come = (Counter(side) for side in zip(*pairs, strict=True)) if pairs else (Counter(), Counter())
+    removed[:] = (Counter(removed) - gone).elements()
+    added[:] = (Counter(added) - come).elements()
+    return pairs
+
+
+def _structure(old: LexborHTMLParser, new: LexborHTMLParser) -> list[Kind]:
+    before, after = _tags(old), _tags(new)
+    places = gaps(before, after)
+    if not places:
+        return []
+    count = sum(max(j - i, m - k) for i, j, k, m in places)
+    examples = tuple(turned(_row(before[i:j]), _row(after[k:m])) for i, j, k, m in places[:_EXAMPLES])
+    return [Kind(name="structure", count=count, words=counted(count, "tag"), examples=examples)]
+
+
+def _tags(tree: LexborHTMLParser) -> list[str]:
+    """The tags of the body in order, but for those that are told of as links and media."""
+    nodes = [] if tree.body is None else tree.body.css("*")
+    told = _LINKS.keys() | _MEDIA.keys() | _MEDIA_PARTS
+    return [tag for node in nodes if (tag := node.tag or "") not in told]
+
+
+def _row(tags: Sequence[str]) -> str:
+    return " ".join([f"<{tag}>" for tag in tags[:_MORE_TAGS]] + (["…"] if len(tags) > _MORE_TAGS else []))
+
+
+def _described(one: _Target, other: _Target) -> str:
+    if one.label != other.label:
+        return f"{short(one.address)}: {turned(one.label, other.label)}"
+    return f"{short(one.label)}: {turned(one.address, other.address)}".removeprefix(": ")
+
+
+def _named(target: _Target) -> str:
+    return f"{short(target.label)}: {short(target.address)}".removeprefix(": ")
+
+
+def turned(old: str, new: str) -> str:
+    """Both in a row, from shortly before where they begin to differ if they are long."""
+    skipped = 0
+    if max(len(old), len(new)) > _LONGEST:
+        shared = next((at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), 0)
+        skipped = max(0, shared - _LONGEST // 4)
+    before, after = (f"…{text[skipped:]}" if skipped and text else text for text in (old, new))
+    return f"{short(before) or 'none'} → {short(after) or 'none'}"
+
+
+def short(text: str) -> str:
+    """The text, or as much of it as fits an example."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def counted(amount: int, noun: str) -> str:
+    return f"{amount:,} {noun}{'' if amount == 1 else 's'}"

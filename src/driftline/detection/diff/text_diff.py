@@ -1,0 +1,209 @@
+"""What differs between two texts: by line for reading, by word for seeing."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from driftline.detection.diff.align import WORD, AlignedLine, Gap, align, gaps, matching
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+_TOKEN = re.compile(rf"(\s*)({WORD}|[^\w\s]|\Z)")
+_TORN = 12  # letters: so few that stayed between two larger changes would only tear a rewritten sentence apart
+
+
+class Move(NamedTuple):
+    """Where a block stood and where it stands, by the numbers of its first lines; `arrived` if it is shown there."""
+
+    from_line: int
+    to_line: int
+    arrived: bool
+
+
+class Piece(NamedTuple):
+    """A run of text that is in both, or was added, or was removed, or stands elsewhere in the other text."""
+
+    kind: Literal["same", "added", "removed", "moved"]
+    text: str
+    move: Move | None = None
+
+
+class _Edit(NamedTuple):
+    """Text of a line that was replaced, and what stayed after it."""
+
+    removed: str
+    added: str
+    then: list[str]
+
+
+def unified(
+    old: str, new: str, old_name: str, new_name: str, context: int = 3,
+    headed: Callable[[Sequence[str], Sequence[str]], str] | None = None,
+) -> str:  # fmt: skip
+    """The unified diff of two texts, by line; empty if they are equal.
+
+    `headed` says what stands at the head of a place, given the lines that it lost and gained.
+    """
+    before, after = (text.split("\n") if text else [] for text in (old, new))
+    lines: list[str] = []
+    for place in _unified_places(before, after, context):
+        first, *rest = _unified_lines(place, before, after, context)
+        lost, gained = ([line[1:] for line in rest if line.startswith(sign)] for sign in "-+")
+        lines += [f"{first} {headed(lost, gained) if headed else ''}".rstrip(), *rest]
+    return "".join(f"{line}\n" for line in (f"--- {old_name}", f"+++ {new_name}", *lines)) if lines else ""
+
+
+def by_word(old: str, new: str) -> list[list[Piece]]:
+    """The places that differ, each as a list of pieces that reads as the old and the new text at once.
+
+    A block that moved is a piece of its own in two places: where it was, and where it is.
+    """
+    before, after = old.split("\n"), new.split("\n")
+    places = groupby(align(before, after), key=lambda row: row.kind == "same")
+    return [_place(rows, before, after) for same, rows in places if not same]
+
+
+def moves_of(rows: Iterable[AlignedLine]) -> Iterator[tuple[AlignedLine, Move | None]]:
+    """Each row with the move of the block that it belongs to, one for all of its rows; None if it did not move."""
+    last: AlignedLine | None = None
+    move: Move | None = None
+    for row in rows:
+        if row.kind not in ("left", "came"):
+            move = None
+        elif last is None or row != AlignedLine(row.kind, last.old + 1, last.new + 1) or row.kind != last.kind:
+            move = Move(row.old + 1, row.new + 1, row.kind == "came")
+        yield row, move
+        last = row
+
+
+def in_line(old: str, new: str) -> list[Piece]:
+    """What differs between two lines, as pieces that read as both of them at once."""
+    before, after = _TOKEN.findall(old), _TOKEN.findall(new)
+    edits = [_Edit("", "", [])]
+    i = k = 0
+    for one, other in matching([word for _, word in before], [word for _, word in after]):
+        removed = _joined(before[i:one]) if one > i else ""
+        added = _joined(after[k:other]) if other > k else ""
+        (old_space, word), (new_space, _) = before[one], after[other]
+        if old_space == new_space:
+            word = old_space + word
+        else:
+            removed, added = removed + old_space, added + new_space
+        if removed or added:
+            edits.append(_Edit(removed, added, [word]))
+        else:
+            edits[-1].then.append(word)
+        i, k = one + 1, other + 1
+    edits.append(_Edit(_joined(before[i:]), _joined(after[k:]), []))
+    return _merged(piece for edit in _mended(edits) for piece in _pieces(edit))
+
+
+def _unified_places(old: Sequence[str], new: Sequence[str], context: int) -> Iterator[list[Gap]]:
+    """The gaps that are shown together, because their contexts touch."""
+    place: list[Gap] = []
+    for gap in gaps(old, new):
+        if place and gap.i - place[-1].j > 2 * context:
+            yield place
+            place = []
+        place.append(gap)
+    if place:
+        yield place
+
+
+def _unified_lines(place: Sequence[Gap], old: Sequence[str], new: Sequence[str], context: int) -> Iterator[str]:
+    before = min(context, place[0].i)
+    after = min(context, len(old) - place[-1].j)
+    i, k = place[0].i - before, place[0].k - before
+    yield f"@@ -{_range(i, place[-1].j + after)} +{_range(k, place[-1].m + after)} @@"
+    for gap in place:
+        yield from (f" {line}" for line in old[i : gap.i])
+        yield from (f"-{line}" for line in old[gap.i : gap.j])
+        yield from (f"+{line}" for line in new[gap.k : gap.m])
+        i = gap.j
+    yield from (f" {line}" for line in old[i : i + after])
+
+
+def _range(start: int, end: int) -> str:
+    """Lines as a unified diff names them: a single one without its count, none by the line before."""
+    if end - start == 1:
+        return str(end)
+    return f"{start + 1 if end > start else start},{end - start}"
+
+
+def _place(rows: Iterable[AlignedLine], old: Sequence[str], new: Sequence[str]) -> list[Piece]:
+    """The pieces of neighbouring rows. Line ends stand in the pieces, so that either side reads as its own lines."""
+    pieces: list[Piece] = []
+    in_old = in_new = False
+    for row, move in moves_of(rows):
+        if row.kind == "edited":
+            if in_old and in_new:
+                pieces.append(Piece("same", "\n"))
+            elif pieces:
+                pieces[-1] = pieces[-1]._replace(text=pieces[-1].text + "\n")
+            pieces += in_line(old[row.old], new[row.new])
+            in_old = in_new = True
+        elif row.kind in ("added", "came"):
+            text = f"\n{new[row.new]}" if in_new else new[row.new]
+            pieces.append(Piece("moved" if move else "added", text, move))
+            in_new = True
+        else:
+            text = f"\n{old[row.old]}" if in_old else old[row.old]
+            pieces.append(Piece("moved" if move else "removed", text, move))
+            in_old = True
+    return _merged(pieces)
+
+
+def _merged(pieces: Iterable[Piece]) -> list[Piece]:
+    """The pieces without empty ones, neighbours of one kind in one."""
+    runs = groupby((piece for piece in pieces if piece.text), key=lambda piece: (piece.kind, piece.move))
+    return [Piece(kind, "".join(piece.text for piece in run), move) for (kind, move), run in runs]
+
+
+def _mended(edits: Iterable[_Edit]) -> list[_Edit]:
+    """The edits, those in one that only a little parts."""
+    found: list[_Edit] = []
+    for edit in edits:
+        whole = edit
+        while found and _torn(found[-1], whole):
+            last = found.pop()
+            stayed = "".join(last.then)
+            whole = _Edit(last.removed + stayed + whole.removed, last.added + stayed + whole.added, whole.then)
+        found.append(whole)
+    return found
+
+
+def _torn(one: _Edit, other: _Edit) -> bool:
+    """Whether what stayed between two edits is less than either of them, or says nothing at all."""
+    least = min(max(len(edit.removed), len(edit.added)) for edit in (one, other))
+    stayed = "".join(one.then).strip()
+    return least > 0 and (len(stayed) <= min(least, _TORN) or not any(character.isalnum() for character in stayed))
+
+
+def _pieces(edit: _Edit) -> list[Piece]:
+    return [*_changed(edit.removed, edit.added), Piece("same", "".join(edit.then))]
+
+
+def _joined(tokens: Iterable[tuple[str, str]]) -> str:
+    return "".join(space + word for space, word in tokens)
+
+
+def _changed(removed: str, added: str) -> list[Piece]:
+    """What is left of a change without the ends that both sides share."""
+    start = _shared(removed, added)
+    head, removed, added = removed[:start], removed[start:], added[start:]
+    end = _shared(removed[::-1], added[::-1])
+    tail = removed[len(removed) - end :]
+    removed, added = removed[: len(removed) - end], added[: len(added) - end]
+    pieces = (Piece("same", head), Piece("removed", removed), Piece("added", added), Piece("same", tail))
+    return [piece for piece in pieces if piece.text]
+
+
+def _shared(one: str, other: str) -> int:
+    """How many white-space characters both begin with."""
+    count = 0
+    while count < min(len(one), len(other)) and one[count] == other[count] and one[count].isspace():
+        count += 1
+    return count

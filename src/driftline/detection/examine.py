@@ -1,0 +1,260 @@
+"""Everything that is done to the bytes of one page that is not plainly unchanged. It runs in a worker process.
+
+The rungs of the ladder that are left when the wire bytes differ: same decoded body, same text; and only then the
+comparison with the old version and the packing of the new one.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from selectolax.lexbor import SelectolaxError
+
+from driftline.detection.error_pages.broken_data import why_faulty
+from driftline.detection.error_pages.detect import needs_script, why_broken
+from driftline.detection.extract.annotations import without_notes
+from driftline.detection.extract.document import Extraction
+from driftline.detection.extract.filters import awaited_by, counts_also, how_read, sieve_of
+from driftline.detection.extract.regions import Blocks
+from driftline.detection.jobs import OUT_OF_MEMORY, Finding, Job
+from driftline.detection.noise.edits import Experience, JudgedDocument, Judgement
+from driftline.detection.noise.judge import judge
+from driftline.detection.noise.judge_annotations import judge_all
+from driftline.detection.noise.learning import learn
+from driftline.detection.threats import intruders, mixed_content, why_executable
+from driftline.errors import BrokenVersion, FailureKind, UnreadableBody
+from driftline.http.codings import decode_body
+from driftline.model import FETCHED_OTHERWISE, GIVEN_UP, Blob, Matter, Proof
+from driftline.noise_memory import Memory
+from driftline.store.blobs import digest, pack, pack_next, unpack, unpack_both
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from driftline.detection.jobs import PackedBlob
+
+_UNAWAITED, _AWAITED = 0.4, 0.5  # scores: the most of what does not matter, the least of what does
+
+
+def examine(job: Job) -> Finding:
+    """Read the body and compare it with the version in force; a page that cannot be read gives a failure."""
+    return guarded(_read_anew if job.anew else _examine, job)
+
+
+def guarded(read: Callable[[Job], Finding], job: Job) -> Finding:
+    """What `read` finds, or the failure that it ends in."""
+    try:
+        return read(job)
+    except UnreadableBody as error:
+        return Finding(failure_kind=error.kind.value, failure=str(error))
+    except BrokenVersion as error:
+        return Finding(failure_kind=FailureKind.INTERNAL.value, failure=str(error))
+    except (MemoryError, SelectolaxError):
+        # all markup can be parsed: what fails is the parser's own allocation
+        return Finding(failure_kind=FailureKind.HOSTILE.value, failure=OUT_OF_MEMORY)
+    except Exception as error:  # noqa: BLE001 whatever a page makes a parser raise must fail that page only
+        sentence = f"Driftline itself failed to read this page ({type(error).__name__}: {error})."
+        return Finding(failure_kind=FailureKind.INTERNAL.value, failure=sentence)
+
+
+def _examine(job: Job) -> Finding:
+    body = decode_body(job.wire, job.codings, job.limit)
+    body_name = digest(body)
+    reading = how_read(job.filters)
+    as_before = reading == job.reading
+    if as_before and body_name == job.known_body:
+        return Finding(proof="body", body=body_name, reading=reading)
+    program = why_executable(body, job.content_type, job.disposition)
+    if program is not None:
+        return Finding(failure_kind=FailureKind.UNSAFE.value, failure=program)
+    seen = Extraction(body, job.content_type, job.filters)
+    letters = digest(seen.letters())
+    if as_before and letters == job.known_letters:
+        return Finding(proof="text", body=body_name, reading=reading, warnings=_warnings(seen, body, job))
+    title = seen.title()
+    blocks = seen.blocks() if job.kept_body else None
+    text = (seen.text() if blocks is None else "\n".join(blocks.lines)).encode("utf-8", "replace")
+    text_name = digest(text)
+    if text_name == job.kept_text:
+        return Finding(proof="text", body=body_name, reading=reading, warnings=_warnings(seen, body, job))
+    words = text.decode()
+    proof, change, lesson, wants_script = "", None, None, False
+    blobs = {packed[0]: Blob(*packed) for packed in job.blobs}
+    old_body, old_text = b"", None
+    if job.kept_body and as_before:
+        old_body, old_words = unpack_both(job.kept_body, job.kept_text, blobs)
+        old_text = old_words.decode()
+    elif job.kept_body:
+        old_body = unpack(job.kept_body, blobs)
+        comparable = body_name != job.known_body and job.reading not in (FETCHED_OTHERWISE, GIVEN_UP)
+        old_text = _reread(old_body, letters, job) if comparable else None
+    faulty = None if old_text is None or seen.is_selected else why_faulty(body, old_body)
+    if faulty is not None:
+        return broken_page(faulty)
+    if seen.is_whole_page and job.reading != GIVEN_UP:
+        before = None if old_text is None else _whole(old_body, old_text, seen, job)
+        shown = _whole(body, words, seen, job)
+        wants_script = needs_script(title, shown, body)
+        broken = why_broken(title, shown, body, before, old_body)
+        if broken:
+            return broken_page(broken, wants_script=wants_script)
+    if old_text is not None:
+        sides = Side(old_body, old_text, job.old_at), Side(body, words, job.at, blocks)
+        change, lesson, by_itself = _change(*sides, title, job)
+        if by_itself:
+            # the version in force stays, so that a change that only one of several servers has is found once all have
+            return Finding(proof=Proof.NOISE.value, body=body_name, lesson=lesson, reading=reading)
+    elif job.kept_body:
+        proof, change = Proof.REREAD.value, _only_reread(reading, job.reading)
+    body_blob = pack_next(body, body_name, blobs.get(job.kept_body), old_body, blobs)
+    text_blob = pack(text, text_name, body_blob, body)
+    return Finding(
+        proof=proof, body=body_name, letters=letters, text=text_name, size=len(body), title=title,
+        content_type=seen.content_type, charset=seen.charset, blobs=(_plain(body_blob), _plain(text_blob)),
+        change=change, lesson=lesson, reading=reading, wants_script=wants_script,
+        warnings=_warnings(seen, body, job, made=True),
+    )  # fmt: skip
+
+
+def broken_page(why: str, *, wants_script: bool = False) -> Finding:
+    """What is found of an answer that is not the page."""
+    return Finding(failure_kind=FailureKind.BROKEN.value, failure=why, wants_script=wants_script)
+
+
+def _warnings(seen: Extraction, body: bytes, job: Job, *, made: bool = False) -> tuple[tuple[str, str], ...]:
+    """What looks dangerous on a page, of which a version is `made` or not: what counts anyway, and what appeared.
+
+    On a page that is new nothing appears: it is what its user chose to watch.
+    """
+    if not seen.is_page:
+        return ()
+    mixed = mixed_content(body, job.url) if made else None
+    found = [] if mixed is None else [mixed]
+    old = next((packed for packed in job.blobs if packed[0] == job.kept_body), None)
+    if old is not None and (suspects := intruders(body, job.url, old[3])):
+        old_body = unpack(job.kept_body, {packed[0]: Blob(*packed) for packed in job.blobs})
+        found += [one for one in suspects if one.mark not in old_body]
+    return tuple((one.kind.value, one.sentence) for one in found)
+
+
+def _whole(body: bytes, text: str, seen: Extraction, job: Job) -> str:
+    """All that a page says, whatever filters leave of it or add: walls and errors are known by all of it."""
+    if seen.is_narrowed:
+        return Extraction(body, job.content_type).text()
+    return without_notes(text) if counts_also(job.filters) else text
+
+
+def _read_anew(job: Job) -> Finding:
+    """The text of a version that is stored, with a blob for it unless it is the same as before."""
+    blobs = {packed[0]: Blob(*packed) for packed in job.blobs}
+    body = unpack(job.kept_body, blobs)
+    seen = Extraction(body, job.content_type, job.filters)
+    letters, title = digest(seen.letters()), seen.title()
+    text = seen.text().encode("utf-8", "replace")
+    name = digest(text)
+    made = () if name == job.kept_text else (_plain(pack(text, name, blobs[job.kept_body], body)),)
+    return Finding(
+        body=job.kept_body, letters=letters, text=name, size=len(body), title=title, content_type=seen.content_type,
+        charset=seen.charset, blobs=made, reading=how_read(job.filters),
+    )  # fmt: skip
+
+
+def _reread(old_body: bytes, letters: bytes, job: Job) -> str | None:
+    """The text of the version in force as it is read now; None if it says the same as these letters, or says nothing.
+
+    Its filters were edited since, or the extractor is a newer one: neither is a change of the page.
+    """
+    try:
+        seen = Extraction(old_body, job.content_type, job.filters)
+        return None if digest(seen.letters()) == letters else seen.text()
+    except UnreadableBody:
+        return None  # it had nothing yet of what is selected now: there is nothing to compare with
+
+
+def _only_reread(now: str, before: str | None) -> tuple[Any, ...]:
+    refiltered = before is not None and now.partition(":")[0] == before.partition(":")[0]
+    how = "through other filters" if refiltered else "in another way"
+    told = f"The page did not change: it is read {how} than before."
+    if before == GIVEN_UP:
+        told = "You accepted the page as it is now."
+    return "reading", Matter.NOISE.value, 0.0, told, 0, 0, b""
+
+
+class Side(NamedTuple):
+    """One of two documents that are compared: its body decoded, its text, when it was fetched, and maybe its blocks."""
+
+    body: bytes
+    text: str
+    at: float
+    blocks: Blocks | None = None
+
+
+def weigh(
+    old: Side, new: Side, title: str, content_type: str, experience: Experience | None = None,
+    filters: list[list[str]] | None = None,
+) -> Judgement:  # fmt: skip
+    """Whether the change matters."""
+
+    def read(side: Side) -> JudgedDocument:
+        def placed() -> Blocks:
+            try:
+                return side.blocks or Extraction(side.body, content_type, filters).blocks()
+            except UnreadableBody:
+                return Blocks(side.text.split("\n"))  # it has nothing of what is selected today
+
+        blocks = cache(placed)
+        return JudgedDocument(text=side.text, title=title, at=side.at, blocks=blocks)
+
+    sides = read(old), read(new)
+    return judge_all(*sides, experience or Experience()) if counts_also(filters) else judge(*sides, experience)
+
+
+def experience_of(
+    filters: list[list[str]] | None, memory: bytes, host_memory: bytes, check: int, again: str | None = None
+) -> Experience:
+    """What a change of a page with these filters is weighed by, at the check of this number."""
+    sieve = sieve_of(filters)
+    selected = sieve is not None and sieve.selects
+    return Experience(page=Memory(memory), host=Memory(host_memory), check=check, again=again, selected=selected)
+
+
+def _again(job: Job, new: Side) -> str | None:
+    """What the page said when it was fetched once more; None if it was not, or said nothing of use."""
+    if not job.again:
+        return None
+    try:
+        body = decode_body(job.again, job.again_codings, job.limit)
+        seen = Extraction(body, job.content_type, job.filters)
+        title, text = seen.title(), seen.text()
+    except UnreadableBody:
+        return None
+    if seen.is_whole_page:
+        said, before = _whole(body, text, seen, job), _whole(new.body, new.text, seen, job)
+        if why_broken(title, said, body, before, new.body):
+            return None
+    return text
+
+
+def _change(
+    old: Side, new: Side, title: str, job: Job
+) -> tuple[tuple[Any, ...], tuple[bytes, tuple[bytes, ...]], bool]:
+    """The change, what is learned from it, and whether a second fetch shows that it comes and goes by itself."""
+    experience = experience_of(job.filters, job.memory, job.host_memory, job.check, _again(job, new))
+    judgement = weigh(old, new, title, job.content_type, experience, job.filters)
+    for_host = learn(experience.page, judgement, job.check)
+    lesson = experience.page.to_bytes(), tuple(for_host)
+    verdict, score, reason = judgement.verdict, judgement.score, judgement.reason
+    awaited = awaited_by(job.filters, old.text, new.text)
+    if awaited is Matter.NOISE:
+        verdict, score, reason = awaited, min(score, _UNAWAITED), "Nothing that was added is what the page waits for."
+    elif awaited is Matter.MEANINGFUL and verdict is Matter.NOISE and not judgement.by_itself:
+        verdict, score, reason = awaited, max(score, _AWAITED), "What the page waits for appeared."
+    # what nobody waits for is no news, however many pages share it
+    cause = b"" if awaited is Matter.NOISE else judgement.cause
+    figures = judgement.words_added, judgement.words_removed, cause
+    return (judgement.kind, verdict.value, score, reason, *figures), lesson, judgement.by_itself
+
+
+def _plain(blob: Blob) -> PackedBlob:
+    return blob.digest, blob.base, blob.depth, blob.size, blob.data

@@ -1,0 +1,73 @@
+"""What an element stands in, and markup that is nested too deep for any parser.
+
+At each tag a parser looks at all that are open, so the time is a square. A quick look at the tags refuses it in
+milliseconds. It can be deceived, by tags that close what is not open; then the deadline of the worker ends it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from driftline.errors import FailureKind, UnreadableBody
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from selectolax.lexbor import LexborNode
+
+_DEEPEST = 10_000  # levels: browsers give up at some hundred, and parsing so many takes a fourth of a second
+_SHORTEST = len(b"<b>")
+_STRIDE = 61  # a prime, so that it is in step with no tag
+_BLOCKS = 64
+# those that need no end, or are none
+_UNNESTED = (
+    "p|li|td|th|tr|dt|dd|option|optgroup|thead|tbody|tfoot|colgroup|rp|rt"
+    "|area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr"
+)
+_TAG = re.compile(rf"<(/?)(?!(?:{_UNNESTED})[\s/>])[a-z](?:[^<>]*[^<>/])?(/?)>".encode(), re.IGNORECASE)
+
+
+def refuse_deep(markup: str | bytes) -> None:
+    """UnreadableBody if the tags of the markup are nested far deeper than in any page.
+
+    Each look is cheaper than the next, and enough for nearly all pages.
+    """
+    if len(markup) < _SHORTEST * _DEEPEST:
+        return
+    body = markup if isinstance(markup, bytes) else markup.encode("utf-8", "replace")
+    if body[::_STRIDE].count(b"<") * _STRIDE >= _DEEPEST and _may_be_deep(body) and _is_deep(body):
+        raise UnreadableBody(FailureKind.HOSTILE, f"The page is nested more than {_DEEPEST:,} tags deep.")
+
+
+def _may_be_deep(body: bytes) -> bool:
+    """Whether so many more tags begin than end somewhere, those that need no end included."""
+    size = len(body) // _BLOCKS + 1
+    depth = 0
+    for start in range(0, len(body), size):
+        depth = max(0, depth + body.count(b"<", start, start + size) - 2 * body.count(b"</", start, start + size))
+        if depth > _DEEPEST:
+            return True
+    return False
+
+
+def _is_deep(body: bytes) -> bool:
+    """Whether so many tags are open at once."""
+    depth = 0
+    for tag in _TAG.finditer(body):
+        end, whole = tag.groups()
+        if end:
+            depth = max(0, depth - 1)
+        elif not whole:
+            depth += 1
+            if depth > _DEEPEST:
+                return True
+    return False
+
+
+def above(node: LexborNode) -> Iterator[int]:
+    """The elements that a node stands in, by their numbers, the innermost first."""
+    parent = node.parent
+    while parent is not None:
+        yield parent.mem_id
+        parent = parent.parent

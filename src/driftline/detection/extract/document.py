@@ -1,0 +1,187 @@
+"""The text of a document that a person sees, one block a line, and its letters: the same without any white space.
+
+The letters are what is compared. Two documents with equal letters say the same, however their white space, entities
+and tags are written, and the letters are had far cheaper than lines that read well, which only a new version needs. The
+work is done by the parser's own loops: a walk over the nodes in Python would cost more than everything else in a check.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from selectolax.lexbor import LexborHTMLParser
+
+from driftline.detection.extract.annotations import BUTTONS, MEDIA_UNSEEN, metadata_lines, set_notes, structure_line
+from driftline.detection.extract.charset import decode_text, is_utf_8
+from driftline.detection.extract.depth import refuse_deep
+from driftline.detection.extract.filters import nothing_left, sieve_of
+from driftline.detection.extract.formats import sniff
+from driftline.detection.extract.formats.base import FormattedText
+from driftline.detection.extract.regex_timeout import patience
+from driftline.detection.extract.regions import (
+    BREAK,
+    INLINE,
+    MARKS,
+    Blocks,
+    folded_lines,
+    read_marks,
+    set_marks,
+    without_marks,
+)
+from driftline.detection.extract.selectors import main_content, refine
+from driftline.detection.extract.visibility import drop_hidden, mark_opened, shows_templates, with_templates_shown
+from driftline.model import Also
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from selectolax.lexbor import LexborNode
+
+_UNSEEN = [
+    "audio", "canvas", "iframe", "noscript", "object", "script", "style", "svg", "template", "video",
+]  # fmt: skip
+_INLINE = ", ".join(INLINE)
+_SIDE_BY_SIDE = "a + a"
+_WHITE_SPACE = b" \t\n\r\f\v\x00"
+_NO_BREAK_SPACE = "\u00a0"
+
+
+class Extraction:
+    """A decoded body, read as far as somebody asks, through the filters of its page."""
+
+    def __init__(self, body: bytes, content_type: str, filters: Sequence[Sequence[str]] | None = None) -> None:
+        self.content_type = kind = content_type.partition(";")[0].strip().lower()
+        self._sieve = sieve = sieve_of(filters)
+        self._tree: LexborHTMLParser | None = None
+        self._rendering = FormattedText(lines=())
+        self._blocks: Blocks | None = None
+        self._metadata: list[str] = []
+        steps, also = ((), frozenset[str]()) if sieve is None else (sieve.steps, sieve.also)
+        unread = sniff.render_binary(body, kind, steps)
+        if unread is not None:
+            self._rendering, self.charset = unread, "binary"
+            return
+        templates = shows_templates(body)
+        plain = not (steps or also or templates)
+        if plain and sniff.is_html("", kind) and is_utf_8(body, content_type, MARKS):
+            refuse_deep(body)
+            self._tree, self.charset = _parse(body), "utf-8"
+            return
+        text, self.charset = decode_text(body, content_type)
+        if sniff.is_html(text, kind):
+            refuse_deep(text)
+            markup = with_templates_shown(text) if templates else text
+            markup = refine(mark_opened(markup), steps) if steps else markup
+            self._tree = _parse(without_marks(markup, noted=bool(also)), also)
+            if Also.METADATA in also:
+                self._metadata = metadata_lines(text)
+            if Also.STRUCTURE in also:
+                self._metadata.append(structure_line(markup))
+        else:
+            self._rendering = sniff.render(text, kind, steps)
+
+    @property
+    def is_page(self) -> bool:
+        """Whether it is a document that a browser would show as a page."""
+        return self._tree is not None
+
+    @property
+    def is_whole_page(self) -> bool:
+        """Whether it is a document that a browser would show as a page, of which nobody asked for certain parts."""
+        return self._tree is not None and not (self._sieve and self._sieve.names_parts)
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether filters leave out anything of what it says."""
+        return self._sieve is not None and self._sieve.narrows
+
+    @property
+    def is_selected(self) -> bool:
+        """Whether somebody said which parts of it count."""
+        return self._sieve is not None and self._sieve.selects
+
+    def letters(self) -> bytes:
+        """All that can be seen, without white space."""
+        if self._sieve is None and self.body is not None:
+            return letters_of(self.body.text())
+        compared = self._rendering.compared
+        return letters_of("\n".join(self.blocks().lines if compared is None else self._kept(compared)))
+
+    def title(self) -> str:
+        """What the document calls itself, or nothing."""
+        heading = None if self._tree is None else self._tree.css_first("title")
+        return self._rendering.title if heading is None else " ".join(heading.text().split())
+
+    def blocks(self) -> Blocks:
+        """The lines of `text` with the regions that they stand in: dearer, and instead of it."""
+        if self._blocks is None:
+            self._blocks = self._read_blocks()
+        return self._blocks
+
+    def _read_blocks(self) -> Blocks:
+        tree, sieve = self._tree, self._sieve
+        if tree is None:
+            return Blocks(self._kept(self._rendering.lines))
+        blocks = read_marks(_runs(tree, set_marks(tree)), noted=sieve is not None and bool(sieve.also))
+        if sieve is None:
+            return blocks
+        if sieve.selects:
+            # what somebody asks for counts wherever it stands
+            blocks = Blocks(main_content(blocks) if sieve.main else blocks.lines)
+        blocks = blocks.led_by(self._metadata)
+        with patience():
+            kept = blocks.without(sieve.ignores)
+        if len(blocks) and not len(kept):
+            raise nothing_left()
+        return kept
+
+    @property
+    def body(self) -> LexborNode | None:
+        """The body of a page, without what nobody sees; None for any other document. `text` and `blocks` alter it."""
+        return None if self._tree is None else self._tree.body
+
+    def text(self) -> str:
+        """All that can be seen, one block a line. To be asked last: it takes the document apart."""
+        if self._tree is None or self._sieve is not None:
+            return "\n".join(self.blocks().lines)
+        return "\n".join(folded_lines(_runs(self._tree, self._tree.css(_INLINE)).split(BREAK)))
+
+    def _kept(self, lines: Iterable[str]) -> list[str]:
+        whole = folded_lines(lines)
+        kept = whole if self._sieve is None else self._sieve.kept(whole)
+        if whole and not kept:
+            raise nothing_left()
+        return kept
+
+
+def letters_of(text: str) -> bytes:
+    """The text without its white space."""
+    # a space in its place costs half of what leaving it out of the bytes does
+    return text.replace(_NO_BREAK_SPACE, " ").encode("utf-8", "replace").translate(None, _WHITE_SPACE)
+
+
+def _runs(tree: LexborHTMLParser, inline: Iterable[LexborNode]) -> str:
+    """The runs of text between two tags that set something off, parted by BREAK."""
+    for node in tree.css(_SIDE_BY_SIDE):
+        # one word in the markup, but on the screen there is a gap between two links
+        node.insert_before(" ")
+    for node in inline:
+        node.unwrap()
+    tree.merge_text_nodes()
+    body = tree.body
+    return "" if body is None else body.text(separator=BREAK, strip=True, skip_empty=True)
+
+
+def _parse(markup: str | bytes, also: frozenset[str] = frozenset()) -> LexborHTMLParser:
+    """The document without what nobody sees, with notes of what counts besides its text."""
+    tree = LexborHTMLParser(markup)
+    tree.strip_tags([tag for tag in _UNSEEN if tag not in MEDIA_UNSEEN] if also else _UNSEEN)
+    drop_hidden(tree)
+    for field in tree.css("input"):
+        attributes = field.attributes
+        if (attributes.get("type") or "").lower() in BUTTONS:
+            field.insert_after(f" {attributes.get('value') or ''} ")
+    if also:
+        set_notes(tree, also)
+        tree.strip_tags(MEDIA_UNSEEN)
+    return tree

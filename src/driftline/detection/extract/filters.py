@@ -1,0 +1,303 @@
+"""The filters of a page: which parts of it count.
+
+`select` keeps parts and `drop` takes parts away, in the order in which they are given, named by CSS, XPath (`xpath:`)
+or JSONPath (`json:`); `select main` finds the main content by itself. What is left is read as lines: `ignore` leaves
+out some, and `trigger` says what must appear for a change to count. `also` adds what a page has besides its text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from driftline.detection.extract.regex_timeout import RanAway, is_found, patience
+from driftline.errors import BadFilter, FailureKind, UnreadableBody
+from driftline.model import Also, Filter, FilterKind, Matter
+from driftline.store.blobs import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+EXTRACTOR = 4  # one more whenever documents are read in another way: that must not be told as a change of theirs
+CSS, XPATH, JSON = "css", "xpath", "json"
+_LANGUAGES = {CSS: "a CSS selector", XPATH: "an XPath expression", JSON: "a JSONPath expression"}
+_MAIN = "main"
+_ALL = "all"
+_PREFIX = re.compile(rf"({CSS}|{XPATH}|{JSON}):\s*(.*)", re.DOTALL)
+_REGEX = re.compile(r"/(.+)/(i?)", re.DOTALL)
+_OTHER_FLAGS = re.compile(r"/(?:[^/\\]|\\.)+/([gimsuxy]+)", re.DOTALL)  # of other programs: no text that one looks for
+_WHOLE = ("html", "body")
+_LONGEST = 1_000  # letters
+_KEPT_READY = 256
+
+
+class Selector(NamedTuple):
+    """A `select` or `drop` that names parts of a document."""
+
+    drops: bool
+    language: str
+    expression: str
+
+    def __str__(self) -> str:
+        prefix = "" if self.language == CSS else f"{self.language}:"
+        return f"{FilterKind.DROP if self.drops else FilterKind.SELECT} {prefix}{self.expression}"
+
+
+class Rule(NamedTuple):
+    """An `ignore` or `trigger`."""
+
+    kind: str
+    value: str
+    pattern: re.Pattern[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sieve:
+    """The filters of a page, ready to use."""
+
+    steps: tuple[Selector, ...]
+    main: bool
+    ignored: tuple[Rule, ...]
+    triggers: tuple[Rule, ...]
+    also: frozenset[str]
+
+    @property
+    def narrows(self) -> bool:
+        """Whether it leaves out anything of what a page says."""
+        return self.main or bool(self.steps or self.ignored)
+
+    @property
+    def names_parts(self) -> bool:
+        """Whether somebody named the parts of the document that count."""
+        return any(not step.drops for step in self.steps)
+
+    @property
+    def selects(self) -> bool:
+        """Whether somebody said which parts of the document count, or that the main content does."""
+        return self.main or self.names_parts
+
+    def ignores(self, line: str) -> bool:
+        """Whether this line does not count."""
+        return _matches(self.ignored, line)
+
+    def kept(self, lines: Iterable[str]) -> list[str]:
+        """The lines that are not ignored."""
+        with patience():
+            return [line for line in lines if not self.ignores(line)]
+
+
+def how_read(filters: Sequence[Sequence[str]] | None) -> str:
+    """A short name for the way in which a page with these filters is read: texts of the same page compare if equal."""
+    telling = [list(one) for one in filters or () if one[0] != FilterKind.TRIGGER]
+    if not telling:
+        return str(EXTRACTOR)
+    return f"{EXTRACTOR}:{digest(json.dumps(telling).encode())[:8].hex()}"
+
+
+def sieve_of(filters: Sequence[Sequence[str]] | None) -> Sieve | None:
+    """These filters ready to use, None if there are none; BadFilter if one makes no sense."""
+    return _sieve(tuple((kind, value) for kind, value in filters)) if filters else None
+
+
+@lru_cache(_KEPT_READY)
+def _sieve(filters: tuple[tuple[str, str], ...]) -> Sieve:
+    named: dict[str, list[str]] = {kind.value: [] for kind in FilterKind}
+    steps: list[Selector] = []
+    main = False
+    for kind, value in filters:
+        if kind not in named:
+            raise BadFilter(f"There is no filter '{kind}': use {', '.join(named)}.")
+        named[kind].append(value)
+        if kind == FilterKind.SELECT and value == _MAIN:
+            main = True
+        elif kind in (FilterKind.SELECT, FilterKind.DROP):
+            steps.append(_step(kind, value))
+    ignored, triggers = (
+        tuple(Rule(kind, value, _pattern(kind, value)) for value in named[kind])
+        for kind in (FilterKind.IGNORE, FilterKind.TRIGGER)
+    )
+    also = frozenset(named[FilterKind.ALSO])
+    return Sieve(steps=tuple(steps), main=main, ignored=ignored, triggers=triggers, also=also)
+
+
+def check_filters(filters: Iterable[tuple[str, str]]) -> list[Filter]:
+    """The filters as they are stored; BadFilter says what is wrong with the first that is, and where."""
+    checked = [one for kind, value in filters for one in _parted(kind, value.strip())]
+    for kind, value in checked:
+        if not value:
+            raise BadFilter(f"The filter '{kind}' says nothing: give it a selector or a text.")
+        if len(value) > _LONGEST:
+            raise BadFilter(f"The filter '{kind} {value[:20]}…' is too long: {_LONGEST:,} characters are the most.")
+    sieve = sieve_of(checked)
+    for step in sieve.steps if sieve else ():
+        _check_step(step)
+    return checked
+
+
+def nothing_selected(step: Selector) -> UnreadableBody:
+    """The failure of a page on which a `select` finds nothing."""
+    sentence = (
+        f"The filter '{step}' matches nothing on this page: look at the page, and change the filter with "
+        "'driftline edit'."
+    )
+    return UnreadableBody(FailureKind.SELECTION, sentence)
+
+
+def nothing_left() -> UnreadableBody:
+    """The failure of a page of which the lines to ignore are all that there is."""
+    sentence = "The lines to ignore are all that this page says: change the filters with 'driftline edit'."
+    return UnreadableBody(FailureKind.SELECTION, sentence)
+
+
+def failed_selection(step: Selector, error: Exception) -> UnreadableBody:
+    """The failure of a page on which an expression cannot be worked out."""
+    return UnreadableBody(FailureKind.SELECTION, f"The filter '{step}' fails on this page: {error}.")
+
+
+def refuse_others(steps: Iterable[Selector], languages: Sequence[str], kind: str) -> None:
+    """Fail on a `select` in a language that this kind of document is not asked in; such a `drop` drops nothing."""
+    for step in steps:
+        if not step.drops and step.language not in languages:
+            document = kind or "a document of no type"
+            sentence = f"The filter '{step}' is {_LANGUAGES[step.language]}, which selects nothing from {document}."
+            raise UnreadableBody(FailureKind.SELECTION, sentence)
+
+
+def awaited_by(filters: Sequence[Sequence[str]] | None, old: str, new: str) -> Matter | None:
+    """What the triggers of a page make of a change: noise if no line that was added is one that the page waits for.
+
+    It matters if there are more such lines than before. Where one of them only reads otherwise now, or the page waits
+    for nothing, it is None: let others judge.
+    """
+    sieve = sieve_of(filters)
+    if sieve is None or not sieve.triggers:
+        return None
+    with patience():
+        before, after = (
+            Counter(line for line in text.split("\n") if _matches(sieve.triggers, line)) for text in (old, new)
+        )
+    if not after - before:
+        return Matter.NOISE
+    return Matter.MEANINGFUL if after.total() > before.total() else None
+
+
+def counts_also(filters: Sequence[Sequence[str]] | None) -> bool:
+    """Whether something counts besides the text, and so stands among it."""
+    return any(kind == FilterKind.ALSO for kind, _ in filters or ())
+
+
+def _parted(kind: str, value: str) -> list[Filter]:
+    """One filter for each of several things that count besides the text, which may be given at once."""
+    if kind != FilterKind.ALSO:
+        return [Filter(kind, value)]
+    named = [name.strip().lower() for name in value.split(",")]
+    unknown = next((name for name in named if name not in [*Also, _ALL]), None)
+    if unknown is not None:
+        raise BadFilter(f"There is no '{unknown}' that can count also: use {', '.join(Also)} or {_ALL}.")
+    return [Filter(kind, one) for one in Also if one in named or _ALL in named]
+
+
+def _matches(rules: Iterable[Rule], line: str) -> bool:
+    for rule in rules:
+        try:
+            if is_found(rule.pattern, line):
+                return True
+        except RanAway:
+            sentence = (
+                f"The filter '{rule.kind} {rule.value}' takes too long on this page: write it so that what repeats in "
+                "it can match a text in one way only, and change it with 'driftline edit'."
+            )
+            raise UnreadableBody(FailureKind.SELECTION, sentence) from None
+    return False
+
+
+def _step(kind: str, value: str) -> Selector:
+    found = _PREFIX.fullmatch(value)
+    language, expression = found.groups() if found else (CSS, value)
+    return Selector(kind == FilterKind.DROP, language, expression)
+
+
+def _pattern(kind: str, value: str) -> re.Pattern[str]:
+    found = _REGEX.fullmatch(value)
+    others = _OTHER_FLAGS.fullmatch(value) if found is None else None
+    if others is not None:
+        raise BadFilter(
+            f"The filter '{kind} {value}' has the flags '{others[1]}', and only 'i' is known: write /…/ or /…/i, and "
+            "a text that begins with a slash as /\\/…/."
+        )
+    if found is None:
+        return re.compile(re.escape(" ".join(value.split())), re.IGNORECASE)
+    expression, flag = found.groups()
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return re.compile(expression, re.IGNORECASE if flag else 0)
+    except re.error as error:
+        where = "" if error.pos is None else f" at character {error.pos + 1}"
+        raise BadFilter(f"The filter '{kind} {value}' is not a regular expression: {error.msg}{where}.") from None
+
+
+def _check_step(step: Selector) -> None:
+    is_valid = _CHECKS[step.language]
+    if step.expression and is_valid(step.expression):
+        if step.drops and _drops_all(step):
+            raise BadFilter(f"The filter '{step}' would leave nothing of any page: name the parts to leave out.")
+        return
+    # no parser says where it failed, but each knows how much of the start is good
+    ends = range(len(step.expression) - 1, 0, -1)
+    good = next((end for end in ends if is_valid(step.expression[:end])), 0)
+    rest = step.expression[good:].strip() or step.expression
+    where = f"it makes no sense from '{rest}' on" if good else "it makes no sense from the start"
+    raise BadFilter(f"The filter '{step}' is not {_LANGUAGES[step.language]}: {where}.")
+
+
+def _is_css(expression: str) -> bool:
+    from selectolax.lexbor import LexborHTMLParser, SelectolaxError
+
+    try:
+        LexborHTMLParser("<p>").css(expression)
+    except SelectolaxError:
+        return False
+    return True
+
+
+def _is_xpath(expression: str) -> bool:
+    from lxml import etree
+
+    try:
+        etree.XPath(expression)(etree.Element("html"))
+    except etree.XPathError:
+        return False
+    return True
+
+
+def _is_json_path(expression: str) -> bool:
+    from jsonpath import JSONPathError
+    from jsonpath import compile as compile_path
+
+    try:
+        compile_path(expression)
+    except JSONPathError:
+        return False
+    return True
+
+
+def _drops_all(step: Selector) -> bool:
+    """Whether it takes away the body of any HTML document."""
+    if step.language == CSS:
+        from selectolax.lexbor import LexborHTMLParser
+
+        return any(node.tag in _WHOLE for node in LexborHTMLParser("<p>").css(step.expression))
+    if step.language == XPATH:
+        from lxml import html
+
+        found = html.document_fromstring("<p>").xpath(step.expression)
+        return isinstance(found, list) and any(getattr(item, "tag", "") in _WHOLE for item in found)
+    return False
+
+
+_CHECKS: dict[str, Callable[[str], bool]] = {CSS: _is_css, XPATH: _is_xpath, JSON: _is_json_path}

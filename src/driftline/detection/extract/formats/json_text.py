@@ -1,0 +1,138 @@
+"""JSON, one line for each value, under the path that leads to it.
+
+`$.items[id=7].price: 12.5`: the elements of an array are told by what identifies them, where something does, so that an
+insertion in the middle renames none of those that follow. The order of keys means nothing, that of an array does.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Self
+
+from driftline.detection.extract.filters import JSON, failed_selection, nothing_selected, refuse_others
+from driftline.detection.extract.formats.base import FormattedText, bounded, folded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from driftline.detection.extract.filters import Selector
+
+_NAME = re.compile(r"[^\W\d][\w-]*")
+_NO_TEXT = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
+_IDENTIFIERS = ("id", "_id", "@id", "uuid", "guid", "key", "code", "sku", "slug", "name", "url", "href", "title")
+_LONGEST_IDENTIFIER = 100  # letters
+_DEEPEST = 60  # what lies deeper is written as it is, on one line
+
+
+class _Number(float):
+    """A number that is shown as it was written, be it as long as it will."""
+
+    __slots__ = ("written",)
+    written: str
+
+    def __new__(cls, written: str) -> Self:
+        number = super().__new__(cls, written)
+        number.written = written
+        return number
+
+
+def render(text: str, kind: str, steps: Sequence[Selector]) -> FormattedText | None:
+    """The lines of a JSON document, or of one with a JSON value on every line; None if it is neither."""
+    try:
+        document = _parse(text)
+        refuse_others(steps, (JSON,), kind)
+        chosen = [(step, _places(document, step)) for step in steps if step.language == JSON]
+        in_order, by_name = (bounded(_Walk(chosen, by_name=one).lines(document)) for one in (False, True))
+    except (ValueError, RecursionError):
+        return None
+    return None if in_order is None else FormattedText(lines=in_order, compared=by_name)
+
+
+def _parse(text: str) -> Any:
+    read = json.JSONDecoder(parse_float=_Number, parse_int=_Number, parse_constant=str).decode
+    text = text.removeprefix("\ufeff").strip()
+    try:
+        return read(text)
+    except ValueError:
+        lines = text.splitlines()
+        if len(lines) < 2:
+            raise
+        return [read(line) for line in lines if line.strip()]
+
+
+def _places(document: Any, step: Selector) -> frozenset[tuple[str | int, ...]]:
+    """Where in the document the expression points to."""
+    from jsonpath import JSONPathError, finditer
+
+    try:
+        found = frozenset(tuple(match.parts) for match in finditer(step.expression, document))
+    except JSONPathError as error:
+        raise failed_selection(step, error) from None
+    if not found and not step.drops:
+        raise nothing_selected(step)
+    return found
+
+
+class _Walk:
+    """Goes through a document, leaving out what filters leave out; the keys in their order or by name."""
+
+    def __init__(self, chosen: Sequence[tuple[Selector, frozenset[tuple[str | int, ...]]]], *, by_name: bool) -> None:
+        self._selected = [places for step, places in chosen if not step.drops]
+        self._dropped = [places for step, places in chosen if step.drops]
+        self._by_name = by_name
+
+    def lines(self, document: Any) -> Iterator[str]:
+        """All lines."""
+        return self._lines(document, "$", (), self._selected)
+
+    def _lines(
+        self, value: Any, path: str, place: tuple[str | int, ...], wanted: list[frozenset[tuple[str | int, ...]]]
+    ) -> Iterator[str]:
+        """The lines below a place; `wanted` are the selections that have not been met on the way to it."""
+        if any(place in places for places in self._dropped):
+            return
+        wanted = [places for places in wanted if place not in places]
+        if isinstance(value, dict) and value and len(place) < _DEEPEST:
+            for key, child in sorted(value.items()) if self._by_name else value.items():
+                yield from self._lines(child, f"{path}{_step_to(key)}", (*place, key), wanted)
+        elif isinstance(value, list) and value and len(place) < _DEEPEST:
+            for number, (label, child) in enumerate(zip(_labels(value), value, strict=True)):
+                yield from self._lines(child, f"{path}[{label}]", (*place, number), wanted)
+        elif not wanted:
+            yield f"{path}: {_shown(value)}"
+
+
+def _step_to(key: str) -> str:
+    if _NAME.fullmatch(key):
+        return f".{key}"
+    escaped = folded(key).replace("\\", "\\\\").replace("'", "\\'")
+    return f"['{escaped}']"
+
+
+def _labels(values: list[Any]) -> list[str]:
+    """What tells the elements of an array apart: what identifies them, else their number; plain values need nothing."""
+    if not any(isinstance(value, dict | list) for value in values):
+        return ["*"] * len(values)
+    if all(isinstance(value, dict) for value in values):
+        for name in _IDENTIFIERS:
+            labels = [_identity(value.get(name)) for value in values]
+            if all(labels) and len(set(labels)) == len(labels):
+                return [f"{name}={label}" for label in labels]
+    return [str(number) for number in range(len(values))]
+
+
+def _identity(value: Any) -> str:
+    if isinstance(value, str | _Number):
+        label = _shown(value)
+        return label if len(label) <= _LONGEST_IDENTIFIER else ""
+    return ""
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        # a text that reads like another value is told from it by its quotes
+        return json.dumps(value) if not value or _NO_TEXT.fullmatch(value) else folded(value) or '""'
+    if isinstance(value, _Number):
+        return value.written
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)

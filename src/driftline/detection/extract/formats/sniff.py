@@ -1,0 +1,93 @@
+"""Which format a document is in, by its type, or by its start where the type says nothing."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from driftline.detection.extract.filters import refuse_others
+from driftline.detection.extract.formats.base import FormattedText
+from driftline.errors import MissingExtra
+from driftline.store.blobs import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from driftline.detection.extract.filters import Selector
+
+_HTML = ("text/html", "application/xhtml+xml")
+_XML = ("text/xml", "application/xml")
+_TEXT_TYPES = ("json", "xml", "javascript", "ecmascript", "csv", "yaml", "x-ndjson", "x-www-form-urlencoded")
+_JSON = ("json", "ndjson", "jsonl", "json-seq", "jsonlines")
+_SHEETS = ("csv", "tab-separated-values", "comma-separated-values")
+_PDF = ("application/pdf", "application/x-pdf")
+_SAYS_NOTHING = ("", "text/plain", "application/octet-stream", "binary/octet-stream")
+_XML_STARTS = ("<?xml", "<rss", "<feed", "<rdf:rdf")
+_HTML_STARTS = ("<!doctype html", "<html", "<head", "<body", "<!--")
+_LOOKED_AT = 1024
+_HTML_IN_XML = re.compile(r"(?:<[?!][^>]*>|\s)*<html\b")
+
+
+# each format is loaded when the first document of it comes: most runs see none of the others
+
+
+def render_binary(body: bytes, kind: str, steps: Sequence[Selector]) -> FormattedText | None:
+    """The lines of a document that is not text: those of a PDF, else one that tells it by its bytes; None if it is."""
+    is_pdf = kind in _PDF or (kind in _SAYS_NOTHING and body.startswith(b"%PDF-"))
+    if not is_pdf and not _is_binary(body, kind):
+        return None
+    refuse_others(steps, (), kind)
+    hint = ""
+    if is_pdf:
+        from driftline.detection.extract.formats import pdf_text
+
+        try:
+            paper = pdf_text.render(body)
+            if paper is not None:
+                return paper
+        except MissingExtra as error:
+            hint = f" {error}"
+    size = f"{len(body)} bytes of {kind or 'unknown type'}"
+    return FormattedText(lines=[f"This document is not text: {size}, digest {digest(body).hex()}.{hint}"])
+
+
+def is_html(text: str, kind: str) -> bool:
+    """Whether a document is a page."""
+    if kind in _HTML:
+        return True
+    start = text[:_LOOKED_AT].lstrip().lower()
+    if kind in _XML:
+        return bool(_HTML_IN_XML.match(start))
+    return not kind and (start.startswith(_HTML_STARTS) or "<body" in start)
+
+
+def render(text: str, kind: str, steps: Sequence[Selector]) -> FormattedText:
+    """The lines of a document that is not HTML; as it is if it is plain text or cannot be read as what it says."""
+    found: FormattedText | None = None
+    untold = kind in _SAYS_NOTHING
+    start = text[:_LOOKED_AT].lstrip("\ufeff \t\r\n").lower()
+    name = kind.rpartition("/")[2].removeprefix("x-")
+    if name in _JSON or name.endswith("+json") or (untold and start.startswith(("{", "["))):
+        from driftline.detection.extract.formats import json_text
+
+        found = json_text.render(text, kind, steps)
+    elif name == "xml" or name.endswith("+xml") or (untold and start.startswith(_XML_STARTS)):
+        from driftline.detection.extract.formats import xml_text
+
+        found = xml_text.render_xml(text, kind, steps)
+    if found is not None:
+        return found
+    refuse_others(steps, (), kind)
+    if name in _SHEETS:
+        from driftline.detection.extract.formats import csv_text
+
+        found = csv_text.render(text, kind)
+    return found or FormattedText(lines=text.splitlines())
+
+
+def _is_binary(body: bytes, kind: str) -> bool:
+    if kind.startswith("text/") or any(part in kind for part in _TEXT_TYPES):
+        return False
+    if kind.startswith(("image/", "audio/", "video/", "font/")) or kind in (*_PDF, "application/zip"):
+        return True
+    return b"\x00" in body[:_LOOKED_AT]

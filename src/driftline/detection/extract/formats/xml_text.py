@@ -1,0 +1,238 @@
+"""Feeds, entry by entry: RSS, Atom and RDF.
+
+Of the feed itself only the title is told: when it was built, by what, and how long it may be kept change by themselves.
+Entries may come in any order; each is told by its guid, id or link, and by what it says where several share one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from lxml import etree
+from selectolax.lexbor import LexborHTMLParser
+
+from driftline.detection.extract.filters import XPATH, failed_selection, nothing_selected, refuse_others
+from driftline.detection.extract.formats.base import FormattedText, bounded, fit_for_xml, folded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from driftline.detection.extract.filters import Selector
+
+
+_ROOTS = ("rss", "RDF", "feed")
+_ENTRIES = ("item", "entry")
+_IDENTITIES = ("guid", "id", "link")
+_DATES = ("updated", "pubDate", "published", "date", "modified", "issued")
+_SUMMARIES = ("description", "summary", "encoded", "content")
+_UNSEEN = ["script", "style", "template", "iframe", "noscript"]
+
+
+def is_feed(root: etree._Element) -> bool:
+    """Whether the document is a feed; its names are without prefixes."""
+    return root.tag in _ROOTS and (root.tag == "feed" or root.find("channel") is not None)
+
+
+def render_feed(root: etree._Element) -> FormattedText:
+    """The title of the feed, then title, link, date, summaries and attached file of every entry, a line each."""
+    channel = root if root.tag == "feed" else root.find("channel")
+    title = "" if channel is None else _reduced(channel, "title")
+    # the same entry may be listed twice
+    entries = list(dict.fromkeys(map(_entry, root.iter(*_ENTRIES))))
+    return FormattedText(
+        lines=[title, *(line for _, lines in entries for line in lines)],
+        compared=[title, *(line for _, lines in sorted(entries) for line in lines)],
+        title=title,
+    )
+
+
+def _entry(entry: etree._Element) -> tuple[str, tuple[str, ...]]:
+    """What an entry is known by, and its lines."""
+    said = (_reduced(entry, "title"), _link(entry), _plain(entry, _DATES), *_summaries(entry), _attached(entry))
+    lines = tuple(filter(None, said))
+    return _plain(entry, _IDENTITIES) or _link(entry) or "\n".join(lines), lines
+
+
+def _summaries(entry: etree._Element) -> list[str]:
+    """All that an entry says, without what is only the beginning or a part of the rest."""
+    found = list(dict.fromkeys(_reduced(entry, name) for name in _SUMMARIES))
+    return [text for at, text in enumerate(found) if not any(text in other for other in found[:at] + found[at + 1 :])]
+
+
+def _attached(entry: etree._Element) -> str:
+    """The address of an attached file, without what may change at every fetch."""
+    attached = [one.get("url") for one in entry.iterchildren("enclosure")]
+    attached += [one.get("href") for one in entry.iterchildren("link") if one.get("rel") == "enclosure"]
+    return folded(next(filter(None, attached), "").partition("?")[0])
+
+
+def _plain(entry: etree._Element, names: Iterable[str]) -> str:
+    """The text of the first of these that says something."""
+    for name in names:
+        for found in entry.iterchildren(name):
+            text = folded("".join(found.itertext(with_tail=False)))
+            if text:
+                return text
+    return ""
+
+
+def _reduced(entry: etree._Element, name: str) -> str:
+    """The text of the element of that name, with the tags in it gone: titles and summaries are often HTML."""
+    text = _plain(entry, (name,))
+    if "<" not in text and "&" not in text:
+        return text
+    tree = LexborHTMLParser(text)
+    tree.strip_tags(_UNSEEN)
+    return "" if tree.body is None else folded(tree.body.text(separator=" ", strip=True))
+
+
+def _link(entry: etree._Element) -> str:
+    links = list(entry.iterchildren("link"))
+    for link in links:
+        if link.text and link.text.strip():
+            return folded(link.text)
+    found = [link for link in links if link.get("rel", "alternate") == "alternate"]
+    return folded(str(found[0].get("href") or "")) if found else ""
+
+
+_ATTRIBUTES = ("id", "key", "name", "code", "href", "url")
+_CHILDREN = ("id", "guid", "key", "code", "loc", "name", "title")
+_LONGEST_IDENTIFIER = 200  # letters
+
+
+def render_xml(text: str, kind: str, steps: Sequence[Selector]) -> FormattedText | None:
+    """The lines of an XML document or of a feed; None if it is neither, or declares entities."""
+    if "<!ENTITY" in text:
+        return None
+    root = _parse(text)
+    if root is None:
+        return None
+    refuse_others(steps, (XPATH,), kind)
+    chosen = [step for step in steps if step.language == XPATH]
+    if any(not step.drops for step in chosen):
+        lines = _selected(root, chosen)
+    else:
+        for step in chosen:
+            _drop(root, step)
+        if is_feed(root):
+            return render_feed(root)
+        lines = _lines(root, f"/{root.tag}")
+    found = bounded(lines)
+    return None if found is None else FormattedText(lines=found)
+
+
+def _parse(text: str) -> etree._Element | None:
+    data = fit_for_xml(text.removeprefix("\ufeff").lstrip())
+    for recover in (False, True):
+        parser = etree.XMLParser(
+            encoding="utf-8", resolve_entities=False, no_network=True, huge_tree=False, load_dtd=False,
+            remove_comments=True, remove_pis=True, recover=recover,
+        )  # fmt: skip
+        try:
+            root = etree.fromstring(data, parser)
+        except (etree.XMLSyntaxError, ValueError):
+            continue
+        if root is None:
+            return None
+        _strip_namespaces(root)
+        # feeds are often slightly broken, and everybody reads them all the same
+        return root if not recover or is_feed(root) else None
+    return None
+
+
+def _strip_namespaces(root: etree._Element) -> None:
+    """Names without their prefixes: nobody wants to declare namespaces to name an element."""
+    for element in root.iter(etree.Element):
+        try:
+            element.tag = _local_name(element.tag)
+        except ValueError:
+            element.tag = "_"  # a broken document: what is left of its name is no name
+
+
+def _local_name(name: object) -> str:
+    """A name without namespace, or without its prefix where the document forgot to declare it."""
+    return re.split("[}:]", str(name))[-1]
+
+
+def _found(root: etree._Element, step: Selector) -> list[object]:
+    try:
+        found = root.xpath(step.expression)
+    except etree.XPathError as error:
+        raise failed_selection(step, error) from None
+    return list(found) if isinstance(found, list) else [found]
+
+
+def _drop(root: etree._Element, step: Selector) -> None:
+    for element in _found(root, step):
+        if isinstance(element, etree._Element) and (parent := element.getparent()) is not None:
+            before = element.getprevious()
+            if element.tail and before is not None:
+                before.tail = f"{before.tail or ''}{element.tail}"
+            elif element.tail:
+                parent.text = f"{parent.text or ''}{element.tail}"
+            parent.remove(element)
+
+
+def _selected(root: etree._Element, steps: Sequence[Selector]) -> Iterator[str]:
+    """The lines of what is selected, each step within what the one before it left."""
+    texts: list[str] = []
+    for step in steps:
+        if step.drops:
+            _drop(root, step)
+            continue
+        found = _found(root, step)
+        elements = [item for item in found if isinstance(item, etree._Element)]
+        inside = {child for element in elements for child in element.iterdescendants()}
+        texts = [folded(str(item)) for item in found if not isinstance(item, etree._Element)]
+        if not elements and not any(texts):
+            raise nothing_selected(step)
+        root = etree.Element("selected")
+        root.extend(element for element in elements if element not in inside)
+    below = (line for path, child in _named(root, "") for line in _lines(child, path))
+    return chain(below, filter(None, texts))
+
+
+def _lines(element: etree._Element, path: str) -> Iterator[str]:
+    for name, value in sorted(element.attrib.items()):
+        yield _told(f"{path}/@{_local_name(name)}", folded(str(value)))
+    text = folded(" ".join([element.text or "", *(child.tail or "" for child in element)]))
+    if text or (not len(element) and not element.attrib):
+        yield _told(path, text)
+    for below, child in _named(element, path):
+        yield from _lines(child, below)
+
+
+def _told(path: str, value: str) -> str:
+    return f"{path}: {value}" if value else f"{path}:"
+
+
+def _named(element: etree._Element, path: str) -> Iterator[tuple[str, etree._Element]]:
+    """The children with their paths, those of the same name told apart by what identifies them, or numbered."""
+    by_name: dict[str, list[etree._Element]] = defaultdict(list)
+    for child in element.iterchildren(etree.Element):
+        by_name[str(child.tag)].append(child)
+    labels = {name: iter(_labels(children)) for name, children in by_name.items()}
+    for child in element.iterchildren(etree.Element):
+        name = str(child.tag)
+        yield f"{path}/{name}{next(labels[name])}", child
+
+
+def _labels(elements: Sequence[etree._Element]) -> list[str]:
+    if len(elements) == 1:
+        return [""]
+    for name in _ATTRIBUTES:
+        labels = [folded(str(element.get(name) or "")) for element in elements]
+        if _tell_apart(labels):
+            return [f"[@{name}={label}]" for label in labels]
+    for name in _CHILDREN:
+        labels = [folded(element.findtext(name) or "") for element in elements]
+        if _tell_apart(labels):
+            return [f"[{name}={label}]" for label in labels]
+    return [f"[{number}]" for number in range(1, len(elements) + 1)]
+
+
+def _tell_apart(labels: Sequence[str]) -> bool:
+    return all(0 < len(label) <= _LONGEST_IDENTIFIER for label in labels) and max(Counter(labels).values()) == 1

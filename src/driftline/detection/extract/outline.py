@@ -1,0 +1,137 @@
+"""The blocks of a document, each with its role, the path that leads to it, its links and what its attributes show.
+
+It is there to be looked at, and to write selectors by: a check needs no more than lines and regions, and has them from
+the parser's own loops (see `regions`), many times faster.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from driftline.detection.extract.annotations import seen_attributes
+from driftline.detection.extract.regions import INLINE, folded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from selectolax.lexbor import LexborNode
+
+    from driftline.detection.extract.regions import Blocks
+    from driftline.model import Region
+
+_INLINE = frozenset(INLINE)
+_PLAIN = re.compile(r"[A-Za-z][\w-]*")  # an id that a selector can name as it is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlined:
+    """A block: `path` is a CSS selector that leads to its element, empty in a document that has none."""
+
+    text: str
+    role: str
+    path: str
+    links: tuple[str, ...] = ()
+    attributes: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(slots=True)
+class _Run:
+    """Text that is being put together, with what stands in it."""
+
+    texts: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
+    attributes: list[tuple[str, str]] = field(default_factory=list)
+
+
+def outline(body: LexborNode | None, blocks: Blocks) -> list[Outlined]:
+    """The blocks of a document: of its tree, with the roles of what was read of it."""
+    roles: dict[str, list[Region]] = defaultdict(list)
+    for block in blocks:
+        roles[block.text].append(block.region)
+    if body is None:
+        return [Outlined(text=block.text, role=block.region.name.lower(), path="") for block in blocks]
+    paths = _Paths()
+    found: list[Outlined] = []
+    for node, run in _runs(body):
+        text = folded("".join(run.texts))
+        if text:
+            known = roles.get(text)
+            role = known.pop(0).name.lower() if known else ""
+            found.append(
+                Outlined(
+                    text=text, role=role, path=paths.of(node), links=tuple(run.links), attributes=tuple(run.attributes)
+                )
+            )
+    return found
+
+
+def _runs(body: LexborNode) -> Iterator[tuple[LexborNode, _Run]]:
+    """The runs of text between two tags that set something off, each with the element that it stands in."""
+    run = _Run()
+    around = [body]
+    waiting: list[Iterator[LexborNode]] = [body.iter(include_text=True)]
+    while waiting:
+        node = next(waiting[-1], None)
+        if node is None:
+            waiting.pop()
+            ended = around.pop()
+            if ended.tag not in _INLINE:
+                yield ended, run
+                run = _Run()
+            continue
+        tag = node.tag or ""
+        if node.is_text_node:
+            run.texts.append(node.text_content or "")
+            continue
+        if tag not in _INLINE:
+            yield next(one for one in reversed(around) if one.tag not in _INLINE), run
+            run = _Run()
+        elif tag == "a" and node.prev is not None and node.prev.tag == "a":
+            run.texts.append(" ")
+        if tag == "a" and (address := node.attributes.get("href")):
+            run.links.append(address)
+        run.attributes += seen_attributes(node)
+        around.append(node)
+        waiting.append(node.iter(include_text=True))
+
+
+class _Paths:
+    """The selectors of elements, each worked out once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, str] = {}
+        self._steps: dict[int, str] = {}
+
+    def of(self, node: LexborNode) -> str:
+        """The selector of an element: from the nearest one around it that has a name, or from the body."""
+        passed: list[LexborNode] = []
+        at: LexborNode | None = node
+        while at is not None and at.mem_id not in self._known and at.tag not in ("body", "html"):
+            passed.append(at)
+            at = None if self._name(at) else at.parent
+        path = "" if at is None else self._known.get(at.mem_id, at.tag or "")
+        for one in reversed(passed):
+            path = self._name(one) or f"{path} > {self._step(one)}"
+            self._known[one.mem_id] = path
+        return path
+
+    def _name(self, node: LexborNode) -> str:
+        name = node.attributes.get("id") or ""
+        return f"#{name}" if _PLAIN.fullmatch(name) else ""
+
+    def _step(self, node: LexborNode) -> str:
+        if node.mem_id not in self._steps:
+            parent = node.parent
+            children = [] if parent is None else list(parent.iter())
+            counts: dict[str, int] = defaultdict(int)
+            for child in children:
+                counts[child.tag or ""] += 1
+            numbers: dict[str, int] = defaultdict(int)
+            for child in children:
+                tag = child.tag or ""
+                numbers[tag] += 1
+                self._steps[child.mem_id] = f"{tag}:nth-of-type({numbers[tag]})" if counts[tag] > 1 else tag
+        return self._steps.get(node.mem_id, node.tag or "")

@@ -1,0 +1,322 @@
+"""Which region of a document an element says it is: by its tag, its role, or the names that its author gave it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from selectolax.lexbor import LexborHTMLParser
+
+from driftline.model import Block, Region
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from selectolax.lexbor import LexborNode
+
+
+_BY_TAG: dict[str, Region] = {
+    "nav": Region.NAVIGATION, "menu": Region.NAVIGATION, "footer": Region.FOOTER, "header": Region.HEADER,
+    "aside": Region.ASIDE, "dialog": Region.DIALOG, "form": Region.FORM, "select": Region.FORM, "main": Region.MAIN,
+    "article": Region.MAIN, "h1": Region.BODY,
+}  # fmt: skip
+_BY_CLASS = {"p", "table"}
+_BY_ID_TOO = {"div", "section", "ul"}
+#: the tags of elements that may be a region without saying so by their role
+CLAIMANTS = {*_BY_TAG, *_BY_CLASS, *_BY_ID_TOO}
+_BY_ROLE: dict[str, Region] = {
+    "navigation": Region.NAVIGATION, "menu": Region.NAVIGATION, "menubar": Region.NAVIGATION,
+    "tablist": Region.NAVIGATION, "contentinfo": Region.FOOTER, "banner": Region.HEADER,
+    "complementary": Region.ASIDE, "dialog": Region.DIALOG, "alertdialog": Region.DIALOG,
+    "search": Region.FORM, "main": Region.MAIN, "article": Region.MAIN,
+}  # fmt: skip
+# parts of names, in lower case; what stands between < and > is a whole word of one
+_NAMES: dict[Region, str] = {
+    Region.CONSENT: "cookie consent gdpr onetrust ccpa",
+    Region.FOOTER: "<foot> <footer> copyright colophon",
+    Region.NAVIGATION: "<nav> <navi> <navbar> <navigation> <menu> <breadcrumb> <breadcrumbs> <pagination> <pager>"
+    " <sitemap> <tabs> <toc> <lang> <language> <languages> <locale> <switcher>",
+    Region.HEADER: "<header> <masthead> <topbar> <logo>",
+    Region.DIALOG: "modal popup overlay lightbox toast snackbar tooltip drawer offcanvas help-button"
+    " <chat> <chatbot> <chatbox> <livechat> <livechatbot> <livechatbox>",
+    Region.ADVERTISEMENT: "advert <ad> <ads> adslot sponsor",
+    Region.ASIDE: "sidebar side-bar related recommend <recent popular trending <share social newsletter subscri promo"
+    " ticker carousel announce survey helpful",
+}
+
+
+def _any_of(parts: Iterable[str]) -> re.Pattern[str]:
+    """A pattern for any of these parts of names, told apart by their first letter: ten times as fast as one by one."""
+    rest: dict[str, list[str]] = defaultdict(list)
+    for part in parts:
+        first = part.strip("<")[0]
+        begins = f"(?<![a-z]{first})" if part.startswith("<") else ""
+        ends = "(?![a-z])" if part.endswith(">") else ""
+        rest[first].append(f"{begins}{part.strip('<>')[1:]}{ends}")
+    return re.compile("|".join(f"{first}(?:{'|'.join(others)})" for first, others in rest.items()))
+
+
+_BY_PART = {part.strip("<>"): region for region, parts in _NAMES.items() for part in parts.split()}
+_PART = _any_of(part for parts in _NAMES.values() for part in parts.split())
+_HUMP = re.compile(r"([a-z])([A-Z])")
+
+
+def claimed(tag: str, attributes: Mapping[str, str | None]) -> Region | None:
+    """Which region an element says it is."""
+    role = attributes.get("role")
+    region = (_BY_ROLE.get(role) if role else None) or _BY_TAG.get(tag)
+    if region is not None:
+        return region
+    if not attributes or (tag in _BY_CLASS and "class" not in attributes and "role" not in attributes):
+        return None
+    name = f"{attributes.get('id') or ''} {attributes.get('class') or ''}"
+    if len(name) > _LONGEST_NAME:
+        return _named(name[:_LONGEST_NAME])
+    if name not in _NAMED:
+        if len(_NAMED) > _MOST_NAMES:
+            _NAMED.clear()
+        _NAMED[name] = _named(name)
+    return _NAMED[name]
+
+
+def _named(name: str) -> Region | None:
+    """Which region the name of an element tells."""
+    found = _PART.search(name if name.islower() else _HUMP.sub(r"\1-\2", name).lower())
+    return _BY_PART[found.group()] if found else None
+
+
+# the same few names come again and again, within a page and from check to check
+_NAMED: dict[str, Region | None] = {}
+_MOST_NAMES = 20_000
+_LONGEST_NAME = 500  # letters: longer ones are rarely seen twice, and a hostile page must not fill the memory with them
+
+
+BREAK = "\x00"  # between two runs of text; no text of a document can hold it: the parser replaces it
+_OPEN, _CLOSE, _LINK, _LINK_END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"  # code points that no text may hold
+MARKS = _OPEN + _CLOSE + _LINK + _LINK_END
+NOTE, NOTE_END = "\ufdd4", "\ufdd5"  # around what a document says besides its text (see `notes`)
+_NOTES = re.compile(f"{NOTE}([^{NOTE}{NOTE_END}]*){NOTE_END}")
+
+# the common ones only: each costs a pass over the document, and a rare one left out breaks a line, no more
+INLINE = [
+    "a", "abbr", "b", "code", "em", "font", "i", "label", "mark", "small", "span", "strong", "sub", "sup", "time", "u",
+]  # fmt: skip
+_INLINE = set(INLINE)
+
+
+def _by_number(tags: Iterable[str]) -> dict[int, str]:
+    """The tags by their numbers: asking an element for the number of its tag costs a third of asking for the name."""
+    markup = "".join(f"<{tag}></{tag}>" for tag in tags)
+    return {node.tag_id: node.tag or "" for node in LexborHTMLParser(markup).css("body *")}
+
+
+_INLINE_IDS, _CLAIMANT_IDS = _by_number(INLINE), _by_number(CLAIMANTS)
+(_LINK_ID,) = _by_number(["a"])
+# an article has a head, a foot and asides of its own, which belong to what it says; what churns there is learned
+_PARTS_OF_MAIN = {Region.HEADER, Region.FOOTER, Region.ASIDE}
+_SIGNS = {region: chr(0xFDD8 + number) for number, region in enumerate(Region)}  # no letter: they may stand in a text
+_REGIONS = {sign: region for region, sign in _SIGNS.items()}
+_SPACES = "\t\xa0\r\f"
+_TOO_MUCH = 0.3  # of the letters outside links: what holds more of them is what the page is about
+_OUTSIDE = 0.2  # of the letters of a block: what holds fewer of them outside of links is a link
+
+
+def without_marks(markup: str, *, noted: bool = False) -> str:
+    """The markup, without marks that a hostile author put there; also without those of notes if `noted`."""
+    marks = MARKS + NOTE + NOTE_END if noted else MARKS
+    return markup.translate(dict.fromkeys(map(ord, marks))) if any(mark in markup for mark in marks) else markup
+
+
+def set_marks(tree: LexborHTMLParser) -> list[LexborNode]:
+    """Mark the regions and the links of the document, for `read_marks` to find in its text.
+
+    The elements that set nothing off are given back: to look for them once more costs as much as all the rest.
+    """
+    inline: list[LexborNode] = []
+    for node in tree.css("*"):
+        number = node.tag_id
+        if number in _INLINE_IDS:
+            inline.append(node)
+            if number == _LINK_ID:
+                node.insert_before(_LINK)
+                node.insert_after(_LINK_END)
+        elif number in _CLAIMANT_IDS:
+            _mark(node, _CLAIMANT_IDS[number])
+    for node in tree.css("[role]"):
+        tag = node.tag or ""
+        if tag not in _INLINE and tag not in CLAIMANTS:
+            _mark(node, tag)
+    return inline
+
+
+def _mark(node: LexborNode, tag: str) -> None:
+    region = claimed(tag, node.attributes)
+    if region is not None:
+        node.insert_before(_OPEN + _SIGNS[region])
+        node.insert_after(_CLOSE)
+
+
+def folded(run: str) -> str:
+    """The run with its white space folded. Splitting into words is the dear part, so it is done only where it must."""
+    if "\n" in run or "  " in run or "\t" in run or "\xa0" in run or "\r" in run or "\f" in run:
+        return " ".join(run.split())
+    return run.strip()
+
+
+def folded_lines(runs: Iterable[str]) -> list[str]:
+    """The runs with their white space folded, without those that say nothing."""
+    return [line for run in runs if (line := folded(run))]
+
+
+class Blocks:
+    """The blocks of a document in reading order: their lines at once, and where one stands when it is asked for."""
+
+    def __init__(
+        self, lines: list[str], spans: list[_Span] | None = None, linked: AbstractSet[int] = frozenset()
+    ) -> None:  # fmt: skip
+        self.lines = lines
+        self._spans = [_Span(None, None)] * len(lines) if spans is None else spans
+        self._linked = linked
+
+    @cached_property
+    def has_main(self) -> bool:
+        """Whether the document says which part of it is the main one."""
+        return any(span.region is Region.MAIN for span in self._spans)
+
+    def __getitem__(self, at: int) -> Block:
+        return Block(self.lines[at], self._spans[at].region, at in self._linked)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __iter__(self) -> Iterator[Block]:
+        return (self[at] for at in range(len(self.lines)))
+
+    def led_by(self, lines: Sequence[str]) -> Blocks:
+        """The blocks after some lines that stand nowhere in particular."""
+        if not lines:
+            return self
+        first = Blocks(list(lines))
+        return Blocks(first.lines + self.lines, first._spans + self._spans, {len(lines) + at for at in self._linked})
+
+    def without(self, unwanted: Callable[[str], bool]) -> Blocks:
+        """The blocks without those whose line is unwanted."""
+        kept = [at for at, line in enumerate(self.lines) if not unwanted(line)]
+        lines, spans, linked = self.lines, self._spans, self._linked
+        still_linked = {number for number, at in enumerate(kept) if at in linked}
+        return Blocks([lines[at] for at in kept], [spans[at] for at in kept], still_linked)
+
+
+def read_marks(text: str, *, noted: bool = False) -> Blocks:
+    """The blocks of a text that came out of a document with marks, and notes if `noted`, runs parted by BREAK."""
+    for space in _SPACES:
+        # one kind to look for in each run; it is folded anyway
+        text = text.replace(space, "\n")
+    lines: list[str] = []
+    where: list[_Span] = []
+    linked: set[int] = set()
+    spans = [_Span(None, None)]
+    span, in_link = spans[0], False
+    # splitting by one character at a time: a pattern for all marks would look at every letter
+    for opened, chunk in enumerate(text.split(_OPEN)):
+        if opened:
+            claim = _REGIONS.get(chunk[:1])  # none in a mark that an author wrote as a character reference
+            span = _Span(span, claim)
+            spans.append(span)
+            chunk = chunk[1:] if claim else chunk
+        for closed, part in enumerate(chunk.split(_CLOSE)):
+            if closed:
+                span = span.parent or span
+            if not part:
+                continue
+            if in_link or _LINK in part or _LINK_END in part or (noted and NOTE in part):
+                in_link, outside = _read_links(part, in_link, noted, lines, linked)
+                span.letters += outside
+            else:
+                # most of most documents: what can be done at once for many lines is not done one by one
+                lines += [
+                    line
+                    for run in part.split(BREAK)
+                    if (line := " ".join(run.split()) if "\n" in run or "  " in run else run.strip())
+                ]
+                span.letters += len(part) - part.count(BREAK)
+            where += [span] * (len(lines) - len(where))
+    _settle(spans)
+    return Blocks(lines, where, linked)
+
+
+def _read_links(part: str, in_link: bool, noted: bool, lines: list[str], linked: set[int]) -> tuple[bool, int]:
+    """Add the lines of a part of a text that has links or notes, and note which of them are links.
+
+    Gives back whether it ends in a link, and how many letters stand outside of links.
+    """
+    letters = 0
+    for run in part.split(BREAK):
+        notes = None
+        if noted and NOTE in run:
+            # folded, for an author may have written such marks too
+            notes = folded_lines(_NOTES.findall(run))
+            run = _NOTES.sub("", run)
+        outside = len(run)
+        if in_link or not run.isascii():
+            if run[:1] == _LINK and run.find(_LINK_END) == outside - 1 and run.rfind(_LINK) == 0:
+                run, outside, in_link = run[1:-1], 0, False  # one link and nothing else, as most are
+            elif in_link or _LINK in run or _LINK_END in run:
+                run, outside, in_link = _without_links(run, in_link)
+        line = " ".join(run.split()) if "\n" in run or "  " in run else run.strip()
+        if line:
+            if outside < _OUTSIDE * len(line):
+                linked.add(len(lines))
+            letters += outside
+            lines.append(line)
+        if notes:
+            if in_link:
+                linked.update(range(len(lines), len(lines) + len(notes)))
+            lines += notes
+    return in_link, letters
+
+
+def _without_links(run: str, in_link: bool) -> tuple[str, int, bool]:
+    """The run without the marks of links, how many letters stand outside of them, and whether it ends in one."""
+    parts = run.replace(_LINK_END, _LINK).split(_LINK)  # in turn outside and inside: no link is within another
+    outside = sum([len(part.strip()) for part in parts[1 if in_link else 0 :: 2]])
+    begun, ended = run.rfind(_LINK), run.rfind(_LINK_END)
+    return "".join(parts), outside, begun > ended or (in_link and ended < 0)
+
+
+def _settle(spans: list[_Span]) -> None:
+    """Decide which regions are what they claim to be, by how much of the document they hold."""
+    for span in reversed(spans):
+        if span.parent is not None:
+            span.parent.letters += span.letters
+    most = _TOO_MUCH * spans[0].letters
+    for span in spans:
+        span.settle(most)
+
+
+class _Span:
+    """What lies between two marks of a region."""
+
+    __slots__ = ("claim", "letters", "parent", "region")
+
+    def __init__(self, parent: _Span | None, claim: Region | None) -> None:
+        self.parent = parent
+        self.claim = claim
+        self.letters = 0
+        self.region = Region.BODY
+
+    def settle(self, most: float) -> None:
+        around = Region.BODY if self.parent is None else self.parent.region
+        claim = self.claim
+        too_much = claim is not Region.MAIN and self.letters > most
+        part_of_main = around is Region.MAIN and claim in _PARTS_OF_MAIN
+        if claim is Region.BODY:
+            # what heads a document is part of it, also where that stands in its header
+            self.region = claim if around is Region.HEADER else around
+        elif claim is None or too_much or part_of_main or around not in (Region.BODY, Region.MAIN):
+            self.region = around
+        else:
+            self.region = claim

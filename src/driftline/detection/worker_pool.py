@@ -1,0 +1,229 @@
+"""The parent's side of the worker processes: jobs in, findings out. A page that kills its worker costs only itself."""
+
+from __future__ import annotations
+
+import fcntl
+import marshal
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from driftline.capacity import Capacity
+from driftline.detection.jobs import LENGTH, OUT_OF_MEMORY, Finding, Job
+from driftline.errors import FailureKind, RunStopped, WorkerDied
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from driftline.capacity import ResourceUse
+
+# keep what was freed for the next page instead of giving it back to the system and asking for it again
+_MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(64 * 1024 * 1024), "MALLOC_TRIM_THRESHOLD_": str(128 * 1024 * 1024)}
+PROGRAM = "driftline.detection.worker"  # the module that a worker process runs
+_PIPE = 1024 * 1024
+_READ = 1024 * 1024
+_STARTING = 5.0  # seconds beside its deadline that a page may take: its process has to start, and to be sent the page
+_SENT_AT_ONCE = 8 * 1024 * 1024
+
+
+class WorkerPool:
+    """Worker processes for any number of threads: started when first needed, and never more than `most` of them.
+
+    More of them than cores would only cost memory, so the threads of a pipeline share them. A busy page does not hold
+    up the others as long as one worker is free.
+    """
+
+    def __init__(
+        self, *, most: int, deadline: float, memory: int, program: str = PROGRAM,
+        ticks: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self._busy = Capacity("worker processes", most)
+        self._lock = threading.Lock()
+        self._ticks = ticks
+        self._patience = deadline + _STARTING
+        self._idle = [Worker(deadline=deadline, memory=memory, program=program, ticks=ticks) for _ in range(most)]
+        self._workers = tuple(self._idle)
+        self._stopped = False
+
+    def examine(self, jobs: Sequence[Job]) -> list[Finding]:
+        """The findings of these jobs, in order, from whichever worker is free; RunStopped once `stop` was called."""
+        turn = self._busy.acquire(1)
+        assert turn is not None, "it is never closed: after a stop, too, each thread has to hear of it"
+        with turn:
+            with self._lock:
+                worker = self._idle.pop()  # the one used last, which has started up already
+                worker.at_page_since = self._ticks()
+            try:
+                findings = worker.examine(jobs) if not self._stopped else []
+            finally:
+                with self._lock:
+                    self._idle.append(worker)
+        if self._stopped:
+            raise RunStopped("The run was stopped before the page was read.")
+        return findings
+
+    def statistics(self) -> ResourceUse:
+        """Return how many workers are busy."""
+        return self._busy.statistics()
+
+    def within_deadline(self) -> bool:
+        """Return whether a worker is busy with a page that has not used up its time."""
+        with self._lock:
+            busy = [worker for worker in self._workers if worker not in self._idle]
+        return any(self._ticks() - worker.at_page_since <= self._patience for worker in busy)
+
+    def stop(self) -> None:
+        """Give up the pages at hand by ending every process at once."""
+        self._stopped = True
+        for worker in self._workers:
+            worker.kill()
+
+    def close(self) -> None:
+        """Let the processes end by themselves. To be called when no thread uses the pool any more."""
+        for worker in self._workers:
+            worker.close()
+
+
+class Worker:
+    """One worker process, started when first needed. Used by one thread at a time; `kill` by any.
+
+    `at_page_since` is when it began with the page at hand, in `ticks`.
+    """
+
+    def __init__(
+        self, *, deadline: float, memory: int, program: str = PROGRAM, ticks: Callable[[], float] = time.monotonic
+    ) -> None:  # fmt: skip
+        self._ticks = ticks
+        self.at_page_since = ticks()
+        self._program = program
+        self._killed = False
+        self._deadline = deadline
+        self._memory = memory
+        self._process: subprocess.Popen[bytes] | None = None
+        self._received = bytearray()
+        self._poll = select.poll()
+
+    def examine(self, jobs: Sequence[Job]) -> list[Finding]:
+        """The findings of these jobs, in order. A job that crashes the worker or passes its deadline is a failure."""
+        if self._process is not None and self._process.poll() is not None:
+            self._end()  # somebody else ended it while it had nothing to do, which is no page's fault
+        findings: list[Finding] = []
+        while len(findings) < len(jobs) and not self._killed:
+            left = _some(jobs[len(findings) :])
+            try:
+                self._send(left)
+                for _ in left:
+                    findings.append(self._receive())
+                    self.at_page_since = self._ticks()
+                    if findings[-1].failure == OUT_OF_MEMORY:
+                        self._end()  # the pages after it are to find a memory that is not full
+                        break
+            except WorkerDied as error:
+                self._end()
+                findings.append(Finding(failure_kind=FailureKind.HOSTILE.value, failure=str(error)))
+                self.at_page_since = self._ticks()
+        return findings
+
+    def kill(self) -> None:
+        """End the process at once, for good. The thread that uses it gets findings for some of its jobs only."""
+        self._killed = True
+        process = self._process
+        if process is not None:
+            process.kill()
+
+    def _end(self) -> None:
+        """End the process at once; the next jobs get a new one."""
+        process, self._process = self._process, None
+        self._received.clear()
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        _close(process)
+
+    def close(self) -> None:
+        """Let the process end by itself, which it does when it has nothing more to read."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        _close(process)
+        try:
+            process.wait(2)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", self._program, str(self._memory)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=None if os.environ.get("DRIFTLINE_DEBUG") == "1" else subprocess.DEVNULL,
+                bufsize=0,
+                env=os.environ | _MALLOC,
+                process_group=0,  # a Ctrl-C in the terminal is for the run alone
+            )
+            assert process.stdin is not None
+            assert process.stdout is not None
+            for pipe in (process.stdin, process.stdout):
+                try:
+                    fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
+                except OSError:
+                    break  # over the user's limit for pipes: the usual size works too
+            self._poll = select.poll()
+            self._poll.register(process.stdout, select.POLLIN)
+            self._process = process
+            if self._killed:
+                process.kill()  # the kill came while it was starting
+        return self._process
+
+    def _send(self, jobs: Sequence[Job]) -> None:
+        stdin = self._running().stdin
+        assert stdin is not None
+        data = marshal.dumps([tuple(job) for job in jobs])
+        view = memoryview(len(data).to_bytes(LENGTH, "little") + data)
+        try:
+            while view:
+                view = view[stdin.write(view) :]
+        except (BrokenPipeError, ValueError):
+            raise WorkerDied("Reading the page crashed its worker process.") from None
+
+    def _receive(self) -> Finding:
+        length = int.from_bytes(self._take(LENGTH), "little")
+        return Finding(*marshal.loads(self._take(length)))  # noqa: S302 plain data from our own child
+
+    def _take(self, count: int) -> bytes:
+        process = self._running()
+        assert process.stdout is not None
+        received = self._received
+        while len(received) < count:
+            if not self._poll.poll(self._deadline * 1000):
+                raise WorkerDied(f"Reading the page took longer than {self._deadline:g} seconds.")
+            data = process.stdout.read(_READ)
+            if not data:
+                raise WorkerDied("Reading the page crashed its worker process.")
+            received += data
+        taken = bytes(received[:count])
+        del received[:count]
+        return taken
+
+
+def _some(jobs: Sequence[Job]) -> Sequence[Job]:
+    """The first of the jobs, as many as the worker can hold beside what it needs to read one of them."""
+    total = 0
+    for count, job in enumerate(jobs):
+        total += len(job.wire) + len(job.again) + sum([len(packed[4]) for packed in job.blobs])
+        if total > _SENT_AT_ONCE and count:
+            return jobs[:count]
+    return jobs
+
+
+def _close(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()

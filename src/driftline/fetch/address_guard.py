@@ -1,0 +1,172 @@
+"""Which addresses are no part of the public web, so that nothing is fetched from them unless their network is allowed.
+
+The table follows IANA's registries of special-purpose addresses, and is stricter where no web site can be: of IPv6,
+only what is assigned as global unicast is public. An IPv4 address within an IPv6 address counts as well.
+"""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import TYPE_CHECKING, TypeAlias
+
+import pycurl
+
+from driftline.errors import FailureKind
+from driftline.model import Failure
+from driftline.urls.parts import host_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+
+Address: TypeAlias = IPv4Address | IPv6Address
+Network: TypeAlias = IPv4Network | IPv6Network
+Judge: TypeAlias = "Callable[[str], Refusal | None]"
+
+_KNOWN = 4_096  # addresses whose verdicts are remembered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why nothing is fetched from an address: what it is, and the network to allow for whoever wants it."""
+
+    address: str
+    kind: str
+    network: str
+
+
+#: the first that holds an address names it
+_SPECIAL: tuple[tuple[Network, str], ...] = tuple(
+    (ip_network(network), kind)
+    for network, kind in (
+        ("10.0.0.0/8", "a private"),
+        ("172.16.0.0/12", "a private"),
+        ("192.168.0.0/16", "a private"),
+        ("127.0.0.0/8", "a loopback"),
+        ("169.254.0.0/16", "a link-local"),
+        ("100.64.0.0/10", "a carrier-grade NAT"),
+        ("168.63.129.16/32", "a cloud provider's internal"),
+        ("0.0.0.0/8", "an unspecified"),
+        ("192.0.0.0/24", "a reserved"),
+        ("192.0.2.0/24", "a documentation"),
+        ("198.51.100.0/24", "a documentation"),
+        ("203.0.113.0/24", "a documentation"),
+        ("192.88.99.0/24", "a 6to4 relay"),
+        ("198.18.0.0/15", "a benchmark"),
+        ("224.0.0.0/4", "a multicast"),
+        ("255.255.255.255/32", "a broadcast"),
+        ("240.0.0.0/4", "a reserved"),
+        ("::1/128", "a loopback"),
+        ("::/128", "an unspecified"),
+        ("::ffff:0:0/96", "an IPv4-mapped"),
+        ("::/96", "an IPv4-compatible"),
+        ("64:ff9b:1::/48", "a local NAT64"),
+        ("fc00::/7", "a private"),
+        ("fe80::/10", "a link-local"),
+        ("fec0::/10", "a site-local"),
+        ("ff00::/8", "a multicast"),
+        ("2001::/32", "a Teredo"),
+        ("2001:2::/48", "a benchmark"),
+        ("2001:db8::/32", "a documentation"),
+        ("3fff::/20", "a documentation"),
+        ("2001::/23", "a reserved"),
+        ("2002::/16", "a 6to4"),
+    )
+)
+_GLOBAL_UNICAST = IPv6Network("2000::/3")
+_NAT64 = IPv6Network("64:ff9b::/96")
+
+
+def judge_for(networks: Iterable[str]) -> Judge:
+    """What judges addresses where these networks are allowed, and remembers its verdicts."""
+    return lru_cache(_KNOWN)(partial(judge, allowed=[ip_network(network) for network in networks]))
+
+
+def judge(text: str, allowed: Sequence[Network] = ()) -> Refusal | None:
+    """Why nothing is fetched from this address; None if it is public or in an allowed network.
+
+    An IPv4-mapped address is the IPv4 address: who connects to it sends IPv4. One for a NAT64 gateway is not, though it
+    leads to an IPv4 address, behind the gateway: allowing that network here does not allow it there.
+    """
+    address = ip_address(text)
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    if any(address in network or (mapped is not None and mapped in network) for network in allowed):
+        return None
+    if address in _NAT64:
+        behind = _special(IPv4Address(int(address) & 0xFFFF_FFFF))
+        found = None if behind is None else (text, behind[1])
+    else:
+        found = (_special(mapped) if mapped is not None else None) or _special(address)
+    return None if found is None else Refusal(address=text, kind=found[1], network=found[0])
+
+
+def name_of(url: str) -> str:
+    """The host of an address without its port; an IPv6 address without its brackets."""
+    host = host_of(url)
+    return host[1 : host.index("]")] if host.startswith("[") else host.partition(":")[0]
+
+
+def _special(address: Address) -> tuple[str, str] | None:
+    """The network that keeps an address from being public, and what its addresses are called."""
+    for network, kind in _SPECIAL:
+        if address in network:
+            return str(network), kind
+    if address.version == 4 or address in _GLOBAL_UNICAST:
+        return None
+    return str(address), "a reserved"
+
+
+#: family, type and protocol of the socket, and the address as Python's sockets write it
+Target: TypeAlias = tuple[int, int, int, tuple[str, int] | tuple[str, int, int, int] | bytes]
+_FAMILIES = (socket.AF_INET, socket.AF_INET6)
+
+
+class Gate:
+    """Opens the sockets of one handle; `refused` says why it did not open the last one, which was for `address`."""
+
+    __slots__ = ("_judge", "address", "refused")
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self.refused: Refusal | None = None
+        self.address = ""
+
+    def forget(self) -> None:
+        """Another transfer begins."""
+        self.refused = None
+        self.address = ""
+
+    def open(self, _purpose: int, target: Target) -> socket.socket | int:
+        """A socket for libcurl to connect to the target with, or its word for none."""
+        family, kind, protocol, address = target
+        if family not in _FAMILIES:
+            return pycurl.SOCKET_BAD
+        self.address = str(address[0])
+        self.refused = self._judge(self.address)
+        if self.refused is not None:
+            return pycurl.SOCKET_BAD
+        try:
+            return _Socket(family, kind, protocol)
+        except OSError:  # too many open files, or a family that this machine does not speak
+            return pycurl.SOCKET_BAD
+
+
+class _Socket(socket.socket):
+    """A socket of which libcurl takes a duplicate: this one is closed as soon as that is done."""
+
+    def __del__(self) -> None:
+        if self.fileno() >= 0:  # none where it could not be opened
+            self.close()
+
+
+def refused_failure(refusal: Refusal, url: str, *, redirected: bool) -> Failure:
+    """What it means that `url`, where redirects had led if `redirected`, is at an address that is not allowed."""
+    name = name_of(url)
+    what = f"{refusal.kind} address: allow it with --allow-network {refusal.network}."
+    subject = f"{refusal.address} is" if name == refusal.address else f"'{name}' is at {refusal.address},"
+    if redirected:
+        subject = f"The page redirects, and {subject}"
+    return Failure(kind=FailureKind.NOT_ALLOWED, sentence=f"{subject} {what}")

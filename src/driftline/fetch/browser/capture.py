@@ -1,0 +1,232 @@
+"""What a page has on the way while it is rendered, and what it was answered."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from driftline.errors import FailureKind
+from driftline.fetch.browser.steps import NotDone, prepare, read
+from driftline.fetch.failures import carries_page, status_failure
+from driftline.model import Failure, Render
+from driftline.store.blobs import fingerprint
+from driftline.urls.parts import as_sent
+
+if TYPE_CHECKING:
+    from playwright.async_api import Download, Page, Request, Response
+
+    from driftline.model import Link
+    from driftline.settings import Settings
+
+
+_QUIET = 0.5  # seconds without a request on the way: what scripts wanted is there
+_PATIENCE = 5.0  # seconds to wait for that: some pages never fall silent
+_GLANCE = 0.05  # seconds between two looks at it
+
+
+class Traffic:
+    """Knows when a page last had a request on the way, and the last answer to a request for the page itself.
+
+    What the browser saves instead of showing it is no such answer: the page stays where it is.
+    """
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._open: set[Request] = set()
+        self._since = time.monotonic()
+        self.answer: Response | None = None
+        self._shown: Response | None = None
+        page.on("request", self._began)
+        page.on("requestfinished", self._ended)
+        page.on("requestfailed", self._ended)
+        page.on("response", self._answered)
+        page.on("download", self._saved)
+
+    def _began(self, request: Request) -> None:
+        self._open.add(request)
+
+    def _ended(self, request: Request) -> None:
+        self._open.discard(request)
+        self._since = time.monotonic()
+
+    def _answered(self, response: Response) -> None:
+        if response.request.is_navigation_request() and response.frame == self._page.main_frame:
+            self._shown, self.answer = self.answer, response
+
+    def _saved(self, download: Download) -> None:
+        if self.answer is not None and self._shown is not None and download.url == self.answer.url:
+            self.answer = self._shown
+
+    async def silence(self) -> None:
+        """Return once the page has asked for nothing for a while, or when that has taken too long."""
+        began = self._since = time.monotonic()
+        while (now := time.monotonic()) - began < _PATIENCE:
+            if not self._open and now - self._since >= _QUIET:
+                return
+            await asyncio.sleep(_GLANCE)
+
+
+_HOPS = 5  # pages that one after the other leave for the next while they are captured
+_TALLEST = 10_000  # pixels of a page that are in its picture
+_PICTURE = 10.0  # seconds that taking it may take
+_UNKEPT = (
+    "etag",
+    "last-modified",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "transfer-encoding",
+    "set-cookie",
+)
+_WRITTEN = "text/html; charset=utf-8"  # what the document is written as, whatever the server sent
+_ANSWERS = ("ERR_HTTP_RESPONSE_CODE_FAILURE", "ERR_INVALID_AUTH_CREDENTIALS")
+_HTML = ("text/html", "application/xhtml+xml", "")
+
+# What people see is in open shadow roots, too. They are written out in the place of what they hide, in a document that
+# runs nothing; where the page is nested too deeply for that, it is written as it is.
+_DOCUMENT = """() => {
+  const whole = document.documentElement;
+  if (!whole) return '';
+  const doctype = document.doctype ? '<!doctype ' + document.doctype.name + '>' : '';
+  const written = () => {
+    if (![...document.querySelectorAll('*')].some(one => one.shadowRoot)) return whole.outerHTML;
+    const inert = document.implementation.createHTMLDocument('');
+    const copies = nodes => [...nodes].flatMap(copy);
+    const copy = node => {
+      if (node.localName === 'slot' && node.getRootNode() instanceof ShadowRoot) {
+        const given = node.assignedNodes();
+        return copies(given.length ? given : node.childNodes);
+      }
+      const made = inert.importNode(node, false);
+      if (node.nodeType === 1) made.append(...copies((node.shadowRoot || node).childNodes));
+      return [made];
+    };
+    return copy(whole)[0].outerHTML;
+  };
+  try { return doctype + written(); } catch { return doctype + whole.outerHTML; }
+}"""
+
+_NOTHING = Failure(kind=FailureKind.BODY, sentence="The browser showed nothing for this address.")
+_TOO_LARGE = Failure(kind=FailureKind.TOO_LARGE, sentence="The body is larger than the limit.")
+_LED_ASTRAY = Failure(kind=FailureKind.REDIRECTS, sentence="The page leads to an address that is not on the web.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Captured:
+    """What a browser got of a page; `failure` says why it is of no use."""
+
+    status: int = 0
+    headers: bytes = b""
+    body: bytes = b""
+    final_url: str = ""
+    redirects: int = 0
+    screenshot: bytes = b""
+    failure: Failure | None = None
+
+
+async def capture(page: Page, link: Link, settings: Settings) -> Captured:
+    """Fetch the page of a link in this tab. What playwright raises says that it could not be fetched."""
+    traffic = Traffic(page)
+    await _go(page, link.url)
+    found, kind = await _answered(traffic)
+    if found.failure is not None or kind not in _HTML:
+        return found
+    try:
+        await prepare(page, link.render or Render(), traffic, settings)
+    except NotDone as failed:
+        return replace(found, failure=failed.failure)
+    body = (await _written(page, traffic)).encode("utf-8", "replace")
+    found, _ = await _answered(traffic)  # a script may have led elsewhere
+    if found.failure is not None:
+        return found
+    final = as_sent(page.url)
+    if not final.startswith(("http://", "https://")):
+        return replace(found, failure=_LED_ASTRAY)
+    if final != as_sent(link.url):
+        found = replace(found, final_url=final, redirects=max(1, found.redirects))
+    if len(body) > settings.max_body:
+        return replace(found, failure=_TOO_LARGE)
+    same = link.known is not None and fingerprint(body) == link.known.wire
+    return replace(found, body=body, screenshot=b"" if same else await _picture(page))
+
+
+async def _go(page: Page, url: str) -> None:
+    """Ask for the page. An answer without a body, or for who has a password, is an error to Chromium alone."""
+    from playwright.async_api import Error
+
+    try:
+        await page.goto(url, wait_until="commit")
+    except Error as error:
+        if not any(name in error.message for name in _ANSWERS):
+            raise
+
+
+async def _answered(traffic: Traffic) -> tuple[Captured, str]:
+    """What the server said last of the page itself, and of what kind it is; all of it unless that is HTML."""
+    response = traffic.answer
+    if response is None:
+        return Captured(failure=_NOTHING), ""
+    found = Captured(status=response.status, redirects=_redirects(response), final_url=as_sent(response.url))
+    if not carries_page(response.status):
+        return replace(found, headers=await _headers(response, None), failure=status_failure(response.status)), ""
+    kind = (await response.header_value("content-type") or "").partition(";")[0].strip().lower()
+    if kind in _HTML:
+        return replace(found, headers=await _headers(response, _WRITTEN)), kind
+    return replace(found, headers=await _headers(response, kind), body=await response.body()), kind
+
+
+async def _written(page: Page, traffic: Traffic) -> str:
+    """The document as it is now, written as HTML; of the page that is led to, where a script is about to leave it."""
+    from playwright.async_api import Error
+
+    for _ in range(_HOPS):
+        try:
+            html: str = await page.evaluate(_DOCUMENT)
+        except Error as error:
+            if "navigation" not in error.message:
+                raise
+            await read(page)
+            await traffic.silence()
+        else:
+            return html
+    raise Error("ERR_TOO_MANY_REDIRECTS")
+
+
+async def _picture(page: Page) -> bytes:
+    """A picture of the whole page, or nothing if none can be had: the check is worth as much without it."""
+    from playwright.async_api import Error
+
+    try:
+        size = await page.evaluate(
+            "() => document.body && [innerWidth, Math.max(innerHeight, document.documentElement.scrollHeight)]"
+        )
+        if size is None:
+            return b""
+        width, height = size
+        return await page.screenshot(
+            full_page=True, animations="disabled", timeout=_PICTURE * 1000,
+            clip={"x": 0, "y": 0, "width": width, "height": min(height, _TALLEST)},
+        )  # fmt: skip
+    except Error:
+        if page.is_closed():
+            raise
+        return b""
+
+
+async def _headers(response: Response, kind: str | None) -> bytes:
+    """The header lines of the answer, but those that are about its bytes: these are not what is kept."""
+    lines = [f"HTTP/1.1 {response.status} {response.status_text}".strip()]
+    for one in await response.headers_array():
+        if one["name"].lower() not in _UNKEPT:
+            lines += [f"{one['name']}: {value}" for value in one["value"].split("\n")]
+    lines += [f"Content-Type: {kind}"] if kind is not None else []
+    return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace")
+
+
+def _redirects(response: Response) -> int:
+    count, request = 0, response.request.redirected_from
+    while request is not None:
+        count, request = count + 1, request.redirected_from
+    return count

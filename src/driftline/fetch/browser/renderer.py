@@ -1,0 +1,272 @@
+"""Rendered documents for any thread: a browser that is started when it is first wanted, and again when it is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from driftline.errors import DriftlineError, FailureKind, RunStopped
+from driftline.fetch.address_guard import judge_for
+from driftline.fetch.browser.browser_credentials import BrowserCredentials, Entrance
+from driftline.fetch.browser.browser_failures import CRASHED, TOO_LONG, TOO_MUCH, explained, failed
+from driftline.fetch.browser.capture import Captured, capture
+from driftline.fetch.browser.chromium import Chromium, Gone, find_browser
+from driftline.fetch.browser.proxy import Gateway, resolve
+from driftline.fetch.failures import NOTHING, turned_away, unsafe_failure
+from driftline.http.credentials import MissingSecret
+from driftline.model import Document, Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.async_api import Page, Playwright
+
+    from driftline.fetch.browser.proxy import Resolve
+    from driftline.fetch.failures import Blocked
+    from driftline.model import Link
+    from driftline.settings import Settings
+
+_LOG = logging.getLogger(__name__)
+_CLOSED = "has been closed"  # as playwright says of a page whose browser is gone, before it says so of the browser
+_TRIES = 2  # of a page whose browser ended under it
+_RESTING = 60.0  # seconds without a page after which the browser ends
+_ENDING = 15.0  # seconds that the browser and its driver get to end
+
+
+class Renderer:
+    """Fetches pages through Chromium, each in a profile of its own. Used by any thread.
+
+    Everything it does happens in one thread with a loop of its own, which it starts with the first page. The browser
+    ends after `resting` seconds without a page. What is `blocked` is not asked for: its documents say why.
+    """
+
+    def __init__(
+        self, settings: Settings, clock: Callable[[], float] = time.time, resolve: Resolve = resolve,
+        blocked: Blocked = NOTHING, resting: float = _RESTING,
+    ) -> None:  # fmt: skip
+        self._rest_after = resting
+        self._blocked = blocked
+        self._settings = settings
+        self._resolve = resolve
+        self._clock = clock
+        self._judge = judge_for(settings.allow_networks)
+        self._starting = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._pages: set[asyncio.Task[Document]] = set()
+        self._chromium: Chromium | None = None
+        self._playwright: Playwright | None = None
+        self._one_start = asyncio.Lock()
+        self._resting: asyncio.TimerHandle | None = None
+        self._retiring: asyncio.Task[None] | None = None
+        self._stopped = False
+
+    def render(self, link: Link) -> Document:
+        """The document of a link as a browser shows it; RunStopped once `stop` was called."""
+        with self._starting:
+            if self._stopped:
+                raise RunStopped(f"The run was stopped before {link.url} was rendered.")
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                # what was on its way when a browser ended is told by what was asked of it, and by nobody else
+                self._loop.set_exception_handler(lambda _, about: _LOG.debug(about["message"]))
+                self._thread = threading.Thread(target=self._loop.run_forever, name="browser", daemon=True)
+                self._thread.start()
+        try:
+            return asyncio.run_coroutine_threadsafe(self._tracked(link), self._loop).result()
+        except CancelledError:
+            raise RunStopped(f"The run was stopped before {link.url} was rendered.") from None
+
+    @property
+    def pid(self) -> int | None:
+        """The main process of Chromium; None if none is running."""
+        chromium = self._chromium
+        return chromium.pid if chromium is not None and chromium.alive else None
+
+    def stop(self) -> None:
+        """Give up what is being rendered; nothing more will be."""
+        with self._starting:
+            self._stopped = True
+            loop = self._loop
+        if loop is not None:
+            loop.call_soon_threadsafe(self._cancel)
+
+    def close(self) -> None:
+        """Give up what is being rendered, and end the browser."""
+        self.stop()
+        if self._loop is None or self._thread is None:
+            return
+        ending = asyncio.run_coroutine_threadsafe(self._end(), self._loop)
+        try:
+            ending.result(_ENDING)
+        except TimeoutError:
+            if self._chromium is not None:
+                self._chromium.kill()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_ENDING)
+        if not self._thread.is_alive():
+            self._loop.close()
+
+    def _cancel(self) -> None:
+        for task in self._pages:
+            task.cancel()
+
+    async def _end(self) -> None:
+        await asyncio.gather(*self._pages, return_exceptions=True)
+        if self._resting is not None:
+            self._resting.cancel()
+        async with self._one_start:
+            await self._retire()
+
+    def _rest(self) -> None:
+        """End the browser, which has had nothing to do for a while: it holds much memory. A page that comes waits."""
+        self._retiring = asyncio.ensure_future(self._retire_unless_wanted())
+
+    async def _retire_unless_wanted(self) -> None:
+        async with self._one_start:
+            if not self._pages:
+                await self._retire()
+
+    async def _retire(self) -> None:
+        chromium, self._chromium = self._chromium, None
+        driver, self._playwright = self._playwright, None
+        if chromium is not None:
+            await chromium.close()
+        if driver is not None:
+            with suppress(Exception):  # it may be dead in any state
+                async with asyncio.timeout(_ENDING):
+                    await driver.stop()
+
+    async def _tracked(self, link: Link) -> Document:
+        if self._resting is not None:
+            self._resting.cancel()
+        task = asyncio.ensure_future(self._rendered(link))
+        self._pages.add(task)
+        try:
+            return await task
+        finally:
+            self._pages.discard(task)
+            if not self._pages:
+                self._resting = asyncio.get_running_loop().call_later(self._rest_after, self._rest)
+
+    async def _rendered(self, link: Link) -> Document:
+        """The document of a link; a browser that ends under it, or answers no more, costs one more try."""
+        reason = self._blocked.why(link.url)
+        if reason is not None:
+            return turned_away(link, reason, self._clock())
+        captured: Captured | None = None
+        began = time.monotonic()
+        try:
+            keys = BrowserCredentials.of(link, self._settings)
+            for _ in range(_TRIES):
+                chromium = await self._running()
+                began = time.monotonic()  # starting the browser is no fault of the page
+                captured = await self._captured(chromium, replace(link, url=keys.address), keys)
+                if captured is not None:
+                    break
+        except MissingSecret as error:
+            captured = Captured(failure=Failure(kind=FailureKind.ACCESS, sentence=str(error)))
+        except DriftlineError as error:  # there is no browser, or it does not start
+            captured = Captured(failure=Failure(kind=FailureKind.BROWSER, sentence=str(error)))
+        except Exception as error:  # noqa: BLE001 whatever a page makes a browser do must fail that page only
+            sentence = f"Driftline itself failed to render this page ({type(error).__name__}: {error})."
+            captured = Captured(failure=Failure(kind=FailureKind.INTERNAL, sentence=sentence))
+        if captured is None:
+            captured = Captured(
+                failure=Failure(kind=FailureKind.HOSTILE, sentence="The browser crashed or hung on this page.")
+            )
+        return self._document(link, began, captured)
+
+    def _document(self, link: Link, began: float, captured: Captured) -> Document:
+        return Document(
+            link, captured.status, captured.headers, captured.body, len(captured.body),
+            captured.final_url or link.url, captured.redirects, self._clock(), time.monotonic() - began,
+            captured.failure, screenshot=captured.screenshot,
+        )  # fmt: skip
+
+    async def _running(self) -> Chromium:
+        """The browser, started if it is not running."""
+        async with self._one_start:
+            if self._chromium is not None and self._chromium.alive:
+                return self._chromium
+            path = find_browser(self._settings.browser)
+            from playwright.async_api import async_playwright
+
+            await self._retire()  # whatever ended the browser may have ended what drives it, too
+            self._playwright = await async_playwright().start()
+            self._chromium = await Chromium.start(self._playwright, path, self._settings)
+            return self._chromium
+
+    async def _captured(self, chromium: Chromium, link: Link, keys: BrowserCredentials) -> Captured | None:
+        """What came of the page; None if the browser ended before, or had to be ended for it did not answer."""
+        from playwright.async_api import Error
+
+        settings = self._settings
+        gateway = Gateway(
+            self._judge,
+            most=settings.render_bytes,
+            connect_timeout=settings.connect_timeout,
+            resolve=self._resolve,
+            blocked=self._blocked,
+            upstream=keys.upstream,
+            home=keys.home if keys.cookies else None,
+        )
+        async with gateway:
+            captured: Captured | None = None
+            try:
+                async with chromium.context(gateway.address) as context:
+                    async with chromium.answering():
+                        page = await context.new_page()
+                        await Entrance.open(page, keys, gateway)
+                    captured = await self._attempt(page, link, gateway)
+            except Error as error:
+                if chromium.alive and _CLOSED not in error.message:
+                    captured = failed(error.message, gateway, link)
+            except Gone:
+                pass
+        return None if captured is not None and captured.failure is TOO_LONG and not chromium.alive else captured
+
+    async def _attempt(self, page: Page, link: Link, gateway: Gateway) -> Captured:
+        """Capture the page within the time that it has, unless its process ends first."""
+        crashed = asyncio.Event()
+        page.on("crash", lambda _: crashed.set())
+        page.context.on("page", _close)
+        ended = asyncio.ensure_future(crashed.wait())
+        work = asyncio.ensure_future(capture(page, link, self._settings))
+        try:
+            await asyncio.wait(
+                [work, ended], timeout=self._settings.render_timeout, return_when=asyncio.FIRST_COMPLETED
+            )
+            if work.done():
+                return self._judged(await work, gateway, link)
+            if gateway.full:
+                return Captured(failure=TOO_MUCH)
+            return Captured(failure=CRASHED if crashed.is_set() else TOO_LONG)
+        finally:
+            for task in (work, ended):
+                task.cancel()
+            await asyncio.gather(work, ended, return_exceptions=True)
+
+    def _judged(self, captured: Captured, gateway: Gateway, link: Link) -> Captured:
+        """What was captured, with the reason if it failed; nothing of it if scripts led to a page that is blocked."""
+        if captured.failure is not None:
+            return explained(captured, gateway, link)
+        reason = self._blocked.why(captured.final_url) if captured.redirects else None
+        if reason is None:
+            return captured
+        failure = unsafe_failure(reason, captured.final_url)
+        return Captured(final_url=captured.final_url, redirects=captured.redirects, failure=failure)
+
+
+async def _close(page: Page) -> None:
+    """A page that another one opened is of no interest."""
+    from playwright.async_api import Error
+
+    with suppress(Error):
+        await page.close()

@@ -1,0 +1,245 @@
+"""What is done on a page before it is captured: clicks, typed words, scrolling, waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from driftline.errors import BadSetting, FailureKind
+from driftline.model import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from playwright.async_api import Page
+
+    from driftline.fetch.browser.capture import Traffic
+    from driftline.model import Render
+    from driftline.settings import Settings
+
+
+_MOST = 30  # steps of a page
+_LONGEST = 1_000  # letters of a step
+_LONGEST_WAIT = 30.0  # seconds
+_SECONDS = re.compile(r"(\d+(?:\.\d+)?)\s*s")
+_TIME = re.compile(r"[-+.]?\d")  # no selector begins so
+_NAMES = (
+    "Enter|Tab|Escape|Space|Backspace|Delete|Insert|Home|End|PageUp|PageDown|Arrow(?:Up|Down|Left|Right)"
+    "|F(?:[1-9]|1[0-2])|Key[A-Z]|Digit\\d|Numpad(?:\\d|Add|Subtract|Multiply|Divide|Decimal|Enter)"
+    "|Minus|Equal|Comma|Period|Slash|Backslash|Semicolon|Quote|Backquote|Bracket(?:Left|Right)"
+    "|(?:Shift|Control|Alt|Meta)(?:Left|Right)?|CapsLock|NumLock|ScrollLock|Pause|PrintScreen|ContextMenu"
+)
+_KEY = re.compile(rf"(?:(?:Shift|Control|Alt|Meta|ControlOrMeta)\+)*(?:{_NAMES}|[!-~])")
+_PAIRS = {"[": "]", "(": ")"}
+# the first '=' that is neither within brackets nor within quotes ends a selector
+_SELECTOR = re.compile(r"""((?:[^\[\]"'=]|"[^"]*"|'[^']*'|\[(?:[^\]"']|"[^"]*"|'[^']*')*\])+)=(.*)""", re.DOTALL)
+
+
+class Action(StrEnum):
+    """What a step does."""
+
+    CLICK = "click"
+    TYPE = "type"
+    PRESS = "press"
+    SCROLL = "scroll"
+    WAIT = "wait"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrowserStep:
+    """One step: the element it is about, the words or key to type, or the seconds to wait; `text` as it was given."""
+
+    action: Action
+    text: str
+    selector: str = ""
+    words: str = ""
+    seconds: float = 0.0
+
+
+def parse_step(text: str) -> BrowserStep:
+    """The step that is written so; BadSetting says how to write one."""
+    name, colon, rest = text.strip().partition(":")
+    rest = rest.strip()
+    if len(text) > _LONGEST or name not in list(Action):
+        raise _not_a_step(text)
+    action = Action(name)
+    if action is Action.TYPE:
+        found = _SELECTOR.fullmatch(rest)
+        if found is None or not found[1].strip():
+            raise _not_a_step(text)
+        return BrowserStep(action=action, text=text, selector=check_selector(found[1].strip()), words=found[2])
+    if action is Action.PRESS:
+        if not rest:
+            raise _not_a_step(text)
+        if not _KEY.fullmatch(rest):
+            raise BadSetting(
+                f"'{text[:60]}' is not a step: there is no such key. Write a single letter, or a name such as Enter, "
+                "Tab, Escape, ArrowDown, PageDown or F5; Control+A holds one key and presses the other."
+            )
+        return BrowserStep(action=action, text=text, words=rest)
+    if action is Action.WAIT and _TIME.match(rest):
+        return BrowserStep(action=action, text=text, seconds=_seconds(text, rest))
+    if not rest and (colon or action is not Action.SCROLL):
+        raise _not_a_step(text)
+    return BrowserStep(action=action, text=text, selector=check_selector(rest))
+
+
+def check_steps(texts: Sequence[str]) -> tuple[str, ...]:
+    """The steps as they are kept; BadSetting says what is wrong with the first that is."""
+    if len(texts) > _MOST:
+        raise BadSetting(f"A page has {_MOST} steps at most, not {len(texts)}.")
+    return tuple(parse_step(text).text.strip() for text in texts)
+
+
+def check_selector(selector: str) -> str:
+    """The same CSS selector; BadSetting if it cannot be one. Whether it is, the browser alone knows."""
+    if not _in_pairs(selector):
+        raise BadSetting(f"'{selector[:60]}' is not a CSS selector: its brackets and quotes do not come in pairs.")
+    return selector
+
+
+def _in_pairs(selector: str) -> bool:
+    closing: list[str] = []
+    quote = ""
+    letters = iter(selector)
+    for letter in letters:
+        if letter == "\\":
+            next(letters, None)
+        elif quote:
+            quote = "" if letter == quote else quote
+        elif letter in "\"'":
+            quote = letter
+        elif letter in _PAIRS:
+            closing.append(_PAIRS[letter])
+        elif letter in _PAIRS.values() and (not closing or closing.pop() != letter):
+            return False
+    return not closing and not quote
+
+
+def _seconds(text: str, rest: str) -> float:
+    found = _SECONDS.fullmatch(rest)
+    if found is None or not float(found[1]):
+        raise BadSetting(f"'{text[:60]}' is not a step: write the seconds to wait as wait:2s or wait:0.5s.")
+    if float(found[1]) > _LONGEST_WAIT:
+        raise BadSetting(f"The step '{text}' waits for too long: {_LONGEST_WAIT:.0f}s is the most.")
+    return float(found[1])
+
+
+def _not_a_step(text: str) -> BadSetting:
+    ways = "click:CSS, type:CSS=WORDS, press:KEY, scroll, scroll:CSS, wait:CSS or wait:2s"
+    return BadSetting(f"'{text[:60]}' is not a step: write {ways}.")
+
+
+_LOOK = 50.0  # milliseconds between two looks at whether the document has been read
+_SCREENS = 20  # scrolled to the end of a page that grows as it is scrolled, so often at most
+
+_SCROLL = """() => {
+  const height = (document.body || document.documentElement)?.scrollHeight || 0;
+  scrollTo(0, height);
+  return height;
+}"""
+
+_NO_SELECTOR = "this is not a CSS selector"
+#: what playwright says of a step that cannot be done, and how that ends a sentence
+_REASONS = (
+    ("Timeout", "no such element could be used in time"),
+    ("while parsing", _NO_SELECTOR),
+    ("is not a valid selector", _NO_SELECTOR),
+    ("Unknown key", "there is no such key"),
+    ("Element is not an <input>", "nothing can be typed into this element"),
+)
+
+
+class NotDone(Exception):
+    """A step, or what the page waits for, came to nothing."""
+
+    def __init__(self, sentence: str) -> None:
+        self.failure = Failure(kind=FailureKind.SELECTION, sentence=sentence)
+
+
+async def prepare(page: Page, render: Render, traffic: Traffic, settings: Settings) -> None:
+    """Wait until the page is there, and do its steps; NotDone says what came to nothing."""
+    try:
+        steps = [parse_step(text) for text in render.steps]
+    except BadSetting as error:  # it was given when more was taken for a step
+        raise NotDone(str(error)) from None
+    await read(page)
+    await traffic.silence()
+    if render.wait_for:
+        await _await(page, render.wait_for, settings)
+    for step in steps:
+        await _do(page, step, traffic, settings)
+
+
+async def read(page: Page) -> None:
+    """Wait until the document has been read; of a page that starts a download meanwhile, no event tells that."""
+    await page.wait_for_function("document.readyState !== 'loading'", polling=_LOOK)
+
+
+async def _do(page: Page, step: BrowserStep, traffic: Traffic, settings: Settings) -> None:
+    """Do a step, and wait until the page is quiet again."""
+    from playwright.async_api import Error
+
+    if step.seconds:
+        await asyncio.sleep(step.seconds)
+        return
+    if step.action is Action.SCROLL and not step.selector:
+        await _scroll(page, traffic)
+        return
+    place = page.locator(f"css={step.selector}").first
+    limit = _step_limit(settings)
+    try:
+        match step.action:
+            case Action.CLICK:
+                await place.click(timeout=limit)
+            case Action.TYPE:
+                await place.fill(step.words, timeout=limit)
+            case Action.PRESS:
+                await page.keyboard.press(step.words)
+            case Action.SCROLL:
+                await place.scroll_into_view_if_needed(timeout=limit)
+            case Action.WAIT:
+                await place.wait_for(timeout=limit)
+    except Error as error:
+        if page.is_closed():
+            raise
+        raise NotDone(f"The step '{step.text}' could not be done: {_told(error.message)}.") from None
+    await traffic.silence()
+
+
+async def _await(page: Page, selector: str, settings: Settings) -> None:
+    from playwright.async_api import Error
+
+    try:
+        await page.locator(f"css={selector}").first.wait_for(timeout=_step_limit(settings))
+    except Error as error:
+        if page.is_closed():
+            raise
+        if _told(error.message) == _NO_SELECTOR:
+            raise NotDone(f"What to wait for, '{selector}', is not a CSS selector.") from None
+        raise NotDone(f"'{selector}' did not appear on the page.") from None
+
+
+async def _scroll(page: Page, traffic: Traffic) -> None:
+    """Scroll to the end of the page, and on while it grows."""
+    before = -1
+    for _ in range(_SCREENS):
+        height = await page.evaluate(_SCROLL)
+        await traffic.silence()
+        if height == before:
+            return
+        before = height
+
+
+def _step_limit(settings: Settings) -> float:
+    """The milliseconds that a step may wait for its element: a third of all, so that the reason can still be told."""
+    return settings.render_timeout * 1000 / 3
+
+
+def _told(message: str) -> str:
+    """The gist of what playwright says, as the end of a sentence."""
+    known = next((reason for name, reason in _REASONS if name in message), None)
+    return known or message.partition("\n")[0].partition(": ")[2].removeprefix("Error: ").rstrip(".")

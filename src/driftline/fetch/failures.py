@@ -1,0 +1,135 @@
+"""Why a fetch failed, told from libcurl's error numbers and HTTP's status codes."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Protocol
+
+import pycurl
+
+from driftline.errors import FailureKind
+from driftline.fetch.redirects import not_asked
+from driftline.model import Document, Failure
+from driftline.urls.parts import without_password
+
+if TYPE_CHECKING:
+    from driftline.model import Link
+
+
+_TLS = FailureKind.TLS
+_CONNECTION = FailureKind.CONNECTION
+_TOO_LARGE = 100  # CURLE_TOO_LARGE, for which pycurl has no name
+
+_KINDS = {
+    pycurl.E_COULDNT_RESOLVE_HOST: FailureKind.DNS,
+    pycurl.E_COULDNT_RESOLVE_PROXY: FailureKind.DNS,
+    pycurl.E_COULDNT_CONNECT: FailureKind.REFUSED,
+    pycurl.E_OPERATION_TIMEDOUT: FailureKind.TIMED_OUT,
+    pycurl.E_SSL_CONNECT_ERROR: _TLS,
+    pycurl.E_PEER_FAILED_VERIFICATION: _TLS,
+    pycurl.E_SSL_CERTPROBLEM: _TLS,
+    pycurl.E_SSL_CIPHER: _TLS,
+    pycurl.E_SSL_CACERT_BADFILE: _TLS,
+    pycurl.E_SSL_ISSUER_ERROR: _TLS,
+    pycurl.E_SSL_INVALIDCERTSTATUS: _TLS,
+    pycurl.E_SSL_PINNEDPUBKEYNOTMATCH: _TLS,
+    pycurl.E_FILESIZE_EXCEEDED: FailureKind.TOO_LARGE,
+    pycurl.E_FTP_WEIRD_SERVER_REPLY: FailureKind.PROTOCOL,  # not of FTP alone, whatever its old name says
+    pycurl.E_UNSUPPORTED_PROTOCOL: FailureKind.PROTOCOL,
+    _TOO_LARGE: FailureKind.TOO_LARGE,
+    pycurl.E_PARTIAL_FILE: FailureKind.BODY,
+    pycurl.E_BAD_CONTENT_ENCODING: FailureKind.BODY,
+}
+
+_SENTENCES = {
+    FailureKind.DNS: "The name of the host could not be resolved.",
+    FailureKind.REFUSED: "The host refused the connection or could not be reached.",
+    FailureKind.TIMED_OUT: "The server took too long to answer.",
+    FailureKind.TLS: "The secure connection could not be trusted or set up.",
+    FailureKind.TOO_LARGE: "The body is larger than the limit.",
+    FailureKind.PROTOCOL: "The answer is not HTTP as it should be.",
+    FailureKind.BODY: "The body is broken or ended too early.",
+    FailureKind.CONNECTION: "The connection broke before the page was complete.",
+}
+
+_NO_PAGE = (204, 205, 206)  # no content, twice, and a part of a page that nobody asked for a part of
+_HEADERS = "The headers of the answer are larger than the limit."
+
+#: where libcurl's words tell more than its number: a part of them, and what they mean
+_TOLD = {
+    "response headers": (FailureKind.TOO_LARGE, _HEADERS),
+    "chunk hex-length": (FailureKind.BODY, _SENTENCES[FailureKind.BODY]),
+    "invalid chunk size": (FailureKind.BODY, _SENTENCES[FailureKind.BODY]),
+    "certificate has expired": (_TLS, "The certificate of the server has expired."),
+    "certificate is not yet valid": (_TLS, "The certificate of the server is not valid yet."),
+    "self-signed certificate": (_TLS, "The certificate of the server is vouched for by nobody but itself."),
+    "self signed certificate": (_TLS, "The certificate of the server is vouched for by nobody but itself."),
+    "unable to get local issuer": (_TLS, "The certificate of the server is vouched for by nobody who is trusted here."),
+    "subject name": (_TLS, "The certificate of the server is for another name."),
+}
+
+
+def transfer_failure(number: int, detail: str) -> Failure:
+    """What libcurl's error `number` means. Its own words follow in brackets, for they name ports and certificates."""
+    kind = _KINDS.get(number, _CONNECTION)
+    detail = detail.strip().rstrip(".")
+    sentence = _HEADERS if number == _TOO_LARGE else _SENTENCES[kind]
+    for part, told in _TOLD.items():
+        if part in detail:
+            kind, sentence = told
+            break
+    return Failure(kind=kind, sentence=f"{sentence[:-1]} ({detail})." if detail else sentence)
+
+
+def carries_page(status: int) -> bool:
+    """Whether an answer with this status is a page."""
+    return 200 <= status < 300 and status not in _NO_PAGE
+
+
+def status_failure(status: int) -> Failure:
+    """What it means that the server answered with a status that carries no page."""
+    try:
+        name = f" {HTTPStatus(status).phrase}"
+    except ValueError:
+        name = ""
+    return Failure(kind=FailureKind.STATUS, sentence=f"The server answered {status}{name}.")
+
+
+class Blocked(Protocol):
+    """Who knows which pages are not to be fetched."""
+
+    @property
+    def any(self) -> bool:
+        """Whether anything is blocked at all."""
+
+    @property
+    def single(self) -> bool:
+        """Whether single addresses are blocked, and not whole hosts alone."""
+
+    def why(self, url: str) -> str | None:
+        """Why a page is not to be fetched, in a sentence; None if it may be."""
+
+
+class _Nothing:
+    """Where nothing is blocked."""
+
+    any = single = False
+
+    def why(self, _url: str) -> None:
+        return None
+
+
+NOTHING: Blocked = _Nothing()
+
+
+def unsafe_failure(reason: str, target: str | None = None) -> Failure:
+    """What it means that a page is blocked, or that it redirects to one that is."""
+    sentence = f"The page is blocked: {reason}"
+    if target is not None:
+        sentence = f"The page redirects to {without_password(target)}, which is blocked: {reason}"
+    return Failure(kind=FailureKind.UNSAFE, sentence=sentence)
+
+
+def turned_away(link: Link, reason: str, now: float) -> Document:
+    """The document of a link that is not asked for, for it is blocked."""
+    return not_asked(link, unsafe_failure(reason, None if link.way is None else link.url), now)

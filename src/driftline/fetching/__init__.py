@@ -1,1 +1,0 @@
-"""The producer's work: fetching the current state of pages over HTTP."""

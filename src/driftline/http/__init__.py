@@ -1,0 +1,1 @@
+"""What HTTP says: response headers and credentials."""

@@ -1,0 +1,70 @@
+"""Whether a crawl finds every page of a site, none twice, and comes to an end: as the log of the server says."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from driftline.lab.bench.local_watch_list import open_local
+from driftline.lab.servers.crawl_site import LabSite, served
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from driftline.crawl.report import CrawlReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crawled:
+    """What the log says: of the `pages` of the site, how many were asked for, and how many more than once.
+
+    `repeated` are requests for an address that was asked for before, of pages or not; `forbidden` those that robots.txt
+    or a page asked not to make; `others` all that meant no page, traps for the most part.
+    """
+
+    pages: int
+    found: int
+    missed: list[str]
+    twice: list[str]
+    repeated: int
+    forbidden: int
+    requests: int
+    others: int
+    seconds: float
+    pages_per_s: float
+    report: CrawlReport
+
+
+def measure(pages: int, told: Callable[[int, int], None] | None = None) -> Crawled:
+    """Crawl a site of so many pages, which is served here, as the command does."""
+    site = LabSite(pages)
+    done = 0
+
+    def tell(outcomes: Sequence[object], waiting: int) -> None:
+        nonlocal done
+        done += len(outcomes)
+        if told is not None:
+            told(done, waiting)
+
+    with (
+        tempfile.TemporaryDirectory(prefix="driftline-crawl-") as folder,
+        served(site) as running,
+        open_local(str(Path(folder) / "site.db"), robots="obey", host_connections=64) as watch_list,
+    ):
+        report = watch_list.crawl(running.url, told=tell)
+    return judge(site, running.log, report)
+
+
+def judge(site: LabSite, log: Sequence[str], report: CrawlReport) -> Crawled:
+    """What the log of a site says of a crawl of it."""
+    meant = Counter(identity for target in log if (identity := site.identity(target)) is not None)
+    return Crawled(
+        pages=len(site.truth), found=len(meant), missed=sorted(site.truth - meant.keys()),
+        twice=sorted(page for page, many in meant.items() if many > 1),
+        repeated=sum(many - 1 for many in Counter(log).values()),
+        forbidden=sum(target.startswith("/forbidden/") for target in log), requests=len(log),
+        others=len(log) - meant.total(), seconds=report.seconds, pages_per_s=report.pages_per_s, report=report,
+    )  # fmt: skip

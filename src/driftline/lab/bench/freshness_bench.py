@@ -1,0 +1,142 @@
+"""`lab freshness`: how up to date pages are kept by each policy, on one and the same trace of changes.
+
+Time passes in steps. In each, a policy picks as many pages as the budget allows and is told which of them had changed
+since it last looked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from driftline.errors import BadSetting
+from driftline.lab.bench.freshness_policies import POLICIES, optimal_rates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from driftline.lab.bench.freshness_policies import Rival
+    from driftline.lab.bench.traces import Places, Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreshnessRow:
+    """How a policy did; of the optimum, only the freshness is known.
+
+    `fw` is the share of all weight that was up to date, `hw` the harmonic penalty for what was missed, `delay_w` the
+    weighted mean of the hours from a change to its detection, `wasted` the share of checks that found nothing, and
+    `starved` counts the pages that were never checked while scores were kept.
+    """
+
+    policy: str
+    fw: float
+    hw: float | None = None
+    delay_w: float | None = None
+    wasted: float | None = None
+    starved: float | None = None
+
+
+def optimum(trace: Trace) -> float:
+    """The weighted freshness that nobody can exceed who checks pages at times that do not depend on what is found."""
+    often = optimal_rates(trace.weights, trace.rates, trace.budget(0.0))
+    x = np.divide(trace.rates, often, out=np.full(trace.pages, np.inf), where=often > 0)
+    x = np.where(trace.rates == 0, 0.0, x)
+    fresh = np.where(x == 0, 1.0, np.where(np.isinf(x), 0.0, -np.expm1(-x) / np.maximum(x, 1e-300)))
+    return float((trace.weights * fresh).sum())
+
+
+def race(trace: Trace, policies: Sequence[str] = tuple(POLICIES)) -> Iterator[FreshnessRow]:
+    """Let these policies keep the pages of a trace up to date, one after the other; then what is possible at all."""
+    for name in policies:
+        if name not in POLICIES:
+            raise BadSetting(f"'{name}' is not one of {', '.join(POLICIES)}.")
+    for name in policies:
+        yield replace(_run(trace, POLICIES[name](trace)), policy=name)
+    if trace.steady:
+        yield FreshnessRow(policy="optimum", fw=optimum(trace))
+
+
+def means(rows: Sequence[FreshnessRow]) -> list[FreshnessRow]:
+    """The mean of the rows of each policy."""
+    by_policy: dict[str, list[FreshnessRow]] = {}
+    for row in rows:
+        by_policy.setdefault(row.policy, []).append(row)
+
+    def mean(some: Sequence[FreshnessRow], name: str) -> Any:
+        numbers = [getattr(row, name) for row in some]
+        return None if None in numbers else sum(numbers) / len(numbers)
+
+    names = [field.name for field in fields(FreshnessRow) if field.name != "policy"]
+    return [
+        FreshnessRow(policy=policy, **{name: mean(some, name) for name in names}) for policy, some in by_policy.items()
+    ]
+
+
+class _Score:
+    """What a policy has missed so far, in the time that is scored."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._keys = trace.times + np.repeat(np.arange(trace.pages), np.diff(trace.first)) * (trace.days + 1)
+        self._known = np.zeros(trace.pages, np.int64)
+        self._checked = np.zeros(trace.pages, bool)
+        self._stale = self._harmonic = self._late = self._late_weight = 0.0
+        self._checks = self._wasted = 0
+
+    def check(self, places: Places, now: float) -> NDArray[np.bool_]:
+        """These pages are checked; which of them had changed."""
+        changed = self._settle(places, now)
+        if now >= self._trace.scored_from:
+            self._checked[places] = True
+            self._checks += len(places)
+            self._wasted += int(len(places) - changed.sum())
+        return changed
+
+    def row(self) -> FreshnessRow:
+        """How it went, once all is over."""
+        trace = self._trace
+        self._settle(np.arange(trace.pages), trace.days)
+        whole = trace.weights.sum() * (trace.days - trace.scored_from)
+        return FreshnessRow(
+            policy="", fw=float(1 - self._stale / whole), hw=float(self._harmonic / whole),
+            delay_w=24 * self._late / max(self._late_weight, 1e-300), wasted=self._wasted / max(self._checks, 1),
+            starved=int((~self._checked).sum()),
+        )  # fmt: skip
+
+    def _settle(self, places: Places, now: float) -> NDArray[np.bool_]:
+        trace = self._trace
+        upto = np.searchsorted(self._keys, places * (trace.days + 1) + now, side="right") - trace.first[places]
+        missed = upto - self._known[places]
+        begin = trace.first[places] + self._known[places]
+        self._known[places] = upto
+        nth = np.arange(missed.sum()) - np.repeat(np.cumsum(missed) - missed, missed)
+        times = trace.times[np.repeat(begin, missed) + nth]
+        weights = trace.weights[np.repeat(places, missed)]
+        late = weights * np.maximum(now - np.maximum(times, trace.scored_from), 0.0)
+        self._stale += float(late[nth == 0].sum())
+        self._harmonic += float((late / (nth + 1)).sum())
+        counted = times >= trace.scored_from
+        self._late += float((weights * (now - times))[counted].sum())
+        self._late_weight += float(weights[counted].sum())
+        return missed > 0
+
+
+def _run(trace: Trace, rival: Rival) -> FreshnessRow:
+    score = _Score(trace)
+    credit = 0.0
+    for step in range(1, round(trace.days / trace.step)):
+        now = step * trace.step
+        credit += trace.budget(now) * trace.step
+        places = rival.pick(now, int(credit))
+        credit -= len(places)
+        credit = min(credit, trace.budget(now))
+        if trace.down is not None:
+            down = trace.down(now)[places]
+            rival.failed(places[down], now)
+            places = places[~down]
+        rival.told(places, now, score.check(places, now))
+    return score.row()

@@ -1,0 +1,293 @@
+"""Hostile servers against the whole of Driftline: what a check of each comes to, and what time and memory it takes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from driftline.lab.bench.bare_client import LabError
+from driftline.lab.bench.contenders import children_of
+from driftline.lab.bench.local_watch_list import open_local
+from driftline.lab.servers.hostile_responses import NOT_THERE
+from driftline.lab.servers.hostile_servers import ORDINARY, PAGE, ROBOTS, SITEMAP, VILLAINS, Villain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from driftline.api import Driftline
+    from driftline.lab.servers.hostile_responses import Act
+    from driftline.model import Outcome
+
+#: shorter than what suits most people, so that the table is soon full; the other limits are those of every user
+TIMES = {"connect_timeout": 3.0, "stall_timeout": 3.0, "total_timeout": 3.0}
+
+
+_UNHURRIED = 60.0  # seconds for reading a page of which only the next check is to take too long
+
+
+class _Ended(OSError):
+    """The server is to end, and whoever it serves does not matter any more."""
+
+
+class Stage:
+    """A server on the loopback interface that acts as a villain does, for the time of a `with` block."""
+
+    def __init__(self, villain: Villain, certificates: Certificates) -> None:
+        self._villain = villain
+        self._tls = certificates.context(villain.certificate)
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=16)
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+        self._asked = 0
+        self.requests: list[bytes] = []
+        secure = "s" if villain.certificate else ""
+        self.url = f"http{secure}://127.0.0.1:{self._listener.getsockname()[1]}/"
+
+    def __enter__(self) -> Stage:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def asked_for(self) -> int:
+        """How often it was asked for what it acts at; where that is the page, for anything."""
+        at = self._villain.at
+        return len([one for one in self.requests if at == PAGE or _path(one) == at])
+
+    def _act(self, request: bytes) -> Act:
+        path = _path(request)
+        if self._villain.at in (PAGE, path):
+            return self._villain.act
+        return ORDINARY.act if path == PAGE else NOT_THERE
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = self._listener.accept()
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection, suppress(OSError):  # a client that hangs up is what is hoped for
+            if self._villain.certificate == "garbage":
+                connection.recv(4_096)
+                connection.sendall(bytes(range(256)) * 64)
+                return
+            stream = connection if self._tls is None else self._tls.wrap_socket(connection, server_side=True)
+            with stream:
+                request = b""
+                while b"\r\n\r\n" not in request:
+                    request += stream.recv(65_536) or b"\r\n\r\n"
+                self.requests.append(request)
+                with self._lock:
+                    asked, self._asked = self._asked, self._asked + 1
+                self._act(request)(_Scene(asked, stream, self._ended))
+                stream.shutdown(socket.SHUT_WR)
+                while stream.recv(65_536):  # closing with something unread would break the connection off
+                    pass
+
+
+def _path(request: bytes) -> str:
+    return (request.split(b" ", 2)[1:2] or [b""])[0].decode("latin-1")
+
+
+@dataclass(slots=True)
+class _Scene:
+    asked: int
+    stream: socket.socket
+    _ended: threading.Event
+
+    def wait(self, seconds: float) -> None:
+        if self._ended.wait(seconds):
+            raise _Ended
+
+
+class Certificates:
+    """An authority of our own and certificates by it, good and bad, made by the command openssl."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._openssl = shutil.which("openssl")
+        self.authority: str | None = None
+        if self._openssl is not None:
+            self._new("authority", "-x509", "-days", "2", "-subj", "/CN=Laboratory")
+            self.authority = str(folder / "authority.pem")
+
+    def context(self, name: str | None) -> ssl.SSLContext | None:
+        """What a server needs to show this certificate; None if it needs none."""
+        if name is None or name == "garbage":
+            return None
+        if self.authority is None:
+            raise LabError("There is no command openssl to make certificates with.")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        pem = self._folder / f"{name}.pem"
+        if not pem.exists():
+            self._issue(name)
+        context.load_cert_chain(pem, self._folder / f"{name}.key")
+        return context
+
+    def _issue(self, name: str) -> None:
+        if name == "own":
+            self._new(name, "-x509", "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1")
+            return
+        self._new(name, "-subj", "/CN=127.0.0.1")
+        target = "DNS:other.example" if name == "other" else "IP:127.0.0.1"
+        extensions = self._folder / f"{name}.cnf"
+        extensions.write_text(f"subjectAltName={target}\n")
+        self._run(
+            "x509", "-req", "-in", self._path(name, "pem"), "-CA", self._path("authority", "pem"),
+            "-CAkey", self._path("authority", "key"), "-CAcreateserial", "-days", "-1" if name == "expired" else "2",
+            "-extfile", str(extensions), "-out", self._path(name, "pem"),
+        )  # fmt: skip
+
+    def _new(self, name: str, *how: str) -> None:
+        """A key with a certificate, or with a request for one."""
+        self._run(
+            "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", *how,
+            "-keyout", self._path(name, "key"), "-out", self._path(name, "pem"),
+        )  # fmt: skip
+
+    def _path(self, name: str, ending: str) -> str:
+        return str(self._folder / f"{name}.{ending}")
+
+    def _run(self, *words: str) -> None:
+        assert self._openssl is not None
+        subprocess.run([self._openssl, *words], check=True, capture_output=True)
+
+
+@contextmanager
+def certificates() -> Iterator[Certificates]:
+    """Certificates in a folder of their own, for the time of a `with` block."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Certificates(Path(folder))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostileRow:
+    """What the check of a villain's page came to, beside what it may cost."""
+
+    row: str
+    outcome: str
+    reason: str
+    seconds: float
+    most_seconds: float
+    peak_mb: float
+    most_mb: float
+    as_expected: bool
+
+    @property
+    def holds(self) -> bool:
+        """Whether it came to what it has to, within its bounds."""
+        return self.as_expected and self.seconds <= self.most_seconds and self.peak_mb <= self.most_mb
+
+
+def measure(
+    villains: Sequence[Villain] = VILLAINS, told: Callable[[str], None] = lambda _: None
+) -> Iterator[HostileRow]:
+    """Have each page checked by a process that does nothing else; the first row is an ordinary page.
+
+    The servers are here, so that what they send is not in the memory that is measured.
+    """
+    with certificates() as made:
+        ordinary = _measured(ORDINARY, made, 0.0)
+        yield ordinary
+        for number, villain in enumerate(villains, start=1):
+            told(f"{number} of {len(villains)}: {villain.name}")
+            yield _measured(villain, made, ordinary.peak_mb)
+
+
+def _measured(villain: Villain, made: Certificates, ordinary_mb: float) -> HostileRow:
+    with Stage(villain, made) as stage, tempfile.TemporaryDirectory() as folder:
+        options = {"store": f"{folder}/pages.db", "ca_file": made.authority, **TIMES, **manners(villain)}
+        asked = {
+            "url": stage.url, "at": villain.at, "options": options,
+            "deadlines": [*[_UNHURRIED] * (villain.checks - 1), villain.patience],
+        }  # fmt: skip
+        command = [sys.executable, "-P", "-m", "driftline.lab.bench.hostile_bench"]
+        ran = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=False)
+    if ran.returncode:
+        raise LabError(f"The check of '{villain.name}' failed: {ran.stderr.strip()[-200:]}")
+    found = json.loads(ran.stdout)
+    return HostileRow(
+        row=villain.name, outcome=found["outcome"], reason=found["reason"],
+        seconds=found["seconds"], most_seconds=villain.seconds, peak_mb=found["peak_mb"],
+        most_mb=(ordinary_mb or found["peak_mb"]) + villain.mb,
+        as_expected=found["outcome"] == villain.ends and villain.says in found["reason"],
+    )  # fmt: skip
+
+
+def outcome_of(outcome: Outcome) -> tuple[str, str]:
+    """What a check came to: the kind of its failure and why, or its verdict."""
+    if outcome.failure is None:
+        return outcome.verdict.value, ""
+    return outcome.failure.kind.value, outcome.failure.sentence
+
+
+def manners(villain: Villain) -> dict[str, str]:
+    """What the check of a villain's page needs to come by where it acts."""
+    return {"robots": "obey"} if villain.at == ROBOTS else {}
+
+
+def visit(watch_list: Driftline, url: str, at: str, told: Callable[[Sequence[Outcome]], None]) -> float:
+    """Check a villain's page, or crawl its site where that asks for what it acts at; the seconds it takes."""
+    if at == SITEMAP:
+        return watch_list.crawl(url, told=lambda outcomes, _: told(outcomes)).seconds
+    return watch_list.check(url, told=told).seconds
+
+
+def _check(url: str, at: str, deadlines: list[float], options: dict[str, Any]) -> dict[str, Any]:
+    """Check a page here, once with each deadline for reading it; what came of it, and the most memory that it took.
+
+    That is the memory of this process and its worker.
+    """
+    found: list[Outcome] = []
+    workers: list[float] = []
+
+    def told(outcomes: Sequence[Outcome]) -> None:
+        found.extend(one for one in outcomes if at != SITEMAP or one.document.link.url.endswith(at))
+        at_work = children_of(os.getpid())  # they end with the run
+        workers.extend([peak_mb(child) for child in at_work] or [_largest_ended_mb()])
+
+    seconds = 0.0
+    for deadline in deadlines:
+        with open_local(**options, worker_deadline=deadline) as watch_list:
+            watch_list.add(url)
+            seconds += visit(watch_list, url, at, told)
+    outcome, reason = outcome_of(found[-1])
+    own = peak_mb("self")
+    return {"outcome": outcome, "reason": reason, "seconds": seconds, "peak_mb": own + max(workers)}
+
+
+def peak_mb(process: int | str) -> float:
+    """The most resident memory that a process had until now."""
+    status = Path(f"/proc/{process}/status").read_text()
+    peak = re.search(r"VmHWM:\s*(\d+) kB", status)
+    return 0.0 if peak is None else int(peak[1]) * 1024 / 1e6
+
+
+def _largest_ended_mb() -> float:
+    """The most resident memory that one of the workers had that were killed; 0 if none was.
+
+    The system counts what the process had that started it, too: so it is asked only where nobody else can tell.
+    """
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6
+
+
+if __name__ == "__main__":
+    print(json.dumps(_check(**json.loads(sys.stdin.read()))))

@@ -1,0 +1,214 @@
+"""`lab speed`: how near Driftline comes to bare downloading, and to the work that no detector can avoid."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import tempfile
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, get_args
+
+from driftline.lab.bench.contenders import Heat, Pass, Time, enter
+from driftline.lab.bench.local_watch_list import open_local
+from driftline.lab.servers.postgres_server import temporary_database
+from driftline.lab.simweb import nginx
+from driftline.lab.simweb.simweb_client import RunningWeb, serve
+from driftline.lab.simweb.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_ORIGINS = {"new": "empty", "not-modified": "validating"}
+PASSES: tuple[Pass, ...] = get_args(Pass)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedRow:
+    """One pass: the speed of the three contenders and the ratios of Driftline's to the other two.
+
+    Where PostgreSQL is raced too: the speed of Driftline on it, and the ratio of that to its speed on SQLite.
+    """
+
+    kind: Pass
+    pages: int
+    download: float
+    floor: float
+    check: float
+    to_download: float
+    to_floor: float
+    cpu_us: float
+    download_cpu_us: float
+    floor_cpu_us: float
+    peak_mb: float
+    postgresql: float | None = None
+    to_sqlite: float | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The row as it is printed, under the names that scripts rely on."""
+        figures = asdict(self)
+        return {
+            "pass": figures.pop("kind"),
+            "pages_per_s": self.check,
+            "ratio": self.to_floor,
+            "cpu_ms": self.cpu_us / 1000,
+            "peak_mb": figures.pop("peak_mb"),
+        } | figures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """What is raced over, and how. 0 in flight or consumers leaves Driftline to find its own numbers.
+
+    With the URL of a PostgreSQL `store`, Driftline races on temporary databases of its server as well as on SQLite.
+    """
+
+    pages: int = 6_540
+    size_mean: int = 67_000
+    in_flight: int = 64
+    consumers: int = 2
+    repeats: int = 3
+    auto: bool = False
+    nginx: bool = False
+    passes: tuple[Pass, ...] = PASSES
+    store: str | None = None
+
+
+def race(course: Course, told: Callable[[str], None] = lambda _: None) -> Iterator[SpeedRow]:
+    """Every pass of the course; each contender runs `repeats` times in turn, and its median time counts."""
+    world = World(pages=course.pages, hosts=1, size_mean=course.size_mean, change_rate=0.10)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="driftline-speed-")))
+        site = stack.enter_context(_site(course, world, folder, told))
+        databases: dict[str, str] = {}
+        for kind in course.passes:
+            name = _ORIGINS.get(kind, "plain")
+            if course.store is not None and name not in databases:
+                databases[name] = stack.enter_context(temporary_database(course.store))
+            origin, database = folder / f"{name}.db", databases.get(name)
+            validating = kind == "not-modified"
+            with site.showing("first", validating=validating) as base:
+                urls = [base + world.path(page) for page in range(world.pages)]
+                for store in (str(origin), *([database] if database else [])):
+                    _prepare(store, urls, checked=kind != "new")
+            state = kind if kind in ("noisy", "changed") else "first"
+            with site.showing(state, validating=validating):
+                expected = len(world.truth(1)) if kind == "changed" else world.pages
+                times = _heats(course, kind, origin, database, folder, expected, told)
+            yield _row(kind, course.pages, times)
+
+
+class _Site(Protocol):
+    """Pages at one address that can be shown in three states."""
+
+    def showing(self, state: str, *, validating: bool) -> AbstractContextManager[str]:
+        """Serve the pages as they were first, with other noise, or with a tenth of them changed; the address."""
+
+
+@contextmanager
+def _site(course: Course, world: World, folder: Path, told: Callable[[str], None]) -> Iterator[_Site]:
+    if course.nginx:
+        told("Writing the pages…")
+        yield _Files(world, folder)
+    else:
+        with serve(world) as web:
+            web.prepare()
+            yield _Simulated(web)
+
+
+class _Files:
+    """The pages as files behind nginx, which is started anew for each state."""
+
+    def __init__(self, world: World, folder: Path) -> None:
+        self._folder = folder
+        self._ports = {False: nginx.free_port(), True: nginx.free_port()}
+        world = replace(world, noise="hidden")
+        nginx.write_pages(world, folder / "first")
+        nginx.write_pages(world, folder / "noisy", noise=1)
+        shutil.copytree(folder / "first", folder / "changed")
+        nginx.write_pages(world, folder / "changed", generation=1, only=world.truth(1))
+
+    @contextmanager
+    def showing(self, state: str, *, validating: bool) -> Iterator[str]:
+        """Serve one of the folders."""
+        with nginx.serve_files(self._folder / state, self._folder / "nginx", self._ports[False], self._ports[True]):
+            yield f"http://127.0.0.1:{self._ports[validating]}"
+
+
+class _Simulated:
+    """The pages from the simulated web, which is one process all along."""
+
+    def __init__(self, web: RunningWeb) -> None:
+        self._web = web
+
+    @contextmanager
+    def showing(self, state: str, *, validating: bool) -> Iterator[str]:
+        """Alter the world to that state."""
+        self._web.alter(noise="hidden" if state == "noisy" else "off", etag=validating)
+        self._web.generation(1 if state == "changed" else 0)
+        yield f"http://{self._web.world.address(0)}:{self._web.port}"
+
+
+def _prepare(store: str, urls: list[str], *, checked: bool) -> None:
+    """A store with these pages, checked once if the pass needs that; made only if it is not there yet."""
+    with open_local(store, robots="obey") as driftline:
+        if not driftline.pages():
+            driftline.add(*urls)
+        if checked and not driftline.pages()[0].checks:
+            driftline.check()
+
+
+def _heats(
+    course: Course, kind: Pass, origin: Path, database: str | None, folder: Path, expected: int,
+    told: Callable[[str], None],
+) -> dict[str, list[Time]]:  # fmt: skip
+    times: dict[str, list[Time]] = {"download": [], "floor": [], "check": []}
+    if database is not None:
+        times["postgresql"] = []
+    heat = Heat(
+        contender="download", kind=kind, store=str(origin), in_flight=course.in_flight, consumers=course.consumers,
+        expected=expected,
+    )  # fmt: skip
+    check = replace(heat, contender="check")
+    if course.auto:
+        check = replace(check, in_flight=0, consumers=0)
+    for turn in range(course.repeats):
+        for name, found in times.items():
+            told(f"{kind}: {name}, {turn + 1} of {course.repeats}")
+            if name == "postgresql" and database is not None and course.store is not None:
+                with temporary_database(course.store, template=database) as copy:
+                    os.sync()  # or the copy would be written out while the clock runs
+                    found.append(enter(replace(check, store=copy)))
+            elif name == "check":
+                copied = folder / "heat.db"
+                shutil.copyfile(origin, copied)
+                os.sync()
+                found.append(enter(replace(check, store=str(copied))))
+                for path in folder.glob("heat.db*"):
+                    path.unlink()
+            else:
+                found.append(enter(replace(heat, contender="floor" if name == "floor" else "download")))
+    return times
+
+
+def _row(kind: Pass, pages: int, times: dict[str, list[Time]]) -> SpeedRow:
+    """Medians. A ratio is the median over the turns: what slows the machine for a while slows a whole turn alike."""
+    speed = {name: pages / statistics.median(time.seconds for time in some) for name, some in times.items()}
+    cpu = {name: statistics.median(time.cpu for time in some) / pages * 1e6 for name, some in times.items()}
+
+    def ratio(ours: str, theirs: str) -> float:
+        turns = zip(times[ours], times[theirs], strict=True)
+        return statistics.median(their.seconds / our.seconds for our, their in turns)
+
+    raced_both = "postgresql" in times
+
+    return SpeedRow(
+        kind=kind, pages=pages, download=speed["download"], floor=speed["floor"], check=speed["check"],
+        to_download=ratio("check", "download"), to_floor=ratio("check", "floor"), cpu_us=cpu["check"],
+        download_cpu_us=cpu["download"], floor_cpu_us=cpu["floor"],
+        peak_mb=max(time.peak_mb for time in times["check"]),
+        postgresql=speed["postgresql"] if raced_both else None,
+        to_sqlite=ratio("postgresql", "check") if raced_both else None,
+    )  # fmt: skip

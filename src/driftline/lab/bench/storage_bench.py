@@ -1,0 +1,214 @@
+"""`lab storage`: how small real pages are kept, and how fast any version of them is read back.
+
+A folder holds `chains.jsonl` with the files of `chains/`: many versions of each page in order of time. They go through
+the steps of a check into a store of their own, and the whole file of that store is counted.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import statistics
+import tempfile
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from email.utils import formatdate
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from driftline.detection.compare import compare, recall
+from driftline.detection.examine import examine
+from driftline.detection.extract.document import Extraction
+from driftline.detection.jobs import Finding, Job
+from driftline.lab.bench.bare_client import LabError
+from driftline.model import Blob, Document, Matter
+from driftline.store.blobs import digest, pack, pack_next, unpack
+from driftline.store.compaction import compact
+from driftline.store.engine import Store
+from driftline.store.history import Repository
+from driftline.store.ledger import Ledger
+from driftline.store.pages import Catalog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from driftline.detection.compare import Examiner
+    from driftline.model import Link
+
+_MB = 1_000_000
+_LIMIT = 100 * _MB
+_READS = 3  # of each version, of which the fastest counts: what else the machine does is not ours
+# such collections hold no headers, and a version is kept with those that came: these stand in for them
+_HEADERS = (
+    "HTTP/1.1 200 OK\r\nDate: {date}\r\nContent-Type: text/html; charset=utf-8\r\nServer: nginx\r\n"
+    "Vary: Accept-Encoding\r\nCache-Control: private, max-age=0\r\n\r\n"
+)
+
+
+class PageReplay(NamedTuple):
+    """A page at a time."""
+
+    body: Path
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageRow:
+    """What a store takes for the versions that are kept in it, and how long it takes to read one with its text.
+
+    `stored_mb` is the whole file, and `ratio` is of that; `contents_mb` is what the bodies and texts take of it.
+    """
+
+    kept: str
+    state: str
+    versions: int
+    raw_mb: float
+    contents_mb: float
+    stored_mb: float
+    ratio: float
+    read_ms: float
+    read_ms_99: float
+    read_ms_longest: float
+
+
+class EveryBody:
+    """Keeps a version of every body that differs from the one before, whether the difference shows or not."""
+
+    def examine(self, jobs: Sequence[Job]) -> list[Finding]:
+        """The findings of these jobs, in order."""
+        return [_keep(job) for job in jobs]
+
+
+class WhatShows:
+    """Keeps versions as a check does: where what can be seen differs."""
+
+    def examine(self, jobs: Sequence[Job]) -> list[Finding]:
+        """The findings of these jobs, in order."""
+        return [examine(job) for job in jobs]
+
+
+def measure(folder: Path, told: Callable[[str], None]) -> Iterator[StorageRow]:
+    """Two rows, at once and after compacting, with every body kept; then two with what a check keeps."""
+    pages = list(_chains(folder))
+    if not pages:
+        raise LabError(f"'{folder}' has no versions of pages: give a folder with chains.jsonl.")
+    ways: tuple[tuple[str, Examiner], ...] = (("every body", EveryBody()), ("what shows", WhatShows()))
+    for kept, examiner in ways:
+        with tempfile.TemporaryDirectory(prefix="driftline-storage-") as place:
+            path = Path(place) / "pages.db"
+            versions = _fill(path, pages, examiner, told)
+            yield _row(kept, "at once", path, versions)
+            store = Store.open(str(path))
+            compact(store, lambda done, total: told(f"{done:,} of {total:,} contents compacted"))
+            store.close()
+            yield _row(kept, "compacted", path, versions)
+
+
+def _chains(folder: Path) -> Iterator[list[PageReplay]]:
+    path = folder / "chains.jsonl"
+    if not path.exists():
+        return
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            versions = json.loads(line)["versions"]
+            yield [
+                PageReplay(folder / "chains" / version["file"], datetime.fromisoformat(version["time"]).timestamp())
+                for version in versions
+            ]
+        except (ValueError, KeyError, TypeError):
+            raise LabError(f"Line {number} of '{path}' is not a chain of versions.") from None
+
+
+def _fill(
+    path: Path, pages: Sequence[Sequence[PageReplay]], examiner: Examiner, told: Callable[[str], None]
+) -> dict[tuple[str, int], Path]:
+    """Check every page once for each of its versions; where the body is that each version was made of."""
+    store = Store.open(str(path))
+    repository, ledger = Repository(store), Ledger(store)
+    urls = Catalog(store).add(f"https://page-{number}.example/" for number in range(len(pages)))
+    place = {url: number for number, url in enumerate(urls)}
+    found: dict[tuple[str, int], Path] = {}
+    for turn in range(max(map(len, pages))):
+        told(f"turn {turn + 1} of {max(map(len, pages))}")
+        run, _ = ledger.begin(None, fresh=True)
+        seen = {
+            link.page_id: (link, pages[place[link.url]][turn])
+            for link in ledger.remaining(run, None)
+            if turn < len(pages[place[link.url]])
+        }
+        documents = [_document(link, page) for link, page in seen.values()]
+        outcomes = compare(recall(documents, repository), examiner, _LIMIT)
+        for outcome in ledger.record(run, outcomes):
+            if outcome.failure is not None:
+                raise LabError(f"'{seen[outcome.document.link.page_id][1].body}' failed: {outcome.failure.sentence}")
+            if outcome.version is not None:
+                link, page = seen[outcome.document.link.page_id]
+                found[link.url, outcome.version.number] = page.body
+        ledger.finish(run)
+    store.close()
+    return found
+
+
+def _document(link: Link, page: PageReplay) -> Document:
+    headers = _HEADERS.format(date=formatdate(page.at, usegmt=True)).encode()
+    body = _read(page.body)
+    return Document(link, 200, headers, body, len(body), link.url, 0, page.at, 0.1)
+
+
+def _keep(job: Job) -> Finding:
+    """What a worker finds, but a version also where only the unseen differs."""
+    found = examine(job)
+    if found.proof != "text":
+        return found
+    seen = Extraction(job.wire, job.content_type)
+    text = seen.text().encode("utf-8", "replace")
+    body_name, text_name = digest(job.wire), digest(text)
+    blobs = {packed[0]: Blob(*packed) for packed in job.blobs}
+    body = pack_next(job.wire, body_name, blobs[job.kept_body], unpack(job.kept_body, blobs), blobs)
+    made = [body] if text_name == job.kept_text else [body, pack(text, text_name, body, job.wire)]
+    return Finding(
+        body=body_name, letters=job.known_letters, text=text_name, size=len(job.wire), title=seen.title(),
+        content_type=seen.content_type, charset=seen.charset,
+        blobs=tuple((blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in made),
+        change=("structure", Matter.NOISE.value, 0.0, "Nothing that can be seen changed.", 0, 0, b""),
+        reading=found.reading,
+    )  # fmt: skip
+
+
+def _row(kept: str, state: str, path: Path, versions: dict[tuple[str, int], Path]) -> StorageRow:
+    """Read every version back, and measure; LabError unless each is what it was made of to the byte."""
+    stored = path.stat().st_size
+    store = Store.open(str(path))
+    catalog, repository = Catalog(store), Repository(store)
+    pages = {page.url: page for page in catalog.all()}
+    raw = 0
+    times = []
+    url, number = next(iter(versions))
+    repository.version(pages[url], number)  # the first one is slower: statements are compiled
+    gc.collect()
+    gc.freeze()  # what filling the store left behind is not gone through again while a version is read
+    for (url, number), file in versions.items():
+        reads = []
+        for _ in range(_READS):
+            started = time.perf_counter()
+            version = repository.version(pages[url], number)
+            reads.append((time.perf_counter() - started) * 1000)
+        times.append(min(reads))
+        if version.body != _read(file):
+            raise LabError(f"Version {number} of {url} is not what is in '{file}'.")
+        raw += len(version.body)
+    _, _, contents = repository.sizes()
+    store.close()
+    return StorageRow(
+        kept=kept, state=state, versions=len(versions), raw_mb=raw / _MB, contents_mb=contents / _MB,
+        stored_mb=stored / _MB, ratio=raw / stored, read_ms=statistics.median(times),
+        read_ms_99=sorted(times)[len(times) * 99 // 100], read_ms_longest=max(times),
+    )  # fmt: skip
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise LabError(f"'{path}' cannot be read: {error.strerror}. Unpack the folder's archives first.") from None

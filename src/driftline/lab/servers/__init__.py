@@ -1,0 +1,1 @@
+"""Servers for benchmarks and tests: many polite hosts, hostile hosts, a site to crawl, PostgreSQL."""

@@ -1,0 +1,160 @@
+"""The answers of the simulated web: put together from parts that are compressed already, and then remembered."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from email.utils import formatdate, parsedate_to_datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from driftline.lab.simweb import pages_markup
+
+if TYPE_CHECKING:
+    from driftline.lab.simweb.world import Failure, World
+
+REMEMBERED_PAGES = 100_000
+"""How many ready answers are kept: some 300 MB when all are there."""
+
+_FIRST_DAY = 1_704_067_200  # 2024-01-01, when generation 0 was written
+_GENERATION_SECONDS = 3600
+_REASONS = {200: "OK", 304: "Not Modified", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed"}
+_REASONS |= {421: "Misdirected Request", 500: "Internal Server Error"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Remembered:
+    """An answer in parts. Most of them belong to the pool, so that remembering a page takes some 3 kB."""
+
+    head: bytes
+    packed: pages_markup.Packed
+    ending: bytes
+
+
+class PageRequest(NamedTuple):
+    """One request for a page, as it was when it arrived. `head` is in lower case."""
+
+    page: int
+    generation: int
+    attempt: int
+    head: bytes
+    gzip: bool
+
+
+def response_head(status: int, headers: str, length: int | None) -> bytes:
+    """The head of a response; without a length where there can be no body."""
+    size = "" if length is None else f"Content-Length: {length}\r\n"
+    return f"HTTP/1.1 {status} {_REASONS[status]}\r\nServer: driftline-lab\r\n{headers}{size}\r\n".encode()
+
+
+def response(status: int, headers: str = "", body: bytes = b"") -> bytes:
+    return response_head(status, headers, len(body)) + body
+
+
+class Answers:
+    """Turns requests for pages into bytes, remembering what will be asked again.
+
+    Answers carry no Date, so that a response without noise is equal bytes each time.
+    """
+
+    def __init__(self, world: World, *, remembered: int = REMEMBERED_PAGES) -> None:
+        self.world = world
+        self._limit = remembered
+        self._remembered: OrderedDict[tuple[int, int, bool], Remembered] = OrderedDict()
+        self._generation = -1
+        self._revisions: dict[int, int] = {}
+
+    def failure(self, asked: PageRequest) -> Failure | None:
+        return self.world.failure(asked.page, asked.generation) if self.world.error_rate else None
+
+    def answer(self, asked: PageRequest) -> bytes:
+        revision = self._revision(asked.page, asked.generation)
+        if b"\r\nif-" in asked.head and self._is_unmodified(asked, revision):
+            return response_head(304, self._validators(asked, revision), None)
+        ready = self._ready(asked, revision)
+        if self.world.noise != "off":
+            ready = self._prepare(asked, revision, ready.packed)
+        return b"".join((ready.head, *ready.packed.parts, ready.ending)) if asked.head[:1] == b"g" else ready.head
+
+    def prepare_all(self, generation: int) -> int:
+        """Remembers the compressed answers of as many pages as fit; returns how many that are."""
+        count = min(self.world.pages, self._limit)
+        for page in range(count):
+            self._ready(PageRequest(page, generation, 0, b"get", True), self._revision(page, generation))
+        return count
+
+    def failed(self, failure: Failure, asked: PageRequest) -> bytes:
+        """The answer of a page that fails; after one that is cut short, the connection has to be closed."""
+        kind = "Content-Type: text/html; charset=utf-8\r\n"
+        if failure == "server_error":
+            found = response(500, kind, b"<h1>Something went wrong on our side</h1>")
+        elif failure == "not_found":
+            found = response(404, kind, b"<h1>This page does not exist</h1>")
+        else:
+            found = self.answer(asked._replace(head=b"get"))
+            found = found[: len(found) // 2]
+        return found if asked.head[:1] == b"g" else found[: found.index(b"\r\n\r\n") + 4]
+
+    def _revision(self, page: int, generation: int) -> int:
+        if generation != self._generation:
+            self._generation = generation
+            self._revisions.clear()
+        found = self._revisions.get(page)
+        if found is None:
+            found = self._revisions[page] = self.world.revision(page, generation)
+        return found
+
+    def _ready(self, asked: PageRequest, revision: int) -> Remembered:
+        key = (asked.page, revision, asked.gzip)
+        ready = self._remembered.get(key)
+        if ready is not None:
+            self._remembered.move_to_end(key)
+            return ready
+        packed = pages_markup.pack(self.world.pieces(asked.page, revision), gzip=asked.gzip)
+        ready = self._remembered[key] = self._prepare(asked, revision, packed)
+        if len(self._remembered) > self._limit:
+            self._remembered.popitem(last=False)
+        return ready
+
+    def _prepare(self, asked: PageRequest, revision: int, packed: pages_markup.Packed) -> Remembered:
+        """The answer to this very request; only the cost of its noise, as the rest is packed."""
+        ending = pages_markup.ending(packed, self.world.tail(asked.page, asked.generation, asked.attempt))
+        headers = "Content-Type: text/html; charset=utf-8\r\nVary: Accept-Encoding\r\n"
+        if asked.gzip:
+            headers += "Content-Encoding: gzip\r\n"
+        headers += self._validators(asked, revision)
+        head = response_head(200, headers, packed.length + len(ending))
+        return Remembered(head=head, packed=packed, ending=ending)
+
+    def _validators(self, asked: PageRequest, revision: int) -> str:
+        headers = f"ETag: {self._etag(asked, revision)}\r\n" if self.world.etag else ""
+        if self.world.last_modified:
+            headers += f"Last-Modified: {formatdate(self._modified(asked), usegmt=True)}\r\n"
+        return headers
+
+    def _etag(self, asked: PageRequest, revision: int) -> str:
+        """A strong ETag: with noise no two answers share one, as no two have the same bytes."""
+        fresh = f"-{asked.generation}-{asked.attempt}" if self.world.noise != "off" else ""
+        return f'"{asked.page}-{revision}{fresh}{"-gzip" if asked.gzip else ""}"'
+
+    def _modified(self, asked: PageRequest) -> int:
+        changed = self.world.changed_at(asked.page, asked.generation)
+        return _FIRST_DAY + changed * _GENERATION_SECONDS
+
+    def _is_unmodified(self, asked: PageRequest, revision: int) -> bool:
+        tags = header(asked.head, b"if-none-match")
+        if tags is not None:
+            # With If-None-Match there, If-Modified-Since says nothing (RFC 9110, 13.1.3).
+            return self.world.etag and (tags == b"*" or self._etag(asked, revision).encode() in tags)
+        since = header(asked.head, b"if-modified-since")
+        if since is None or not self.world.last_modified:
+            return False
+        try:
+            return self._modified(asked) <= parsedate_to_datetime(since.decode("latin-1")).timestamp()
+        except ValueError:
+            return False
+
+
+def header(lower_head: bytes, name: bytes) -> bytes | None:
+    """The value of a header in a request head that was put in lower case."""
+    _, found, rest = lower_head.partition(b"\r\n" + name + b":")
+    return rest.partition(b"\r\n")[0].strip() if found else None

@@ -1,0 +1,159 @@
+"""Starts the simulated web in a process of its own, talks to it, and measures how fast it can answer."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import select
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import cycle, islice
+from typing import TYPE_CHECKING, Any
+
+from driftline.errors import BadSetting
+from driftline.lab.bench.bare_client import BareClient, LabError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from driftline.lab.simweb.world import World
+
+_START_SECONDS = 60.0
+_STOP_SECONDS = 5.0
+_ANSWER_SECONDS = 60.0
+
+
+class RunningWeb:
+    """A simulated web that is being served. `world` is what it shows now, `pid` the process that does."""
+
+    def __init__(self, world: World, *, port: int, pid: int) -> None:
+        self.world = world
+        self.port = port
+        self.pid = pid
+
+    def urls(self) -> list[str]:
+        """The addresses of all pages, in the order of their numbers."""
+        return [self.world.url(page, self.port) for page in range(self.world.pages)]
+
+    def generation(self, number: int) -> None:
+        """Moves time: requests that arrive from now on see this generation."""
+        self._ask("POST", f"/lab/generation?n={number}")
+
+    def prepare(self) -> int:
+        """Has the answers of this generation made in advance; returns of how many pages.
+
+        A prepared page costs the server a third of one that is asked for the first time. Answering waits
+        meanwhile: some 60 µs a page.
+        """
+        count: int = self._ask("POST", "/lab/prepared")
+        return count
+
+    def truth(self, generation: int) -> frozenset[int]:
+        """The pages that really changed on the way to this generation, as the server sees it."""
+        return frozenset(self._ask("GET", f"/lab/truth?generation={generation}"))
+
+    def stats(self) -> dict[str, int]:
+        """What the server has counted: see `web.Stats`."""
+        counted: dict[str, int] = self._ask("GET", "/lab/stats")
+        return counted
+
+    def forget_stats(self) -> None:
+        """Starts all counts and maxima anew, except for what is open right now."""
+        self._ask("POST", "/lab/stats")
+
+    def alter(self, **fields: Any) -> None:
+        """Changes fields of the world while it runs; all but `hosts` can be changed."""
+        world = replace(self.world, **fields)
+        self._ask("POST", "/lab/world", json.dumps(fields))
+        self.world = world
+
+    def _ask(self, method: str, target: str, body: str | None = None) -> Any:
+        connection = http.client.HTTPConnection(self.world.address(0), self.port, timeout=_ANSWER_SECONDS)
+        try:
+            connection.request(method, target, body)
+            answer = connection.getresponse()
+            said = json.loads(answer.read())
+        finally:
+            connection.close()
+        if answer.status != http.client.OK:
+            raise LabError(f"the simulated web refused {method} {target}: {said.get('error')}")
+        return said
+
+
+@contextmanager
+def serve(world: World, *, port: int = 0) -> Iterator[RunningWeb]:
+    """Serves a world from a process of its own for the time of the `with` block.
+
+    The process ends with the block, and also when this process dies in any way: its stdin is a pipe from
+    here.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "driftline.lab.simweb.server",
+        "--world",
+        json.dumps(world.fields()),
+        "--port",
+        str(port),
+    ]
+    # A session of its own keeps Ctrl-C away from it: the end of its stdin is what stops it.
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        ready = ready_line(child)
+        yield RunningWeb(world, port=ready["port"], pid=ready["pid"])
+    finally:
+        _stop(child)
+
+
+def ready_line(child: subprocess.Popen[bytes]) -> dict[str, int]:
+    """What a server's process says of itself once it is ready."""
+    assert child.stdout is not None
+    readable, _, _ = select.select([child.stdout], [], [], _START_SECONDS)
+    line = child.stdout.readline() if readable else b""
+    if not line:
+        raise LabError("the simulated web did not start: what it said is on stderr")
+    ready: dict[str, int] = json.loads(line)
+    return ready
+
+
+def _stop(child: subprocess.Popen[bytes]) -> None:
+    assert child.stdin is not None
+    assert child.stdout is not None
+    child.stdin.close()
+    try:
+        child.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait(_STOP_SECONDS)
+    finally:
+        child.stdout.close()
+
+
+def ceiling(running: RunningWeb, *, in_flight: int, pages: int) -> float:
+    """Pages a second that the bare minimum of a client gets, with `in_flight` transfers at any time.
+
+    It takes the pages in order, around and around, until there were `pages` of them, receives the bodies
+    compressed as they are, and throws them away. Connecting is part of the time, but what was still under way
+    when the last page was asked for is left out: one slow answer at the end would outweigh thousands.
+    """
+    if pages <= in_flight:
+        raise BadSetting("the speed of the simulated web shows only with more pages than are in flight")
+    urls = islice(cycle(running.urls()), pages)
+    client = BareClient(in_flight)
+    began = last = time.perf_counter()
+    left = pages
+
+    def got(finished: list[tuple[str, bytes]]) -> None:
+        nonlocal last, left
+        left -= len(finished)
+        if left >= in_flight:
+            last = time.perf_counter()
+
+    try:
+        client.run(((url, []) for url in urls), got)
+    finally:
+        client.close()
+    return (pages - in_flight) / (last - began)

@@ -1,0 +1,1 @@
+"""Ways for events to reach people and programs."""

@@ -1,1 +1,0 @@
-"""What is watched: addresses in canonical form, intervals, and lists of pages to import."""

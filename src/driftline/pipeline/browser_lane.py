@@ -1,0 +1,359 @@
+"""The lane of pages that need a browser: beside producers and consumers, a few at a time, so that it slows no other.
+
+A rendered page takes a second where a fetched one takes a millisecond. So these pages take no slot of a producer and no
+place in the document queue: a thread of the lane goes the whole way of one page after the other.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from driftline.capacity import Capacity
+from driftline.errors import RunStopped
+from driftline.model import FETCHED_OTHERWISE, Known, Link, Outcome, RenderMode, Verdict
+from driftline.pipeline.recorder import weight_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from driftline.capacity import Reservation, ResourceUse
+    from driftline.fetch.host_queue import Errands
+    from driftline.model import Document
+    from driftline.pipeline.confirmer import Confirmer
+    from driftline.pipeline.consumer import ConsumerSteps
+    from driftline.pipeline.recorder import Recorder
+    from driftline.pipeline.stop import Stop
+    from driftline.settings import Settings
+
+_OVERHEAD = 500  # bytes of a link
+_LOOK = 0.1  # seconds between looks at whether a host gave its permission
+_LAST_WAIT = 10.0  # seconds for a thread to end: one that does not is held up by the store
+_PATIENCE = 0.5  # seconds between looks at whether to stop, when nothing happens
+
+
+class PageRenderer(Protocol):
+    """Who fetches through a browser."""
+
+    def render(self, link: Link) -> Document:
+        """The document of a link as a browser shows it; RunStopped once `stop` was called."""
+
+    def stop(self) -> None:
+        """Give up what is being rendered."""
+
+    def close(self) -> None:
+        """End the browser."""
+
+
+class BrowserRecords(Protocol):
+    """Who knows what was fetched through a browser."""
+
+    def needed_at(self, host: str) -> bool:
+        """Whether pages of this host were found to need a browser."""
+
+    def need_at(self, host: str) -> None:
+        """Remember that they do."""
+
+    def was_used(self, page_id: int, version: int) -> bool:
+        """Whether this version was fetched through a browser."""
+
+
+class HostPermits(Protocol):
+    """Who knows when a host may be asked."""
+
+    def done(self, documents: list[Document]) -> list[Document]:
+        """These are in, whose hosts had been asked with permission."""
+
+    def errands(self, wake: Callable[[], None]) -> Errands[Any]:
+        """Where permissions arrive."""
+
+    def run_errand(self, link: Link, errands: Errands[Any]) -> None:
+        """Ask for the permission to fetch this."""
+
+    def granted(self, errands: Errands[Any], most: int) -> list[Link]:
+        """What may be fetched now."""
+
+    def cancel(self, errands: Errands[Any]) -> None:
+        """Let nothing of these wait any more."""
+
+    def abandon(self, links: Iterable[Link]) -> None:
+        """Give back the permits of links that will not come back by `done`, as far as they are still held."""
+
+
+class _Item(NamedTuple):
+    """A link to render, with the room that it takes in the lane.
+
+    `plain` is what came of it without a browser, if that was tried; `found` what the browser showed the first time, if
+    it is a change that is to be rendered again.
+    """
+
+    link: Link
+    plain: Outcome | None
+    room: Reservation
+    found: Outcome | None = None
+
+
+class BrowserLane:
+    """Takes over the links and outcomes that need a browser, and records what comes of them.
+
+    Its threads start with the first of them, and the browser with them. What a stop leaves over is not recorded, and is
+    checked by the next run. A page that needs the permission of its host waits for it without a thread: if all threads
+    waited, pages that have the permission could not be rendered, and would never give it back.
+    """
+
+    def __init__(
+        self, steps: ConsumerSteps, recorder: Recorder, confirmer: Confirmer, hosts: HostPermits, settings: Settings,
+        stop: Stop, rendered: BrowserRecords, renderer: Callable[[], PageRenderer],
+    ) -> None:  # fmt: skip
+        self._steps = steps
+        self._recorder = recorder
+        self._confirmer = confirmer
+        self._hosts = hosts
+        self._settings = settings
+        self._stop = stop
+        self._rendered = rendered
+        self._make = renderer
+        self._renderer: PageRenderer | None = None
+        self._lock = threading.Lock()
+        self._wanted = threading.Condition(self._lock)
+        self._bytes = Capacity("browser lane: bytes", settings.capacity_bytes)
+        self._items: deque[_Item] = deque()  # that may be rendered now
+        self._asked: dict[int, _Item] = {}  # by page: that wait for the permission of their hosts
+        self._open = 0  # in the lane, those that a thread works on among them
+        self._errands = hosts.errands(self._wake)
+        self._threads: list[threading.Thread] = []
+        self._closed = self._given_up = False
+        self.error: Exception | None = None
+
+    def divert(self, links: list[Link]) -> list[Link]:
+        """Take over those of these links that need a browser; the others. If the store fails, all are given up."""
+        if all([link.render is None for link in links]):  # noqa: C419 half the price, for every batch
+            return links
+        try:
+            rendered = [link for link in links if self._needs_browser(link)]
+        except BaseException:
+            self._hosts.abandon(links)
+            raise
+        self._add([(link, None) for link in rendered])
+        taken = {link.page_id for link in rendered}
+        return [link for link in links if link.page_id not in taken]
+
+    def sift(self, outcomes: list[Outcome]) -> list[Outcome]:
+        """Take over the pages that turned out to need a browser, if that is to be found out; the other outcomes."""
+        if not any([outcome.wants_script for outcome in outcomes]):  # noqa: C419 half the price, for every batch
+            return outcomes
+        found = [outcome for outcome in outcomes if outcome.wants_script and outcome.document.link.render is not None]
+        self._add([(outcome.document.link, outcome) for outcome in found])
+        taken = {outcome.document.link.page_id for outcome in found}
+        return [outcome for outcome in outcomes if outcome.document.link.page_id not in taken]
+
+    def drain(self, give_up_at: Callable[[], float | None], given_up: Callable[[], None]) -> None:
+        """Wait until everything is rendered, or until the time at which `give_up_at` says that it is enough."""
+        with self._lock:
+            self._closed = True
+            self._wanted.notify_all()
+        while any(thread.is_alive() for thread in self._threads):
+            limit = give_up_at()
+            if limit is not None and time.monotonic() > limit:
+                self.abandon()
+                given_up()
+            for thread in self._threads:
+                thread.join(0.05 if limit is not None else _PATIENCE)
+
+    def abandon(self) -> None:
+        """Give up what is not rendered yet."""
+        self._bytes.close()
+        with self._lock:
+            self._closed = self._given_up = True
+            items = [*self._items, *self._asked.values()]
+            self._items.clear()
+            self._asked.clear()
+            self._wanted.notify_all()
+            renderer = self._renderer
+        self._hosts.cancel(self._errands)
+        for item in items:
+            self._let_go(item)
+        if renderer is not None:
+            renderer.stop()
+
+    def close(self) -> None:
+        """Give up what is left, and end the browser."""
+        self.abandon()
+        for thread in self._threads:
+            thread.join(_LAST_WAIT)
+        if self._renderer is not None:
+            self._renderer.close()
+
+    def _needs_browser(self, link: Link) -> bool:
+        if link.render is None:
+            return False
+        return link.render.mode is RenderMode.ALWAYS or self._rendered.needed_at(link.host)
+
+    def statistics(self) -> ResourceUse:
+        """Return how many bytes wait for a browser or are in one."""
+        return self._bytes.statistics()
+
+    def _add(self, pages: Sequence[tuple[Link, Outcome | None]]) -> None:
+        """Let these wait for a browser, each with what came of it without one; all are given up after a stop."""
+        for number, (link, plain) in enumerate(pages):
+            # a link comes with a permit of its host, for which pages in the lane may be waiting: it is let in at once,
+            # and there are never more of them than permits
+            weight = _OVERHEAD if plain is None else weight_of(plain)
+            room = self._bytes.acquire(weight, wait=plain is not None)
+            if room is None:
+                self._hosts.abandon([link for link, _ in pages[number:]])
+                return
+            with self._lock:
+                self._open += 1
+            item = _Item(link, plain, room)
+            if plain is None:
+                self._queue(item)
+            else:
+                self._ask(item)
+
+    def _queue(self, item: _Item) -> None:
+        """Let an item be rendered that has its permission, by one thread more if there may be one."""
+        with self._lock:
+            late = self._given_up
+            if not late:
+                self._items.append(item)
+                self._start_thread()
+                self._wanted.notify()
+        if late:
+            self._let_go(item)
+
+    def _ask(self, item: _Item) -> None:
+        """Ask the host of an item for its permission to render it."""
+        with self._lock:
+            late = self._given_up
+            if not late:
+                self._asked[item.link.page_id] = item
+                self._start_thread()
+        if late:
+            self._let_go(item)
+            return
+        self._hosts.run_errand(item.link, self._errands)
+        self._wake()
+
+    def _start_thread(self) -> None:
+        if self._renderer is None:
+            self._renderer = self._make()
+        if len(self._threads) < min(self._open, self._settings.render_slots):
+            thread = threading.Thread(target=self._work, name="renderer", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _wake(self) -> None:
+        with self._lock:
+            self._wanted.notify_all()
+
+    def _let_go(self, item: _Item) -> None:
+        """Free what an item holds, whatever became of it."""
+        item.room.release()
+        self._hosts.abandon([item.link])
+        with self._lock:
+            self._open -= 1
+            if not self._open:
+                self._wanted.notify_all()
+
+    def _work(self) -> None:
+        try:
+            while (item := self._next()) is not None:
+                done = True
+                try:
+                    done = self._render(item)
+                finally:
+                    if done:
+                        self._let_go(item)
+        except RunStopped:
+            pass
+        except Exception as error:  # noqa: BLE001 kept for the thread that tends this one: nobody else can hear it
+            self.error = error
+            self.abandon()
+            self._stop.bell.ring()
+
+    def _next(self) -> _Item | None:
+        """The next page to render, waited for; None when there are no more, or the run is to stop."""
+        while True:
+            self._hear_hosts()
+            with self._lock:
+                if self._stop.requested or self._given_up or (self._closed and not self._open):
+                    return None
+                if self._items:
+                    return self._items.popleft()
+                self._wanted.wait(_LOOK if self._asked else None)
+
+    def _hear_hosts(self) -> None:
+        """Line up what may be rendered by now, and let go of what may not be for long."""
+        for link in self._hosts.granted(self._errands, self._settings.render_slots):
+            with self._lock:
+                item = self._asked.pop(link.page_id, None)
+                if item is not None:
+                    self._items.append(item)
+            if item is None:
+                self._hosts.abandon([link])
+        while self._errands.refused:
+            with suppress(IndexError):  # another thread was faster
+                page_id = self._errands.refused.popleft().page_id
+                with self._lock:
+                    item = self._asked.pop(page_id, None)
+                if item is not None:
+                    self._without_browser(item)
+
+    def _without_browser(self, item: _Item) -> None:
+        """Record what was found before: the host wants to be left alone for long."""
+        try:
+            if item.found is not None:
+                self._record(item.found)
+            elif item.plain is not None:
+                self._confirmer.add([item.plain])
+        finally:
+            self._let_go(item)
+
+    def _render(self, item: _Item) -> bool:
+        """Render a page and compare it. Returns whether that was all: a change waits to be rendered once more."""
+        steps, renderer = self._steps, self._renderer
+        assert renderer is not None
+        document = renderer.render(_unproved(item.link))
+        self._hosts.done([document])
+        if item.found is not None:
+            (outcome,) = steps.confirm([(item.found, document)])
+            self._record(outcome)
+            return True
+        (pair,) = steps.recall([document])
+        if pair.old is not None and self._fetched_otherwise(item.link):
+            pair.old = replace(pair.old, reading=FETCHED_OTHERWISE)
+        (outcome,) = steps.compare([pair])
+        if item.plain is not None and outcome.verdict is Verdict.FAILED:
+            self._confirmer.add([item.plain])
+            return True
+        if item.plain is not None:
+            self._rendered.need_at(item.link.host)
+        if outcome.verdict is Verdict.CHANGED and outcome.pair is not None:
+            self._ask(item._replace(found=outcome))
+            return False
+        self._record(outcome)
+        return True
+
+    def _record(self, outcome: Outcome) -> None:
+        if outcome.version is None:
+            outcome.document.screenshot = None
+        self._recorder.add([outcome])
+
+    def _fetched_otherwise(self, link: Link) -> bool:
+        """Whether the version in force came without a browser: what differs then may differ by that alone."""
+        if link.known is None or link.render is None or link.render.mode is RenderMode.ALWAYS:
+            return False  # who asks for a browser is no surprise, and was taken care of
+        return not self._rendered.was_used(link.page_id, link.known.version)
+
+
+def _unproved(link: Link) -> Link:
+    """The same link without validators: what a server says of its answer says nothing of what scripts make of it."""
+    known = link.known
+    if known is None:
+        return link
+    return replace(link, known=Known(known.version, None, None, known.wire))

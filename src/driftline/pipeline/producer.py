@@ -1,0 +1,154 @@
+"""Section 1: threads that crawl, each with a number of transfers in flight."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from driftline.fetch.curl import Transfers
+from driftline.fetch.failures import NOTHING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from driftline.fetch.failures import Blocked
+    from driftline.fetch.politeness import PoliteLinks
+    from driftline.model import Document, Link
+    from driftline.pipeline.queue import BoundedQueue
+    from driftline.settings import Settings
+
+_PATIENCE = 0.5  # seconds between looks at whether to stop, when nothing happens
+_WITHOUT_ROOM = 0.02  # seconds between looks at the queue while it has no room for more
+
+
+class Producer:
+    """One thread that keeps up to `slots` transfers in flight. With one slot it is exactly the paper's producer.
+
+    `settle` deals with the documents that need no consumer, and returns the others; so does `divert` with the links
+    that are not for it.
+    """
+
+    def __init__(
+        self, *, links: PoliteLinks, queue: BoundedQueue[Document], settings: Settings, slots: int,
+        clock: Callable[[], float], ended: Callable[[], None],
+        settle: Callable[[list[Document]], list[Document]] | None = None,
+        divert: Callable[[list[Link]], list[Link]] | None = None, blocked: Blocked = NOTHING,
+    ) -> None:  # fmt: skip
+        self._divert = divert
+        self._links = links
+        self._room = queue.slots()
+        self._transfers = Transfers(settings, clock, blocked=blocked)
+        self._slots = slots
+        self._kept_alive = 0
+        self._give_up_at: float | None = None
+        self._finished = 0
+        self._troubled = 0
+        self._latency = 0.0
+        self._hungry = 0
+        self._ended = ended
+        self._settle = settle
+        self._settled = 0
+        self._done = False
+        self.error: Exception | None = None
+        self._thread = threading.Thread(target=self._work, name="producer", daemon=True)
+        self._thread.start()
+
+    @property
+    def at_work(self) -> bool:
+        """Whether there may still come something of it."""
+        return not self._done
+
+    def resize(self, slots: int) -> None:
+        """Change how many transfers may be in flight from now on."""
+        grew = slots > self._slots
+        self._slots = slots
+        if grew:
+            self._transfers.wake()
+
+    def wake(self) -> None:
+        """There may be more links now."""
+        self._transfers.wake()
+
+    def stop(self, grace: float) -> None:
+        """Take no more links, and give up what is still in flight after `grace` seconds."""
+        self._give_up_at = time.monotonic() + grace
+        self._transfers.wake()
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for the thread to end."""
+        self._thread.join(timeout)
+
+    def figures(self) -> tuple[int, int, int, int, float]:
+        """Transfers finished so far, how many of them are settled, how many point to overload, and their seconds.
+
+        Before the last, how often there were fewer links than it had slots for.
+        """
+        return self._finished, self._settled, self._troubled, self._hungry, self._latency
+
+    def _work(self) -> None:
+        transfers = self._transfers
+        try:
+            self._crawl(transfers)
+        except Exception as error:  # noqa: BLE001 kept for the thread that tends this one: nobody else can hear it
+            self.error = error
+        finally:
+            self._links.abandon(transfers.close())
+            self._room.close()
+            self._done = True  # before the bell, or who hears it would find the thread alive and wait for the next
+            self._ended()
+
+    def _crawl(self, transfers: Transfers) -> None:
+        while True:
+            stopping = self._give_up_at is not None
+            short = False if stopping else self._refill()
+            if not transfers.active and (stopping or self._links.exhausted):
+                return
+            if stopping and time.monotonic() >= (self._give_up_at or 0.0):
+                return
+            documents = transfers.wait(_WITHOUT_ROOM if short or stopping else self._patience())
+            if documents:
+                self._count(documents)
+                pages = self._links.done(documents)
+                self._room.release(len(documents) - len(pages))
+                self._hand_over(pages)
+
+    def _patience(self) -> float:
+        """The seconds to wait for something to happen: less if a link can be taken sooner, and there is a slot."""
+        wait = self._links.next_in() if self._transfers.active < self._slots else None
+        return _PATIENCE if wait is None else min(_PATIENCE, wait)
+
+    def _hand_over(self, documents: list[Document]) -> None:
+        left = documents if self._settle is None else self._settle(documents)
+        if left:
+            self._room.put(left)
+        if len(left) < len(documents):
+            self._settled += len(documents) - len(left)
+            self._room.release(len(documents) - len(left))
+
+    def _refill(self) -> bool:
+        """Put more links in flight; whether the queue had no room for as many as there are slots."""
+        if self._slots != self._kept_alive:
+            self._kept_alive = self._slots
+            self._transfers.keep_alive(self._slots)
+        free = self._slots - self._transfers.active
+        if free <= 0:
+            return False
+        if self._links.exhausted:
+            self._hungry += 1
+            return False
+        granted = self._room.reserve(free, wait=not self._transfers.active)
+        if granted:
+            links = self._links.take(granted)
+            self._hungry += len(links) < granted
+            own = links if self._divert is None else self._divert(links)
+            self._room.release(granted - len(own))
+            self._links.start(own, self._transfers)
+            granted -= len(links) - len(own)  # the slots that are left free want more at once
+        return granted < free
+
+    def _count(self, documents: list[Document]) -> None:
+        self._finished += len(documents)
+        self._latency += sum([document.seconds for document in documents])
+        failures = [document.failure for document in documents if document.failure is not None]
+        self._troubled += sum([failure.points_to_overload for failure in failures])

@@ -1,0 +1,226 @@
+"""Which pages are blocked, and why: asked before anything is fetched, so it has to be quick.
+
+Everything that is known is one object that is never changed, only replaced: producers ask while lists are read anew.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from sqlalchemy import select
+
+from driftline.model import Barred
+from driftline.safety.blocklist_formats import digest_of, key_of
+from driftline.safety.reports import Reports
+from driftline.store.schema import blocklists, pages, reports
+from driftline.store.statements import in_batches
+from driftline.urls.canonical import reduced
+from driftline.urls.parts import host_of
+from driftline.urls.tracking import KNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from driftline.safety.reports import Reported
+    from driftline.store.engine import Store
+
+_REMEMBERED = 65_536  # hosts
+_PORTION = 20_000  # pages that are read at a time
+_ANEW = 60.0  # seconds after which addresses of pages are read again, for a page can be moved to another
+
+
+class Unsafe:
+    """What is blocked by lists and by votes, as of the last `refresh`; nothing before the first. For any thread."""
+
+    def __init__(
+        self, store: Store, votes: int, clock: Callable[[], float] = time.time,
+        ticks: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._votes = votes
+        self._reports = Reports(store, clock)
+        self._ticks = ticks
+        self._stamp: object = None
+        self._known: _Known | None = None
+        self._blocked: dict[int, Barred] = {}
+        self._seen_to = 0
+        self._anew_at = 0.0
+
+    @property
+    def any(self) -> bool:
+        """Whether anything is blocked at all, by a list or by votes."""
+        return self._known is not None
+
+    @property
+    def single(self) -> bool:
+        """Whether single addresses are blocked, and not whole hosts alone."""
+        known = self._known
+        return known is not None and known.single
+
+    def why(self, url: str) -> str | None:
+        """Why the page at an address in canonical form is not fetched, in a sentence; None if it may be."""
+        known = self._known
+        return None if known is None else known.why(url)
+
+    def refresh(self) -> None:
+        """See what was added, updated, reported or taken away since the last time; little work if nothing was."""
+        editions = select(blocklists.c.id, blocklists.c.updated_at).order_by(blocklists.c.id)
+        with self._store.read() as connection:
+            stamp = (
+                connection.execute(editions).all(),
+                connection.execute(select(reports.c.id).order_by(reports.c.id)).all(),
+            )
+        if stamp == self._stamp:
+            return
+        reported = [one for one in self._reports.all() if one.votes >= self._votes]
+        columns = blocklists.c.name, blocklists.c.hosts, blocklists.c.exceptions, blocklists.c.addresses
+        with self._store.read() as connection:
+            rows = connection.execute(select(*columns).order_by(blocklists.c.id)).all()
+        self._known = _Known([_List(*row) for row in rows], reported) if rows or reported else None
+        self._stamp, self._anew_at = stamp, 0.0
+
+    def pages(self, page_ids: Sequence[int] | None = None) -> dict[int, Barred]:
+        """The watched pages that are blocked, or those among `page_ids`, by their ids, after a `refresh`.
+
+        Of all pages, only those that came since the last time are looked at, and now and then all of them.
+        """
+        self.refresh()
+        known = self._known
+        if known is None:
+            self._blocked, self._seen_to = {}, 0
+            return {}
+        if page_ids is not None:
+            return self._among(known, page_ids)
+        if self._ticks() >= self._anew_at:
+            self._blocked, self._seen_to = {}, 0
+            self._anew_at = self._ticks() + _ANEW
+        blocked = dict(self._blocked)
+        while True:
+            some = select(pages.c.id, pages.c.url).where(pages.c.id > self._seen_to)
+            with self._store.read() as connection:
+                rows = connection.execute(some.order_by(pages.c.id).limit(_PORTION)).cursor.fetchall()
+            blocked |= {page: Barred(url, reason) for page, url in rows if (reason := known.why(url)) is not None}
+            if rows:
+                self._seen_to = rows[-1][0]
+            if len(rows) < _PORTION:
+                self._blocked = blocked
+                return blocked
+
+    def _among(self, known: _Known, page_ids: Sequence[int]) -> dict[int, Barred]:
+        found: dict[int, Barred] = {}
+        with self._store.read() as connection:
+            for some in in_batches(page_ids):
+                for page, url in connection.execute(select(pages.c.id, pages.c.url).where(pages.c.id.in_(some))):
+                    if (reason := known.why(url)) is not None:
+                        found[page] = Barred(url, reason)
+        return found
+
+
+class _Digests:
+    """Digests in order, to look things up in: their first bits say where to look, so that a few steps are enough."""
+
+    __slots__ = ("_digests", "_shift", "_starts")
+
+    def __init__(self, digests: bytes) -> None:
+        import numpy as np  # where there are no lists, no command waits for it
+
+        numbers = np.frombuffer(digests, "<u8")
+        bits = min(16, max(1, len(numbers).bit_length()))
+        firsts = np.arange(1 << bits, dtype=np.uint64) << np.uint64(64 - bits)
+        self._shift = 64 - bits
+        self._starts = [*np.searchsorted(numbers, firsts).tolist(), len(numbers)]
+        self._digests = memoryview(numbers.astype(np.uint64).tobytes()).cast("Q")
+
+    def __len__(self) -> int:
+        return len(self._digests)
+
+    def __contains__(self, digest: int) -> bool:
+        place = digest >> self._shift
+        end = self._starts[place + 1]
+        at = bisect_left(self._digests, digest, self._starts[place], end)
+        return at < end and self._digests[at] == digest
+
+
+class _List:
+    """What one list names."""
+
+    __slots__ = ("addresses", "exceptions", "hosts", "name")
+
+    def __init__(self, name: str, hosts: bytes, exceptions: bytes, addresses: bytes) -> None:
+        self.name = name
+        self.hosts, self.exceptions, self.addresses = _Digests(hosts), _Digests(exceptions), _Digests(addresses)
+
+
+class _Known:
+    """Lists and reports at one moment."""
+
+    def __init__(self, lists: Sequence[_List], reported: Sequence[Reported]) -> None:
+        self._lists = lists
+        self._with_addresses = [one for one in lists if len(one.addresses)]
+        self._pages = {key_of(one.url): _told(one) for one in reported if not one.whole_host}
+        self._sites = {_name(host_of(one.url)): _told(one) for one in reported if one.whole_host}
+        self._hosts: dict[str, tuple[str | None, bool]] = {}
+
+    @property
+    def single(self) -> bool:
+        return bool(self._pages or self._with_addresses)
+
+    def why(self, url: str) -> str | None:
+        host = host_of(url)
+        found = self._hosts.get(host)
+        if found is None:
+            found = self._judge(_name(host))
+            if len(self._hosts) >= _REMEMBERED:
+                self._hosts.clear()
+            self._hosts[host] = found
+        reason, excepted = found
+        if reason is not None or not self.single:
+            return reason
+        key = key_of(reduced(url, KNOWN))
+        if self._pages and (told := self._pages.get(key) or self._pages.get(key_of(url))):
+            return told
+        if self._with_addresses and not excepted:
+            digest = digest_of(key)
+            for one in self._with_addresses:
+                if digest in one.addresses:
+                    return f"This address is on the blocklist '{one.name}'."
+        return None
+
+    def _judge(self, name: str) -> tuple[str | None, bool]:
+        """Why a host is blocked, and whether an exception keeps lists from blocking it."""
+        parents = _parents(name)
+        for parent in parents:
+            if parent in self._sites:
+                return self._sites[parent], False
+        digests = [(parent, digest_of(parent)) for parent in parents]
+        if any(digest in one.exceptions for one in self._lists if one.exceptions for _, digest in digests):
+            return None, True
+        for one in self._lists:
+            for parent, digest in digests:
+                if digest in one.hosts:
+                    return f"The host {parent} is on the blocklist '{one.name}'.", False
+        return None, False
+
+
+def _told(one: Reported) -> str:
+    what = f"The host {_name(host_of(one.url))}" if one.whole_host else "This page"
+    votes = f"{one.votes:,} vote{'' if one.votes == 1 else 's'}"
+    return f"{what} was reported as unsafe ({votes}{': ' if one.reasons else ''}{'; '.join(one.reasons)})."
+
+
+def _name(host: str) -> str:
+    """A host without its port and the dot that may stand at its end."""
+    return host if host.startswith("[") else host.partition(":")[0].removesuffix(".")
+
+
+def _parents(name: str) -> list[str]:
+    """A host and all that it is a subdomain of, but for the last part; an address has none."""
+    found = [name]
+    if not name[-1:].isdigit():
+        with suppress(ValueError):
+            while "." in (name := name[name.index(".") + 1 :]):
+                found.append(name)
+    return found

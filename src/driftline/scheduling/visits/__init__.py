@@ -1,1 +1,0 @@
-"""Visits brought in from where they are recorded: browsers, web servers, tables."""

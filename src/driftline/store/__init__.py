@@ -1,0 +1,1 @@
+"""The database: schema, statements, history, contents, and everything else that is kept."""

@@ -1,0 +1,418 @@
+"""The words of a crawl as data: its rounds, the addresses that it met, and what came of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import Integer, bindparam, case, delete, func, insert, select, update
+
+from driftline.store.commits import write_once
+from driftline.store.schema import addresses, sites, skips
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from sqlalchemy import ColumnElement, Connection, Select
+
+    from driftline.store.engine import Store
+
+
+KNOWN = 1_000_000.0  # the priority of pages that earlier rounds found: they come after all that is new
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """A round of a crawl, and whether it is one that was cut short and goes on now.
+
+    Its pages are watched under the `tag`, if there is one. It `adopts` what is known of the site if that is watched
+    from now on, and was not before.
+    """
+
+    site_id: int
+    number: int
+    continued: bool
+    started_at: float
+    tag: str | None
+    adopts: bool
+
+
+class Site(NamedTuple):
+    """A site that is kept watched: what it was crawled with, and when its last round was begun or gone on with.
+
+    That round is open while it has not `finished_at` some time.
+    """
+
+    id: int
+    seeds: list[str]
+    options: dict[str, Any]
+    tag: str
+    round: int
+    started_at: float
+    finished_at: float | None
+
+
+class Met(NamedTuple):
+    """An address that was met, to be fetched. `priority`: what is lower comes first."""
+
+    key: bytes
+    url: str
+    kind: str
+    source: str
+    via: int | None
+    depth: int
+    hops: int
+    priority: float
+    lastmod: str
+
+
+class FrontierEntry(NamedTuple):
+    """A place in the frontier."""
+
+    priority: float
+    id: int
+    kind: str
+
+
+class Address(NamedTuple):
+    """An address that waits, with what was found there before."""
+
+    id: int
+    url: str
+    kind: str
+    source: str
+    depth: int
+    hops: int
+    priority: float
+    digest: bytes | None
+    good_round: int
+
+
+class Result(NamedTuple):
+    """What came of an address. One that is no page keeps what it said when it was one.
+
+    A page that is not `lasting` is not looked for again unless something leads to it.
+    """
+
+    id: int
+    state: str
+    reason: str | None = None
+    status: int = 0
+    target: str | None = None
+    title: str = ""
+    digest: bytes | None = None
+    mark: int = 0
+    twin: int | None = None
+    changed: bool = False
+    score: float = 0.0
+    at: float = 0.0
+    good: bool = False
+    lasting: bool = True
+    gone: bool = False
+    url: str = ""
+
+
+_CHUNK = 500
+_EXAMPLES = 5
+_ADOPTS = "adopts"  # in the options of a site, while pages that were found before are still to be watched
+_HERE = addresses.c.id == bindparam("this")
+
+
+class Sites:
+    """The sites in a store.
+
+    What is written is written once, waiting for a store that is locked or cannot be reached until the crawl is
+    `stopped`.
+    """
+
+    def __init__(self, store: Store, stopped: Callable[[], bool] = lambda: True) -> None:
+        self._store = store
+        self._stopped = stopped
+        self._dialect: Any = import_module(f"sqlalchemy.dialects.{store.engine.dialect.name}")
+
+    def begin(
+        self, key: bytes, seeds: Sequence[str], options: Mapping[str, Any], tag: str | None, now: float, *,
+        fresh: bool, unwatched: bool = False,
+    ) -> Begun:  # fmt: skip
+        """The round to work on: the one that was cut short, unless `fresh`, or the next.
+
+        In the next one all pages that are known, and not known to be gone, are to be fetched again, after what is new.
+        A site that is kept watched stays so, under the same tag or another one, unless it is to be `unwatched`; and it
+        keeps its interval unless it is given another one.
+        """
+
+        def begin(connection: Connection) -> Begun:
+            row = connection.execute(select(sites).where(sites.c.key == key)).first()
+            before = None if row is None else row.tag
+            watched_as = None if unwatched else tag or before
+            kept = dict(options)
+            if row is None:
+                adopts = watched_as is not None
+                values = {"seeds": list(seeds), "options": kept | {_ADOPTS: adopts}, "started_at": now}
+                made = insert(sites).values(key=key, tag=watched_as, round=1, **values).returning(sites.c.id)
+                site_id = int(connection.execute(made).scalar_one())
+                return Begun(site_id=site_id, number=1, continued=False, started_at=now, tag=watched_as, adopts=adopts)
+            site_id, number, started = row.id, row.round, row.started_at
+            continued = row.finished_at is None and not fresh
+            # a crawl that was to adopt pages, and was cut short before it did, is to do so now
+            adopts = watched_as is not None and (before is None or bool(row.options.get(_ADOPTS)))
+            kept |= {"every": kept.get("every") or row.options.get("every"), _ADOPTS: adopts}
+            values = {"tag": watched_as, "options": kept, "started_at": now}
+            connection.execute(update(sites).where(sites.c.id == site_id).values(values))
+            if not continued:
+                number, started = number + 1, now
+                _begin_next(connection, site_id, number, now)
+            return Begun(
+                site_id=site_id, number=number, continued=continued, started_at=started, tag=watched_as, adopts=adopts
+            )
+
+        return write_once(self._store, begin, self._stopped)
+
+    def note_adopted(self, site_id: int) -> None:
+        """Note that the pages are watched which were found before the site was to be watched."""
+
+        def note(connection: Connection) -> None:
+            this = sites.c.id == site_id
+            options = connection.scalar(select(sites.c.options).where(this)) or {}
+            connection.execute(update(sites).where(this).values(options=options | {_ADOPTS: False}))
+
+        write_once(self._store, note, self._stopped)
+
+    def finish(self, site_id: int, number: int, now: float) -> None:
+        """The round of this number is complete."""
+        this = (sites.c.id == site_id) & (sites.c.round == number)
+        ends = update(sites).where(this).values(finished_at=now)
+        write_once(self._store, lambda connection: connection.execute(ends), self._stopped)
+
+    def kept(self) -> list[Site]:
+        """The sites that are kept watched, in the order in which they came."""
+        with self._store.read() as connection:
+            rows = connection.execute(select(sites).where(sites.c.tag.is_not(None)).order_by(sites.c.id))
+            return [
+                Site(row.id, row.seeds, _given(row.options), row.tag, row.round, row.started_at, row.finished_at)
+                for row in rows
+            ]  # fmt: skip
+
+    def waiting(self, begun: Begun) -> list[FrontierEntry]:
+        """The frontier as it is."""
+        columns = (addresses.c.priority, addresses.c.id, addresses.c.kind)
+        query = select(*columns).where(*_of(begun), addresses.c.state == "waiting")
+        with self._store.read() as connection:
+            return [FrontierEntry(*row) for row in connection.execute(query)]
+
+    def keys(self, begun: Begun) -> list[bytes]:
+        """The keys of all that was met in this round."""
+        with self._store.read() as connection:
+            return list(connection.scalars(select(addresses.c.key).where(*_of(begun))))
+
+    def marks(self, begun: Begun) -> list[tuple[int, str, bytes, int]]:
+        """Number, address, digest and mark of the pages of this round, in the order in which they were met."""
+        columns = (addresses.c.id, addresses.c.url, addresses.c.digest, addresses.c.mark)
+        query = select(*columns).where(*_of(begun), addresses.c.state == "page", addresses.c.digest.is_not(None))
+        with self._store.read() as connection:
+            return [(row[0], row[1], row[2], row[3]) for row in connection.execute(query.order_by(addresses.c.id))]
+
+    def open_ones(self, ids: Sequence[int]) -> dict[int, Address]:
+        """Those of these addresses that still wait, by their numbers."""
+        columns = (
+            addresses.c.id, addresses.c.url, addresses.c.kind, addresses.c.source, addresses.c.depth,
+            addresses.c.hops, addresses.c.priority, addresses.c.digest, addresses.c.good_round,
+        )  # fmt: skip
+        query = select(*columns).where(addresses.c.state == "waiting")
+        with self._store.read() as connection:
+            rows = _some(connection, query, addresses.c.id, ids)
+            return {row[0]: Address(*row) for row in rows}
+
+    def seen(self, begun: Begun, keys: Sequence[bytes]) -> set[bytes]:
+        """Those of these keys that were met in this round."""
+        with self._store.read() as connection:
+            return {
+                row[0] for row in _some(connection, select(addresses.c.key).where(*_of(begun)), addresses.c.key, keys)
+            }
+
+    def record(
+        self, begun: Begun, results: Sequence[Result], met: Sequence[Met], skipped: Mapping[str, Sequence[str]],
+        dated: Sequence[Met] = (),
+    ) -> list[FrontierEntry]:  # fmt: skip
+        """What came of some addresses and what was met there, in one transaction; the new places in the frontier.
+
+        `dated` are addresses with the time at which they changed last, as a sitemap says, met before or not.
+        """
+
+        def record(connection: Connection) -> list[FrontierEntry]:
+            self._settle(connection, begun, results)
+            waiting = self._admit(connection, begun, met)
+            waiting += self._dated(connection, begun, dated)
+            self._count(connection, begun, skipped)
+            return waiting
+
+        return write_once(self._store, record, self._stopped)
+
+    def _settle(self, connection: Connection, begun: Begun, results: Sequence[Result]) -> None:
+        good = [one for one in results if one.good]
+        moved = [one for one in results if one.url]
+        others = [one for one in results if not one.good and not one.url]
+        if good:
+            connection.execute(_GOOD, [_row(one, begun.number if one.lasting else 0) for one in good])
+        if others:
+            connection.execute(_OTHER, [_row(one, begun.number if one.gone else 0) for one in others])
+        if moved:
+            connection.execute(_AGAIN, [{"this": one.id, "new_url": one.url} for one in moved])
+
+    def _admit(self, connection: Connection, begun: Begun, met: Sequence[Met]) -> list[FrontierEntry]:
+        """Let those wait that were not met in this round yet."""
+        if not met:
+            return []
+        statement = self._dialect.insert(addresses)
+        new = statement.excluded
+        again = {
+            name: new[name]
+            for name in ("url", "kind", "source", "via", "depth", "hops", "priority", "lastmod", "round", "state")
+        }
+        statement = statement.on_conflict_do_update(
+            index_elements=[addresses.c.site_id, addresses.c.key],
+            set_=again | {"twin": None, "changed": 0, "reason": None},
+            where=addresses.c.round < new.round,
+        )  # fmt: skip
+        number = begun.number
+        rows = [
+            one._asdict() | {
+                "site_id": begun.site_id, "round": number, "first_round": number, "good_round": 0, "gone_round": 0,
+                "state": "waiting", "lastmod": one.lastmod or None,
+            }
+            for one in met
+        ]  # fmt: skip
+        connection.execute(statement, rows)
+        columns = (addresses.c.priority, addresses.c.id, addresses.c.kind)
+        query = select(*columns).where(*_of(begun), addresses.c.state == "waiting")
+        return [FrontierEntry(*row) for row in _some(connection, query, addresses.c.key, [one.key for one in met])]
+
+    def _dated(self, connection: Connection, begun: Begun, met: Sequence[Met]) -> list[FrontierEntry]:
+        """What a sitemap says of pages that are known: one that is as old as before is as it was; others come first.
+
+        A date counts for a page that was read in the round before this one, or was as old then: otherwise it may be of
+        a change that nobody got to read, for the page could not be fetched, or the round was given up.
+        """
+        known: dict[bytes, Any] = {}
+        columns = (addresses.c.id, addresses.c.key, addresses.c.kind, addresses.c.lastmod, addresses.c.good_round)
+        query = select(*columns).where(*_of(begun), addresses.c.state == "waiting", addresses.c.priority >= KNOWN)
+        for row in _some(connection, query, addresses.c.key, [one.key for one in met]):
+            known[row.key] = row
+        before = {key: row.lastmod for key, row in known.items() if row.good_round == begun.number - 1}
+        same = [one for one in met if one.key in known and before.get(one.key) == one.lastmod]
+        other = [one for one in met if one.key in known and before.get(one.key) != one.lastmod]
+        if same:
+            values = {"state": "page", "reason": "lastmod", "good_round": begun.number}
+            ids = [{"this": known[one.key].id} for one in same]
+            connection.execute(update(addresses).where(_HERE).values(values), ids)
+        if other:
+            rows = [{"this": known[one.key].id, "when": one.lastmod, "first": one.priority} for one in other]
+            values = {"lastmod": bindparam("when"), "priority": bindparam("first")}
+            connection.execute(update(addresses).where(_HERE).values(values), rows)
+        return [FrontierEntry(one.priority, known[one.key].id, known[one.key].kind) for one in other]
+
+    def _count(self, connection: Connection, begun: Begun, skipped: Mapping[str, Sequence[str]]) -> None:
+        if not skipped:
+            return
+        query = select(skips).where(skips.c.site_id == begun.site_id)
+        known = {row.reason: row for row in connection.execute(query)}
+        for reason, urls in skipped.items():
+            before = known.get(reason)
+            examples = list(dict.fromkeys([*(before.examples if before else ()), *urls]))[:_EXAMPLES]
+            values = {"many": (before.many if before else 0) + len(urls), "examples": examples}
+            if before is None:
+                connection.execute(insert(skips).values(site_id=begun.site_id, reason=reason, **values))
+            else:
+                this = (skips.c.site_id == begun.site_id) & (skips.c.reason == reason)
+                connection.execute(update(skips).where(this).values(values))
+
+    def skipped(self, begun: Begun) -> dict[str, tuple[int, list[str]]]:
+        """How many addresses were not followed, and the first few of them, by reason, most first."""
+        with self._store.read() as connection:
+            rows = connection.execute(select(skips).where(skips.c.site_id == begun.site_id))
+            found = {row.reason: (row.many, list(row.examples)) for row in rows}
+        return dict(sorted(found.items(), key=lambda item: -item[1][0]))
+
+    def figures(self, begun: Begun) -> dict[tuple[str, str, str | None], int]:
+        """How many addresses of this round there are, by kind, state and reason."""
+        columns = (addresses.c.kind, addresses.c.state, addresses.c.reason)
+        query = select(*columns, func.count()).where(*_of(begun)).group_by(*columns)
+        with self._store.read() as connection:
+            return {(row[0], row[1], row[2]): row[3] for row in connection.execute(query)}
+
+    def asked(self, begun: Begun) -> int:
+        """How many addresses of pages were asked for in this round."""
+        fetched = (addresses.c.kind == "page") & (addresses.c.state != "waiting") & (addresses.c.status > 0)
+        unlike = addresses.c.reason.is_(None) | (addresses.c.reason != "lastmod")
+        with self._store.read() as connection:
+            return connection.scalar(select(func.count()).where(*_of(begun), fetched, unlike)) or 0
+
+    def rows(
+        self, begun: Begun, *conditions: ColumnElement[bool], kinds: Sequence[str] = ("page",)
+    ) -> Iterator[Any]:  # fmt: skip
+        """All that is known of the pages, or others, of this round that fulfil some conditions, as they were met."""
+        these = addresses.c.kind.in_(kinds)
+        query = select(addresses).where(*_of(begun), these, *conditions).order_by(addresses.c.id)
+        with self._store.read() as connection:
+            yield from connection.execute(query)
+
+    def urls(self, ids: Iterable[int]) -> dict[int, str]:
+        """The addresses by their numbers."""
+        with self._store.read() as connection:
+            rows = _some(connection, select(addresses.c.id, addresses.c.url), addresses.c.id, list(ids))
+            return {row[0]: row[1] for row in rows}
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that a site is crawled with, without what is only noted beside them."""
+    return {name: value for name, value in options.items() if name != _ADOPTS}
+
+
+def _begin_next(connection: Connection, site_id: int, number: int, now: float) -> None:
+    values = {"round": number, "started_at": now, "finished_at": None}
+    connection.execute(update(sites).where(sites.c.id == site_id).values(values))
+    connection.execute(delete(skips).where(skips.c.site_id == site_id))
+    known = (addresses.c.site_id == site_id) & (addresses.c.good_round > 0) & (addresses.c.gone_round == 0)
+    again = {
+        "round": number, "state": "waiting", "source": "known", "hops": 0, "reason": None, "twin": None, "changed": 0,
+        "priority": KNOWN + addresses.c.depth,
+    }  # fmt: skip
+    connection.execute(update(addresses).where(known).values(again))
+
+
+def _of(begun: Begun) -> tuple[ColumnElement[bool], ...]:
+    return addresses.c.site_id == begun.site_id, addresses.c.round == begun.number
+
+
+def _some(connection: Connection, query: Select[Any], column: ColumnElement[Any], values: Sequence[Any]) -> list[Any]:
+    """The rows of a query for which a column has one of many values."""
+    found: list[Any] = []
+    for start in range(0, len(values), _CHUNK):
+        found += connection.execute(query.where(column.in_(values[start : start + _CHUNK])))
+    return found
+
+
+def _row(result: Result, number: int) -> dict[str, Any]:
+    return {f"new_{name}": value for name, value in result._asdict().items()} | {"this": result.id, "of": number}
+
+
+_SETTLED: dict[str, Any] = {
+    "state": bindparam("new_state"), "reason": bindparam("new_reason"), "status": bindparam("new_status"),
+    "target": bindparam("new_target"), "fetched_at": bindparam("new_at"),
+}  # fmt: skip
+_GOOD = update(addresses).where(_HERE).values(
+    **_SETTLED, title=bindparam("new_title"), digest=bindparam("new_digest"), mark=bindparam("new_mark"),
+    twin=bindparam("new_twin"), changed=bindparam("new_changed"), score=bindparam("new_score"),
+    good_round=bindparam("of"), gone_round=0,
+)  # fmt: skip
+_OTHER = (
+    update(addresses)
+    .where(_HERE)
+    .values(
+        **_SETTLED,
+        # gone is told once, and stays until it is a page again
+        gone_round=case((addresses.c.gone_round == 0, bindparam("of", type_=Integer)), else_=addresses.c.gone_round),
+    )
+)
+_AGAIN = update(addresses).where(_HERE).values(url=bindparam("new_url"), hops=addresses.c.hops + 1)

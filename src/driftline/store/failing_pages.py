@@ -1,0 +1,58 @@
+"""When a page turns: several failed checks in a row make it a failing one, and the next good check a recovered one.
+
+A check that fails once says little, for the web is full of hiccups; a page that fails for weeks in silence is worse. So
+there is one turn for each, recorded with the check that made it, and nothing is said in between.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from driftline.errors import FailureKind
+from driftline.model import Turn, Turned, change_id
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import Connection
+
+    from driftline.model import Outcome
+    from driftline.store.statements import Statements
+
+_OR_ACCEPT = " If it is the page from now on, 'driftline check URL --accept' takes it so."
+
+
+def turn_of(outcome: Outcome, fail_after: int) -> Turned | None:
+    """What this check turns its page into, if so many failures in a row make it a failing one."""
+    document, failure = outcome.document, outcome.failure
+    link = document.link
+    if failure is not None and not link.failing and link.failures + 1 >= fail_after:
+        times = "1 check" if not link.failures else f"{link.failures + 1:,} checks in a row"
+        turn, kind, reason = Turn.FAILING, failure.kind.value, f"{times} failed. {failure.sentence}"
+        if failure.kind is FailureKind.BROKEN:
+            reason += _OR_ACCEPT
+    elif failure is None and link.failing:
+        times = "1 check" if link.failures == 1 else f"{link.failures:,} checks"
+        turn, kind, reason = Turn.RECOVERED, "", f"The page could be read again, after {times} that failed."
+    else:
+        return None
+    name = change_id(link.page_id, link.sequence)
+    return Turned(id=name, url=link.url, at=document.fetched_at, turn=turn, kind=kind, reason=reason)
+
+
+def insert_turns(
+    statements: Statements, connection: Connection, outcomes: Sequence[Outcome], fail_after: int
+) -> None:  # fmt: skip
+    """Record which pages turn by these checks; each outcome is given its turn, to be told once it is committed."""
+    rows: list[tuple[Any, ...]] = []
+    states: list[tuple[Any, ...]] = []
+    for outcome in outcomes:
+        link = outcome.document.link
+        if outcome.failure is None and not link.failing:
+            continue
+        turned = outcome.turned = turn_of(outcome, fail_after)
+        if turned is not None:
+            rows.append((link.page_id, link.sequence, turned.at, turned.turn.value, turned.reason))
+            states.append((turned.at if turned.turn is Turn.FAILING else None, link.page_id))
+    statements.turn.many(connection, rows)
+    statements.turned.many(connection, states)

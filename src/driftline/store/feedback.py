@@ -1,0 +1,168 @@
+"""A user's word on a change: kept beside the change, and remembered for its page and its host until it is withdrawn."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlalchemy import and_, delete, insert, select
+
+from driftline.errors import UnknownChange, UsageError
+from driftline.model import Matter, Said, change_id
+from driftline.noise_memory import Memory
+from driftline.store.locks import lock_memories
+from driftline.store.schema import changes, feedback, memories, pages
+from driftline.store.statements import host_memories_of
+from driftline.urls.parts import host_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from sqlalchemy import Connection, Row, Select
+
+    from driftline.store.engine import Store
+
+_ID = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})")
+_KEY = 8  # bytes
+
+
+class Named(NamedTuple):
+    """The change that an id names: where it was found, and between which versions."""
+
+    url: str
+    page_id: int
+    sequence: int
+    from_version: int
+    to_version: int
+
+
+def find_change(store: Store, name: str) -> Named:
+    """The change of that id; UsageError if it cannot be one, UnknownChange if there is none."""
+    parts = _ID.fullmatch(name.strip())
+    if parts is None:
+        raise UsageError(f"'{name}' is not the id of a change: 'driftline history URL' shows them, such as 12-5.")
+    query = (
+        select(pages.c.url, changes.c.page_id, changes.c.sequence, changes.c.from_version, changes.c.to_version)
+        .join(pages, pages.c.id == changes.c.page_id)
+        .where(and_(changes.c.page_id == int(parts[1]), changes.c.sequence == int(parts[2])))
+    )
+    with store.read() as connection:
+        row = connection.execute(query).first()
+    if row is None:
+        raise UnknownChange(f"There is no change {name}: 'driftline history URL' shows those of a page.")
+    return Named(*row)
+
+
+def remember(
+    store: Store, change: Named, keys: Collection[bytes], host_keys: Collection[bytes], matter: Matter, at: float
+) -> None:
+    """Keep what the user says of a change, in place of what was said before, and pin its keys in the memories."""
+    row = {
+        "page_id": change.page_id, "sequence": change.sequence, "at": at, "verdict": matter.value,
+        "page_keys": b"".join(sorted(keys)), "host_keys": b"".join(sorted(host_keys)),
+    }  # fmt: skip
+    with store.write() as connection:
+        _hold(connection, change)
+        _withdraw(store, connection, change)
+        connection.execute(insert(feedback).values(row))
+        _rewrite(store, connection, change, lambda memory: memory.pin(keys, matter))
+        _rewrite_host(store, connection, host_of(change.url), lambda memory: memory.pin(host_keys, matter))
+
+
+def withdraw(store: Store, change: Named) -> bool:
+    """Forget what the user said of a change, but not what was said of others; whether there was something to forget."""
+    with store.write() as connection:
+        _hold(connection, change)
+        return _withdraw(store, connection, change)
+
+
+def keys_on_hosts(connection: Connection, page_ids: Sequence[int]) -> dict[str, set[bytes]]:
+    """By host, the keys under which its memory has what the user said of these pages."""
+    found: dict[str, set[bytes]] = {}
+    for row in connection.execute(_sayings().where(feedback.c.page_id.in_(page_ids))):
+        found.setdefault(host_of(row.url), set()).update(_split(row.host_keys))
+    return found
+
+
+def forget_on_hosts(store: Store, connection: Connection, keys: Mapping[str, set[bytes]]) -> None:
+    """Forget what was said of pages that are gone by now, but not what was said of others of their hosts."""
+    if not keys:
+        return
+    lock_memories(connection)
+    left = connection.execute(_sayings().order_by(feedback.c.at)).all()
+    for host, gone in keys.items():
+        _unpin_on_host(store, connection, host, gone, left)
+
+
+def all_said(store: Store) -> list[Said]:
+    """What the user said of changes, the latest first."""
+    with store.read() as connection:
+        rows = connection.execute(_sayings().order_by(feedback.c.at.desc(), feedback.c.page_id, feedback.c.sequence))
+        return [
+            Said(
+                change=change_id(row.page_id, row.sequence), url=row.url, at=row.at, verdict=Matter(row.verdict),
+                found=Matter(row.found), reason=row.reason,
+            )
+            for row in rows
+        ]  # fmt: skip
+
+
+def _hold(connection: Connection, change: Named) -> None:
+    """Keep the page from being removed, and what is known of it and its host from being rewritten by others."""
+    this = select(pages.c.id).where(pages.c.id == change.page_id)
+    connection.execute(this.with_for_update(read=True, key_share=True))
+    lock_memories(connection)
+
+
+def _withdraw(store: Store, connection: Connection, change: Named) -> bool:
+    this = and_(feedback.c.page_id == change.page_id, feedback.c.sequence == change.sequence)
+    columns = feedback.c.page_keys, feedback.c.host_keys
+    gone = connection.execute(delete(feedback).where(this).returning(*columns)).first()
+    if gone is None:
+        return False
+    left = connection.execute(_sayings().order_by(feedback.c.at)).all()
+    same_page = [row for row in left if row.page_id == change.page_id]
+    keys, host_keys = map(_split, gone)
+    _rewrite(store, connection, change, lambda memory: _unpin(memory, keys, same_page, "page_keys"))
+    _unpin_on_host(store, connection, host_of(change.url), host_keys, left)
+    return True
+
+
+def _unpin_on_host(
+    store: Store, connection: Connection, host: str, keys: set[bytes], left: Sequence[Row[tuple[str]]]
+) -> None:
+    same_host = [row for row in left if host_of(row.url) == host]
+    _rewrite_host(store, connection, host, lambda memory: _unpin(memory, keys, same_host, "host_keys"))
+
+
+def _unpin(memory: Memory, keys: set[bytes], left: Sequence[Row[tuple[str]]], column: str) -> None:
+    memory.unpin(keys)
+    for other in left:
+        # the same may have been said of another change, or the opposite before
+        memory.pin(keys & _split(getattr(other, column)), Matter(other.verdict))
+
+
+def _sayings() -> Select[tuple[str]]:
+    this_change = and_(changes.c.page_id == feedback.c.page_id, changes.c.sequence == feedback.c.sequence)
+    return (
+        select(feedback, pages.c.url, changes.c.verdict.label("found"), changes.c.reason)
+        .join(pages, pages.c.id == feedback.c.page_id)
+        .join(changes, this_change)
+    )
+
+
+def _rewrite(store: Store, connection: Connection, change: Named, edit: Callable[[Memory], None]) -> None:
+    data = connection.scalar(select(memories.c.data).where(memories.c.page_id == change.page_id))
+    memory = Memory(data or b"")
+    edit(memory)
+    store.statements.memory.many(connection, [(change.page_id, memory.to_bytes())])
+
+
+def _rewrite_host(store: Store, connection: Connection, host: str, edit: Callable[[Memory], None]) -> None:
+    memory = Memory(host_memories_of(connection, [host]).get(host, b""))
+    edit(memory)
+    store.statements.host_memory.many(connection, [(host, memory.to_bytes())])
+
+
+def _split(keys: bytes) -> set[bytes]:
+    return {keys[start : start + _KEY] for start in range(0, len(keys), _KEY)}

@@ -1,0 +1,245 @@
+"""Looking back: the old version for a comparison, and a page's versions and checks for people."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import and_, case, exists, func, not_, or_, select
+
+from driftline.errors import BrokenVersion, FailureKind, UnknownVersion
+from driftline.model import (
+    Blob,
+    Change,
+    Check,
+    Failure,
+    Matter,
+    Old,
+    Page,
+    Proof,
+    Turn,
+    Turned,
+    Verdict,
+    Version,
+    Warned,
+    WarningKind,
+    change_id,
+)
+from driftline.store.blobs import chain_of, unpack, unpack_all, unpack_both
+from driftline.store.schema import blobs, changes, checks, feedback, memories, pages, states, turns, versions, warnings
+from driftline.store.statements import OLD_COLUMNS, host_memories_of, read_chains
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from sqlalchemy import Row
+
+    from driftline.store.engine import Store
+    from driftline.store.statements import BlobKey
+
+_PAGES_AT_ONCE = 1_000
+_BLOBS_AT_ONCE = 100
+
+_THIS_CHANGE = and_(changes.c.page_id == checks.c.page_id, changes.c.sequence == checks.c.sequence)
+_OF_THIS_CHANGE = and_(feedback.c.page_id == changes.c.page_id, feedback.c.sequence == changes.c.sequence)
+# the user's word on a change outweighs what the check found
+_matter = func.coalesce(feedback.c.verdict, changes.c.verdict)
+_THIS_TURN = and_(turns.c.page_id == checks.c.page_id, turns.c.sequence == checks.c.sequence)
+_FOUND_NEWS = func.coalesce(_matter == Matter.MEANINGFUL.value, checks.c.verdict != Verdict.UNCHANGED.value)
+_WARNED = exists().where(warnings.c.page_id == checks.c.page_id, warnings.c.sequence == checks.c.sequence)
+_IS_NEWS = or_(turns.c.turn.is_not(None), _FOUND_NEWS, _WARNED)
+_IS_NOISE = or_(checks.c.proof == Proof.NOISE.value, and_(_matter == Matter.NOISE.value, checks.c.proof.is_(None)))
+
+
+class Repository:
+    """Reads versions. What a comparison needs is found by primary key."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def recall(self, page_ids: Sequence[int]) -> dict[int, Old]:
+        """The old versions of these pages, by page; a page that has none, or is not watched any more, is left out."""
+        with self._store.read() as connection:
+            query = select(*OLD_COLUMNS).outerjoin(memories, memories.c.page_id == states.c.page_id)
+            rows = connection.execute(query.where(and_(states.c.page_id.in_(page_ids), states.c.version > 0))).all()
+            blobs = read_chains(
+                connection, [(row.page_id, name) for row in rows for name in (row.kept_body, row.kept_text)]
+            )
+        return {
+            row.page_id: Old(
+                body=row.body, letters=row.letters, kept_body=row.kept_body, kept_text=row.kept_text,
+                blobs=chain_of((row.kept_body, row.kept_text), blobs[row.page_id]), at=row.checked_at,
+                memory=row.data or b"", reading=row.reading,
+            )
+            for row in rows
+        }  # fmt: skip
+
+    def host_memories(self, hosts: Collection[str]) -> dict[str, bytes]:
+        """What was learned of these hosts, as far as something was."""
+        with self._store.read() as connection:
+            return host_memories_of(connection, hosts)
+
+    def texts(self, keys: Collection[BlobKey]) -> dict[bytes, bytes]:
+        """The contents that pages have under these digests; what cannot be read back to the byte is left out."""
+        with self._store.read() as connection:
+            blobs = read_chains(connection, keys)
+        found: dict[bytes, bytes] = {}
+        for page_id, name in keys:
+            with suppress(BrokenVersion):
+                found[name] = unpack(name, blobs[page_id])
+        return found
+
+    def version(self, page: Page, number: int | None = None) -> Version:
+        """A version of the page with its contents, the newest one unless a number is given."""
+        wanted = page.versions if number is None else number
+        if not 1 <= wanted <= page.versions:
+            raise UnknownVersion(_no_version(page, number))
+        with self._store.read() as connection:
+            row = connection.execute(
+                select(versions).where(and_(versions.c.page_id == page.id, versions.c.number == wanted))
+            ).first()
+            if row is None:
+                raise UnknownVersion(_no_version(page, wanted))
+            chain = read_chains(connection, [(page.id, row.body), (page.id, row.text)])[page.id]
+        body, words = unpack_both(row.body, row.text, chain)
+        return Version(
+            url=page.url, number=row.number, at=row.at, size=row.size, title=row.title, content_type=row.content_type,
+            charset=row.charset, final_url=row.final_url, body=body, text=words,
+        )  # fmt: skip
+
+    def history(self, page: Page, limit: int | None = None, *, news_only: bool = False) -> list[Check]:
+        """The checks of a page, the latest first; only those that found something that matters, if `news_only`."""
+        this_version = and_(versions.c.page_id == checks.c.page_id, versions.c.sequence == checks.c.sequence)
+        query = (
+            select(
+                checks,
+                versions.c.number,
+                versions.c.reread_at,
+                changes.c.from_version,
+                changes.c.kind,
+                changes.c.score,
+                changes.c.reason,
+                changes.c.verdict.label("matter"),
+                changes.c.cause,
+                feedback.c.verdict.label("said"),
+                turns.c.turn,
+                turns.c.reason.label("turned"),
+            )
+            .outerjoin(versions, this_version)
+            .outerjoin(turns, _THIS_TURN)
+            .outerjoin(changes, _THIS_CHANGE)
+            .outerjoin(feedback, _OF_THIS_CHANGE)
+            .where(checks.c.page_id == page.id)
+            .order_by(checks.c.sequence.desc())
+            .limit(limit)
+        )
+        with self._store.read() as connection:
+            rows = connection.execute(query.where(_IS_NEWS) if news_only else query)
+            found = [_check(page.url, row) for row in rows]
+            warned = select(warnings).where(warnings.c.page_id == page.id).order_by(warnings.c.kind)
+            by_check: dict[int, tuple[Warned, ...]] = {}
+            for row in connection.execute(warned):
+                by_check[row.sequence] = (
+                    *by_check.get(row.sequence, ()),
+                    Warned(WarningKind(row.kind), row.reason),
+                )
+        return [replace(one, warnings=by_check[one.sequence]) if one.sequence in by_check else one for one in found]
+
+    def quiet_checks(self, page: Page) -> tuple[int, int]:
+        """How many checks of the page found nothing that matters, and how many of these found noise."""
+        noisy = func.coalesce(func.sum(case((_IS_NOISE, 1), else_=0)), 0)
+        every = checks.outerjoin(changes, _THIS_CHANGE).outerjoin(feedback, _OF_THIS_CHANGE)
+        every = every.outerjoin(turns, _THIS_TURN)
+        query = select(func.count(), noisy).select_from(every)
+        with self._store.read() as connection:
+            quiet, noise = connection.execute(query.where(checks.c.page_id == page.id, not_(_IS_NEWS))).one()
+        return quiet, noise
+
+    def newest_change(self, page: Page) -> tuple[int, int]:
+        """The two versions of the newest change that matters; the newest two if none does."""
+        query = (
+            select(changes.c.from_version, changes.c.to_version)
+            .outerjoin(feedback, _OF_THIS_CHANGE)
+            .where(changes.c.page_id == page.id)
+            .where(func.coalesce(feedback.c.verdict, changes.c.verdict) == Matter.MEANINGFUL.value)
+            .order_by(changes.c.sequence.desc())
+            .limit(1)
+        )
+        with self._store.read() as connection:
+            row = connection.execute(query).first()
+        return (page.versions - 1, page.versions) if row is None else (row.from_version, row.to_version)
+
+    def change(self, page: Page, old: int, new: int) -> Change | None:
+        """What was recorded of the change between two versions; None if they do not follow each other."""
+        query = (
+            select(changes, changes.c.verdict.label("matter"), feedback.c.verdict.label("said"))
+            .outerjoin(feedback, _OF_THIS_CHANGE)
+            .where(and_(changes.c.page_id == page.id, changes.c.from_version == old, changes.c.to_version == new))
+        )
+        with self._store.read() as connection:
+            row = connection.execute(query).first()
+        return None if row is None else _change(page.url, row)
+
+    def read_everything(self) -> Iterator[str]:
+        """Read all stored contents back. Yields a sentence for each that cannot be read to the byte.
+
+        One page after the other, and each blob once: one that others are built on is unpacked before them.
+        """
+        columns = (blobs.c.page_id, blobs.c.digest, blobs.c.base, blobs.c.depth, blobs.c.size, blobs.c.data)
+        after = 0
+        while True:
+            portion = select(pages.c.id).where(pages.c.id > after).order_by(pages.c.id).limit(_PAGES_AT_ONCE)
+            with self._store.read() as connection:
+                page_ids = list(connection.scalars(portion))
+                if not page_ids:
+                    return
+                first, after = page_ids[0], page_ids[-1]
+                query = select(*columns).where(blobs.c.page_id.between(first, after)).order_by(blobs.c.page_id)
+                rows = connection.execute(query, execution_options={"yield_per": _BLOBS_AT_ONCE})
+                for _, some in groupby(rows, itemgetter(0)):
+                    yield from unpack_all([Blob(*row[1:]) for row in some])
+
+    def sizes(self) -> tuple[int, int, int]:
+        """How many versions are kept, the bytes of their bodies and texts, and the bytes that these take stored."""
+        with self._store.read() as connection:
+            count = connection.scalar(select(func.count()).select_from(versions))
+            raw, stored = connection.execute(select(func.sum(blobs.c.size), func.sum(func.length(blobs.c.data)))).one()
+        return count or 0, raw or 0, stored or 0
+
+
+def _no_version(page: Page, number: int | None) -> str:
+    if page.failure is not None and not page.versions:
+        return f"{page.url} has no version yet: its last check failed. {page.failure.sentence}"
+    if not page.versions:
+        return f'{page.url} has no version yet: check it with "driftline check {quote(page.url)}".'
+    return f"{page.url} has no version {number}: it has versions 1 to {page.versions}."
+
+
+def _change(url: str, row: Row[Any]) -> Change:
+    return Change(
+        id=change_id(row.page_id, row.sequence), url=url, at=row.at,
+        from_version=row.from_version, to_version=row.from_version + 1, kind=row.kind,
+        verdict=Matter(row.said or row.matter), score=row.score, reason=row.reason, cause=row.cause or b"",
+        said=Matter(row.said) if row.said else None,
+    )  # fmt: skip
+
+
+def _check(url: str, row: Row[Any]) -> Check:
+    failure = Failure(kind=FailureKind(row.failure_kind), sentence=row.failure) if row.failure_kind else None
+    return Check(
+        sequence=row.sequence, at=row.at, verdict=Verdict(row.verdict), status=row.status, seconds=row.seconds,
+        bytes=row.bytes, proof=Proof(row.proof) if row.proof else None, failure=failure,
+        redirected_to=row.redirected_to, version=row.number, change=_change(url, row) if row.kind else None,
+        reread_at=row.reread_at, turned=_turned(url, row) if row.turn else None,
+    )  # fmt: skip
+
+
+def _turned(url: str, row: Row[Any]) -> Turned:
+    return Turned(
+        id=change_id(row.page_id, row.sequence), url=url, at=row.at, turn=Turn(row.turn), kind=row.failure_kind or "",
+        reason=row.turned,
+    )  # fmt: skip

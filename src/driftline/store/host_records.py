@@ -1,0 +1,107 @@
+"""What is remembered of hosts from one run to the next: their robots.txt, and who asked to be left alone."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import delete, func, select
+
+from driftline.errors import FailureKind
+from driftline.http.headers import LONGEST_PAUSE
+from driftline.model import Failure, Robots
+from driftline.store.locks import patiently
+from driftline.store.schedule_records import STEP
+from driftline.store.schema import pages, pauses, robots, runs
+from driftline.urls.parts import host_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from sqlalchemy import Row, Select
+
+    from driftline.store.engine import Store
+
+_CHUNK = 500
+_FORGOTTEN = 60 * 86_400.0  # seconds after which what a robots.txt said is of no use: nobody asked that host again
+
+
+class HostRecords:
+    """The hosts in a store. Used by any thread.
+
+    While another program keeps the store locked, reading waits until the run is `stopped`.
+    """
+
+    def __init__(self, store: Store, stopped: Callable[[], bool] = lambda: True) -> None:
+        self._store = store
+        self._stopped = stopped
+
+    def robots_of(self, origins: Sequence[str]) -> dict[str, Robots]:
+        """What the robots.txt of these origins said when they were last asked; one that never was is left out."""
+        found: dict[str, Robots] = {}
+        for start in range(0, len(origins), _CHUNK):
+            query = select(robots).where(robots.c.origin.in_(origins[start : start + _CHUNK]))
+            for row in self._rows(query):
+                failure = None
+                if row.failure_kind is not None:
+                    failure = Failure(kind=FailureKind(row.failure_kind), sentence=row.failure)
+                found[row.origin] = Robots(text=row.body, until=row.until, failure=failure, since=row.since)
+        return found
+
+    def pauses(self, now: float) -> dict[str, float]:
+        """The hosts that want to be left alone, and until when.
+
+        One that was asked for in the future, before a clock was set back, begins now, and for good: else each program
+        that reads it would begin it anew.
+        """
+        rows = self._rows(select(pauses).where(pauses.c.until > now))
+        ahead = {
+            row.host: now + min(row.until - row.asked_at, LONGEST_PAUSE) for row in rows if row.asked_at > now + STEP
+        }
+        if ahead and not self._store.read_only:
+            patiently(lambda: self.keep({}, ahead, now), self._stopped)
+        return {row.host: row.until for row in rows} | ahead
+
+    def last_end(self, now: float) -> float:
+        """When the last run sent its last request, or may have; minus infinity if there was none by now."""
+        (row,) = self._rows(select(func.max(runs.c.ended_at)).where(runs.c.ended_at <= now))
+        return -math.inf if row[0] is None else row[0]
+
+    def keep(self, told: Mapping[str, Robots], quiet: Mapping[str, float], now: float) -> None:
+        """Remember what the robots.txt of these origins said, and until when these hosts are to be left alone."""
+        rows = [
+            (
+                origin, one.text, one.until, one.failure and one.failure.kind.value,
+                one.failure and one.failure.sentence, one.since,
+            )
+            for origin, one in sorted(told.items(), key=itemgetter(0))
+        ]  # fmt: skip
+        with self._store.write() as connection:
+            self._store.statements.robots.many(connection, rows)
+            if quiet:
+                connection.execute(delete(pauses).where(pauses.c.until <= now))
+                asked = [(host, min(until, now + LONGEST_PAUSE), now) for host, until in sorted(quiet.items())]
+                self._store.statements.pause.many(connection, asked)
+
+    def forget(self, now: float) -> None:
+        """Forget the robots.txt of hosts that nobody asked for long. That reads all there are: once a run will do."""
+        with self._store.write() as connection:
+            connection.execute(delete(robots).where(robots.c.until < now - _FORGOTTEN))
+
+    def tagged(self, tags: Collection[str]) -> dict[str, list[str]]:
+        """Which of these tags the pages of each host have."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for row in self._rows(select(pages.c.url, pages.c.tags)) if tags else ():
+            wanted = [tag for tag in row.tags if tag in tags]
+            if wanted:
+                found[host_of(row.url)].update(wanted)
+        return {host: sorted(named) for host, named in found.items()}
+
+    def _rows(self, query: Select[Any]) -> Sequence[Row[Any]]:
+        def read() -> Sequence[Row[Any]]:
+            with self._store.read() as connection:
+                return connection.execute(query).all()
+
+        return patiently(read, self._stopped)

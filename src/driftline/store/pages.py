@@ -1,0 +1,383 @@
+"""The watch list: adding, finding, editing and removing pages."""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from sqlalchemy import Text, and_, cast, delete, exists, func, insert, or_, select, update
+
+from driftline.errors import BadSetting, FailureKind, StoreError, UnknownPage, UsageError
+from driftline.http.credentials import Access, Home
+from driftline.model import FETCHED_OTHERWISE, GIVEN_UP, Failure, Filter, Page, PageState, Verdict, stored_render
+from driftline.store.commits import write_once
+from driftline.store.feedback import forget_on_hosts, keys_on_hosts
+from driftline.store.locks import lock_addresses, patiently
+from driftline.store.revisions import count_revision
+from driftline.store.schema import pages, states, versions
+from driftline.store.statements import in_batches
+from driftline.urls.canonical import acceptable, canonical, problem_with, reduced, written
+from driftline.urls.parts import HIDDEN, host_of, without_password
+from driftline.urls.tracking import Tracking
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    from sqlalchemy import ColumnElement, Connection, Row
+
+    from driftline.model import Render
+    from driftline.store.engine import Store
+
+_COMMITTED = 2_000  # pages that are added in one transaction: a moment, for those who wait to write
+_PORTION = 1_000  # pages that are read at a time
+_Value = TypeVar("_Value")
+
+
+class Catalog:
+    """The pages that are watched, each under its canonical address: that of the day on which it was added.
+
+    `tracking` is what the user changed of the parameters that are dropped from addresses.
+    """
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time, tracking: Iterable[str] = ()) -> None:
+        self._store = store
+        self._clock = clock
+        self._tracking = Tracking(tracking)
+
+    def add(
+        self, urls: Iterable[str], *, every: float | None = None, tags: Sequence[str] = (),
+        filters: Sequence[Filter] = (), render: Render | None = None, stopped: Callable[[], bool] = lambda: True,
+    ) -> list[str]:  # fmt: skip
+        """Watch these addresses; those that were not watched before, in canonical form. BadURL if any is bad.
+
+        It is done some thousand at a time, so that others can write meanwhile: an error of the store leaves those
+        watched that were done before it, and says so. A store that is locked or cannot be reached is waited for until
+        it is `stopped`.
+        """
+        forms = self._forms(urls)
+        wanted = dict.fromkeys(patiently(lambda: self._names(forms), stopped).values())
+        values = self._values(every, tags, _stored(filters, render))
+        return [url for _, fresh in self._add(in_batches(wanted, _COMMITTED), values, stopped) for url in fresh]
+
+    def add_in_portions(
+        self, urls: Iterable[str], *, every: float | None = None, tags: Sequence[str] = ()
+    ) -> Iterator[tuple[list[str], list[str]]]:  # fmt: skip
+        """Watch these addresses as they come, however many there are. BadURL if one is bad.
+
+        Yields those of some thousand, in canonical form, and those of them that were not watched before.
+        """
+        values = self._values(every, tags, {})
+        portions = (list(dict.fromkeys(self.names(some).values())) for some in in_batches(urls, _COMMITTED))
+        yield from self._add(portions, values)
+
+    def _values(self, every: float | None, tags: Sequence[str], settings: dict[str, Any]) -> dict[str, Any]:
+        return {"every": every, "tags": check_tags(tags), "settings": settings, "added_at": self._clock()}
+
+    def _add(
+        self, portions: Iterable[list[str]], values: dict[str, Any], stopped: Callable[[], bool] = lambda: True
+    ) -> Iterator[tuple[list[str], list[str]]]:  # fmt: skip
+        """Add each portion in a transaction, with these values. Yields it, and those that were not watched before."""
+        done = 0
+        for portion in portions:
+            try:
+                fresh = write_once(self._store, partial(_insert_pages, portion, values), stopped)
+            except StoreError as error:
+                if not done:
+                    raise
+                raise type(error)(
+                    f"{error} {done:,} pages were added before: add the same again for the rest."
+                ) from None
+            done += len(fresh)
+            yield portion, fresh
+
+    def names(self, urls: Iterable[str]) -> dict[str, str]:
+        """The address that each of these is watched under, or would be. BadURL if any is bad."""
+        return self._names(self._forms(urls))
+
+    def old_names(self) -> Iterator[str]:
+        """Yield the addresses of the pages that would be named otherwise if they were added today."""
+        query = select(pages.c.url).order_by(pages.c.id).execution_options(yield_per=_PORTION)
+        with self._store.read() as connection:
+            for some in connection.scalars(query).partitions():
+                yield from (url for url, now in self._forms(some).items() if now.canonical != url)
+
+    def unwatched(self, urls: Iterable[str]) -> list[str]:
+        """Those of these addresses that are not watched, in canonical form, each once. BadURL if any is bad."""
+        forms = self._forms(urls)
+        with self._store.read() as connection:
+            wanted = dict.fromkeys(_names(connection, forms).values())
+            return [url for some in in_batches(wanted) for url in _unwatched(connection, some)]
+
+    def asked(self) -> dict[str, float]:
+        """The checks a second that each page asks for which has an interval of its own, by address."""
+        with self._store.read() as connection:
+            rows = connection.execute(select(pages.c.url, pages.c.every).where(pages.c.every.is_not(None)))
+            return {row.url: 1.0 / row.every for row in rows}
+
+    def find(self, url: str) -> Page:
+        """The page at an address; UnknownPage if it is not watched."""
+        return self.find_all([url])[0]
+
+    def find_all(self, urls: Iterable[str]) -> list[Page]:
+        """The pages at these addresses, each once, in their order; UnknownPage names the first that is not watched.
+
+        A password may be left hidden, as it is shown.
+        """
+        forms = self._forms(urls)
+        found: dict[str, Page] = {}
+        with self._store.read() as connection:
+            wanted = dict.fromkeys(_names(connection, forms).values())
+            for some in in_batches(wanted):
+                found |= {row.url: _page(row) for row in connection.execute(_PAGES.where(pages.c.url.in_(some)))}
+        for url in wanted:
+            if url not in found:
+                raise UnknownPage(url)
+        return [found[url] for url in wanted]
+
+    def all(self, tag: str | None = None) -> list[Page]:
+        """Every page in the order in which they were added, or those that carry a tag."""
+        return list(self.chosen(tag))
+
+    def chosen(
+        self, tag: str | None = None, page_states: Collection[PageState] = (), limit: int | None = None, offset: int = 0
+    ) -> Iterator[Page]:  # fmt: skip
+        """Yield the pages that carry a tag and are in one of these states, or all, in the order they were added.
+
+        `offset` pages are skipped, then `limit` given. They are read a thousand at a time, so that a million of them
+        take no memory.
+        """
+        conditions = [] if tag is None else [carries(self._store, tag)]
+        if page_states:
+            conditions.append(or_(*(_IN_STATE[state] for state in page_states)))
+        after = 0
+        if offset:
+            before = select(pages.c.id).join(states, states.c.page_id == pages.c.id).where(*conditions)
+            with self._store.read() as connection:
+                last = connection.scalar(before.order_by(pages.c.id).offset(offset - 1).limit(1))
+            if last is None:
+                return
+            after = last
+        query = _PAGES.where(*conditions).order_by(pages.c.id)
+        while limit is None or limit > 0:
+            portion = _PORTION if limit is None else min(limit, _PORTION)
+            with self._store.read() as connection:
+                rows = connection.execute(query.where(pages.c.id > after).limit(portion)).all()
+            yield from map(_page, rows)
+            if len(rows) < portion:
+                return
+            after = rows[-1].id
+            limit = None if limit is None else limit - portion
+
+    def counts(self) -> tuple[int, bool]:
+        """How many pages are watched, and whether any of them is rendered."""
+        rendered = exists().where(cast(pages.c.settings, Text).contains('"render"'))
+        with self._store.read() as connection:
+            return connection.scalar(select(func.count()).select_from(pages)) or 0, bool(
+                connection.scalar(select(rendered))
+            )
+
+    def hosts(self) -> set[str]:
+        """The hosts of all pages."""
+        with self._store.read() as connection:
+            return {
+                host_of(url) for url in connection.scalars(select(pages.c.url).execution_options(yield_per=_PORTION))
+            }
+
+    def unused_tags(self, some: Iterable[str]) -> list[str]:
+        """Those of these tags that no page has: they are mistyped, or for pages to come."""
+        with self._store.read() as connection:
+            return [tag for tag in some if not connection.scalar(select(exists().where(carries(self._store, tag))))]
+
+    def edit(
+        self, url: str, *, every: float | None = None, clear_every: bool = False, tag: Sequence[str] = (),
+        untag: Sequence[str] = (), move_to: str | None = None,
+        filters: Sequence[Filter] = (), clear_filters: bool = False,
+        render: Callable[[Render | None], Render | None] = lambda kept: kept,
+    ) -> Page:  # fmt: skip
+        """Change the settings of a page, keeping its history; the page as it is now.
+
+        `render` makes of how it is rendered how it is to be. What let us in at an address is not sent to a new one,
+        unless that has the same origin: all of the page's own access is taken away then, its proxy aside.
+        """
+        found = self.find(url)
+        labels = check_tags(tag)
+        target = None if move_to is None else canonical(move_to, self._tracking)
+        # a run that is under way would record what the old address sent under the new one
+        with nullcontext() if target is None else self._store.right_to_check(), self._store.write() as connection:
+            if target is not None:
+                lock_addresses(connection)
+            # what others changed meanwhile is to stay, and who changes more is to wait; a check only if the page moves
+            this = _PAGES.where(pages.c.id == found.id).with_for_update(of=pages, key_share=target is None)
+            row = connection.execute(this).first()
+            if row is None:
+                raise UnknownPage(url)
+            page = _page(row)
+            moves = target is not None and target != page.url
+            if moves and connection.scalar(select(pages.c.id).where(pages.c.url == target)):
+                raise UsageError(f"{target} is watched already.")
+            wanted = tuple(dict.fromkeys((*(() if clear_filters else page.filters), *filters)))
+            fetched = render(page.render)
+            address = target or page.url
+            values: dict[str, Any] = {
+                "url": address,
+                "tags": list(dict.fromkeys(label for label in (*page.tags, *labels) if label not in untag)),
+                "every": every if every is not None or clear_every else page.every,
+                "settings": _others(row.settings, let_in=Home(page.url).has(address)) | _stored(wanted, fetched),
+            }
+            if moves or wanted != page.filters or fetched != page.render:
+                # what the other address sent, or was seen through other filters, proves nothing: compare in full
+                reset: dict[str, Any] = {"etag": None, "last_modified": None, "wire": b""}
+                if fetched != page.render:
+                    reset["reading"] = FETCHED_OTHERWISE
+                connection.execute(update(states).where(states.c.page_id == page.id).values(**reset))
+            connection.execute(update(pages).where(pages.c.id == page.id).values(**values))
+            count_revision(connection)
+        return self.find(address)
+
+    def accept(self, page_ids: Sequence[int]) -> None:
+        """Take what the next check of these pages brings for the page, even if it looks like an error or a wall."""
+        reset: dict[str, Any] = {"etag": None, "last_modified": None, "wire": b"", "reading": GIVEN_UP}
+        with self._store.write() as connection:
+            for some in in_batches(sorted(page_ids)):
+                connection.execute(update(states).where(states.c.page_id.in_(some)).values(**reset))
+
+    def remove(self, urls: Iterable[str]) -> list[str]:
+        """Stop watching these pages and forget their history, and what was said of it.
+
+        UnknownPage, and none removed, if one is not watched.
+        """
+        doomed = self.find_all(urls)
+        ids = [page.id for page in doomed]
+        with self._store.write() as connection:
+            said: dict[str, set[bytes]] = {}
+            for some in in_batches(sorted(ids)):
+                # from here on nobody says anything of them
+                locked = select(pages.c.id).where(pages.c.id.in_(some)).order_by(pages.c.id).with_for_update()
+                connection.execute(locked)
+                for host, keys in keys_on_hosts(connection, some).items():
+                    said[host] = said.get(host, set()) | keys
+                connection.execute(delete(pages).where(pages.c.id.in_(some)))
+            forget_on_hosts(self._store, connection, said)
+            count_revision(connection)
+        return [page.url for page in doomed]
+
+    def _names(self, forms: dict[str, _Forms]) -> dict[str, str]:
+        with self._store.read() as connection:
+            return _names(connection, forms)
+
+    def _forms(self, urls: Iterable[str]) -> dict[str, _Forms]:
+        found: dict[str, _Forms] = {}
+        for url in urls:
+            if url not in found:
+                address = written(url)
+                found[url] = _Forms(address, reduced(address, self._tracking))
+        return found
+
+
+class _Forms(NamedTuple):
+    """How an address may be watched: as it is written, if other rules held when it was added, and as it is now."""
+
+    written: str
+    canonical: str
+
+
+def _names(connection: Connection, forms: dict[str, _Forms]) -> dict[str, str]:
+    """What `Catalog.names` says of these."""
+    shown = {url: pair for url, pair in forms.items() if f":{HIDDEN}@" in pair.written}
+    whole = {url: _Forms(*(_with_password(connection, one) for one in pair)) for url, pair in shown.items()}
+    forms = forms | whole
+    unsure = dict.fromkeys(one for one, now in forms.values() if one != now or problem_with(now))
+    watched: set[str] = set()
+    for some in in_batches(unsure):
+        watched.update(connection.scalars(select(pages.c.url).where(pages.c.url.in_(some))))
+    return {url: pair.written if pair.written in watched else acceptable(pair.canonical) for url, pair in forms.items()}
+
+
+def _insert_pages(portion: Sequence[str], values: dict[str, Any], connection: Connection) -> list[str]:
+    """Add those of these pages that are not watched, with these values. Returns which these are."""
+    lock_addresses(connection)
+    fresh = [url for some in in_batches(portion) for url in _unwatched(connection, some)]
+    for some in in_batches(fresh):
+        connection.execute(insert(pages), [{"url": url, **values} for url in some])
+        ids = connection.scalars(select(pages.c.id).where(pages.c.url.in_(some)))
+        blank = [{"page_id": key, "sequence": 0, "version": 0, "failures": 0} for key in ids]
+        connection.execute(insert(states), blank)
+    if fresh:
+        count_revision(connection)
+    return fresh
+
+
+def _unwatched(connection: Connection, some: Sequence[str]) -> list[str]:
+    known = set(connection.scalars(select(pages.c.url).where(pages.c.url.in_(some))))
+    return [url for url in some if url not in known]
+
+
+def _with_password(connection: Connection, url: str) -> str:
+    """The address of the watched page that is shown as this one, if its password is hidden in it."""
+    before, hidden, after = url.partition(f":{HIDDEN}@")
+    if not hidden:
+        return url
+    alike = pages.c.url.startswith(f"{before}:", autoescape=True) & pages.c.url.endswith(f"@{after}", autoescape=True)
+    watched = connection.scalars(select(pages.c.url).where(alike))
+    return next((one for one in watched if without_password(one) == url), url)
+
+
+def check_tags(tags: Iterable[str]) -> list[str]:
+    """The tags, each once; BadSetting unless every one is a short word."""
+    labels = list(dict.fromkeys(tag.strip() for tag in tags))
+    for label in labels:
+        if not label or len(label) > 64 or any(character.isspace() or character == "," for character in label):
+            raise BadSetting(f"'{label}' is not a tag: use up to 64 characters without spaces or commas.")
+    return labels
+
+
+def carries(store: Store, tag: str) -> ColumnElement[bool]:
+    """Return the condition that a page carries this tag."""
+    each = func.json_each if store.path is not None else func.json_array_elements_text
+    one = each(pages.c.tags).table_valued("value", joins_implicitly=True)
+    return and_(cast(pages.c.tags, Text) != "[]", exists().where(one.c.value == tag))
+
+
+_IN_STATE: dict[PageState, ColumnElement[bool]] = {
+    PageState.UNCHECKED: states.c.verdict.is_(None),
+    PageState.FAILING: states.c.failing_at.is_not(None),
+    **{state: states.c.verdict == state.value for state in PageState if state.value in frozenset(Verdict)},
+}
+
+_PAGES = (
+    select(
+        pages, states.c.sequence, states.c.version, states.c.checked_at, states.c.changed_at, states.c.verdict,
+        states.c.failure_kind, states.c.failure, states.c.failures, versions.c.title,
+    )
+    .join(states, states.c.page_id == pages.c.id)
+    .outerjoin(versions, (versions.c.page_id == pages.c.id) & (versions.c.number == states.c.version))
+)  # fmt: skip
+
+
+def _stored(filters: Sequence[Filter], render: Render | None) -> dict[str, Any]:
+    """The settings of a page as they are stored, without what is as usual: most pages have no settings at all."""
+    found: dict[str, Any] = {"filters": [list(one) for one in filters]} if filters else {}
+    if render is not None:
+        given = {"mode": render.mode.value, "wait_for": render.wait_for, "steps": list(render.steps)}
+        found["render"] = {name: value for name, value in given.items() if value}
+    return found
+
+
+def _others(settings: dict[str, Any], *, let_in: bool) -> dict[str, Any]:
+    """The settings beside those that `_stored` writes; of the access only the proxy, if the page is not `let_in`."""
+    found = {name: value for name, value in settings.items() if name not in ("filters", "render", "access")}
+    access = Access.from_stored(settings.get("access", {}))
+    kept = access if let_in else access.only_proxy()
+    return found | ({"access": kept.stored()} if kept else {})
+
+
+def _page(row: Row[Any]) -> Page:
+    failure = Failure(kind=FailureKind(row.failure_kind), sentence=row.failure) if row.failure_kind else None
+    return Page(
+        id=row.id, url=row.url, every=row.every, tags=tuple(row.tags), added_at=row.added_at, checks=row.sequence,
+        versions=row.version, checked_at=row.checked_at, changed_at=row.changed_at,
+        verdict=Verdict(row.verdict) if row.verdict else None, failure=failure, failures=row.failures, title=row.title,
+        filters=tuple(Filter(*one) for one in row.settings.get("filters", ())), render=stored_render(row.settings),
+    )  # fmt: skip

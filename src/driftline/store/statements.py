@@ -1,0 +1,398 @@
+"""Taking many values to the database, as many at a time as it takes."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from sqlalchemy import (
+    ARRAY,
+    Double,
+    Text,
+    bindparam,
+    case,
+    cast,
+    column,
+    func,
+    literal_column,
+    null,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.sql.dml import Insert
+
+from driftline.model import Blob
+from driftline.store.schema import (
+    blobs,
+    blocklists,
+    changes,
+    checks,
+    distrusted,
+    host_memories,
+    memories,
+    pages,
+    pauses,
+    rates,
+    robots,
+    screenshots,
+    scripted_hosts,
+    states,
+    tags,
+    turns,
+    versions,
+    visit_keys,
+    visits,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from sqlalchemy import Column, ColumnElement, Connection, Engine, Table, Update
+    from sqlalchemy.sql.dml import UpdateBase
+
+    #: the values of a row by the names that a statement has for them
+    Given = Mapping[str, ColumnElement[Any]]
+
+
+_Value = TypeVar("_Value")
+
+AT_ONCE = 500  # values that are named in a statement
+
+
+def in_batches(values: Iterable[_Value], most: int = AT_ONCE) -> Iterator[list[_Value]]:
+    """The values in their order, so many at a time."""
+    left = iter(values)
+    while some := list(islice(left, most)):
+        yield some
+
+
+_LATER = {"unread", "reread_at"}  # what is said of a version only when it is read anew
+#: execution options of a query for many rows or large ones, of numbers, texts and bytes: PostgreSQL then sends them in
+#: binary, from which numbers and bytes are read several times faster than from text
+BINARY = {"driftline_binary": True}
+VERSION_COLUMNS = tuple(column.name for column in versions.columns if column.name not in _LATER)
+BLOB_COLUMNS = tuple(column.name for column in blobs.columns if column is not blobs.c.level)
+VISIT_COLUMNS = tuple(column.name for column in visits.columns if column is not visits.c.id)
+_LIST_COLUMNS = tuple(column.name for column in blocklists.columns if column is not blocklists.c.id)
+LINK_COLUMNS = (
+    pages.c.id, pages.c.url, states.c.sequence, states.c.version, states.c.etag, states.c.last_modified, states.c.wire,
+    cast(pages.c.settings, Text),  # as text on every database: most are empty, and need no parsing
+    states.c.failures, states.c.failing_at,
+    cast(pages.c.tags, Text),
+)  # fmt: skip
+OLD_COLUMNS = (
+    states.c.page_id, states.c.body, states.c.letters, states.c.kept_body, states.c.kept_text, states.c.checked_at,
+    memories.c.data,
+    states.c.reading,
+)  # fmt: skip
+
+# written into the statement: a bound value would have to be given with every row
+_NONE: ColumnElement[int] = literal_column("0")
+_ONE: ColumnElement[int] = literal_column("1")
+
+# the rows of the updates of `states`: each value under its name, and the column whose type it has
+_KEY = {"key": states.c.page_id}
+SAME_WIRE_ROW = {"tag": states.c.etag, "modified": states.c.last_modified, **_KEY}
+_OTHER_BYTES_ROW = {**SAME_WIRE_ROW, "on_wire": states.c.wire, "decoded": states.c.body, "how": states.c.reading}
+SAME_TEXT_ROW = {**_OTHER_BYTES_ROW, "recalled": states.c.kept_text}
+NEW_VERSION_ROW = {
+    **_OTHER_BYTES_ROW, "number": states.c.version, "seen": states.c.letters, "whole": states.c.kept_body,
+    "words": states.c.kept_text, "since": states.c.changed_at,
+}  # fmt: skip
+RETRY_ROW = {"until": states.c.retry_at, **_KEY}
+TURNED_ROW = {"since": states.c.failing_at, **_KEY}
+
+
+def _this_page(given: Given) -> Update:
+    return update(states).where(states.c.page_id == given["key"])
+
+
+def _same_wire(given: Given) -> Update:
+    """Unchanged to the byte, with other validators than at the last check."""
+    return _this_page(given).values(etag=given["tag"], last_modified=given["modified"])
+
+
+def _other_bytes(given: Given) -> Update:
+    return _same_wire(given).values(wire=given["on_wire"], body=given["decoded"])
+
+
+def _same_text(given: Given) -> Update:
+    """Unchanged in its body or in what can be seen, but sent in other bytes than at the last check.
+
+    If the text in force was read anew since it was recalled, nobody knows whether the page says the same in that way.
+    """
+    as_recalled = states.c.kept_text == func.coalesce(given["recalled"], states.c.kept_text)
+    return _other_bytes(given).values(reading=case((as_recalled, given["how"])))
+
+
+def _new_version(given: Given) -> Update:
+    """New or changed; noise and another reading make a version too, but leave the time of the last change as it is."""
+    return _other_bytes(given).values(
+        reading=given["how"],
+        version=given["number"],
+        letters=given["seen"],
+        kept_body=given["whole"],
+        kept_text=given["words"],
+        changed_at=func.coalesce(given["since"], states.c.changed_at),
+        # the first version is all there is; one that is read in another way than those before leaves work to do
+        caught_up=case((or_(given["number"] == _ONE, states.c.caught_up == given["how"]), given["how"])),
+    )
+
+
+def _retry(given: Given) -> Update:
+    """A server that refused a check said when to ask again."""
+    return _this_page(given).values(retry_at=given["until"])
+
+
+def _turned(given: Given) -> Update:
+    """A page began to fail, or recovered."""
+    return _this_page(given).values(failing_at=given["since"])
+
+
+#: in the order in which the driver wants them, for every check is such a row; version and failures must be given, and
+#: are those of a page that was never checked
+TOUCH_ROW = (
+    "page_id", "run_id", "sequence", "version", "checked_at", "verdict", "failure_kind", "failure", "failures",
+)  # fmt: skip
+
+_TOGETHER = 64
+_PAIRS_AT_ONCE = 400  # that are named in a statement
+
+#: a page, and the digest of contents that it has
+BlobKey: TypeAlias = tuple[int, bytes]
+
+#: blobs with all that they are built on, found by primary key step by step
+CHAINS = """
+WITH RECURSIVE wanted (page_id, digest) AS ({pairs}), chain AS (
+    SELECT blobs.page_id, blobs.digest, blobs.base, blobs.depth, blobs.size, blobs.data
+    FROM wanted JOIN blobs ON blobs.page_id = wanted.page_id AND blobs.digest = wanted.digest
+    UNION ALL
+    SELECT blobs.page_id, blobs.digest, blobs.base, blobs.depth, blobs.size, blobs.data
+    FROM chain JOIN blobs ON blobs.page_id = chain.page_id AND blobs.digest = chain.base
+)
+SELECT page_id, digest, base, depth, size, data FROM chain
+"""
+
+
+class PreparedRows:
+    """A statement turned into SQLite's own text once, so that a row costs what the driver costs.
+
+    Many rows to insert become one statement: the interpreter's lock changes hands with every one that is run.
+    """
+
+    def __init__(self, engine: Engine, statement: UpdateBase, columns: Sequence[str]) -> None:
+        inserts = isinstance(statement, Insert)
+        compiled = statement.compile(dialect=engine.dialect, column_keys=list(columns) if inserts else None)
+        self._text = str(compiled)
+        self._order = [columns.index(name) for name in compiled.positiontup or ()]
+        self._in_order = self._order == list(range(len(columns)))
+        row = f"({', '.join('?' * len(columns))})"
+        self._together = self._text.replace(row, ", ".join([row] * _TOGETHER)) if inserts else ""
+
+    def many(self, connection: Connection, rows: list[tuple[Any, ...]]) -> int:
+        """Run on these rows, each in the order of the columns given at the start; how many rows it touched."""
+        if not rows:
+            return 0
+        if not self._in_order:
+            order = self._order
+            rows = [tuple([row[index] for index in order]) for row in rows]
+        touched = 0
+        if self._together:
+            whole = len(rows) // _TOGETHER * _TOGETHER
+            for start in range(0, whole, _TOGETHER):
+                values = tuple(chain.from_iterable(rows[start : start + _TOGETHER]))
+                touched += connection.exec_driver_sql(self._together, values).rowcount
+            rows = rows[whole:]
+        return touched + (connection.exec_driver_sql(self._text, rows).rowcount if rows else 0)
+
+
+class PreparedArrays:
+    """A statement turned into PostgreSQL's own text once, which takes all of its rows in one round trip.
+
+    `key` names the column of which PostgreSQL accepts each value only once in a statement, if there is one: rows that
+    have the same key are run one statement after the other.
+    """
+
+    def __init__(
+        self, engine: Engine, statement: UpdateBase, columns: Mapping[str, Column[Any]], key: str | None
+    ) -> None:  # fmt: skip
+        # in binary, which the driver takes a third of the time for, and the server a tenth where there are contents
+        self._text = str(statement.compile(dialect=engine.dialect)).replace(")s::", ")b::")
+        self._columns = tuple(columns)
+        self._numbers = [name for name, column in columns.items() if isinstance(column.type, Double)]
+        self._key = None if key is None else self._columns.index(key)
+
+    def many(self, connection: Connection, rows: list[tuple[Any, ...]]) -> int:
+        """Run on these rows, each in the order of the columns given at the start; how many rows it touched."""
+        touched = 0
+        for some in self._portions(rows):
+            arrays = map(list, zip(*some, strict=True))
+            values = dict(zip(self._columns, arrays, strict=True))
+            for name in self._numbers:  # in an array, the driver takes no whole numbers among others
+                values[name] = [None if number is None else float(number) for number in values[name]]
+            touched += connection.exec_driver_sql(self._text, values).rowcount
+        return touched
+
+    def _portions(self, rows: list[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
+        """The rows in their order, as few portions as can be without a key twice in one of them."""
+        key = self._key
+        while rows:
+            if key is None or len({row[key] for row in rows}) == len(rows):
+                yield rows
+                return
+            first: dict[Any, tuple[Any, ...]] = {}
+            later = [row for row in rows if first.setdefault(row[key], row) is not row]
+            yield list(first.values())
+            rows = later
+
+
+Prepared = PreparedRows | PreparedArrays
+
+
+class Statements:
+    """Every statement that recording needs, prepared for one engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        # each dialect has an INSERT of its own; importing one that is not used would slow every command
+        dialect = import_module(f"sqlalchemy.dialects.{engine.dialect.name}")
+        takes_arrays = engine.dialect.name == "postgresql"
+
+        def inserting(table: Table, names: Sequence[str], statement: Insert, key: str | None = None) -> Prepared:
+            if not takes_arrays:
+                return PreparedRows(engine, statement, names)
+            row = {name: table.c[name] for name in names}
+            given = _given_as_arrays(row)
+            return PreparedArrays(engine, statement.from_select(names, select(*given.values())), row, key)
+
+        def once(table: Table, names: Sequence[str] | None = None) -> Prepared:
+            """Insert rows, but for those whose key is there already."""
+            return inserting(table, names or table.columns.keys(), dialect.insert(table).on_conflict_do_nothing())
+
+        def replacing(table: Table) -> Prepared:
+            names = table.columns.keys()
+            return inserting(table, names, _replace(dialect.insert(table), names), names[0])
+
+        def updating(make: Callable[[Given], Update], row: Mapping[str, Column[Any]]) -> Prepared:
+            if takes_arrays:
+                return PreparedArrays(engine, make(_given_as_arrays(row)), row, "key")
+            return PreparedRows(engine, make({name: bindparam(name) for name in row}), [*row])
+
+        self.check = once(checks)
+        self.touch = inserting(states, TOUCH_ROW, _touch(dialect.insert(states)), "page_id")
+        self.version = once(versions, VERSION_COLUMNS)
+        self.change = once(changes)
+        self.blob = once(blobs, BLOB_COLUMNS)
+        self.memory = replacing(memories)
+        self.host_memory = replacing(host_memories)
+        self.screenshot = once(screenshots)
+        self.scripted_host = once(scripted_hosts)
+        self.rate = replacing(rates)
+        self.robots = replacing(robots)
+        self.pause = replacing(pauses)
+        self.distrust = replacing(distrusted)
+        self.blocklist = _replace(dialect.insert(blocklists), _LIST_COLUMNS)
+        self.tag = _hold(dialect.insert(tags), tags.c.name).returning(tags.c.settings)
+        self.visit = _count(dialect.insert(visits))
+        self.visits = inserting(visits, VISIT_COLUMNS, self.visit, "url")
+        self.visit_key = replacing(visit_keys)
+        self.same_wire = updating(_same_wire, SAME_WIRE_ROW)
+        self.same_text = updating(_same_text, SAME_TEXT_ROW)
+        self.turn = once(turns)
+        self.turned = updating(_turned, TURNED_ROW)
+        self.retry = updating(_retry, RETRY_ROW)
+        self.new_version = updating(_new_version, NEW_VERSION_ROW)
+
+
+def _given_as_arrays(row: Mapping[str, Column[Any]]) -> dict[str, ColumnElement[Any]]:
+    """The values of many rows at once, each under its name, from one array for each."""
+    arrays = [bindparam(name, type_=ARRAY(like.type)) for name, like in row.items()]
+    rows = func.unnest(*arrays).table_valued(*[column(name, like.type) for name, like in row.items()])
+    return dict(rows.render_derived(name="given").c.items())
+
+
+def _touch(insert: Any) -> Insert:
+    """Where a page stands after a check of any kind. Every page has a state: to insert it again is to update it."""
+    new = insert.excluded
+    statement: Insert = insert.on_conflict_do_update(
+        index_elements=[states.c.page_id],
+        set_={
+            "run_id": new.run_id,
+            "sequence": new.sequence,
+            "checked_at": new.checked_at,
+            "verdict": new.verdict,
+            "failure_kind": new.failure_kind,
+            "failure": new.failure,
+            "failures": case((new.failure_kind.is_(None), _NONE), else_=states.c.failures + _ONE),
+            "retry_at": null(),  # what a server asked for counts until it is asked again
+        },
+    )
+    return statement
+
+
+def _count(insert: Any) -> Insert:
+    """The second paper's update of its table: visits on top of those before, with no moment in between."""
+    new = insert.excluded
+    statement: Insert = insert.on_conflict_do_update(
+        index_elements=[visits.c.url],
+        set_={
+            "frequency": visits.c.frequency + new.frequency,
+            "weightage": visits.c.weightage + new.weightage,
+            "ttl": visits.c.ttl + new.ttl,
+            "first_at": case((new.first_at < visits.c.first_at, new.first_at), else_=visits.c.first_at),
+            "last_at": case((new.last_at > visits.c.last_at, new.last_at), else_=visits.c.last_at),
+        },
+    )
+    return statement
+
+
+def _replace(insert: Any, columns: Sequence[str]) -> Insert:
+    """A row in place of the one that is kept under the same key, the first of the columns, if there is one."""
+    key, *others = columns
+    new = {name: insert.excluded[name] for name in others}
+    statement: Insert = insert.on_conflict_do_update(index_elements=[key], set_=new)
+    return statement
+
+
+def _hold(insert: Any, key: ColumnElement[Any]) -> Insert:
+    """A row, unless there is one of the same key: then that stays as it is, and is locked like one that changes."""
+    statement: Insert = insert.on_conflict_do_update(index_elements=[key], set_={key.name: key})
+    return statement
+
+
+def memories_of(connection: Connection, page_ids: Collection[int]) -> dict[int, bytes]:
+    """The memories of these pages, by page; one of which nothing is known is left out."""
+    query = select(memories.c.page_id, memories.c.data).where(memories.c.page_id.in_(page_ids))
+    return {row.page_id: row.data for row in connection.execute(query)}
+
+
+def host_memories_of(connection: Connection, hosts: Collection[str]) -> dict[str, bytes]:
+    """The memories of these hosts, by host; one of which nothing is known is left out."""
+    query = select(host_memories.c.host, host_memories.c.data).where(host_memories.c.host.in_(hosts))
+    return {row.host: row.data for row in connection.execute(query)}
+
+
+def read_chains(connection: Connection, keys: Collection[BlobKey]) -> dict[int, dict[bytes, Blob]]:
+    """Return these blobs and all that they are built on, by page and digest; a blob that is missing is left out."""
+    found: dict[int, dict[bytes, Blob]] = {page_id: {} for page_id, _ in keys}
+    for some in in_batches(sorted(set(keys)), _PAIRS_AT_ONCE):
+        for page_id, *blob in run_on_pairs(connection, CHAINS, some, "bytea"):
+            found[page_id][blob[0]] = Blob(*blob)
+    return found
+
+
+def run_on_pairs(
+    connection: Connection, statement: str, pairs: Sequence[tuple[int, Any]], second: str = "integer"
+) -> Sequence[Any]:
+    """Return the rows that a statement finds, in which `{pairs}` stands for a query of these pairs.
+
+    PostgreSQL is told of which type the `second` of a pair is. SQLAlchemy has `values` for it, but that is compiled
+    anew each time, which takes longer than all the rest.
+    """
+    if connection.dialect.name == "postgresql":
+        text = statement.format(pairs=f"SELECT * FROM unnest(%s::integer[], %s::{second}[])")  # noqa: S608 it is ours
+        columns: tuple[Any, ...] = tuple(map(list, zip(*pairs, strict=True)))
+        return connection.exec_driver_sql(text, columns, execution_options=BINARY).cursor.fetchall()
+    text = statement.format(pairs=f"VALUES {', '.join(['(?, ?)'] * len(pairs))}")
+    return connection.exec_driver_sql(text, tuple(chain.from_iterable(pairs))).cursor.fetchall()

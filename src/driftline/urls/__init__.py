@@ -1,0 +1,1 @@
+"""Addresses: canonical form, tracking parameters, equivalence, and lists of them."""

@@ -1,0 +1,57 @@
+"""Lists of pages brought in from elsewhere."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from driftline.errors import BadURL
+from driftline.urls.canonical import acceptable, reduced, written
+from driftline.urls.tracking import Tracking
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedLine:
+    """One line of a list: the address as it is written, or what is wrong with the line."""
+
+    number: int
+    url: str | None
+    problem: str | None
+
+
+def read_text_list(lines: Iterable[str], tracking: Iterable[str] = ()) -> Iterator[ImportedLine]:
+    """Yield the addresses of a text with one a line, in order, without blank lines and those that begin with '#'.
+
+    A comment may follow an address after white space and '#'. A bad line and an address that stood on an earlier line,
+    in whatever spelling, are reported with their line number, and every good line is kept. `tracking` is what the user
+    changed of the parameters that are dropped from addresses.
+    """
+    dropped = Tracking(tracking)
+    first_seen: dict[str, int] = {}
+    for number, line in enumerate(lines, start=1):
+        text = _without_comment(line.removeprefix("\ufeff") if number == 1 else line)
+        if not text:
+            continue
+        try:
+            address = written(text)
+            url = acceptable(reduced(address, dropped))
+        except BadURL as error:
+            yield ImportedLine(number=number, url=None, problem=str(error))
+            continue
+        if url in first_seen:
+            problem = f"{url} stands on line {first_seen[url]} already."
+            yield ImportedLine(number=number, url=None, problem=problem)
+            continue
+        first_seen[url] = number
+        yield ImportedLine(number=number, url=address, problem=None)
+
+
+def _without_comment(line: str) -> str:
+    text = line.strip()
+    if text.startswith("#"):
+        return ""
+    return re.split(r"\s#", text, maxsplit=1)[0].strip()

@@ -1,1 +1,0 @@
-"""The version repository: every state that a page was seen in, kept whole and cheap."""

@@ -1,0 +1,1 @@
+"""Visits of users: the second paper's rank, and importers for browser histories, server logs and CSV."""

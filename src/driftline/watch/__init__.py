@@ -1,0 +1,1 @@
+"""The service that keeps checking pages: it schedules, checks, records and publishes."""

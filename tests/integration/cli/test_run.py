@@ -1,0 +1,205 @@
+"""`run`, in this process: how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+import driftline
+from driftline import Driftline
+from driftline.cli import turn_taking
+from driftline.cli.main import main_with
+from driftline.errors import StoreError, StoreLocked
+from driftline.notify.command import Hook
+from driftline.schedule.scheduler import Scheduler
+from driftline.store.engine import Store
+from servers import Site
+from support.servers import closed_port
+
+
+@pytest.fixture(autouse=True)
+def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("DRIFTLINE_STORE", str(tmp_path / "pages.db"))
+
+
+def test_every_event_is_told_to_the_command_before_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRIFTLINE_STOP_GRACE", "0.001")
+    monkeypatch.setenv("DRIFTLINE_FAIL_AFTER", "1")
+    heard = tmp_path / "heard"
+    port = closed_port()
+    main_with(["add", *[f"http://127.0.0.{number}:{port}/" for number in range(1, 10)]])
+    assert main_with(["run", "--once", "--exec", f"sh -c 'cat >> {heard}; echo >> {heard}'"]) == 0
+    assert [json.loads(line)["event"] for line in heard.read_text().splitlines()] == ["failing"] * 9
+
+
+def leave_a_change_untold(site: Site, store: Path) -> str:
+    """What a run leaves behind that ends after it recorded a change and before it told it; the page."""
+    url = site.put("/", "Words of a page, as they were at first.")
+    main_with(["add", url, "--every", "1h"])
+    with driftline.open(str(store)) as pages:
+        pages.check()
+        site.put("/", "Words of a page, and they are others now.")
+        with pages.outbox() as outbox, pages.keep_checking(lambda _: None, outbox=outbox) as running:
+            running.feed.offer([page.id for page in pages.pages()])
+        assert [change.url for change in outbox.left()[0]] == [url]
+    return url
+
+
+def test_it_tells_what_an_earlier_one_left_and_tells_it_once(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = leave_a_change_untold(site, tmp_path / "pages.db")
+    capsys.readouterr()
+    assert main_with(["run", "--once"]) == 0
+    said = capsys.readouterr()
+    assert "changed" in said.out
+    assert url in said.out
+    assert said.err.startswith("Nothing is due.")
+    assert main_with(["run", "--once"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_a_command_hears_what_an_earlier_run_left_whatever_it_makes_of_it(site: Site, tmp_path: Path) -> None:
+    url = leave_a_change_untold(site, tmp_path / "pages.db")
+    heard = tmp_path / "heard"
+    for _ in range(2):
+        assert main_with(["run", "--once", "--exec", f"sh -c 'cat >> {heard}; exit 3'"]) == 0
+    event = json.loads(heard.read_text())
+    assert (event["event"], event["urls"], event["ids"]) == ("changed", [url], ["1-2"])
+    with driftline.open(str(tmp_path / "pages.db")) as pages:
+        assert event["at"] == pages.history(url)[0].at, "the time of the check, whenever it is told"
+
+
+def test_what_a_command_could_not_be_told_is_left_to_the_next_run(site: Site, tmp_path: Path) -> None:
+    leave_a_change_untold(site, tmp_path / "pages.db")
+    broken = tmp_path / "broken"
+    broken.write_bytes(b"\x7fELF, or nearly")
+    broken.chmod(0o700)
+    heard = tmp_path / "heard"
+    assert main_with(["run", "--once", "--exec", str(broken)]) == 1
+    assert main_with(["run", "--once", "--exec", f"sh -c 'cat >> {heard}'"]) == 0
+    assert json.loads(heard.read_text())["event"] == "changed"
+
+
+def test_what_a_check_finds_is_not_told_by_the_next_run(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    main_with(["add", site.put("/", "Words of a page, as they were at first."), "--every", "1h"])
+    main_with(["check"])
+    site.put("/", "Words of a page, and they are others now.")
+    main_with(["check"])
+    assert "changed" in capsys.readouterr().out
+    assert main_with(["run", "--once"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("how", [(), ("--once",)])
+def test_it_is_refused_while_another_goes_on(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str], how: tuple[str, ...]
+) -> None:
+    main_with(["add", site.put("/", "here")])
+    other = Store.open(str(tmp_path / "pages.db"))
+    with other.right_to_keep_checking():
+        capsys.readouterr()
+        assert main_with(["run", *how, "--exec", "true"]) == 1
+        said = capsys.readouterr()
+        assert main_with(["check"]) == 0
+    other.close()
+    assert said.out == ""
+    assert said.err.startswith(
+        f"driftline: Another 'driftline run' (process {os.getpid()}) keeps checking the pages of "
+    )
+    assert said.err.count("\n") == 1
+    assert main_with(["run", "--once"]) == 0
+
+
+def test_its_status_tells_that_events_were_not_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    main_with(["add", site.put("/", "here")])
+    monkeypatch.setattr(Hook, "close", lambda *_: False)
+    assert main_with(["run", "--once", "--exec", "true"]) == 1
+
+
+def test_catching_up_that_fails_is_told_and_is_no_failure(
+    site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def torn(*_: object) -> None:
+        raise StoreError("The index is torn.")
+
+    main_with(["add", site.put("/", "here")])
+    monkeypatch.setattr(Driftline, "catch_up", torn)
+    assert main_with(["run", "--once"]) == 0
+    assert "Catching up failed, and will be tried again: The index is torn." in capsys.readouterr().err
+
+
+def test_what_cannot_be_learned_in_the_end_is_no_failure(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    follow = Scheduler.follow
+
+    def locked(scheduler: Scheduler, page_ids: Sequence[int]) -> None:
+        if page_ids:
+            raise StoreLocked("The store is locked.")
+        follow(scheduler, page_ids)
+
+    main_with(["add", site.put("/", "here")])
+    monkeypatch.setattr(Scheduler, "follow", locked)
+    assert main_with(["run", "--once"]) == 0
+
+
+def test_a_command_that_is_not_there_is_refused_before_anything_is_checked(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main_with(["add", site.put("/", "here")])
+    assert main_with(["run", "--once", "--exec", "no-such-program --json"]) == 2
+    assert "'no-such-program' is not found" in capsys.readouterr().err
+    assert not site.asked.is_set()
+
+
+def test_a_single_pass_says_what_it_found_and_when_the_next_is_due(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main_with(["add", site.put("/", "here"), site.url("/gone"), "--every", "1h"])
+    assert main_with(["run", "--once"]) == 0
+    err = capsys.readouterr().err
+    assert err.startswith("Checked 2 pages: 1 new, 1 failed. The next page is due at 20")
+    assert main_with(["run", "--once"]) == 0
+    assert capsys.readouterr().err == err.replace("Checked 2 pages: 1 new, 1 failed.", "Nothing is due.")
+
+
+def test_a_single_pass_over_no_pages_says_how_to_add_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "pages.db").touch()
+    assert main_with(["run", "--once"]) == 0
+    assert capsys.readouterr().err == "No pages are watched yet: 'driftline add URL' adds one.\n"
+
+
+def test_a_single_pass_checks_nothing_that_another_process_checked_while_it_waited(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The other process begins before it, and is done once it was asked to wait."""
+    main_with(["add", site.put("/", "here"), "--every", "1h"])
+    with driftline.open(str(tmp_path / "pages.db")) as other, ExitStack() as turn:
+        turn.enter_context(other._store.right_to_check())
+
+        def be_done(*_: object, **__: object) -> None:
+            turn.close()
+            other.check()
+
+        monkeypatch.setattr(turn_taking, "say", be_done)
+        assert main_with(["run", "--once"]) == 0
+        assert other.pages()[0].checks == 1
+    assert "Nothing is due." in capsys.readouterr().err
+
+
+def test_the_schedule_says_of_a_page_that_only_ever_failed_when_it_is_tried_again(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main_with(["add", site.url("/missing"), "--every", "1h"])
+    main_with(["run", "--once"])
+    capsys.readouterr()
+    assert main_with(["schedule"]) == 0
+    out = capsys.readouterr().out
+    assert "failed 1 time, last just now, next try 20" in out or "failed 1 time, last 1 second ago, next try 20" in out
+    assert "only failed" in out
+    assert "never" not in out

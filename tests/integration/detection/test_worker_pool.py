@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from driftline.detection.jobs import Finding
+from driftline.detection.worker import read_frame, write_frame
+from driftline.detection.worker_pool import Worker, WorkerPool
+from driftline.errors import FailureKind, RunStopped
+from support.making import job
+
+MEMORY = 1024 * 1024 * 1024
+GOOD = [job(b"<p>page %d</p>" % number) for number in range(3)]
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    made = Worker(deadline=20.0, memory=MEMORY)
+    yield made
+    made.close()
+
+
+def children() -> set[int]:
+    """The processes that this one started and has not buried yet, the dead among them."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                status = (entry / "stat").read_text()
+            except OSError:
+                continue  # it ended while we looked
+            if int(status.rpartition(")")[2].split()[1]) == os.getpid():
+                found.add(int(entry.name))
+    return found
+
+
+def reads_the_good_pages(findings: list[Finding]) -> bool:
+    return [found.failure for found in findings] == [""] * len(GOOD) and len({one.body for one in findings}) == len(
+        GOOD
+    )
+
+
+def test_findings_come_in_the_order_of_their_jobs(worker: Worker) -> None:
+    bodies = [b"<title>%d</title><p>%d</p>" % (number, number) for number in range(100)]
+    assert [found.title for found in worker.examine([job(body) for body in bodies])] == [str(n) for n in range(100)]
+
+
+def test_no_job_needs_no_process(worker: Worker) -> None:
+    before = children()
+    assert worker.examine([]) == []
+    assert children() == before
+
+
+def test_one_process_serves_many_calls(worker: Worker) -> None:
+    before = children()
+    for _ in range(5):
+        worker.examine(GOOD)
+    assert len(children() - before) == 1
+
+
+def test_jobs_larger_than_a_pipe_go_through(worker: Worker) -> None:
+    pages = [job(b"<p>%d %s</p>" % (number, os.urandom(3_000_000).hex().encode())) for number in range(3)]
+    assert [found.size for found in worker.examine(pages)] == [len(page.wire) for page in pages]
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("a very long attribute", b"<p title='" + b"a" * 200_000 + b"'>x"),
+        ("zero bytes", b"<p>\0a\0</p>" * 1_000),
+        ("unclosed tables", b"<table><tr><td>" * 3_000 + b"x"),
+        ("tangled formatting", b"<b><i><u><font>" * 1_000 + b"<p>" * 1_000 + b"x"),
+        ("nested hidden parts", b"<p>x</p>" + b"<div hidden><object><svg hidden><video><p hidden>" * 200 + b"x"),
+        ("only angle brackets", b"<" * 500_000),
+        ("unfinished comment", b"<p>x</p><!--" + b"-" * 500_000),
+        ("many entities", b"&amp;&#x110000;&#0;&notanentity;" * 20_000),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_odd_markup_is_read_like_any_page(worker: Worker, name: str, body: bytes) -> None:
+    found = worker.examine([job(body), *GOOD])
+    assert found[0].failure == ""
+    assert reads_the_good_pages(found[1:])
+
+
+def test_markup_nested_a_hundred_thousand_deep_costs_at_most_its_own_page() -> None:
+    before = children()
+    worker = Worker(deadline=1.0, memory=MEMORY)
+    found = worker.examine([GOOD[0], job(b"<span>" * 100_000 + b"x"), *GOOD])
+    assert found[0].failure == ""
+    assert found[1].failure == "The page is nested more than 10,000 tags deep."
+    assert reads_the_good_pages(found[2:])
+    worker.close()
+    assert children() == before
+
+
+def test_the_pages_after_one_that_took_all_memory_get_a_new_process() -> None:
+    worker = Worker(deadline=20.0, memory=200 * 1024 * 1024)
+    before = children()
+    worker.examine(GOOD)
+    first = children() - before
+    found = worker.examine([job(b"<p>a</p>" * 2_000_000), *GOOD])
+    assert found[0].failure == "Reading the page took more memory than is allowed."
+    assert reads_the_good_pages(found[1:])
+    assert not first & children()
+    worker.close()
+
+
+def test_a_bomb_costs_only_its_own_page(worker: Worker) -> None:
+    bomb = job(gzip.compress(bytes(50_000_000)), codings=["gzip"], limit=20_000_000)
+    found = worker.examine([bomb, *GOOD])
+    assert found[0].failure_kind == FailureKind.TOO_LARGE.value
+    assert reads_the_good_pages(found[1:])
+
+
+def test_a_page_that_takes_too_much_memory_costs_only_itself() -> None:
+    worker = Worker(deadline=20.0, memory=256 * 1024 * 1024)
+    hungry = job(gzip.compress(b"<p>a" * 25_000_000, 1), codings=["gzip"], limit=200_000_000)
+    found = worker.examine([hungry, *GOOD])
+    assert found[0].failure_kind == FailureKind.HOSTILE.value
+    assert reads_the_good_pages(found[1:])
+    worker.close()
+
+
+def test_a_page_that_takes_too_long_fails_with_the_deadline_and_leaves_no_process() -> None:
+    before = children()
+    worker = Worker(deadline=0.001, memory=MEMORY)
+    found = worker.examine(GOOD[:2])
+    assert [one.failure_kind for one in found] == [FailureKind.HOSTILE.value] * 2
+    assert found[0].failure == "Reading the page took longer than 0.001 seconds."
+    assert children() == before
+
+
+def test_a_worker_that_was_killed_reads_nothing_more_and_leaves_no_process() -> None:
+    before = children()
+    worker = Worker(deadline=20.0, memory=MEMORY)
+    worker.examine(GOOD)
+    worker.kill()
+    assert worker.examine(GOOD) == []
+    worker.close()
+    assert children() == before
+
+
+def test_a_pool_starts_no_more_processes_than_it_may_and_mixes_nothing_up() -> None:
+    before = children()
+    pool = WorkerPool(most=2, deadline=20.0, memory=MEMORY)
+    started = threading.Barrier(6)
+
+    def read(number: int) -> list[str]:
+        started.wait()
+        jobs = [job(b"<title>%d of %d</title><p>x</p>" % (page, number)) for page in range(10)]
+        return [found.title for found in pool.examine(jobs)]
+
+    with ThreadPoolExecutor(6) as threads:
+        titles = list(threads.map(read, range(6)))
+    assert titles == [[f"{page} of {number}" for page in range(10)] for number in range(6)]
+    assert len(children() - before) <= 2
+    pool.close()
+    assert children() == before
+
+
+def test_a_pool_that_was_stopped_says_so_to_those_who_ask_and_leaves_no_process() -> None:
+    before = children()
+    pool = WorkerPool(most=2, deadline=20.0, memory=MEMORY)
+    pool.examine(GOOD)
+    pool.stop()
+    with pytest.raises(RunStopped):
+        pool.examine(GOOD)
+    pool.close()
+    assert children() == before
+
+
+def test_a_busy_pool_is_within_its_deadline_until_a_page_takes_longer_than_that() -> None:
+    before, now = children(), 0.0
+    pool = WorkerPool(most=1, deadline=20.0, memory=MEMORY, ticks=lambda: now)
+    assert not pool.within_deadline(), "nothing is read"
+    pool.examine(GOOD)
+    (process,) = children() - before
+    os.kill(process, signal.SIGSTOP)
+    now = 1_000.0
+    with ThreadPoolExecutor(1) as threads:
+        found = threads.submit(pool.examine, GOOD)
+        while not pool.within_deadline():
+            pass
+        now = 1_020.0
+        assert pool.within_deadline()
+        now = 1_030.0
+        assert not pool.within_deadline()
+        os.kill(process, signal.SIGCONT)
+        assert reads_the_good_pages(found.result())
+    assert not pool.within_deadline()
+    pool.close()
+
+
+@pytest.mark.parametrize("deadline", [20.0, 0.001])
+def test_each_page_has_its_own_time_also_after_one_that_used_it_up(deadline: float) -> None:
+    ticks = count()
+    worker = Worker(deadline=deadline, memory=MEMORY, ticks=lambda: float(next(ticks)))
+    began = worker.at_page_since
+    worker.examine(GOOD)
+    assert worker.at_page_since == began + len(GOOD)
+    worker.close()
+
+
+def test_a_process_that_died_between_two_calls_costs_at_most_one_page(worker: Worker) -> None:
+    before = children()
+    worker.examine(GOOD)
+    (process,) = children() - before
+    os.kill(process, 9)
+    found = worker.examine([GOOD[0], *GOOD])
+    assert reads_the_good_pages(found[1:])
+
+
+def test_closing_ends_the_process_and_buries_it() -> None:
+    before = children()
+    worker = Worker(deadline=20.0, memory=MEMORY)
+    worker.examine(GOOD)
+    assert len(children()) == len(before) + 1
+    worker.close()
+    worker.close()
+    assert children() == before
+
+
+def test_a_worker_ends_when_its_parent_does() -> None:
+    """The output of the worker stays open in it alone, so its end is the end of the pipe."""
+    program = (
+        "import os, sys\nfrom driftline.detection.worker_pool import Worker\nfrom support.making import job\n"
+        "worker = Worker(deadline=20, memory=1 << 30)\nworker.examine([job(b'<p>x</p>')])\n"
+        "sys.stdout.write('ready\\n')\nsys.stdout.flush()\nsys.stdin.read()\n"
+    )
+    reading, writing = os.pipe()
+    tests = str(Path(__file__).parents[2])
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=writing,
+        env=os.environ | {"PYTHONPATH": tests},
+    ) as parent:  # fmt: skip
+        os.close(writing)
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"ready\n"
+        parent.kill()
+        parent.wait()
+    with os.fdopen(reading, "rb") as pipe:
+        # the worker inherited this end as its error output: reading to the end waits until it is gone
+        assert pipe.read() == b""
+
+
+def test_a_frame_holds_plain_data_and_its_end_is_told() -> None:
+    stream = io.BytesIO()
+    write_frame(stream, [(b"bytes", None, 1.5, "text")])
+    stream.seek(0)
+    assert read_frame(stream) == [(b"bytes", None, 1.5, "text")]
+    assert read_frame(stream) is None

@@ -1,0 +1,132 @@
+"""The table of hostile servers: their pages are checked together, and none may disturb the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from driftline.lab.bench.hostile_bench import (
+    TIMES,
+    HostileRow,
+    Stage,
+    certificates,
+    manners,
+    measure,
+    outcome_of,
+    visit,
+)
+from driftline.lab.bench.local_watch_list import open_local
+from driftline.lab.servers.hostile_responses import edited, page
+from driftline.lab.servers.hostile_servers import ORDINARY, PAGE, ROBOTS, SITEMAP, VILLAINS, Villain
+from driftline.model import Outcome, Page
+
+#: those that may take much memory, unless it is time that ends them: then it depends on how fast the machine is
+LARGE = [one for one in VILLAINS if one.mb > 30 and one.says != "longer than"]
+
+
+@dataclass
+class Checked:
+    """What the last check of each villain's page came to, and where its page stands."""
+
+    outcomes: dict[str, tuple[str, str]]
+    pages: dict[str, Page]
+    requests: dict[str, int]
+
+
+def kind_of(villain: Villain) -> tuple[float, bool, bool]:
+    """What villains have in common that can be checked together."""
+    return villain.patience, villain.at == ROBOTS, villain.ends == "timed-out"
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checked]:
+    """A run for each kind of villain: those that are to take too long, have their robots.txt obeyed, and so on.
+
+    Only those have short times that are to exceed them, for how fast the others answer depends on the machine, whose
+    servers are here.
+    """
+    with ExitStack() as stack:
+        made = stack.enter_context(certificates())
+        if made.authority is None:
+            pytest.skip("there is no openssl command to make certificates with")
+        stages = {one: stack.enter_context(Stage(one, made)) for one in (ORDINARY, *VILLAINS)}
+        store = str(tmp_path_factory.mktemp("hostile") / "pages.db")
+        found: dict[str, tuple[str, str]] = {}
+
+        def told(outcomes: Sequence[Outcome]) -> None:
+            found.update((one.document.link.url, outcome_of(one)) for one in outcomes)
+
+        def check(some: Iterable[Villain], **options: Any) -> None:
+            urls = [stages[one].url for one in some]
+            with open_local(store, ca_file=made.authority, **options) as watch_list:
+                watch_list.add(*urls)
+                watch_list.check(*urls, told=told)
+
+        at_once = [one for one in stages if one.at != SITEMAP and one.checks == 1]
+        for kind in dict.fromkeys(map(kind_of, at_once)):
+            some = [one for one in at_once if kind_of(one) == kind]
+            times = TIMES if some[0].ends == "timed-out" else {}
+            check(some, worker_deadline=some[0].patience, **manners(some[0]), **times)
+        twice = [one for one in stages if one.checks == 2]
+        check(twice)
+        for one in twice:
+            check([one], worker_deadline=one.patience)
+        with open_local(store) as watch_list:
+            for one in stages:
+                if one.at == SITEMAP:
+                    visit(watch_list, stages[one].url, one.at, told)
+            pages = {page.url: page for page in watch_list.pages()}
+        yield Checked(
+            outcomes={
+                one.name: found[stage.url.removesuffix("/") + (SITEMAP if one.at == SITEMAP else PAGE)]
+                for one, stage in stages.items()
+            },
+            pages={one.name: pages[stage.url] for one, stage in stages.items() if stage.url in pages},
+            requests={one.name: stage.asked_for() for one, stage in stages.items()},
+        )
+
+
+@pytest.mark.parametrize("villain", [pytest.param(one, id=one.name) for one in (ORDINARY, *VILLAINS)])
+def test_it_costs_one_check_that_says_what_was_wrong(checked: Checked, villain: Villain) -> None:
+    outcome, reason = checked.outcomes[villain.name]
+    assert outcome == villain.ends, reason
+    assert villain.says in reason
+    assert checked.requests[villain.name] <= villain.asked, "no server is asked again and again"
+    assert checked.requests[villain.name] or villain.certificate
+    if outcome in ("new", "changed"):
+        assert reason == ""
+    else:
+        assert reason[0].isupper()
+        assert reason.endswith(".")
+        assert "\n" not in reason
+        assert "Driftline itself" not in reason
+    if villain.at != SITEMAP:
+        standing = checked.pages[villain.name]
+        kept = villain.checks if outcome in ("new", "changed") else villain.checks - 1
+        assert (standing.checks, standing.versions) == (villain.checks, kept), "what failed is never kept as a version"
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict[str, HostileRow]:
+    """What each of them takes, checked by a process of its own."""
+    return {row.row: row for row in measure(LARGE)}
+
+
+@pytest.mark.parametrize("name", [one.name for one in LARGE])
+def test_it_takes_no_more_memory_than_the_table_says(measured: dict[str, HostileRow], name: str) -> None:
+    row = measured[name]
+    assert row.peak_mb <= row.most_mb
+
+
+def test_a_row_that_breaks_its_bounds_or_ends_otherwise_does_not_hold() -> None:
+    large = Villain(name="large", act=edited(body=lambda n: b"<p>" + b"word " * 1_000_000), ends="new", mb=1)
+    late = Villain(name="late", act=page(body=b"<p>words"), ends="new", seconds=0.0)
+    other = Villain(name="other", act=page(body=b"<p>words"), ends="too-large")
+    ordinary, *rows = measure([large, late, other])
+    assert ordinary.holds
+    assert [row.holds for row in rows] == [False] * 3
+    assert rows[0].peak_mb > ordinary.peak_mb + 5, "what a page takes shows in the figure"

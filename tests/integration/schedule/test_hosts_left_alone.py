@@ -1,0 +1,151 @@
+"""Hosts that refused a page and said when to ask again: what that means for their pages, and for no others."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import FrameType
+
+import pytest
+
+from driftline.cli.main import main_with
+from driftline.schedule import host_table
+from driftline.schedule.page_table import DAY
+from driftline.schedule.scheduler import Scheduler
+from driftline.store.host_records import HostRecords
+from support.schedules import BEGIN, Schedule, terms
+
+
+def test_a_clock_that_was_set_back_makes_nobody_wait_for_longer_than_was_asked_for(schedule: Schedule) -> None:
+    bad, beside = schedule.add("host/bad", "host/beside")
+    ahead = BEGIN + 365 * DAY
+    schedule.checked(beside, "new")
+    schedule.checked(bad, "failed", at=ahead, status=429, retry_at=ahead + 30)
+    scheduler = schedule.scheduler(every=10.0)
+    assert terms(scheduler)["host/beside"].due_at == BEGIN + 30
+    schedule.clock.now += 29
+    assert scheduler.pick() == []
+    schedule.clock.now += 2
+    assert scheduler.pick() == [beside]
+
+
+def test_pages_whose_host_asked_to_wait_are_not_left_over(schedule: Schedule) -> None:
+    bad, beside, other = schedule.add("host/bad", "host/beside", "other/1")
+    scheduler = schedule.scheduler(every=10.0)
+    assert scheduler.waiting([bad, beside, other]) == 3
+    schedule.checked(bad, "failed", status=503, retry_at=BEGIN + 12)
+    scheduler.follow([bad])
+    assert scheduler.waiting([beside, other]) == 1
+    schedule.clock.now += 13
+    assert scheduler.waiting([beside, other]) == 2
+
+
+def test_pages_that_never_failed_wait_for_their_host_and_only_as_long_as_they_must(schedule: Schedule) -> None:
+    usual, soon, late = schedule.add("host/usual", "host/soon", "host/late")
+    schedule.catalog.edit("http://host/soon/", every=600.0)
+    schedule.catalog.edit("http://host/late/", every=DAY)
+    (busy,) = schedule.add("host/busy")
+    for page in (usual, soon, late):
+        schedule.checked(page, "new")
+    schedule.checked(busy, "failed", status=429, retry_at=BEGIN + 1_800)
+    shown = terms(schedule.scheduler())
+    assert {name.partition("/")[2]: (one.lane, one.due_at) for name, one in shown.items()} == {
+        "usual": ("asked", BEGIN + 1_800),
+        "soon": ("asked", BEGIN + 1_800),
+        "late": ("deadline", BEGIN + DAY),
+        "busy": ("waiting", BEGIN + 1_800),
+    }
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["as it happens", "after a restart"])
+def test_it_is_the_host_that_refused_which_is_left_alone_and_not_who_led_to_it(schedule: Schedule, again: bool) -> None:
+    leading, beside, refusing = schedule.add("short/1", "short/2", "busy/x")
+    scheduler = schedule.scheduler(every=60.0)
+    for page in (beside, refusing):
+        schedule.checked(page, "new")
+    schedule.checked(leading, "failed", status=429, retry_at=BEGIN + 7_200, led_to="http://busy/1/")
+    scheduler.follow([leading, beside, refusing])
+    if again:
+        scheduler = schedule.scheduler(every=60.0)
+    schedule.clock.now += 3_600
+    assert scheduler.pick() == [beside]
+    shown = terms(scheduler)
+    assert [(shown[name].lane, shown[name].due_at) for name in ("busy/x", "short/1")] == [
+        ("asked", BEGIN + 7_200),
+        ("waiting", BEGIN + 7_200),
+    ]
+    schedule.checked(leading, "new")
+    scheduler.follow([leading])
+    assert refusing in scheduler.pick(), "it answered since"
+
+
+def test_the_schedule_tells_pages_that_failed_from_those_that_wait_with_them(
+    schedule: Schedule, where: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schedule.clock.now = time.time()
+    busy, beside = schedule.add("host/busy", "host/beside")
+    schedule.checked(beside, "new")
+    schedule.checked(busy, "failed", status=429, retry_at=schedule.clock.now + 7_200)
+    assert main_with(["schedule", "--store", where]) == 0
+    lines = {name: line for line in capsys.readouterr().out.splitlines() for name in ("busy", "beside") if name in line}
+    assert "its host asked to wait, until 20" in lines["beside"]
+    assert "failed 1 time, last" in lines["busy"]
+
+
+def test_a_time_that_is_over_is_not_named_any_more(schedule: Schedule) -> None:
+    busy, beside = schedule.add("host/busy", "host/beside")
+    schedule.checked(beside, "new")
+    schedule.checked(busy, "failed", status=503, retry_at=BEGIN + 7_200)
+    scheduler = schedule.scheduler()
+    assert terms(scheduler)["host/beside"].due_at == BEGIN + 7_200
+    schedule.clock.now += 7_201
+    found = terms(scheduler)["host/beside"]
+    assert (found.lane, found.due_at) == ("value", schedule.clock.now), "it may be checked now"
+
+
+def test_what_hosts_asked_for_is_looked_up_as_often_for_many_pages_as_for_few(schedule: Schedule) -> None:
+    def looked_up() -> int:
+        return calls_into_asked(schedule.scheduler())
+
+    (busy,) = schedule.add("host/busy")
+    schedule.checked(busy, "failed", status=503, retry_at=BEGIN + 7_200)
+    few = looked_up()
+    schedule.add(*(f"host/{name}" for name in range(30)))
+    assert looked_up() == few
+
+
+def calls_into_asked(scheduler: Scheduler) -> int:
+    """How many functions there are called to show the schedule."""
+    found = 0
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        nonlocal found
+        found += event == "call" and frame.f_code.co_filename == host_table.__file__
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        scheduler.terms()
+    finally:
+        sys.setprofile(before)
+    return found
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["as it happens", "after a restart"])
+def test_a_host_is_left_alone_although_the_page_that_it_refused_was_removed(schedule: Schedule, again: bool) -> None:
+    busy, beside = schedule.add("host/busy", "host/beside")
+    schedule.checked(beside, "new")
+    scheduler = schedule.scheduler(every=60.0)
+    schedule.checked(busy, "failed", status=429, retry_at=BEGIN + 7_200)
+    HostRecords(schedule.store).keep({}, {"host": BEGIN + 7_200}, BEGIN)
+    scheduler.follow([busy])
+    schedule.catalog.remove(["http://host/busy/"])
+    if again:
+        scheduler = schedule.scheduler(every=60.0)
+    scheduler.refresh()
+    schedule.clock.now += 3_600
+    assert scheduler.pick() == []
+    found = terms(scheduler)["host/beside"]
+    assert (found.lane, found.due_at) == ("asked", BEGIN + 7_200)
+    schedule.clock.now += 3_601
+    assert scheduler.pick() == [beside]

@@ -1,0 +1,216 @@
+"""What is run all the time on a PostgreSQL store takes many rows in one statement, and finds them by an index.
+
+The store has enough pages, and the statements few enough rows, that the planner prefers an index wherever there is one
+that fits; whether there is one does not depend on the figures.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+import pytest
+from sqlalchemy import event, select, text
+
+from driftline.errors import FailureKind
+from driftline.lab.bench.picking_bench import fill
+from driftline.model import Failure, Lesson, Link, Outcome, Proof, Verdict
+from driftline.schedule.scheduler import Scheduler
+from driftline.store import ledger as ledger_module
+from driftline.store import schedule_records
+from driftline.store.engine import Store
+from driftline.store.history import Repository
+from driftline.store.ledger import Ledger
+from driftline.store.pages import Catalog
+from driftline.store.schema import blobs, states
+from support.making import document, outcome_of
+
+PAGES, SOME = 10_000, 10
+LARGE = ("pages", "states", "rates", "checks", "versions", "blobs", "visits", "memories")
+HISTORY = (
+    """INSERT INTO checks (page_id, sequence, run_id, at, verdict, status, seconds, bytes)
+    SELECT page_id, sequence, 1, checked_at, 'changed', 200, 0, 0 FROM states""",
+    """INSERT INTO versions (page_id, number, sequence, at, body, text, size, title, content_type, charset, final_url,
+    headers) SELECT page_id, version, sequence, checked_at, kept_body, kept_text, 1, '', '', '', '', '' FROM states""",
+    """INSERT INTO blobs (page_id, digest, depth, size, data)
+    SELECT page_id, kept_body, 0, 1, repeat('x', 200)::bytea FROM states""",
+    """INSERT INTO blobs (page_id, digest, depth, size, data)
+    SELECT page_id, kept_text, 0, 1, repeat('x', 200)::bytea FROM states""",
+    "INSERT INTO memories (page_id, data) SELECT page_id, '' FROM states",
+    "UPDATE visits SET ttl = frequency",
+    "ANALYZE",
+)
+
+
+class Filled:
+    """A store with pages, and what reaches its driver."""
+
+    def __init__(self, where: str, pages: int) -> None:
+        fill(where, pages)
+        self.pages = pages
+        self.store = Store.open(where)
+        with self.store.write() as connection:
+            for statement in HISTORY:
+                connection.execute(text(statement))
+        self.ledger = Ledger(self.store)
+        self.run, _ = self.ledger.begin(None)
+
+    def links(self) -> list[Link]:
+        """Some from the middle."""
+        return self.ledger.links(range(self.pages // 2, self.pages // 2 + SOME))
+
+    def statements(self, act: Callable[[], object]) -> list[tuple[str, Any, bool]]:
+        """Each statement that `act` runs, with its parameters, and whether it is run once for every row of them."""
+        seen: list[tuple[str, Any, bool]] = []
+
+        def listen(_c: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, many: bool) -> None:
+            seen.append((statement, parameters, many))
+
+        event.listen(self.store.engine, "before_cursor_execute", listen)
+        try:
+            act()
+        finally:
+            event.remove(self.store.engine, "before_cursor_execute", listen)
+        return seen
+
+    def walks(self, act: Callable[[], object]) -> list[str]:
+        """The steps of the statements which `act` runs that go through a large table from its first row on."""
+        found = []
+        ran: dict[str, list[Any]] = defaultdict(list)
+        for statement, rows, many in self.statements(act):
+            ran[statement].append(rows[0] if many else rows)
+        for statement, given in ran.items():
+            parameters = given[len(given) // 2]  # in the middle of the table, where it is read in portions
+            with self.store.read() as connection:
+                plan = [row[0] for row in connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)]
+            scans = [step for step in plan if re.search(rf"Seq Scan on ({'|'.join(LARGE)})\b", step)]
+            # an index that is walked without a condition reads the whole table as well
+            scans += [
+                step for step, after in zip(plan, [*plan[1:], ""], strict=True)
+                if re.search(rf"Index.* Scan .*on ({'|'.join(LARGE)})\b", step) and "Cond:" not in after
+            ]  # fmt: skip
+            found += [f"{step.strip()} in {statement}" for step in scans]
+        return found
+
+
+@pytest.fixture
+def large(postgres: str) -> Iterator[Filled]:
+    made = Filled(postgres, PAGES)
+    yield made
+    made.store.close()
+
+
+@pytest.fixture
+def small(postgres: str) -> Iterator[Filled]:
+    made = Filled(postgres, 2 * SOME)
+    yield made
+    made.store.close()
+
+
+def read(store: Store, query: Any) -> None:
+    with store.read() as connection:
+        connection.execute(query).all()
+
+
+def unchanged(link: Link, proof: Proof) -> Outcome:
+    return Outcome(document(link, headers='ETag: "other"\r\n'), Verdict.UNCHANGED, proof, b"wire", b"body")
+
+
+def refused(link: Link) -> Outcome:
+    failure = Failure(kind=FailureKind.STATUS, sentence="The server refused.")
+    answer = document(link, status=429, headers="Retry-After: 60\r\n", failure=failure)
+    return Outcome(answer, Verdict.FAILED, failure=failure)
+
+
+def outcomes_of_every_kind(links: list[Link]) -> list[Outcome]:
+    new = [outcome_of(document(link, f"<p>{link.page_id}</p>".encode())) for link in links[:4]]
+    for outcome in new:
+        outcome.lesson = Lesson(memory=b"", for_host=(b"12345678",))
+    same = [unchanged(link, Proof.WIRE) for link in links[4:6]] + [unchanged(link, Proof.TEXT) for link in links[6:8]]
+    return [*new, *same, *map(refused, links[8:])]
+
+
+def test_links_are_found_by_an_index(large: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger_module, "_LINKS_AT_ONCE", 100)
+    assert large.walks(lambda: list(islice(large.ledger.remaining(large.run, None), 250))) == []
+    assert large.walks(lambda: list(large.ledger.remaining(large.run, range(1, SOME)))) == []
+    assert large.walks(large.links) == []
+
+
+def test_old_versions_are_found_by_an_index(large: Filled) -> None:
+    ids = [link.page_id for link in large.links()[:5]]
+    assert large.walks(lambda: Repository(large.store).recall(ids)) == []
+
+
+def test_outcomes_are_recorded_by_an_index(large: Filled) -> None:
+    found = outcomes_of_every_kind(large.links())
+    ledger = Ledger(large.store, fail_after=1, to_outbox=True)
+    assert large.walks(lambda: ledger.record(large.run, found)) == []
+    assert large.walks(lambda: ledger.record(large.run, found)) == [], "nor when they were recorded before"
+
+
+def test_the_scheduler_reads_picks_and_learns_by_an_index(large: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedule_records, "_PORTION", 100)
+    scheduler = Scheduler(large.store)
+    scheduler.refresh()
+    Catalog(large.store).add(["https://added.example/"])
+    links = large.links()
+    large.ledger.record(large.run, outcomes_of_every_kind(links))
+    assert large.walks(lambda: scheduler.follow([link.page_id for link in links])) == []
+    assert large.walks(scheduler.refresh) == []
+    assert len(scheduler) == PAGES + 1
+    assert large.walks(scheduler.pick) == []
+    assert large.walks(lambda: read(large.store, schedule_records.steady(range(SOME), 3))) == []
+    assert large.walks(scheduler.follow_others) == []
+
+
+def test_many_outcomes_take_as_few_statements_as_one(small: Filled) -> None:
+    links = small.links()
+    seen = small.statements(
+        lambda: small.ledger.record(small.run, [unchanged(link, Proof.WIRE) for link in links])
+    )  # fmt: skip
+    assert len(seen) == 3, "checks, states, and validators"
+    again = outcomes_of_every_kind(small.links())
+    assert not [
+        statement for statement, _, many in small.statements(lambda: small.ledger.record(small.run, again)) if many
+    ]
+
+
+def test_contents_are_inserted_by_page_and_digest_in_the_same_order_by_all_writers(small: Filled) -> None:
+    found = outcomes_of_every_kind(small.links())
+    seen = small.statements(lambda: small.ledger.record(small.run, found))
+    (inserted,) = [
+        [*zip(row["page_id"], row["digest"], strict=True)]
+        for statement, row, _ in seen
+        if statement.startswith("INSERT INTO blobs")
+    ]
+    assert len(inserted) > 5
+    assert inserted == sorted(inserted)
+
+
+def test_rows_of_one_page_are_written_one_after_the_other(small: Filled) -> None:
+    statements = small.store.statements
+    with small.store.write() as connection:
+        rows = [("first", None, 1), ("other", None, 2), ("last", "then", 1)]
+        assert statements.same_wire.many(connection, rows) == 3
+        touched = [(1, 5, number, 0, 10 + number, "unchanged", None, None, 0) for number in (11, 12)]
+        assert statements.touch.many(connection, touched) == 2
+        columns = states.c.etag, states.c.last_modified, states.c.sequence, states.c.checked_at
+        found = connection.execute(
+            select(*columns).where(states.c.page_id.in_([1, 2])).order_by(states.c.page_id)
+        ).all()
+    assert found[0] == ("last", "then", 12, 22.0)
+    assert found[1][:2] == ("other", None)
+
+
+def test_an_outcome_of_a_removed_page_is_left_out_of_its_batch(small: Filled) -> None:
+    found = [outcome_of(document(link, f"<p>{link.page_id}</p>".encode())) for link in small.links()]
+    gone = found[3].document.link
+    Catalog(small.store).remove([gone.url])
+    assert small.ledger.record(small.run, found) == [*found[:3], *found[4:]]
+    with small.store.read() as connection:
+        names = {blob.digest for outcome in found[4:] if outcome.version for blob in outcome.version.blobs}
+        assert set(connection.scalars(select(blobs.c.digest).where(blobs.c.digest.in_(names)))) == names

@@ -1,0 +1,103 @@
+"""Waiting for a turn while another process checks pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+
+import pytest
+
+from driftline.cli import turn_taking
+from driftline.cli.turn_taking import in_turn
+from driftline.errors import StoreBusy, StoreError, StoreUnavailable
+from driftline.pipeline.stop import Stop
+from driftline.store.process_locks import Claim, FileClaim
+
+
+class Other:
+    """Another process that checks pages at the first so many tries."""
+
+    def __init__(self, tries: int) -> None:
+        self.tries = tries
+
+    def __call__(self) -> str:
+        self.tries -= 1
+        if self.tries >= 0:
+            raise StoreBusy("Another run is checking.")
+        return "done"
+
+
+class Place:
+    """The place of who is next, which somebody else has at the first so many tries."""
+
+    def __init__(self, tries: int = 0, error: type[StoreError] = StoreBusy) -> None:
+        self.tries = tries
+        self.taken = 0
+        self.held = False
+        self._error = error
+
+    @contextmanager
+    def __call__(self) -> Iterator[Claim]:
+        self.tries -= 1
+        if self.tries >= 0:
+            raise self._error("Another process is next, or nobody can say who is.")
+        self.taken += 1
+        self.held = True
+        yield FileClaim()
+        self.held = False
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turn_taking, "_PAUSE", 0.0)
+
+
+def seconds(step: float) -> Iterator[float]:
+    return (number * step for number in count())
+
+
+def test_a_turn_is_waited_for_and_that_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert in_turn(Other(3), Stop(), Place(), ticks=seconds(0.1).__next__) == "done"
+    assert capsys.readouterr().err == "Waiting for a minute at most: Another run is checking.\n"
+
+
+def test_who_has_no_pause_for_a_minute_is_not_waited_for_any_longer() -> None:
+    other = Other(1_000)
+    with pytest.raises(StoreBusy):
+        in_turn(other, Stop(), Place(), ticks=seconds(20.0).__next__)
+    assert other.tries == 996, "four tries, twenty seconds apart"
+
+
+def test_a_stop_ends_the_waiting() -> None:
+    other, stop = Other(1_000), Stop()
+    stop.request()
+    with pytest.raises(StoreBusy):
+        in_turn(other, stop, Place(), ticks=lambda: 0.0)
+    assert other.tries == 998
+
+
+def test_nothing_is_said_where_nobody_is_in_the_way(capsys: pytest.CaptureFixture[str]) -> None:
+    place = Place()
+    assert in_turn(Other(0), Stop(), place) == "done"
+    assert capsys.readouterr().err == ""
+    assert not place.taken
+
+
+def test_who_has_to_wait_is_the_next_until_it_is_done() -> None:
+    place, other = Place(tries=2), Other(4)
+    held: list[bool] = []
+
+    def do() -> str:
+        held.append(place.held)
+        return other()
+
+    assert in_turn(do, Stop(), place) == "done"
+    assert held == [False, False, False, True, True], "as soon as nobody else is"
+    assert (place.taken, place.held) == (1, False)
+
+
+def test_a_server_that_is_away_does_not_end_the_wait_for_a_turn() -> None:
+    place = Place(2, StoreUnavailable)
+    assert in_turn(Other(4), Stop(), place, ticks=seconds(0.1).__next__) == "done"
+    assert place.taken == 1

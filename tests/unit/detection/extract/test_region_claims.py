@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import pytest
+
+from driftline.detection.extract.regions import claimed
+from driftline.model import Region
+
+
+@pytest.mark.parametrize(
+    ("name", "region"),
+    [
+        ("site-footer", Region.FOOTER),
+        ("footnotes", None),
+        ("barefoot", None),
+        ("mainNav", Region.NAVIGATION),
+        ("navy", None),
+        ("MegaMenu open", Region.NAVIGATION),
+        ("recently-viewed", Region.ASIDE),
+        ("decent-text", None),
+        ("col-12 ads", Region.ADVERTISEMENT),
+        ("roads heads", None),
+        ("cookiebar footer", Region.CONSENT),
+        ("footer cookiebar", Region.FOOTER),
+        ("livechat-box", Region.DIALOG),
+        ("chateau", None),
+        ("side-bar", Region.ASIDE),
+    ],
+)
+def test_a_name_tells_the_region_by_its_first_telling_word(name: str, region: Region | None) -> None:
+    assert claimed("div", {"class": name}) is region
+
+
+def test_the_start_of_an_endless_name_is_enough() -> None:
+    assert claimed("div", {"class": f"footer {'x' * 100_000}"}) is Region.FOOTER
+    assert claimed("div", {"class": f"{'x' * 100_000} footer"}) is None

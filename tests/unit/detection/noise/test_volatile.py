@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driftline.detection.noise.volatile import masked
+from support.properties import searched
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("Write to one@example.org today", "Write to today"),
+        ("Write to [email\u00a0protected] today", "Write to today"),
+        ("a@b.c+d@e.f x", "x"),
+        ("me@home x", "me@home x"),
+        ("@me.too x", "@me too x"),
+    ],
+)
+def test_addresses_are_left_out(text: str, left: str) -> None:
+    assert masked(text) == left
+
+
+@searched
+@given(st.text(alphabet="ab1.+-@[] é", max_size=30))
+def test_an_address_ends_where_the_plain_pattern_says(text: str) -> None:
+    plain = re.sub(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", "", text)
+    assert masked(text) == masked(plain.replace("@", "\ufffc")).replace("\ufffc", "@")
+
+
+def test_a_long_token_beside_an_address_is_passed_over_at_once() -> None:
+    word = "x" * 400_000  # a look from each of its letters on would take many minutes
+    assert masked(f"{word} @ one@example.org") == f"{word} @"

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from driftline.detection.compare import compare, recall
+from driftline.detection.examine import examine
+from driftline.detection.jobs import Finding, Job
+from driftline.errors import FailureKind
+from driftline.model import Blob, Failure, Old, Proof, Verdict
+from driftline.store.blobs import digest, unpack
+from support.making import document, job, known, link
+
+ONE = b"<title>One</title><p>one page with a few words</p>"
+
+
+class NoVersions:
+    """An old version may not be asked for."""
+
+    def recall(self, page_ids: object) -> dict[int, Old]:
+        raise AssertionError(f"{page_ids!r} was asked for")
+
+    def host_memories(self, hosts: object) -> dict[str, bytes]:
+        raise AssertionError(f"{hosts!r} was asked for")
+
+
+class Scripted:
+    """Finds what it was told to, and remembers the jobs."""
+
+    def __init__(self, *findings: Finding) -> None:
+        self.findings = list(findings)
+        self.jobs: list[Job] = []
+
+    def examine(self, jobs: object) -> list[Finding]:
+        assert isinstance(jobs, list)
+        self.jobs += jobs
+        return self.findings
+
+
+def contents(finding: Finding) -> dict[bytes, Blob]:
+    return {packed[0]: Blob(*packed) for packed in finding.blobs}
+
+
+def test_a_new_page_is_a_version_whose_body_and_text_read_back() -> None:
+    found = examine(job(ONE))
+    assert (found.failure_kind, found.proof, found.change) == ("", "", None)
+    assert (found.title, found.size, found.content_type, found.charset) == ("One", len(ONE), "text/html", "utf-8")
+    assert unpack(found.body, contents(found)) == ONE
+    assert unpack(found.text, contents(found)) == b"one page with a few words"
+
+
+def test_the_same_body_in_another_coding_is_proved_by_the_body() -> None:
+    found = examine(job(gzip.compress(ONE), codings=["gzip"], after=examine(job(ONE))))
+    assert (found.proof, found.body) == ("body", digest(ONE))
+
+
+def test_another_body_that_says_the_same_is_proved_by_the_text() -> None:
+    other = b"<div class=x>one <b>page</b> with\na few words</div>"
+    found = examine(job(other, after=examine(job(ONE))))
+    assert (found.proof, found.body, found.blobs) == ("text", digest(other), ())
+
+
+def test_a_changed_page_is_packed_against_its_old_version() -> None:
+    first = examine(job(ONE * 50))
+    second = examine(job(ONE * 50 + b"<p>more</p>", after=first))
+    assert second.change is not None
+    assert second.change[3] == "1 word added in one place: more."
+    assert second.blobs[0][1] == first.body
+    assert unpack(second.text, contents(first) | contents(second)).endswith(b"more")
+
+
+def test_an_old_version_that_is_broken_is_our_own_failure() -> None:
+    found = examine(job(b"<p>new</p>", after=examine(job(ONE)), blobs=()))
+    assert found.failure_kind == FailureKind.INTERNAL.value
+    assert "doctor" in found.failure
+
+
+def test_a_body_that_cannot_be_decoded_is_a_failure_of_its_page() -> None:
+    assert examine(job(b"nonsense", codings=["gzip"])).failure_kind == FailureKind.BODY.value
+    bomb = job(gzip.compress(bytes(100_000)), codings=["gzip"], limit=1_000)
+    assert examine(bomb).failure_kind == FailureKind.TOO_LARGE.value
+
+
+def test_recalling_reads_no_version_where_validators_or_wire_bytes_prove_the_page_unchanged() -> None:
+    before = known(body=b"same")
+    not_modified = document(link(known=before), b"", status=304)
+    same = document(link(known=before), b"same")
+    new = document(link(), b"anything")
+    broken = document(link(known=before), b"?", failure=Failure(kind=FailureKind.DNS, sentence="No."))
+    pairs = recall([not_modified, same, new, broken], NoVersions())
+    assert [pair.proof for pair in pairs] == [Proof.VALIDATORS, Proof.WIRE, None, None]
+
+
+def test_comparing_reads_only_the_pages_that_are_left_open_and_keeps_the_order() -> None:
+    before = known(body=b"same")
+    failure = Failure(kind=FailureKind.DNS, sentence="No.")
+    documents = [
+        document(link(page_id=1), b"first"),
+        document(link(page_id=2, known=before), b"same"),
+        document(link(page_id=3), b"third"),
+        document(link(page_id=4), b"", failure=failure),
+    ]
+    examiner = Scripted(Finding(body=b"1"), Finding(failure_kind="hostile", failure="It is."))
+    outcomes = compare(recall(documents, NoVersions()), examiner, 100)
+    assert [one.document.link.page_id for one in outcomes] == [1, 2, 3, 4]
+    assert [one.verdict for one in outcomes] == [Verdict.NEW, Verdict.UNCHANGED, Verdict.FAILED, Verdict.FAILED]
+    assert [one.wire for one in examiner.jobs] == [b"first", b"third"]
+    assert outcomes[3].failure == failure
+
+
+def test_the_codings_and_the_type_are_those_of_the_last_response() -> None:
+    fetched = document(link(), b"x", content_type="text/plain", headers="Content-Encoding: br\r\n")
+    fetched.headers = b"HTTP/1.1 302 X\r\nContent-Encoding: gzip\r\nLocation: /\r\n\r\n" + fetched.headers
+    examiner = Scripted(Finding())
+    compare(recall([fetched], NoVersions()), examiner, 100)
+    assert (examiner.jobs[0].codings, examiner.jobs[0].content_type) == (["br"], "text/plain")
+
+
+LONG = "".join(f"<p>Plan {n} costs {n}0 euros a month and has a support line.</p>" for n in range(30))
+WALL = b"<title>Just a moment...</title><h1>Checking your browser</h1><p>Enable JavaScript and cookies to continue</p>"
+
+
+@pytest.mark.parametrize("one", [["ignore", "Last updated"], ["drop", "footer"], ["select", "main"], ["also", "links"]])
+def test_a_wall_is_known_whatever_filters_leave_of_a_page(one: list[str]) -> None:
+    page = f"<title>Prices</title><main>{LONG}</main><footer>Last updated today</footer>".encode()
+    found = examine(job(WALL, after=examine(job(page, filters=[one])), filters=[one]))
+    assert found.failure.startswith("The site put up a wall")

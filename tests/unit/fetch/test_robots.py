@@ -1,0 +1,151 @@
+"""What robots.txt allows, and what it means that it is not there."""
+
+from __future__ import annotations
+
+import pytest
+
+from driftline.errors import FailureKind
+from driftline.fetch.robots import Rules, product, read_robots, robots_url
+from driftline.model import Document, Failure, Link, Robots
+
+DAY = 86_400.0
+OURS = "Driftline/1.0 (web page change detection)"
+RULES = """
+User-agent: *
+Disallow: /private/
+Crawl-delay: 7
+
+User-agent: driftline
+Disallow: /only-for-others/
+Crawl-delay: 2.5
+Allow: /only-for-others/but-this
+"""
+
+
+def answer(status: int, *, at: float = 0.0, kind: FailureKind | None = None) -> Document:
+    failure = None if kind is None else Failure(kind=kind, sentence="The server answered so.")
+    link = Link(0, "https://example.com/robots.txt", 1, None)
+    return Document(link, status, b"", b"", 0, link.url, 0, at, 0.1, failure)
+
+
+def rules(text: str | None, user_agent: str = OURS) -> Rules:
+    return Rules(Robots(text=text, until=DAY), user_agent)
+
+
+def refused(text: str | None, path: str, user_agent: str = OURS) -> bool:
+    return rules(text, user_agent).refusal(f"https://example.com{path}") is not None
+
+
+def test_the_rules_for_our_name_count_and_those_for_all_only_without_them() -> None:
+    assert refused(RULES, "/only-for-others/page")
+    assert not refused(RULES, "/only-for-others/but-this")
+    assert not refused(RULES, "/private/page")
+    assert refused(RULES, "/private/page", "Other/2.0")
+
+
+def test_the_delay_that_is_asked_for_is_bounded() -> None:
+    assert rules(RULES).delay == 2.5
+    assert rules("User-agent: *\nCrawl-delay: 86400").delay == 300.0
+    assert rules("User-agent: *\nDisallow:").delay == 0.0
+
+
+def test_rules_with_wildcards_are_bounded_for_each_costs_every_page_a_search() -> None:
+    many = "\n".join(f"Disallow: /*a*x{number}y" for number in range(5_000))
+    text = f"User-agent: *\nDisallow: /first\n{many}\nDisallow: /last"
+    assert refused(text, "/a/x999y")
+    assert not refused(text, "/a/x4444y")
+    assert refused(text, "/first")
+    assert refused(text, "/last")
+
+
+def test_a_refusal_says_who_and_what_to_do() -> None:
+    failure = rules("User-agent: *\nDisallow: /").refusal("https://user:secret@example.com/x")
+    assert failure is not None
+    assert failure.kind is FailureKind.ROBOTS
+    assert "example.com" in failure.sentence
+    assert "secret" not in failure.sentence
+
+
+def test_no_robots_txt_allows_everything_for_a_day() -> None:
+    for status in (404, 410, 401, 403, 300, 304, 206):
+        found = read_robots(answer(status, at=5.0, kind=FailureKind.STATUS), "", None)
+        assert found == Robots(text=None, until=5.0 + DAY)
+
+
+def test_a_server_that_fails_allows_nothing_and_is_asked_again_soon() -> None:
+    for status in (500, 503, 429):
+        found = read_robots(answer(status, at=5.0, kind=FailureKind.STATUS), "", None)
+        assert found.failure is not None
+        assert found.failure.kind is FailureKind.ROBOTS
+        assert found.until == 5.0 + 600.0
+        assert Rules(found, OURS).refusal("https://example.com/") is found.failure
+
+
+def test_a_host_that_is_not_there_is_told_as_such() -> None:
+    found = read_robots(answer(0, kind=FailureKind.DNS), "", None)
+    assert found.failure is not None
+    assert found.failure.kind is FailureKind.DNS
+
+
+def test_an_answer_that_is_still_known_counts_while_the_server_fails_but_not_for_ever() -> None:
+    known = Robots(text=RULES, until=DAY)
+    at = DAY
+    while at < 29 * DAY:
+        known = read_robots(answer(503, at=at, kind=FailureKind.STATUS), "", known)
+        assert known.text == RULES
+        at += DAY
+    at = 32 * DAY
+    assert read_robots(answer(503, at=at, kind=FailureKind.STATUS), "", known) == Robots(text=None, until=at + DAY)
+
+
+def test_a_month_without_an_answer_counts_as_none() -> None:
+    first = read_robots(answer(503, at=0.0, kind=FailureKind.STATUS), "", None)
+    later = read_robots(answer(503, at=31 * DAY, kind=FailureKind.STATUS), "", first)
+    assert later == Robots(text=None, until=32 * DAY)
+
+
+def test_a_month_without_an_answer_ends_although_a_clock_was_set_back_in_it() -> None:
+    first = read_robots(answer(503, at=400 * DAY, kind=FailureKind.STATUS), "", None)
+    second = read_robots(answer(503, at=0.0, kind=FailureKind.STATUS), "", first)
+    later = read_robots(answer(503, at=31 * DAY, kind=FailureKind.STATUS), "", second)
+    assert later == Robots(text=None, until=32 * DAY)
+
+
+def test_it_is_asked_for_at_the_same_scheme_host_and_port_without_the_password() -> None:
+    assert robots_url("http://user:secret@example.com:8080/a/b?c") == "http://example.com:8080/robots.txt"
+
+
+def test_the_name_that_robots_txt_knows_us_by() -> None:
+    assert product(OURS) == "Driftline"
+
+
+def test_a_host_that_may_not_be_connected_to_is_told_as_such() -> None:
+    found = read_robots(answer(0, kind=FailureKind.NOT_ALLOWED), "", None)
+    assert found.failure is not None
+    assert found.failure.kind is FailureKind.NOT_ALLOWED
+
+
+def test_redirects_that_lead_to_no_robots_txt_allow_everything() -> None:
+    assert read_robots(answer(302, at=5.0, kind=FailureKind.REDIRECTS), "", None) == Robots(text=None, until=5.0 + DAY)
+
+
+def test_a_redirect_to_where_nobody_may_go_allows_everything() -> None:
+    document = answer(0, kind=FailureKind.NOT_ALLOWED)
+    document.redirects = 1
+    assert read_robots(document, "", None) == Robots(text=None, until=DAY)
+
+
+@pytest.mark.parametrize(("status", "redirects"), [(302, 0), (302, 1), (0, 1)])
+def test_a_redirect_to_what_is_blocked_allows_everything(status: int, redirects: int) -> None:
+    document = answer(status, kind=FailureKind.UNSAFE)
+    document.redirects = redirects
+    assert read_robots(document, "", None) == Robots(text=None, until=DAY)
+
+
+def test_what_keeps_from_the_file_alone_is_told_apart_from_what_keeps_from_the_page() -> None:
+    blocked = read_robots(answer(0, kind=FailureKind.UNSAFE), "", None).failure
+    broken = read_robots(answer(0, kind=FailureKind.CONNECTION), "", None).failure
+    assert blocked is not None
+    assert broken is not None
+    assert (blocked.kind, broken.kind) == (FailureKind.UNSAFE, FailureKind.ROBOTS)
+    assert "asked for its robots.txt" in broken.sentence
