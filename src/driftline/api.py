@@ -50,13 +50,26 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from driftline.crawl.crawl_options import Options
-    from driftline.crawl.recrawl import Rounds, Tell
+    from driftline.crawl.recrawl import Rounds
     from driftline.crawl.report import CrawlReport
     from driftline.detection.diff.markup import Kind
     from driftline.detection.diff.tables import ChangedCell
     from driftline.detection.diff.text_diff import Piece
     from driftline.detection.extract.outline import Outlined
-    from driftline.model import Check, Link, Matter, Mention, Outcome, Page, PageState, Render, Said, Version, Visited
+    from driftline.model import (
+        Check,
+        Event,
+        Link,
+        Matter,
+        Mention,
+        Outcome,
+        Page,
+        PageState,
+        Render,
+        Said,
+        Version,
+        Visited,
+    )
     from driftline.pipeline.check_run import Report
     from driftline.pipeline.reread import Reread
     from driftline.pipeline.sources import Feed
@@ -68,8 +81,8 @@ if TYPE_CHECKING:
     from driftline.store.access_records import Accesses
     from driftline.store.compaction import Compacted
     from driftline.store.crawls import Begun, Site
-    from driftline.store.outbox import Outbox
-    from driftline.store.process_locks import Having
+    from driftline.store.events import EventLog
+    from driftline.store.process_locks import Claim, Having
     from driftline.store.rereads import Readings
     from driftline.store.stall_records import Stalled
     from driftline.visits.importer import Imported
@@ -297,29 +310,48 @@ class Driftline:
         return self._store.right_to_be_next()
 
     @contextmanager
-    def outbox(self, stop: Stop | None = None) -> Iterator[Outbox]:
-        """What was recorded and not told yet, for who keeps checking pages in this block and tells what comes of it.
-
-        StoreBusy while another process keeps checking the same store: what it found is for it to tell.
-        """
-        from driftline.store.outbox import Outbox
-
+    def keep_running(self, stop: Stop | None = None) -> Iterator[Claim]:
+        """Hold the right to be the only watcher of the store for a block; StoreBusy if another process has it."""
         stop = stop or Stop()
         with ExitStack() as rights:
             take = self._store.right_to_keep_checking
-            claim = patiently(lambda: rights.enter_context(take()), lambda: stop.requested)
-            yield Outbox(self._store, lambda: stop.requested, claim)
+            yield patiently(lambda: rights.enter_context(take()), lambda: stop.requested)
+
+    def event_log(self, stop: Stop | None = None) -> EventLog:
+        """Return the event log. If the store is away it is waited for until `stop`, or not at all without one."""
+        from driftline.store.events import EventLog
+
+        return EventLog(self._store, (lambda: True) if stop is None else (lambda: stop.requested))
+
+    def changes(
+        self, *, since: float | None = None, tag: str | None = None, url: str | None = None, limit: int | None = None
+    ) -> Iterator[Event]:
+        """Yield the events of the log, the newest first: since a time, of the pages with a tag, or of one page."""
+        page_id = None if url is None else self.catalog.find(url).id
+        return self.event_log().list(since=since, tag=tag, page_id=page_id, limit=limit)
+
+    def watch(
+        self, *, every: str = "1h", budget: str | None = None, policy: str | None = None, stop: Stop | None = None
+    ) -> Iterator[Event]:
+        """Keep checking pages, and yield each event once it is in the log; see `driftline run`.
+
+        It ends when `stop` is requested or the iterator is closed. An event counts as delivered when the next one is
+        asked for: what was not delivered before a crash is yielded again by the next call.
+        """
+        from driftline.watch.iterator import watch_events
+        from driftline.watch.service import WatchOptions
+
+        return watch_events(self, WatchOptions(every=every, budget=budget, policy=policy), stop or Stop())
 
     def keep_checking(
-        self, told: Callable[[Sequence[Outcome]], None], *, outbox: Outbox | None = None, plan: Plan | None = None,
+        self, recorded: Callable[[Sequence[Outcome]], None], *, claim: Claim | None = None, plan: Plan | None = None,
         stop: Stop | None = None, slow: Callable[[str, int, float], None] | None = None,
     ) -> EndlessRun:  # fmt: skip
-        """A run without an end, for a `with` block: it checks the pages that its feed is offered, as they come.
+        """Return a pipeline without an end, for a `with` block: it checks the pages that its feed is offered.
 
-        `told` is told every batch of outcomes right after it is committed. Entering the block is refused with StoreBusy
-        while another process keeps checking the same store; `check` may be used meanwhile. Who has the `outbox` has
-        that right already, and finds there what is to be told, from the moment at which it is recorded. `slow` is told,
-        once, of a host whose pages will take long, as for `check_pages`.
+        `recorded` gets every batch of outcomes once it is committed. Entering the block is refused with StoreBusy while
+        another process watches the same store, unless the `claim` of `keep_running` is given; `check` may be used
+        meanwhile. `slow` gets, once, a host whose pages will take long, as for `check_pages`.
         """
         from driftline.pipeline.check_run import Run
         from driftline.pipeline.sources import Feed
@@ -332,7 +364,7 @@ class Driftline:
             return stop.requested or not feed.may_fetch()
 
         ledger = Ledger(
-            self._store, self._clock, lambda: stop.requested, self.settings.fail_after, to_outbox=outbox is not None,
+            self._store, self._clock, lambda: stop.requested, self.settings.fail_after,
             reading_stopped=reading_stopped,
         )  # fmt: skip
         patiently(self.unsafe.refresh, lambda: stop.requested)
@@ -348,9 +380,9 @@ class Driftline:
         feed = Feed(links, self._store.right_to_check, wanted=self._store.somebody_is_next)
 
         def right() -> Having:
-            return self._store.right_to_keep_checking() if outbox is None else nullcontext(outbox.claim)
+            return self._store.right_to_keep_checking() if claim is None else nullcontext(claim)
 
-        return EndlessRun(run, feed, stop, told, right, slow)
+        return EndlessRun(run, feed, stop, recorded, right, slow)
 
     def planner(
         self, scheduler: Scheduler, feed: Feed, stop: Stop, tell: Callable[[str], None],
@@ -443,13 +475,10 @@ class Driftline:
         left_out = set(self.catalog.unwatched(urls))
         return [page.id for page in self.catalog.find_all(url for url in urls if url not in left_out)]
 
-    def rounds(
-        self, tell: Tell, stop: Stop, remark: Callable[[str], None], *, once: bool = False
-    ) -> Rounds:  # fmt: skip
-        """The sites that are kept watched, crawled again as the settings say, for who keeps checking pages.
+    def rounds(self, stop: Stop, remark: Callable[[str], None], *, once: bool = False) -> Rounds:
+        """Return what crawls watched sites again when they are due, and publishes what each round found.
 
-        `tell` hears what each round found, and what to call once that was told: until then the round stays open, to be
-        told by the next run. Who asks `once` now and then wants all that is due by then, or nearly.
+        With `once`, a site that is nearly due counts as due.
         """
         from driftline.crawl.crawl_options import Options
         from driftline.crawl.recrawl import Rounds
@@ -461,7 +490,7 @@ class Driftline:
         recrawl = self.settings.recrawl
         every = None if recrawl == "never" else parse_interval(recrawl)
         early = _EARLY if once else 0.0
-        return Rounds(Sites(self._store), crawl, tell, stop, remark, every=every, early=early, clock=self._clock)
+        return Rounds(Sites(self._store), crawl, stop, remark, every=every, early=early, clock=self._clock)
 
     def sites(self) -> list[Site]:
         """The sites that are kept watched, with what they were crawled with."""

@@ -491,6 +491,47 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EventPage:
+    """A page that an event is about, as it was when the event was published.
+
+    `check` names the check that found it (page id and number, as in `change_id`); the versions are those of a change.
+    """
+
+    id: int
+    url: str
+    title: str
+    tags: tuple[str, ...]
+    check: str
+    from_version: int | None = None
+    to_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something worth reporting: a change, pages that fail or recovered, a warning, or new, gone and moved pages.
+
+    One cause makes one event: the same edit on many pages of a host, a host that is down with all of its pages.
+    `event` says what happened and `at` when the last of its pages was checked. `id` is its number in the event log, and
+    0 until it is published. `ids` name the checks that found it, one for each of the `urls`. `to` has the new addresses
+    of pages that moved. `source` is the command that found it, `run` or `check`.
+    """
+
+    id: int = 0
+    event: str
+    at: float
+    host: str
+    urls: tuple[str, ...]
+    kind: str
+    score: float
+    headline: str
+    reason: str
+    ids: tuple[str, ...]
+    to: tuple[str, ...] = ()
+    pages: tuple[EventPage, ...] = ()
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
     """What the user said of a change, and what it was found to be by itself, for that reason."""
 

@@ -31,6 +31,7 @@ from driftline.cli.output import (
     local_time,
     named,
     print_json,
+    remark,
     say,
     size,
 )
@@ -133,8 +134,8 @@ def _checked(
     watch_list: Driftline, page_ids: list[int] | None, plan: Plan, fresh: bool
 ) -> tuple[Report, Progress]:  # fmt: skip
     from driftline.cli.progress import Progress, first_signal, tell_slow
-    from driftline.cli.turn_taking import in_turn
     from driftline.pipeline.stop import Stop
+    from driftline.watch.turn_taking import in_turn
 
     stop = Stop()
 
@@ -150,7 +151,7 @@ def _checked(
             watch_list.check_pages, page_ids, plan=plan, fresh=fresh, stop=stop, told=progress.told,
             begun=progress.begun, slow=tell_slow,
         )  # fmt: skip
-        report = in_turn(check, stop, watch_list.be_next)
+        report = in_turn(check, stop, watch_list.be_next, remark)
     progress.stopped = stop.requested
     if not progress.total and not report.blocked and not stop.requested:
         raise DriftlineError(NOTHING_YET)

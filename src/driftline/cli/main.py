@@ -22,6 +22,7 @@ from driftline.cli import (
     access,
     blocklist_command,
     browser_options,
+    changes,
     check,
     crawl_command,
     feedback_command,
@@ -65,6 +66,7 @@ app.command("check")(check.check)
 app.command("run")(run.run)
 app.command("schedule")(schedule_command.schedule)
 app.command("crawl")(crawl_command.crawl)
+app.command("changes")(changes.changes)
 app.command("history")(history_commands.history)
 app.command("show")(history_commands.show)
 app.command("diff")(history_commands.diff)

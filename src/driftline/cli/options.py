@@ -34,6 +34,22 @@ StoreOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+ExecOption = Annotated[
+    str | None,
+    typer.Option(
+        "--exec", metavar="COMMAND", show_default=False,
+        help="Run this for each event, without a shell (for pipes: sh -c '…'). It gets the event as one line of JSON "
+        "on standard input. If it fails it is run again, less and less often, for a day.",
+    ),
+]  # fmt: skip
+OnceOption = Annotated[
+    bool,
+    typer.Option(
+        "--once",
+        help="Check all pages that are due or new, whatever the budget, then say when the next is due and end.",
+    ),
+]
+VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Log every check on standard error.")]
 PageArgument = Annotated[str, typer.Argument(metavar="URL", help="The address of a watched page.", show_default=False)]
 NetworksOption = Annotated[
     list[str] | None,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from driftline.pipeline.grouping import Event
+    from driftline.model import Event
 
 NOTHING_YET = "No pages are watched yet: 'driftline add URL' adds one."
 VERDICT_STYLES = {
@@ -81,6 +81,11 @@ def say(*parts: str | tuple[str, str] | Text, to_stderr: bool = False) -> None:
     from rich.text import Text
 
     (err() if to_stderr else out()).print(Text.assemble(*parts), soft_wrap=True)
+
+
+def remark(sentence: str) -> None:
+    """Print a sentence on standard error."""
+    say(clean(sentence), to_stderr=True)
 
 
 def complain(sentence: str) -> None:

@@ -55,6 +55,7 @@ from driftline.cli.output import (
     iso,
     print_json,
     print_json_list,
+    remark,
     say,
 )
 from driftline.cli.text_tables import Column, Styled, print_table
@@ -316,8 +317,8 @@ def edit(
     as_json: JsonOption = False,
 ) -> None:
     """Change how a page is watched; its history stays."""
-    from driftline.cli.turn_taking import in_turn
     from driftline.pipeline.stop import Stop
+    from driftline.watch.turn_taking import in_turn
 
     filters = given_filters(context, select=select, drop=drop, ignore=ignore, trigger=trigger, also=also)
     rendered = render is not None or wait_for is not None or step or no_steps
@@ -339,7 +340,7 @@ def edit(
             watch_list.catalog.edit, url, every=seconds, clear_every=clear, tag=tag or (), untag=untag or (),
             move_to=move_to, filters=filters, clear_filters=no_filters, render=rendering,
         )  # fmt: skip
-        page = in_turn(change, Stop(), watch_list.be_next)
+        page = in_turn(change, Stop(), watch_list.be_next, remark)
         left = watch_list.accesses.of_page(page).shown()
         gone = watch_list.gone([page])
         safety = watch_list.safety([page])

@@ -1,7 +1,7 @@
 """Sites that are kept watched come again by themselves, for as long as somebody keeps checking pages.
 
-A round ends when what it found was told, and not before. So nothing has to be kept for that: whoever crawls the site
-next goes on with the round, finds that nothing is left of it, and tells the same.
+A round ends in the transaction that publishes what it found. If a run is killed before, the next one goes on with the
+round, finds that nothing is left to fetch, and publishes the same.
 """
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from driftline.crawl.report import news_of
@@ -21,17 +19,15 @@ from driftline.pipeline.stop import Stop
 from driftline.store.locks import patiently
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from driftline.crawl.report import CrawlReport, SiteEvent
+    from driftline.crawl.report import CrawlReport
+    from driftline.model import Event
     from driftline.store.crawls import Site
 
 _LOOK = 5.0  # seconds between two looks at which sites are due
 _REST = 30.0  # seconds that pages are checked for, at least, between two turns of crawling
 _LONGEST_WAIT = 3_600.0  # seconds, as a clock can be set to
-
-#: hears what a round found, and what to call once all of that was told
-Tell = Callable[[Sequence["SiteEvent"], Callable[[], None]], None]
 
 
 class Kept(Protocol):
@@ -40,8 +36,8 @@ class Kept(Protocol):
     def kept(self) -> list[Site]:
         """All of them."""
 
-    def finish(self, site_id: int, number: int, now: float) -> None:
-        """The round of this number is complete."""
+    def finish(self, site_id: int, number: int, now: float, found: Sequence[Event]) -> None:
+        """Note that the round of this number is complete, and publish the events that it found."""
 
 
 class Rounds:
@@ -53,13 +49,12 @@ class Rounds:
     """
 
     def __init__(
-        self, sites: Kept, crawl: Callable[[Site, Stop], CrawlReport], tell: Tell, stop: Stop,
+        self, sites: Kept, crawl: Callable[[Site, Stop], CrawlReport], stop: Stop,
         remark: Callable[[str], None], *, every: float | None, early: float = 0.0,
         clock: Callable[[], float] = time.time, ticks: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._sites = sites
         self._crawl = crawl
-        self._tell = tell
         self._stop = stop
         self._bell = stop.listen()
         self._remark = remark
@@ -134,19 +129,16 @@ class Rounds:
             return []
         self._found[site.id] = report.number
         self._named.discard(site.id)
-        ends = partial(self._end, site.id, report.number)
-        events = news_of(site, report, self._clock()) if report.number > 1 else []
-        if events:
-            self._tell(events, ends)
-        else:
-            ends()
+        self._finish(site, report)
         self._remark(_summary(seed, report))
         return report.changed
 
-    def _end(self, site_id: int, number: int) -> None:
-        """What this round found was told. A store that cannot be written leaves it to be told again."""
+    def _finish(self, site: Site, report: CrawlReport) -> None:
+        """End the round and publish what it found. If the store cannot be written, the next run does it."""
+        now = self._clock()
+        found = news_of(site, report, now) if report.number > 1 else []
         with suppress(StoreError):
-            patiently(lambda: self._sites.finish(site_id, number, self._clock()), lambda: self._stop.requested)
+            patiently(lambda: self._sites.finish(site.id, report.number, now, found), lambda: self._stop.requested)
 
     @contextmanager
     def _turn(self, seconds: float | None) -> Iterator[Stop]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from driftline.crawl.classify import GONE, SOFT
-from driftline.pipeline.grouping import Event
+from driftline.model import Event
 from driftline.store.schema import addresses
 from driftline.urls.parts import host_of
 
@@ -165,23 +165,17 @@ def _moved(was: list[Any], new: list[Any], pages: list[Any]) -> list[Moved]:
 _NAMED = 3  # addresses told by name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SiteEvent(Event):
-    """Pages of a site that are new, gone or moved, all of a round in one; `to` has where each that moved is now."""
-
-    to: tuple[str, ...] = ()
-
-
-def news_of(site: Site, report: CrawlReport, at: float) -> list[SiteEvent]:
+def news_of(site: Site, report: CrawlReport, at: float) -> list[Event]:
     """The events of a round: what is new, gone and moved, each if there is any."""
     moved = [one.url for one in report.moved]
     nowhere: list[str] = []
     found = [("new", report.new, report.new, nowhere), ("gone", report.gone, report.gone, nowhere)]
     found.append(("moved", moved, [f"{one.url} → {one.to}" for one in report.moved], [one.to for one in report.moved]))
     return [
-        SiteEvent(
+        Event(
             event=what, at=at, host=host_of(site.seeds[0]), urls=tuple(urls), kind="site", score=1.0,
-            reason=_reason(what, named), ids=(f"site{site.id}-{report.number}",), to=tuple(to),
+            headline=_reason(what, named), reason=_reason(what, named), ids=(f"site{site.id}-{report.number}",),
+            to=tuple(to), source="run",
         )
         for what, urls, named, to in found
         if urls

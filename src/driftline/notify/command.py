@@ -1,16 +1,17 @@
-"""The user's own command for each event, which it gets as JSON on its standard input.
+"""The user's own command as a reader of the event log: it gets each event as one line of JSON on standard input.
 
-One thread runs them one after the other, so that a slow command delays no check. Nothing is told before it is recorded;
-what is still waiting when the run ends is run to the end; within a time, if somebody asked the run to stop. A command
-that is not done by then is ended, with all that it started: the next run tells its event again, and two would be at it.
+One thread runs it for one event after the other, so that a slow command delays no check. A command that fails, takes
+too long or cannot be started is run again for that event, less and less often, for a day. Other events go on meanwhile,
+except those of the same pages: what happens to a page is delivered in that order. What is not delivered when a run ends
+is kept in the store for the next one.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
-import queue
 import shlex
 import shutil
 import signal
@@ -18,215 +19,310 @@ import subprocess
 import tempfile
 import threading
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Protocol
 
-from driftline.errors import BadSetting
+from driftline.errors import BadSetting, StoreError
+from driftline.store.events import Retry
 from driftline.urls.parts import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_SECONDS = 60.0  # that one command may take
-_ENDING = 1.0  # seconds that a command has to end by itself when it is told to
-_TURN = 0.5  # seconds that a command which is just being started is waited for, to be ended
-_PAUSE = 0.01  # seconds between looks at whether a command has ended that was told to
-_LOOK = 0.2  # seconds between looks at whether somebody is in a hurry
-_SAID = 4_096  # bytes of what a command said last, of which a line is told
-_WAITING = 10_000  # events: past that, something is wrong with the command
+    from driftline.model import Event
+
+_log = logging.getLogger("driftline.notify.command")
+
+READER = "exec"  # the name of this reader of the event log
+FIRST_RETRY = 10.0  # seconds after a failure; twice as long each time
+LONGEST_RETRY = 3_600.0
+GIVE_UP_AFTER = 86_400.0  # seconds since the first failure, or since an event that was never tried
+_TIMEOUT = 60.0  # seconds that one run of the command may take
+_ENDING = 1.0  # seconds that a command has to end by itself after SIGTERM
+_STARTING = 0.5  # seconds that a command which is just being started is waited for, to be ended
+_PAUSE = 0.01  # seconds between looks at whether a command has ended after SIGTERM
+_LOOK = 0.2  # seconds between looks at whether a stop was requested
+_KEPT_OUTPUT = 4_096  # bytes of what a command printed last on standard error
 
 
-class _Waiting(NamedTuple):
-    """An event, what to call when it was told, and the pages that it is about."""
+class Queue(Protocol):
+    """The events that the command is to get (see `store.events.EventReader`)."""
 
-    event: dict[str, Any]
-    done: Callable[[], None]
-    pages: frozenset[str]
+    def read(self) -> list[Event]:
+        """Return the next events, the oldest first."""
+
+    def advance(self, event: Event) -> None:
+        """Note that all events up to this one are dealt with."""
+
+    def retries(self) -> list[Retry]:
+        """Return the events that were not delivered yet, the oldest first."""
+
+    def retry(self, retry: Retry) -> None:
+        """Keep an event to be tried again later, and go on with the next."""
+
+    def forget(self, retry: Retry) -> None:
+        """Note that an event was delivered after all, or given up."""
 
 
-class Hook:
-    """Runs a command for each event it is given. `complain` is told a sentence when one fails; `most` may wait, and
-    each command may take so many `seconds`.
+class Command:
+    """A command line that is run with a text on standard input. BadSetting if there is no such command.
 
-    BadSetting if there is no such command: it would fail at each event, the first of which may be days away.
+    It would fail for every event otherwise, the first of which may be days away.
     """
 
-    def __init__(
-        self, command: str, complain: Callable[[str], None], *, most: int = _WAITING, seconds: float = _SECONDS
-    ) -> None:
+    def __init__(self, line: str, timeout: float = _TIMEOUT) -> None:
         try:
-            self._words = shlex.split(command)
+            self._words = shlex.split(line)
         except ValueError as error:
-            raise BadSetting(f"The command '{command}' cannot be read: {error}.") from None
+            raise BadSetting(f"The command '{line}' cannot be read: {error}.") from None
         if not self._words:
             raise BadSetting("The command to run on each event is empty.")
         if shutil.which(self._words[0]) is None:
             raise BadSetting(
-                f"The command '{self._words[0]}' is not found, or is no program: name one that is on the PATH, or by "
-                "its path. What a shell has to read is written as sh -c '…'."
+                f"The command '{self._words[0]}' is not found, or is not executable: name one that is on the PATH, or "
+                "by its path. Pipes and redirections need a shell: sh -c '…'."
             )
-        self._complain = complain
-        self._seconds = seconds
-        self._events: queue.Queue[_Waiting | None] = queue.Queue(most)
-        self._given = self._told = 0  # events, by now
-        self._untold: list[_Waiting] = []  # events for which the command did not get to its end
-        self._left: set[str] = set()  # pages of which there is something for the next run
-        self._refused = ""  # why the command could not be run, when that was last said
+        self._timeout = timeout
         self._starting = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._cut_off = False
-        self._thread = threading.Thread(target=self._run, name="hook", daemon=True)
-        self._thread.start()
+        self._stopped = False
 
-    def tell(self, event: dict[str, Any], done: Callable[[], None] = lambda: None) -> None:
-        """Have the command run for this event, and `done` called once it ended, whatever its status.
+    def __repr__(self) -> str:
+        return f"<Command {self.name!r} running={self._process is not None} stopped={self._stopped}>"
 
-        An event for which the command cannot be run, or takes too long, is told again before the next one of its pages:
-        what happens to a page is told in that order, or left to the next run. When far too many wait, it is said and
-        the event is left, too.
+    @property
+    def name(self) -> str:
+        """The program, without its arguments."""
+        return self._words[0]
+
+    def is_stopped(self) -> bool:
+        """Return whether it was stopped, and is not run any more."""
+        return self._stopped
+
+    def run(self, given: bytes) -> str | None:
+        """Run it to its end; return what went wrong, in a sentence, or None.
+
+        It reads and writes files, not pipes: what it leaves running in the background may hold them open for as long as
+        it likes. It has a session of its own, so that Ctrl-C on a terminal reaches the run and not the command.
         """
-        self._given += 1
-        waiting = _Waiting(event, done, frozenset(name.partition("-")[0] for name in event.get("ids", ())))
-        try:
-            self._events.put_nowait(waiting)
-        except queue.Full:
-            self._left |= waiting.pages
-            self._complain(
-                f"{self._events.maxsize:,} events wait for '{self._words[0]}': one more is left to the next run."
-            )
+        with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as output:
+            text.write(given)
+            text.seek(0)
+            try:
+                with self._starting:
+                    if self._stopped:
+                        return "It was stopped."
+                    process = self._process = subprocess.Popen(
+                        self._words, stdin=text, stdout=subprocess.DEVNULL, stderr=output, start_new_session=True
+                    )
+            except OSError as error:
+                return f"'{self.name}' cannot be run: {error.strerror}."
+            try:
+                status = process.wait(self._timeout)
+            except subprocess.TimeoutExpired:
+                _end(process)
+                process.wait()
+                return f"'{self.name}' took longer than {self._timeout:g} s for an event and was ended."
+            finally:
+                self._process = None
+            if self.is_stopped():
+                return "It was stopped."
+            if not status:
+                return None
+            output.seek(max(0, output.seek(0, os.SEEK_END) - _KEPT_OUTPUT))
+            lines = output.read().decode("utf-8", "replace").strip().splitlines()
+            last = f": {lines[-1]}" if lines else "."
+            return f"'{self.name}' ended with status {status}{last}"
 
-    def close(self, seconds: float, hurried: Callable[[], bool] = lambda: True) -> bool:
-        """Let the commands that wait run, `seconds` at most from when somebody is in a hurry; whether all were told.
-
-        Each has its own time, so that without any hurry it ends too.
-        """
-        end: float | None = None
-        asked = False
-        while self._thread.is_alive():
-            if end is None and hurried():
-                end = time.monotonic() + seconds
-            left = _LOOK if end is None else min(_LOOK, end - time.monotonic())
-            if left <= 0:
-                self.cut_off()
-                untold = self._given - self._told
-                number = f"{untold:,} event{' was' if untold == 1 else 's were'}"
-                self._complain(f"{number} not told to '{self._words[0]}' in time: the next run does it.")
-                return False
-            if asked:
-                self._thread.join(left)
-            else:
-                with contextlib.suppress(queue.Full):  # there may be no room for the word to end yet
-                    self._events.put(None, timeout=left)
-                    asked = True
-        return self._told == self._given
-
-    def cut_off(self) -> None:
-        """End the command that is being run, with all that it started, and run none any more; also in a signal handler.
-
-        Its event was not told then, whatever it made of it.
-        """
-        self._cut_off = True
-        started = self._starting.acquire(timeout=_TURN)  # not for ever: this may have interrupted who holds it
+    def stop(self) -> None:
+        """End it, with all that it started, and do not run it any more; also in a signal handler."""
+        self._stopped = True
+        started = self._starting.acquire(timeout=_STARTING)  # not forever: this may interrupt the thread that holds it
         process = self._process
         if started:
             self._starting.release()
         if process is not None:
             _end(process)
 
-    def _run(self) -> None:
-        while (waiting := self._events.get()) is not None and not self._cut_off:
-            line = self._before(waiting)
-            if any(page in self._left for one in line for page in one.pages):
-                self._left |= waiting.pages
-                continue
-            for one in line:
-                if not self._tell_now(one):
-                    break
-                self._told += 1
-                if one is not waiting:
-                    self._untold.remove(one)
-            else:
-                continue
-            if len(self._untold) < self._events.maxsize:
-                self._untold.append(waiting)
-            else:
-                self._left |= waiting.pages
 
-    def _before(self, waiting: _Waiting) -> list[_Waiting]:
-        """This event after those that have to be told before it: of its pages, and of the pages of those."""
-        line, pages = [waiting], {*waiting.pages}
-        for one in reversed(self._untold):
-            if not pages.isdisjoint(one.pages):
-                line.append(one)
-                pages |= one.pages
-        return line[::-1]
+class CommandRunner:
+    """Runs a command for each event of a queue, in a thread of its own. `complain` gets a sentence when one fails."""
 
-    def _tell_now(self, waiting: _Waiting) -> bool:
-        """Run the command for an event; whether it ran to its end."""
-        again = "What it did not get is told again, by the next run at the latest."
-        try:
-            status, said = self._ran(json.dumps(_shown(waiting.event)).encode())
-        except subprocess.TimeoutExpired:
-            self._complain(
-                f"'{self._words[0]}' took longer than {self._seconds:g} s for an event and was stopped. {again}"
-            )
-            return False
-        except OSError as error:
-            refused = f"'{self._words[0]}' cannot be run: {error.strerror}. {again}"
-            if refused != self._refused:
-                self._refused = refused
-                self._complain(refused)
-            return False
-        if self._cut_off:
-            return False
-        self._refused = ""
-        if status:
-            lines = said.decode("utf-8", "replace").strip().splitlines()
-            last = f": {lines[-1]}" if lines else ""
-            self._complain(f"'{self._words[0]}' ended with status {status}{last}")
-        waiting.done()
-        return True
+    def __init__(
+        self, command: Command, queue: Queue, complain: Callable[[str], None], *,
+        clock: Callable[[], float] = time.time, first_retry: float = FIRST_RETRY,
+    ) -> None:  # fmt: skip
+        self._command = command
+        self._queue = queue
+        self._complain = complain
+        self._clock = clock
+        self._first_retry = first_retry
+        self._changed = threading.Condition()
+        self._awake = True
+        self._ending = False
+        self._retries: list[Retry] = []
+        self._last_complaint = ""
+        self._error: StoreError | None = None
+        self._thread = threading.Thread(target=self._work, name="command", daemon=True)
+        self._thread.start()
 
-    def _ran(self, event: bytes) -> tuple[int, bytes]:
-        """Run the command for an event to its end; its status, and the last that it said on standard error.
+    def __repr__(self) -> str:
+        return f"<CommandRunner {self._command!r} retries={len(self._retries)}>"
 
-        It reads and writes files, not pipes: what it leaves running behind it may hold them open for as long as it
-        likes. It has a session of its own, so that Ctrl-C on a terminal is heard by the run and not by it.
+    def wake(self) -> None:
+        """Look at the queue: there may be new events."""
+        with self._changed:
+            self._awake = True
+            self._changed.notify()
+
+    def close(self, grace: float, hurried: Callable[[], bool] = lambda: True) -> bool:
+        """Deliver what is due and end; return whether everything was delivered.
+
+        Once a stop was requested (`hurried`), what takes longer than `grace` seconds is left to the next run.
         """
-        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as said:
-            given.write(event)
-            given.seek(0)
-            with self._starting:
-                if self._cut_off:
-                    return 0, b""
-                process = self._process = subprocess.Popen(
-                    self._words, stdin=given, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
+        with self._changed:
+            self._ending = self._awake = True
+            self._changed.notify()
+        end: float | None = None
+        while self._thread.is_alive():
+            if end is None and hurried():
+                end = time.monotonic() + grace
+            left = _LOOK if end is None else min(_LOOK, end - time.monotonic())
+            if left <= 0:
+                self._command.stop()
+                self._thread.join(_ENDING)
+                self._complain(
+                    f"'{self._command.name}' did not get all events in time: the next run delivers the rest."
                 )
-            try:
-                status = process.wait(self._seconds)
-            except subprocess.TimeoutExpired:
-                _end(process)
-                process.wait()
-                raise
-            finally:
-                self._process = None
-            said.seek(max(0, said.seek(0, os.SEEK_END) - _SAID))
-            return status, said.read()
+                return False
+            self._thread.join(left)
+        if self._retries:
+            number = len(self._retries)
+            events = "1 event is" if number == 1 else f"{number:,} events are"
+            self._complain(f"{events} still to be delivered to '{self._command.name}': the next run tries again.")
+        return not self._retries and self._error is None and not self._command.is_stopped()
+
+    def stop(self) -> None:
+        """End the command at once; also in a signal handler."""
+        self._command.stop()
+
+    def _work(self) -> None:
+        try:
+            # at once: the command may be another one by now, or mended
+            self._retries = [replace(one, next_at=self._clock()) for one in self._queue.retries()]
+            while not self._command.is_stopped():
+                with self._changed:
+                    self._awake = False
+                self._retry_due()
+                self._deliver_new()
+                with self._changed:
+                    if self._awake:
+                        continue
+                    if self._ending:
+                        return
+                    due = min([one.next_at for one in self._retries], default=None)
+                    self._changed.wait(None if due is None else max(0.0, due - self._clock()))
+        except StoreError as error:  # the run is stopping and the store is away: what is left is in it
+            self._error = error
+
+    def _deliver_new(self) -> None:
+        while not self._command.is_stopped() and (events := self._queue.read()):
+            for event in events:
+                if self._command.is_stopped():
+                    return
+                self._deliver(event)
+
+    def _deliver(self, event: Event) -> None:
+        now = self._clock()
+        if event.at < now - GIVE_UP_AFTER:
+            _log.warning("event %d is older than a day and is not delivered", event.id)
+            self._queue.advance(event)
+            return
+        before = self._blocking(event)
+        if before is not None:
+            waits = f"It waits for event {before.event.id}."
+            self._keep(Retry(event=event, attempts=0, since=now, next_at=before.next_at, error=waits))
+            return
+        error = self._run(event)
+        if error is None:
+            self._queue.advance(event)
+        elif not self._command.is_stopped():
+            self._keep(Retry(event=event, attempts=1, since=now, next_at=now + self._first_retry, error=error))
+
+    def _retry_due(self) -> None:
+        """Try again what is due, in the order of events."""
+        for retry in sorted(self._retries, key=lambda one: one.event.id):
+            if self._command.is_stopped():
+                return
+            now = self._clock()
+            before = self._blocking(retry.event)
+            if before is not None or retry.next_at > now:
+                continue
+            error = self._run(retry.event)
+            if error is None or (now - retry.since >= GIVE_UP_AFTER and not self._command.is_stopped()):
+                if error is not None:
+                    self._complain(f"{error} It failed for a day: event {retry.event.id} is given up.")
+                self._queue.forget(retry)
+                self._retries.remove(retry)
+                self._release(retry.event)
+            elif not self._command.is_stopped():
+                pause = min(self._first_retry * 2**retry.attempts, LONGEST_RETRY)
+                self._retries.remove(retry)
+                self._keep(replace(retry, attempts=retry.attempts + 1, next_at=self._clock() + pause, error=error))
+
+    def _keep(self, retry: Retry) -> None:
+        self._queue.retry(retry)
+        self._retries.append(retry)
+
+    def _release(self, event: Event) -> None:
+        """Let the events that waited for this one be tried at once."""
+        now, pages = self._clock(), _pages(event)
+        self._retries = [
+            replace(one, next_at=now) if not one.attempts and pages & _pages(one.event) else one
+            for one in self._retries
+        ]  # fmt: skip
+        with self._changed:
+            self._awake = True
+
+    def _blocking(self, event: Event) -> Retry | None:
+        """Return the earliest undelivered event before this one that is about one of its pages."""
+        pages = _pages(event)
+        earlier = [one for one in self._retries if one.event.id < event.id and pages & _pages(one.event)]
+        return min(earlier, key=lambda one: one.event.id, default=None)
+
+    def _run(self, event: Event) -> str | None:
+        error = self._command.run(as_line(event))
+        if error is not None and not self._command.is_stopped() and error != self._last_complaint:
+            self._complain(f"{error} It will be run again for this event.")
+        self._last_complaint = error or ""
+        return error
+
+
+def as_line(event: Event) -> bytes:
+    """Return the event as one line of JSON, with its time for people and without passwords of addresses."""
+    time_of = datetime.fromtimestamp(event.at, UTC).isoformat(timespec="seconds")
+    return json.dumps(_shown(asdict(event) | {"time": time_of})).encode() + b"\n"
+
+
+def _pages(event: Event) -> frozenset[str]:
+    return frozenset(one.partition("-")[0] for one in event.ids)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a command with all that it started, as a shell does: they are asked to, and killed if they do not."""
+    """End a command with all that it started: SIGTERM first, then SIGKILL."""
     end = time.monotonic() + _ENDING
     with contextlib.suppress(ProcessLookupError):  # none of them is left
         os.killpg(process.pid, signal.SIGTERM)
         while time.monotonic() < end:
-            process.poll()  # one that has ended and was not asked for its status counts as being there
+            process.poll()  # a process whose status was not read yet still exists
             os.killpg(process.pid, 0)
             time.sleep(_PAUSE)
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def _shown(item: Any) -> Any:
-    """An event as others may see it: without the passwords of addresses."""
+    """Return an event as others may see it: without the passwords of addresses."""
     if isinstance(item, dict):
         return {name: _shown(value) for name, value in item.items()}
     if isinstance(item, list | tuple):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from driftline.detection.worker_pool import WorkerPool
-from driftline.errors import RunStalled, StoreUnavailable
+from driftline.errors import RunStalled, StoreError, StoreUnavailable
 from driftline.fetch.failures import NOTHING
 from driftline.fetch.politeness import PoliteLinks
 from driftline.model import Change, Matter, Proof, Turned, Verdict
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from driftline.fetch.failures import Blocked
     from driftline.fetch.politeness import Source
     from driftline.fetch.robots_cache import Records
-    from driftline.model import Barred, Danger, Link, Old, Outcome, Turned
+    from driftline.model import Barred, Danger, Event, Link, Old, Outcome, Turned
     from driftline.pipeline.browser_lane import BrowserRecords, PageRenderer
-    from driftline.pipeline.grouping import Event
     from driftline.pipeline.plan import Plan
     from driftline.pipeline.queue import QueueStatistics
     from driftline.pipeline.sources import Feed
     from driftline.pipeline.stop import Stop
     from driftline.settings import Settings
+    from driftline.store.events import Group
 
 
 class RunLedger(recording.OutcomeLedger, Protocol):
@@ -73,6 +73,9 @@ class RunLedger(recording.OutcomeLedger, Protocol):
 
     def note_interruption(self, run_id: int) -> None:
         """Note that requests were sent until now, and that the run goes on."""
+
+    def publish(self, run_id: int, group: Group) -> None:
+        """Add what the run found to the event log, with what `found_before` returns."""
 
     def end(self, run_id: int, *, reported: bool = False) -> None:
         """Note that the run sends no more requests, complete or not, and that what it recorded is `reported`."""
@@ -192,6 +195,8 @@ class Run:
             parts, wired = self._check_all(links, right, run_id, tell, slow)
             quiet = parts.links.quiet
             left = remain() if self._stop.requested or quiet else 0
+            with suppress(StoreError):
+                ledger.publish(run_id, events_of)  # what is not published now is left to the next run
             if not left or not self._stop.requested:
                 ledger.finish(run_id)  # those whose hosts want to be left alone must not hold up all others
             reported = True

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from driftline.model import Change, Danger, Matter, Turned, Verdict, change_id
+from driftline.model import Change, Danger, Event, Matter, Turned, Verdict, change_id
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -17,29 +16,6 @@ if TYPE_CHECKING:
 
 _WARNING = "warning"
 _SITE_WIDE = 5  # pages: an edit beside the content, noise on one page, is news of the site if so many share it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """What is told of a run: a change, that pages began to fail or recovered, or a warning; for all that share it.
-
-    `event` says which of them it is, and `at` when the last of its pages was checked. `ids` name the page and the check
-    of each of its `urls`: who hears of an event twice knows it by them.
-    """
-
-    event: str
-    at: float
-    host: str
-    urls: tuple[str, ...]
-    kind: str
-    score: float
-    reason: str
-    ids: tuple[str, ...]
-
-    @property
-    def what(self) -> str:
-        """What is told of the checks, as the outbox has it: a check may find several dangers, of a kind each."""
-        return self.kind if self.event == _WARNING else self.event
 
 
 def events_of(
@@ -103,7 +79,8 @@ def _event(same: Sequence[_Found]) -> Event | None:
         what, score = first.turn.value if isinstance(first, Turned) else _WARNING, 1.0
     return Event(
         event=what, at=max(one.at for one in same), host=first.host, urls=tuple(one.url for one in same),
-        kind=str(first.kind), score=score, reason=first.reason, ids=tuple(one.id for one in same),
+        kind=str(first.kind), score=score, headline=first.reason, reason=first.reason,
+        ids=tuple(one.id for one in same),
     )  # fmt: skip
 
 

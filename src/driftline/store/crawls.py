@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import Integer, bindparam, case, delete, func, insert, select, update
 
 from driftline.store.commits import write_once
+from driftline.store.events import insert_events
 from driftline.store.schema import addresses, sites, skips
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, Connection, Select
 
+    from driftline.model import Event
     from driftline.store.engine import Store
 
 
@@ -179,11 +181,16 @@ class Sites:
 
         write_once(self._store, note, self._stopped)
 
-    def finish(self, site_id: int, number: int, now: float) -> None:
-        """The round of this number is complete."""
+    def finish(self, site_id: int, number: int, now: float, found: Sequence[Event] = ()) -> None:
+        """Note that the round of this number is complete, and publish the events that it found."""
         this = (sites.c.id == site_id) & (sites.c.round == number)
-        ends = update(sites).where(this).values(finished_at=now)
-        write_once(self._store, lambda connection: connection.execute(ends), self._stopped)
+        ends = update(sites).where(this, sites.c.finished_at.is_(None)).values(finished_at=now)
+
+        def finish(connection: Connection) -> None:
+            if connection.execute(ends).rowcount and found:
+                insert_events(connection, found)
+
+        write_once(self._store, finish, self._stopped)
 
     def kept(self) -> list[Site]:
         """The sites that are kept watched, in the order in which they came."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from driftline.store.process_locks import Having, Right
 
-NEWEST = "0023"
+NEWEST = "0024"
 _SHRINKS_IN_STEPS = "PRAGMA auto_vacuum=INCREMENTAL"
 _PAGES_AT_ONCE = 256
 _PRAGMAS = (

@@ -19,11 +19,12 @@ from driftline.model import Known, Lesson, Link, Outcome, Proof, Verdict, stored
 from driftline.noise_memory import Memory
 from driftline.store.blobs import digest
 from driftline.store.commits import write_once
+from driftline.store.events import EventLog
 from driftline.store.failing_pages import insert_turns
 from driftline.store.locks import lock_memories, patiently
 from driftline.store.outbox import found_by, put_in_outbox
 from driftline.store.revisions import count_revision
-from driftline.store.schema import CONTINUED, checks, pages, runs, states, tags, warnings
+from driftline.store.schema import CONTINUED, RUN, checks, pages, runs, states, tags, warnings
 from driftline.store.statements import BINARY, LINK_COLUMNS, host_memories_of, in_batches, memories_of
 from driftline.urls.parts import as_sent
 
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection, Select
 
     from driftline.store.engine import Store
+    from driftline.store.events import Group
     from driftline.store.outbox import Found
 
 _LINKS_AT_ONCE = 1_000
 _BUSY = (429, 503)  # answers that may say when to ask again
-_WITHOUT_END = "run"  # the scope of runs that choose their pages as they go
 _NO_REQUESTS = 0.0  # when a run has ended that has not sent any request yet
 FAIL_AFTER = 3  # failures in a row, unless it is set
 _RESUME_WITHIN = 3_600.0  # seconds: a run that stopped longer ago is history, and its pages are due again
@@ -48,16 +49,15 @@ class Ledger:
 
     While another program keeps the store locked it waits, until the run is `stopped`: work that is at hand is not to be
     thrown away for that. Links are waited for until `reading_stopped`, if that is given: a run that may send no more
-    requests needs none. So many failures in a row make a page a failing one, as `fail_after` says. With `to_outbox`,
-    what is to be told of the outcomes is recorded with them.
+    requests needs none. So many failures in a row make a page a failing one, as `fail_after` says. What
+    is worth reporting is put into the outbox in the same transaction.
     """
 
     def __init__(
         self, store: Store, clock: Callable[[], float] = time.time, stopped: Callable[[], bool] = lambda: True,
-        fail_after: int = FAIL_AFTER, *, to_outbox: bool = False, reading_stopped: Callable[[], bool] | None = None,
+        fail_after: int = FAIL_AFTER, *, reading_stopped: Callable[[], bool] | None = None,
     ) -> None:  # fmt: skip
         self._reading_stopped = reading_stopped or stopped
-        self._to_outbox = to_outbox
         self._fail_after = fail_after
         self._store = store
         self._clock = clock
@@ -108,7 +108,7 @@ class Ledger:
         def begin(connection: Connection) -> int:
             if not idle:
                 self._end_killed_runs(connection)
-            return _insert_run(connection, _WITHOUT_END, self._clock(), ended_at=_NO_REQUESTS if idle else None)
+            return _insert_run(connection, RUN, self._clock(), ended_at=_NO_REQUESTS if idle else None)
 
         return write_once(self._store, begin, self._stopped)
 
@@ -143,6 +143,11 @@ class Ledger:
                 _continue_run(connection, run_id, now, now)
 
         patiently(note, self._stopped)
+
+    def publish(self, run_id: int, group: Group) -> None:
+        """Add what the run found to the event log, with what `found_before` returns."""
+        run_ids = {run_id, *(other for other, _ in self._unreported)}
+        EventLog(self._store, self._stopped).publish(group, run_ids)
 
     def end(self, run_id: int, *, reported: bool = False) -> None:
         """Note that the run sends no more requests, complete or not. What is not noted is taken for a killed run.
@@ -276,8 +281,7 @@ class Ledger:
     def _insert_rest(self, connection: Connection, outcomes: Sequence[Outcome]) -> None:
         _insert_found(self._store, connection, outcomes)
         insert_turns(self._store.statements, connection, outcomes, self._fail_after)
-        if self._to_outbox:
-            put_in_outbox(connection, outcomes)
+        put_in_outbox(connection, outcomes)
 
 
 def _written_by(connection: Connection, run_id: int, outcomes: Sequence[Outcome]) -> set[int]:

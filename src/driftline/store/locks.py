@@ -38,6 +38,7 @@ class Number(IntEnum):
     INDEX = 0x44_52_49_47
     MEMORIES = 0x44_52_49_48
     ADDRESSES = 0x44_52_49_4A
+    EVENTS = 0x44_52_49_4B
 
 
 def lock_blobs(connection: Connection) -> None:
@@ -66,6 +67,11 @@ def lock_memories(connection: Connection) -> None:
 def lock_index(connection: Connection) -> None:
     """Let nobody else add words to the index, or say that texts are others now."""
     _lock(connection, Number.INDEX)
+
+
+def lock_events(connection: Connection) -> None:
+    """Let nobody else publish events until this is committed, so that their ids grow in the order of commits."""
+    _lock(connection, Number.EVENTS)
 
 
 def patiently(do: Callable[[], _Result], stopped: Callable[[], bool]) -> _Result:

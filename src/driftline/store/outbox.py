@@ -1,31 +1,24 @@
-"""What was recorded and is still to be told, so that no end of a run, however sudden, leaves it untold.
+"""What was recorded and is not in the event log yet.
 
-An event is put here in the transaction that records its check, and is taken out once it was told. A run that ends in
-between leaves it to the next one, which tells it again: at least once, and hardly ever twice. Only what is to be told
-costs anything, and what a `check` finds, which its own report tells, is never here.
+The transaction that records a check also names here what it found, so that nothing is lost however a process ends.
+Publishing (see `events`) turns these rows into events and deletes them, in one transaction.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sqlalchemy import and_, bindparam, delete, insert, select
+from sqlalchemy import and_, bindparam, delete, insert, or_, select
 
-from driftline.errors import StoreError
 from driftline.model import Change, Danger, Matter, Turn, Turned, Verdict, WarningKind, change_id
-from driftline.store.locks import patiently
-from driftline.store.process_locks import FileClaim
-from driftline.store.schema import changes, checks, outbox, pages, turns, warnings
+from driftline.store.schema import RUN, changes, checks, outbox, pages, runs, turns, warnings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from sqlalchemy import Connection, Select
 
     from driftline.model import Outcome
-    from driftline.store.engine import Store
-    from driftline.store.process_locks import Claim
 
     #: what there is to report: changes, pages that began to fail or recovered, and warnings
     Found: TypeAlias = tuple[list[Change], list[Turned], list[Danger]]
@@ -68,7 +61,8 @@ _DANGERS = _ALL_DANGERS.join(
         outbox.c.what == warnings.c.kind,
     ),
 )
-_TAKE = delete(outbox).where(
+_IS_NEW = select(outbox.c.page_id).limit(1)
+_DELETE = delete(outbox).where(
     and_(
         outbox.c.page_id == bindparam("page"),
         outbox.c.sequence == bindparam("number"),
@@ -78,12 +72,12 @@ _TAKE = delete(outbox).where(
 
 
 def put_in_outbox(connection: Connection, outcomes: Sequence[Outcome]) -> None:
-    """Have told what these outcomes, which are being recorded, amount to."""
-    told = [(outcome, _CHANGED) for outcome in outcomes if outcome.may_be_news]
-    told += [(outcome, outcome.turned.turn.value) for outcome in outcomes if outcome.turned is not None]
-    told += [(outcome, alarm.kind.value) for outcome in outcomes for alarm in outcome.alarms]
-    if told:
-        links = [(outcome.document.link, what) for outcome, what in told]
+    """Note what these outcomes, which are being recorded in the same transaction, found."""
+    found = [(outcome, _CHANGED) for outcome in outcomes if outcome.may_be_news]
+    found += [(outcome, outcome.turned.turn.value) for outcome in outcomes if outcome.turned is not None]
+    found += [(outcome, alarm.kind.value) for outcome in outcomes for alarm in outcome.alarms]
+    if found:
+        links = [(outcome.document.link, what) for outcome, what in found]
         rows = [{"page_id": link.page_id, "sequence": link.sequence, "what": what} for link, what in links]
         connection.execute(insert(outbox), rows)
 
@@ -103,6 +97,43 @@ def found_by(connection: Connection, recorded: Iterable[tuple[int, float]]) -> F
         found[1].extend(turned)
         found[2].extend(dangers)
     return found
+
+
+def is_empty(connection: Connection) -> bool:
+    """Return whether there is nothing to publish."""
+    return connection.execute(_IS_NEW).first() is None
+
+
+def read_outbox(connection: Connection, run_ids: Collection[int] | None, *, noise: bool) -> dict[str, Found]:
+    """Return what is to be published, by the command that found it: `run`, or `check` for all others.
+
+    Only what these runs found, unless `run_ids` is None. Without `noise`, changes that are noise are left in the
+    outbox: they are worth reporting only if many pages share them.
+    """
+    queries: list[Select[Any]] = [_CHANGES, _TURNS, _DANGERS]
+    if not noise:
+        queries[0] = queries[0].where(changes.c.verdict == Matter.MEANINGFUL.value)
+    if run_ids is not None:
+        queries = [query.where(checks.c.run_id.in_(run_ids)) for query in queries]
+    by_run = runs.c.scope == RUN
+    scoped = [query.join(runs, runs.c.id == checks.c.run_id, isouter=True) for query in queries]
+    found = {
+        "run": _read(connection, *(query.where(by_run) for query in scoped)),
+        "check": _read(connection, *(query.where(or_(~by_run, runs.c.scope.is_(None))) for query in scoped)),
+    }
+    return {source: some for source, some in found.items() if any(some)}
+
+
+def clear_outbox(connection: Connection, found: Found) -> None:
+    """Delete what was published."""
+    changed, turned, dangers = found
+    named = [(one.id, _CHANGED) for one in changed]
+    named += [(one.id, one.turn.value) for one in turned]
+    named += [(one.id, one.kind.value) for one in dangers]
+    keys = sorted((*map(int, name.split("-")), what) for name, what in named)
+    rows = [{"page": page, "number": number, "what": what} for page, number, what in keys]
+    if rows:
+        connection.execute(_DELETE, rows)
 
 
 def _read(connection: Connection, changed: Select[Any], turned: Select[Any], dangers: Select[Any]) -> Found:
@@ -130,41 +161,3 @@ def _read(connection: Connection, changed: Select[Any], turned: Select[Any], dan
             for row in connection.execute(dangers)
         ],
     )  # fmt: skip
-
-
-class Outbox:
-    """The events that are still to be told; for the one run that has the right to keep checking. Used by any thread.
-
-    `claim` is that right.
-    """
-
-    def __init__(self, store: Store, stopped: Callable[[], bool] = lambda: True, claim: Claim | None = None) -> None:
-        self.claim: Claim = claim or FileClaim()
-        self._store = store
-        self._stopped = stopped
-
-    def left(self) -> Found:
-        """What is to be told, in the order in which it was found."""
-
-        def read() -> Found:
-            with self._store.read() as connection:
-                return _read(connection, _CHANGES, _TURNS, _DANGERS)
-
-        return patiently(read, self._stopped)
-
-    def take_out(self, told: Iterable[tuple[str, str]]) -> None:
-        """These were told: each a change, a turn or a danger, by its id, and what it was told as.
-
-        What cannot be taken out stays, to be told once more by the next run: that must end nothing.
-        """
-        keys = sorted((*map(int, name.split("-")), what) for name, what in told)
-        rows = [{"page": page, "number": number, "what": what} for page, number, what in keys]
-        if not rows:
-            return
-
-        def take() -> None:
-            with self._store.write() as connection:
-                connection.execute(_TAKE, rows)
-
-        with suppress(StoreError):
-            patiently(take, self._stopped)

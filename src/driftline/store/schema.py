@@ -13,8 +13,11 @@ when; `pauses` names the hosts that asked to be left alone, when that was, and u
 `setbacks` has one row while there are times in the future, for a clock was set back: when they were first seen.
 `retry_at` is until when a server asked for no other check when it refused one.
 `turns` are the checks by which a page began to fail or recovered; `failing_at` is when it was told that it fails.
-`outbox` names the checks of which a run without an end has not told yet what they found: `changed`, the turn, or the
-kind of a warning.
+`outbox` names the checks that found something worth reporting which is not in the event log yet: `changed`, the turn,
+or the kind of a warning. It is written in the transaction that records the check.
+`events` is the event log: one row for each thing worth reporting, with all that a reader needs in `payload`, and
+`event_pages` the pages of each. `event_readers` says up to which event each reader of the log has come, and
+`event_retries` which events a reader failed at and when it tries again.
 `reading` says how `kept_text` was read, by which extractor and through which filters, and that of a version the same of
 its text. `unread` is the reading that a version could not be given, `reread_at` when its text changed by another one;
 `caught_up` is the reading that all versions of a page have, or could not be given: see `readings`.
@@ -73,6 +76,11 @@ def _page_key() -> Column[int]:
     return Column("page_id", Integer, belongs, primary_key=True, autoincrement=False)
 
 
+def _event_key() -> Column[int]:
+    belongs = ForeignKey("events.id", ondelete="CASCADE")
+    return Column("event_id", Integer, belongs, primary_key=True, autoincrement=False)
+
+
 #: eight bytes on either database; SQLite has one kind of integer, and takes a key of that kind for its own row number
 Long = BigInteger().with_variant(Integer, "sqlite")
 
@@ -97,6 +105,7 @@ tags = Table(
 
 #: the scope of rows that are no runs: they only say when a run stopped that went on later
 CONTINUED = "continued"
+RUN = "run"  # the scope of a run that goes on and chooses its pages by the schedule
 
 runs = Table(
     "runs",
@@ -229,6 +238,44 @@ outbox = Table(
     _page_key(),
     Column("sequence", Integer, primary_key=True, autoincrement=False),
     Column("what", Text, primary_key=True),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("payload", JSON, nullable=False),
+    Index("ix_events_at", "at"),
+    sqlite_autoincrement=True,
+)
+
+event_pages = Table(
+    "event_pages",
+    metadata,
+    _page_key(),
+    _event_key(),
+    Index("ix_event_pages_event_id", "event_id"),
+)
+
+event_readers = Table(
+    "event_readers",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("position", Integer, nullable=False),
+)
+
+event_retries = Table(
+    "event_retries",
+    metadata,
+    Column("reader", Text, primary_key=True),
+    _event_key(),
+    Column("attempts", Integer, nullable=False),
+    Column("since", Double, nullable=False),
+    Column("next_at", Double, nullable=False),
+    Column("error", Text, nullable=False),
 )
 
 feedback = Table(

@@ -1,23 +1,41 @@
-"""A run without an end, in a thread of its own, for somebody who feeds it."""
+"""The watcher: it schedules, checks, records and publishes until it is stopped.
+
+`EndlessRun` is the pipeline of it, in a thread of its own; `Watcher` is the loop around it.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Self
+from collections import Counter
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
-from driftline.errors import RunStalled, RunStopped, StoreBusy, StoreUnavailable
+from driftline.errors import RunStalled, RunStopped, StoreBusy, StoreLocked, StoreUnavailable
+from driftline.runtime import MemoryTrimmer
 from driftline.store.locks import patiently
+from driftline.watch.publisher import EventListener, Publisher
+from driftline.watch.turn_taking import in_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    from driftline.model import Outcome
+    from driftline.crawl.recrawl import Rounds
+    from driftline.model import Outcome, Verdict
     from driftline.pipeline.check_run import Run
     from driftline.pipeline.sources import Feed
     from driftline.pipeline.stop import Stop
+    from driftline.schedule.scheduler import Scheduler
+    from driftline.store.events import EventLog
     from driftline.store.process_locks import Claim, Having
+    from driftline.watch.planner import Planner
+
+    #: opens the readers of the event log that live in this process, and closes them at the end of the block
+    Readers: TypeAlias = Callable[[EventLog], AbstractContextManager[Sequence[EventListener]]]
+
+_CRAWL_SECONDS = 60.0  # of crawling before pages are checked again
 
 
 class EndlessRun:
@@ -98,3 +116,178 @@ class EndlessRun:
                 self.feed.restart(lambda: self._stop.requested)
             else:
                 return
+
+
+class WatchList(Protocol):
+    """The watch list as the watcher needs it: it puts together the parts that work on its store."""
+
+    def keep_running(self, stop: Stop) -> AbstractContextManager[Claim]:
+        """Hold the right to be the only watcher of the store; StoreBusy if another process has it."""
+
+    def event_log(self, stop: Stop) -> EventLog:
+        """Return the event log."""
+
+    def scheduler(
+        self, *, every: str, budget: str | None, policy: str | None, once: bool
+    ) -> Scheduler:  # fmt: skip
+        """Return what decides which page is checked next."""
+
+    def planner(
+        self, scheduler: Scheduler, feed: Feed, stop: Stop, tell: Callable[[str], None], *,
+        slow: Callable[[str, int, float], None],
+    ) -> Planner:  # fmt: skip
+        """Return what feeds the pipeline with the pages that the scheduler picks."""
+
+    def keep_checking(
+        self, recorded: Callable[[Sequence[Outcome]], None], *, claim: Claim, stop: Stop,
+        slow: Callable[[str, int, float], None],
+    ) -> EndlessRun:  # fmt: skip
+        """Return a pipeline that checks what it is fed."""
+
+    def rounds(self, stop: Stop, remark: Callable[[str], None], *, once: bool) -> Rounds:
+        """Return what crawls watched sites again when they are due."""
+
+    def shortages(self, budget: str | None) -> list[str]:
+        """Return a sentence for each budget that is too small for the intervals of the pages."""
+
+    def watched(self, urls: Sequence[str]) -> list[int]:
+        """Return the ids of those of these pages that are watched."""
+
+    def be_next(self) -> Having:
+        """Ask a watcher in another process to make way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchOptions:
+    """What a watcher is to do: how often pages are checked that have no interval of their own, and how many checks
+    there may be. With `once`, everything that is due or new is checked, and then it ends.
+    """
+
+    every: str = "1h"
+    budget: str | None = None
+    policy: str | None = None
+    once: bool = False
+
+
+@dataclass(slots=True)
+class WatchResult:
+    """How a watcher ended: what its checks found, the pages that were due and not checked, and those that were
+    postponed because their hosts asked for a pause. `scheduler` knows what is next.
+    """
+
+    scheduler: Scheduler
+    found: Counter[Verdict] = field(default_factory=Counter)
+    left: int = 0
+    postponed: int = 0
+    stopped: bool = False
+
+
+class Watcher:
+    """Keeps checking the pages of a watch list, those first whose check is worth most, until it is stopped.
+
+    Everything that it finds goes to the event log, and from there to the `readers`. Watched sites are crawled again in
+    between. `remark` gets a sentence about how things stand whenever that has changed, `slow` the first host whose
+    pages take long because of its delay, `recorded` every batch of outcomes once it is committed.
+    """
+
+    def __init__(
+        self, watch_list: WatchList, options: WatchOptions, readers: Readers, stop: Stop, *,
+        remark: Callable[[str], None], slow: Callable[[str, int, float], None] = lambda *_: None,
+        recorded: Callable[[Sequence[Outcome]], None] = lambda _: None,
+    ) -> None:  # fmt: skip
+        self._watch_list = watch_list
+        self._options = options
+        self._readers = readers
+        self._stop = stop
+        self._remark = _Remarks(remark).add
+        self._slow = _FirstSlowHost(slow).report
+        self._recorded = recorded
+
+    def run(self) -> WatchResult:
+        """Watch until stopped, or check once what is due. StoreBusy if another process watches the same store."""
+        options, watch_list, stop = self._options, self._watch_list, self._stop
+        scheduler = watch_list.scheduler(
+            every=options.every, budget=options.budget, policy=options.policy, once=options.once
+        )
+        result = WatchResult(scheduler)
+        with watch_list.keep_running(stop) as claim:
+            log = watch_list.event_log(stop)
+            with self._readers(log) as listeners, Publisher(log, listeners, stop) as publisher:
+                planner = self._watch(claim, scheduler, publisher, result)
+                result.stopped = stop.requested
+                if result.stopped:
+                    planner.end(once=options.once)
+                    # counted now: what becomes due while the readers finish is for the next run anyway
+                    with contextlib.suppress(StoreUnavailable):
+                        result.left = planner.left(once=options.once)
+        if not result.stopped:
+            planner.end(once=options.once)
+        return result
+
+    def _watch(self, claim: Claim, scheduler: Scheduler, publisher: Publisher, result: WatchResult) -> Planner:
+        """Check pages and crawl sites by turns: two pipelines would not know of each other's requests."""
+        watch_list, stop, once = self._watch_list, self._stop, self._options.once
+
+        def recorded(outcomes: Sequence[Outcome]) -> None:
+            scheduler.heard(outcomes)
+            publisher.recorded(outcomes)
+            result.found.update(outcome.verdict for outcome in outcomes)
+            self._recorded(outcomes)
+
+        for sentence in () if once else watch_list.shortages(self._options.budget):
+            self._remark(sentence)
+        rounds = watch_list.rounds(stop, self._remark, once=once)
+        changed = in_turn(rounds.go, stop, watch_list.be_next, self._remark) if once else []
+        publisher.wake()
+        planner: Planner | None = None
+        memory = MemoryTrimmer()
+        while True:
+            with watch_list.keep_checking(recorded, claim=claim, stop=stop, slow=self._slow) as running:
+                if planner is None:
+                    planner = watch_list.planner(scheduler, running.feed, stop, self._remark, slow=self._slow)
+                else:
+                    planner.feed_anew(running.feed)
+                if changed:
+                    # if it fails they are checked all the same, when they are due
+                    with contextlib.suppress(StoreBusy, StoreLocked, StoreUnavailable):
+                        running.feed.offer(watch_list.watched(changed))
+                if once:
+                    in_turn(planner.offer_patiently, stop, watch_list.be_next, self._remark)
+                while not once and running.at_work and not rounds.due():
+                    running.wait(planner.go())
+                    memory.trim()
+                if not once and not stop.requested:
+                    planner.step_aside()
+            result.postponed = running.put_off
+            if once or stop.requested:
+                return planner
+            changed = []
+            with contextlib.suppress(StoreBusy, StoreUnavailable):
+                changed = rounds.go(_CRAWL_SECONDS)
+            publisher.wake()
+
+
+class _FirstSlowHost:
+    """Reports the first host whose pages take long, and no other: one example explains it."""
+
+    def __init__(self, report: Callable[[str, int, float], None]) -> None:
+        self._report = report
+        self._done = False
+
+    def report(self, host: str, waiting: int, delay: float) -> None:
+        if not self._done:
+            self._done = True
+            self._report(host, waiting, delay)
+
+
+class _Remarks:
+    """Passes on a sentence unless it was the last one: a watcher comes to the same again and again."""
+
+    def __init__(self, remark: Callable[[str], None]) -> None:
+        self._remark = remark
+        self._last = ""
+
+    def add(self, sentence: str) -> None:
+        if sentence != self._last:
+            self._last = sentence
+            self._remark(sentence)

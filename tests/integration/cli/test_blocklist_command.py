@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from threading import Timer
 from typing import Any
 
 import pytest
 
-from driftline import Stop
-from driftline.cli.event_printer import News
 from driftline.cli.main import main_with
-from driftline.model import Outcome, Proof, Verdict, Warned, WarningKind
 from servers import Site
-from support.making import document
 
 
 @pytest.fixture(autouse=True)
@@ -145,21 +139,20 @@ def test_warnings_are_told_by_check_list_show_and_history(
     assert sentence in capsys.readouterr().out
 
 
-def test_a_run_hands_warnings_to_its_command() -> None:
-    warned = Warned(WarningKind.HIDDEN_FRAME, "A hidden frame appeared that loads https://evil.example/x.")
-    heard: list[dict[str, Any]] = []
-    told: list[tuple[str, str]] = []
-
-    def hook(event: dict[str, Any], done: Callable[[], None]) -> None:
-        heard.append(event)
-        done()
-
-    with News(Stop(), hook, told.extend, say=lambda *_, **__: None, later=lambda *_: Timer(0, print)) as news:
-        news.told([Outcome(document(), Verdict.UNCHANGED, Proof.TEXT, alarms=(warned,))])
-    (event,) = heard
-    assert told == [(*event["ids"], "hidden-frame")]
-    assert (event["event"], event["urls"]) == ("warning", ("http://page.example/",))
-    assert (event["kind"], event["reason"]) == ("hidden-frame", warned.sentence)
+def test_a_command_also_gets_what_a_check_found(site: Site, tmp_path: Path) -> None:
+    calm = "<p>A page of some length, with words that stay as they are from day to day.</p>"
+    url = site.put("/", calm)
+    main_with(["add", url])
+    main_with(["run", "--once", "--exec", "true"])
+    frame = '<iframe src="https://evil.example/x" width="0" height="0"></iframe>'
+    site.put("/", f"{calm}<p>Now there is more of it.</p>{frame}")
+    events = tmp_path / "events"
+    main_with(["check"])
+    assert main_with(["run", "--once", "--exec", f"sh -c 'cat >> {events}'"]) == 0
+    found = [json.loads(line) for line in events.read_text().splitlines()]
+    warning = next(event for event in found if event["event"] == "warning")
+    assert (warning["urls"], warning["kind"]) == ([url], "hidden-frame")
+    assert warning["reason"] == "A hidden frame appeared that loads https://evil.example/x."
 
 
 @pytest.mark.parametrize(

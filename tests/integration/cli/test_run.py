@@ -12,10 +12,9 @@ import pytest
 
 import driftline
 from driftline import Driftline
-from driftline.cli import turn_taking
+from driftline.cli import watching
 from driftline.cli.main import main_with
 from driftline.errors import StoreError, StoreLocked
-from driftline.notify.command import Hook
 from driftline.schedule.scheduler import Scheduler
 from driftline.store.engine import Store
 from servers import Site
@@ -34,27 +33,27 @@ def test_every_event_is_told_to_the_command_before_it_ends(tmp_path: Path, monke
     heard = tmp_path / "heard"
     port = closed_port()
     main_with(["add", *[f"http://127.0.0.{number}:{port}/" for number in range(1, 10)]])
-    assert main_with(["run", "--once", "--exec", f"sh -c 'cat >> {heard}; echo >> {heard}'"]) == 0
+    assert main_with(["run", "--once", "--exec", f"sh -c 'cat >> {heard}'"]) == 0
     assert [json.loads(line)["event"] for line in heard.read_text().splitlines()] == ["failing"] * 9
 
 
-def leave_a_change_untold(site: Site, store: Path) -> str:
-    """What a run leaves behind that ends after it recorded a change and before it told it; the page."""
+def leave_a_change_unreported(site: Site, store: Path) -> str:
+    """What a run leaves behind that is killed after it recorded a change; the page."""
     url = site.put("/", "Words of a page, as they were at first.")
     main_with(["add", url, "--every", "1h"])
     with driftline.open(str(store)) as pages:
         pages.check()
         site.put("/", "Words of a page, and they are others now.")
-        with pages.outbox() as outbox, pages.keep_checking(lambda _: None, outbox=outbox) as running:
+        with pages.keep_checking(lambda _: None) as running:
             running.feed.offer([page.id for page in pages.pages()])
-        assert [change.url for change in outbox.left()[0]] == [url]
+        assert [*pages.changes()] == []
     return url
 
 
 def test_it_tells_what_an_earlier_one_left_and_tells_it_once(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    url = leave_a_change_untold(site, tmp_path / "pages.db")
+    url = leave_a_change_unreported(site, tmp_path / "pages.db")
     capsys.readouterr()
     assert main_with(["run", "--once"]) == 0
     said = capsys.readouterr()
@@ -65,19 +64,23 @@ def test_it_tells_what_an_earlier_one_left_and_tells_it_once(
     assert capsys.readouterr().out == ""
 
 
-def test_a_command_hears_what_an_earlier_run_left_whatever_it_makes_of_it(site: Site, tmp_path: Path) -> None:
-    url = leave_a_change_untold(site, tmp_path / "pages.db")
-    heard = tmp_path / "heard"
+def test_a_command_gets_what_an_earlier_run_left_as_one_line_with_everything_in_it(site: Site, tmp_path: Path) -> None:
+    url = leave_a_change_unreported(site, tmp_path / "pages.db")
+    events = tmp_path / "events"
     for _ in range(2):
-        assert main_with(["run", "--once", "--exec", f"sh -c 'cat >> {heard}; exit 3'"]) == 0
-    event = json.loads(heard.read_text())
+        assert main_with(["run", "--once", "--exec", f"sh -c 'cat >> {events}'"]) == 0
+    (line,) = events.read_text().splitlines(keepends=True)
+    assert line.endswith("\n")
+    event = json.loads(line)
     assert (event["event"], event["urls"], event["ids"]) == ("changed", [url], ["1-2"])
+    assert (event["id"], event["pages"][0]["url"], event["pages"][0]["to_version"]) == (1, url, 2)
+    assert event["headline"]
     with driftline.open(str(tmp_path / "pages.db")) as pages:
         assert event["at"] == pages.history(url)[0].at, "the time of the check, whenever it is told"
 
 
 def test_what_a_command_could_not_be_told_is_left_to_the_next_run(site: Site, tmp_path: Path) -> None:
-    leave_a_change_untold(site, tmp_path / "pages.db")
+    leave_a_change_unreported(site, tmp_path / "pages.db")
     broken = tmp_path / "broken"
     broken.write_bytes(b"\x7fELF, or nearly")
     broken.chmod(0o700)
@@ -87,7 +90,7 @@ def test_what_a_command_could_not_be_told_is_left_to_the_next_run(site: Site, tm
     assert json.loads(heard.read_text())["event"] == "changed"
 
 
-def test_what_a_check_finds_is_not_told_by_the_next_run(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_check_printed_is_not_printed_by_the_next_run(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     main_with(["add", site.put("/", "Words of a page, as they were at first."), "--every", "1h"])
     main_with(["check"])
     site.put("/", "Words of a page, and they are others now.")
@@ -117,10 +120,17 @@ def test_it_is_refused_while_another_goes_on(
     assert main_with(["run", "--once"]) == 0
 
 
-def test_its_status_tells_that_events_were_not_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    main_with(["add", site.put("/", "here")])
-    monkeypatch.setattr(Hook, "close", lambda *_: False)
-    assert main_with(["run", "--once", "--exec", "true"]) == 1
+def test_an_event_is_kept_for_a_command_that_fails(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    leave_a_change_unreported(site, tmp_path / "pages.db")
+    events = tmp_path / "events"
+    assert main_with(["run", "--once", "--exec", "sh -c 'echo no room >&2; exit 3'"]) == 1
+    said = capsys.readouterr().err
+    assert "'sh' ended with status 3: no room" in said
+    assert "1 event is still to be delivered to 'sh': the next run tries again." in said
+    assert main_with(["run", "--once", "--exec", f"sh -c 'cat >> {events}'"]) == 0
+    assert json.loads(events.read_text())["event"] == "changed"
 
 
 def test_catching_up_that_fails_is_told_and_is_no_failure(
@@ -175,21 +185,25 @@ def test_a_single_pass_over_no_pages_says_how_to_add_one(tmp_path: Path, capsys:
 
 
 def test_a_single_pass_checks_nothing_that_another_process_checked_while_it_waited(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other process begins before it, and is done once it was asked to wait."""
     main_with(["add", site.put("/", "here"), "--every", "1h"])
     with driftline.open(str(tmp_path / "pages.db")) as other, ExitStack() as turn:
         turn.enter_context(other._store.right_to_check())
 
-        def be_done(*_: object, **__: object) -> None:
-            turn.close()
-            other.check()
+        said: list[str] = []
 
-        monkeypatch.setattr(turn_taking, "say", be_done)
+        def be_done(sentence: str) -> None:
+            if not said:
+                turn.close()
+                other.check()
+            said.append(sentence)
+
+        monkeypatch.setattr(watching, "remark", be_done)
         assert main_with(["run", "--once"]) == 0
         assert other.pages()[0].checks == 1
-    assert "Nothing is due." in capsys.readouterr().err
+    assert said[-1].startswith("Nothing is due.")
 
 
 def test_the_schedule_says_of_a_page_that_only_ever_failed_when_it_is_tried_again(

@@ -19,6 +19,7 @@ from driftline.lab.bench.faults_bench import filled, small_disk
 from driftline.store import locks
 from driftline.store.engine import Store
 from driftline.store.locks import patiently
+from support.events import published_urls
 from support.worlds import World
 
 PAGES = 12
@@ -146,11 +147,10 @@ def test_a_run_waits_for_its_store(tmp_path: Path, fault: Callable[[Store], Faul
 
     with interrupted(tmp_path, fault, at) as (world, reports):
         ids = [page.id for page in world.pages.pages()]
-        with world.pages.outbox() as outbox:
-            with world.pages.keep_checking(tell, outbox=outbox) as run:
-                patiently(lambda: run.feed.offer(ids), lambda: False)
-                assert complete.wait(60)
-            assert len(outbox.left()[0]) == PAGES
+        with world.pages.keep_checking(tell) as run:
+            patiently(lambda: run.feed.offer(ids), lambda: False)
+            assert complete.wait(60)
+        assert len(published_urls(world.pages)) == PAGES
         assert sorted(told.values()) == [1] * PAGES
         assert_all_recorded(world, reports)
 

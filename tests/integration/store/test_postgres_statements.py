@@ -147,7 +147,7 @@ def test_old_versions_are_found_by_an_index(large: Filled) -> None:
 
 def test_outcomes_are_recorded_by_an_index(large: Filled) -> None:
     found = outcomes_of_every_kind(large.links())
-    ledger = Ledger(large.store, fail_after=1, to_outbox=True)
+    ledger = Ledger(large.store, fail_after=1)
     assert large.walks(lambda: ledger.record(large.run, found)) == []
     assert large.walks(lambda: ledger.record(large.run, found)) == [], "nor when they were recorded before"
 

@@ -286,12 +286,12 @@ def test_a_run_whose_place_was_taken_ends(postgres: str) -> None:
     other = Store.open(postgres)
     with (
         driftline.open(postgres) as pages,
-        pages.outbox() as outbox,
-        pages.keep_checking(lambda _: None, outbox=outbox) as run,
+        pages.keep_running() as claim,
+        pages.keep_checking(lambda _: None, claim=claim) as run,
     ):
         run.wait(0.0)
-        assert isinstance(outbox.claim, Lease)
-        outbox.claim.lost = True
+        assert isinstance(claim, Lease)
+        claim.lost = True
         with pytest.raises(StoreBusy, match="taken over"):
             run.wait(0.0)
     other.close()

@@ -1,15 +1,16 @@
-"""A run crawls the sites that are kept watched again when they are due, and ends a round once it was told."""
+"""Watched sites are crawled again when they are due, and what a round found is published as it ends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from driftline.crawl.recrawl import Rounds
-from driftline.crawl.report import CrawlReport, Moved, SiteEvent
+from driftline.crawl.report import CrawlReport, Moved
 from driftline.errors import RunStopped, StoreBusy, StoreLocked, StoreUnavailable, UsageError
+from driftline.model import Event
 from driftline.pipeline.stop import Stop
 from driftline.store.crawls import Site
 
@@ -30,7 +31,7 @@ def report(number: int = 2, left: int = 0, **found: Any) -> CrawlReport:
 
 
 class World:
-    """Sites, what crawls of them find, and what is told."""
+    """Sites, what crawls of them find, and what is published."""
 
     def __init__(self, *kept: Site, every: float | None = DAY, early: float = 0.0) -> None:
         self.now = self.ticks = 0.0
@@ -38,28 +39,26 @@ class World:
         self.finds: CrawlReport | Exception = report()
         self.crawled: list[int] = []
         self.finished: list[tuple[int, int]] = []
-        self.told: list[tuple[list[SiteEvent], Callable[[], None]]] = []
+        self.published: list[list[Event]] = []
         self.said: list[str] = []
         self.stop = Stop()
         self.rounds = Rounds(
-            self, self.crawl, self.tell, self.stop, self.said.append, every=every, early=early,
+            self, self.crawl, self.stop, self.said.append, every=every, early=early,
             clock=lambda: self.now, ticks=lambda: self.ticks,
         )  # fmt: skip
 
     def kept(self) -> list[Site]:
         return self.sites
 
-    def finish(self, site_id: int, number: int, now: float) -> None:
+    def finish(self, site_id: int, number: int, now: float, found: Sequence[Event]) -> None:
         self.finished.append((site_id, number))
+        self.published.append([*found])
 
     def crawl(self, site: Site, stop: Stop) -> CrawlReport:
         self.crawled.append(site.id)
         if isinstance(self.finds, Exception):
             raise self.finds
         return self.finds
-
-    def tell(self, events: Sequence[SiteEvent], done: Callable[[], None]) -> None:
-        self.told.append((list(events), done))
 
     def go_at(self, now: float) -> list[int]:
         """Which sites are crawled at this time."""
@@ -97,14 +96,12 @@ def test_never_is_for_sites_without_an_interval_of_their_own() -> None:
     assert world.go_at(10 * DAY) == [3]
 
 
-def test_what_is_new_gone_and_moved_is_told_and_then_the_round_ends() -> None:
-    """Not before: a run that ends in between leaves it open, and the next tells it again."""
+def test_what_is_new_gone_and_moved_is_published_as_the_round_ends() -> None:
     world = World(site())
     moved = [Moved(url=f"{FRONT}old", to=f"{FRONT}place")]
     world.finds = report(new=[f"{FRONT}a"], gone=[f"{FRONT}{one}" for one in "bcde"], moved=moved)
     world.go_at(DAY)
-    (events, done), *others = world.told
-    assert others == []
+    (events,) = world.published
     assert [(one.event, one.urls, one.to) for one in events] == [
         ("new", (f"{FRONT}a",), ()),
         ("gone", tuple(f"{FRONT}{one}" for one in "bcde"), ()),
@@ -115,30 +112,17 @@ def test_what_is_new_gone_and_moved_is_told_and_then_the_round_ends() -> None:
         f"Moved: {FRONT}old → {FRONT}place.",
     ]  # fmt: skip
     assert {one.ids for one in events} == {("site1-2",)}
-    assert world.finished == []
-    done()
     assert world.finished == [(1, 2)]
-
-
-def test_a_round_that_is_open_because_it_was_not_told_is_not_told_again_at_once() -> None:
-    """The command that hears of it may still be at work, or may fail each time."""
-    world = World(site())
-    world.finds = report(new=[f"{FRONT}a"])
-    world.go_at(DAY)
-    world.sites = [site(round_=2, started=DAY, ended=None)]
-    assert world.go_at(DAY + 100) == []
-    assert world.go_at(2 * DAY) == [1]
-    assert len(world.told) == 2
 
 
 @pytest.mark.parametrize("found", [report(number=1, new=[FRONT]), report(changed=[FRONT])])
 def test_a_round_without_news_ends_by_itself(found: CrawlReport) -> None:
-    """In the first one all is new, and what changed is told by its check."""
+    """In the first one all is new, and what changed is found by its check."""
     world = World(site(ended=None))
     world.finds = found
     world.now = DAY
     assert world.rounds.go() == found.changed
-    assert (world.told, world.finished) == ([], [(1, found.number)])
+    assert (world.published, world.finished) == ([[]], [(1, found.number)])
 
 
 def test_a_round_is_summed_up_without_saying_more_than_is_known() -> None:
@@ -156,7 +140,7 @@ def test_a_round_that_is_not_done_goes_on_when_pages_had_their_turn() -> None:
     world.finds = report(left=5, new=[FRONT])
     world.go_at(DAY)
     world.sites = [site(round_=2, started=DAY, ended=None)]
-    assert (world.told, world.finished) == ([], [])
+    assert (world.published, world.finished) == ([], [])
     assert not world.rounds.due()
     world.ticks += 60
     assert world.rounds.due()
@@ -199,7 +183,7 @@ def test_a_turn_ends_when_all_is_asked_to_stop() -> None:
 
     world.now = DAY
     Rounds(
-        world, crawl, world.tell, world.stop, world.said.append, every=DAY, clock=lambda: world.now
+        world, crawl, world.stop, world.said.append, every=DAY, clock=lambda: world.now
     ).go(3_600.0)  # fmt: skip
     assert world.crawled == [1]
 
@@ -224,7 +208,7 @@ def test_who_stops_the_run_while_the_store_is_away_is_told_so(error: Exception) 
         world.stop.request()
         raise error
 
-    rounds = Rounds(world, stopped, world.tell, world.stop, world.said.append, every=DAY, clock=lambda: world.now)
+    rounds = Rounds(world, stopped, world.stop, world.said.append, every=DAY, clock=lambda: world.now)
     with pytest.raises(type(error)):
         rounds.go(3_600.0)
 

@@ -1,109 +1,227 @@
+"""The command that gets each event: run once for each, again when it fails, in the order of its pages."""
+
 from __future__ import annotations
 
 import json
 import os
-import queue
 import select
 import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from driftline.errors import BadSetting
-from driftline.notify.command import Hook
+from driftline.model import Event
+from driftline.notify.command import GIVE_UP_AFTER, Command, CommandRunner
+from driftline.store.events import Retry
 
-AGAIN = "What it did not get is told again, by the next run at the latest."
+
+def event(number: int, *ids: str, what: str = "changed", at: float = 1_000.0) -> Event:
+    return Event(
+        id=number, event=what, at=at, host="a.example", urls=tuple(f"http://a.example/{one}" for one in ids or ("1",)),
+        kind="text", score=1.0, headline="It says something else.", reason="Words.", ids=ids or (f"{number}-1",),
+    )  # fmt: skip
+
+
+@dataclass
+class Waiting:
+    """A reader of a log that is a list."""
+
+    events: list[Event] = field(default_factory=list)
+    position: int = 0
+    kept: dict[int, Retry] = field(default_factory=dict)
+
+    def read(self) -> list[Event]:
+        return [one for one in self.events if one.id > self.position]
+
+    def advance(self, event: Event) -> None:
+        self.position = max(self.position, event.id)
+
+    def retries(self) -> list[Retry]:
+        return [self.kept[number] for number in sorted(self.kept)]
+
+    def retry(self, retry: Retry) -> None:
+        self.kept[retry.event.id] = retry
+        self.advance(retry.event)
+
+    def forget(self, retry: Retry) -> None:
+        del self.kept[retry.event.id]
+
+
+@dataclass
+class Clock:
+    now: float = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def runner(
+    line: str, waiting: Waiting, complain: Callable[[str], None] = pytest.fail, *, clock: Clock | None = None,
+    timeout: float = 60.0, first_retry: float = 10.0,
+) -> CommandRunner:  # fmt: skip
+    return CommandRunner(
+        Command(line, timeout), waiting, complain, clock=clock or Clock(), first_retry=first_retry
+    )  # fmt: skip
+
+
+def delivered(path: Path) -> list[int]:
+    return [json.loads(line)["id"] for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def release(fifo: Path) -> None:
-    """Let the command end that waits for somebody to write, and those that come after it."""
-    writing = os.open(fifo, os.O_WRONLY)
-    fifo.unlink()
-    os.close(writing)
+    with fifo.open("w") as gate:
+        gate.write("on\n")
 
 
-def test_each_event_runs_the_command_with_the_event_on_its_standard_input(tmp_path: Path) -> None:
-    heard = tmp_path / "heard"
-    program = f"import sys; open({str(heard)!r}, 'a').write(sys.stdin.read() + chr(10))"
+def test_each_event_is_one_line_of_json_on_standard_input(tmp_path: Path) -> None:
+    file = tmp_path / "events"
+    waiting = Waiting([event(1), event(2)])
+    assert runner(f"sh -c 'cat >> {file}'", waiting).close(60.0, lambda: False)
+    assert delivered(file) == [1, 2]
+    assert waiting.position == 2
+    first = json.loads(file.read_text().splitlines()[0])
+    assert first["headline"] == "It says something else."
+    assert first["time"] == "1970-01-01T00:16:40+00:00"
+
+
+def test_events_that_come_later_are_delivered_when_it_is_woken(tmp_path: Path) -> None:
+    file = tmp_path / "events"
+    waiting = Waiting()
+    at_work = runner(f"sh -c 'cat >> {file}'", waiting)
+    waiting.events.append(event(1))
+    at_work.wake()
+    assert at_work.close(60.0, lambda: False)
+    assert delivered(file) == [1]
+
+
+def test_no_password_reaches_the_command(tmp_path: Path) -> None:
+    file = tmp_path / "events"
+    given = Event(
+        id=1, event="changed", at=1_000.0, host="a", urls=("http://me:sesame@a/",), kind="", score=1.0, headline="",
+        reason="http://u:sesame@b/ → c", ids=("1-1",),
+    )  # fmt: skip
+    assert runner(f"sh -c 'cat >> {file}'", Waiting([given])).close(60.0, lambda: False)
+    assert "sesame" not in file.read_text()
+    assert json.loads(file.read_text())["urls"] == ["http://me:***@a/"]
+
+
+def fails_times(tmp_path: Path, times: int) -> str:
+    """A command that fails so many times, then writes its events to a file."""
+    tries, events = tmp_path / "tries", tmp_path / "events"
+    return f"sh -c 'if [ $(wc -c < {tries}) -lt {times} ]; then printf x >> {tries}; exit 1; fi; cat >> {events}'"
+
+
+def test_a_command_that_fails_three_times_and_then_succeeds_gets_its_event(tmp_path: Path) -> None:
+    (tmp_path / "tries").touch()
     complaints: list[str] = []
-    hook = Hook(f'{sys.executable} -c "{program}"', complaints.append)
-    hook.tell({"event": "changed", "urls": ["http://a/"]})
-    hook.tell({"event": "failing", "urls": ["http://b/"]})
-    hook.close(60.0)
-    assert [json.loads(line)["event"] for line in heard.read_text().splitlines()] == ["changed", "failing"]
-    assert complaints == []
+    waiting, clock = Waiting([event(1)]), Clock()
+    line = fails_times(tmp_path, 3)
+    for tries in range(1, 4):
+        assert not runner(line, waiting, complaints.append, clock=clock).close(60.0, lambda: False)
+        assert waiting.kept[1].attempts == tries
+        clock.now += 3_600
+    assert runner(line, waiting, complaints.append, clock=clock).close(60.0, lambda: False)
+    assert delivered(tmp_path / "events") == [1]
+    assert waiting.kept == {}
+    assert complaints[0] == "'sh' ended with status 1. It will be run again for this event."
 
 
-def test_a_command_that_fails_is_told_and_ends_nothing() -> None:
+def test_it_is_tried_again_by_itself(tmp_path: Path) -> None:
+    """With the real clock and hardly any pause: the fourth try succeeds."""
+    import time
+
+    (tmp_path / "tries").touch()
+    done = threading.Event()
+
+    class Watched(Waiting):
+        def forget(self, retry: Retry) -> None:
+            super().forget(retry)
+            done.set()
+
+    waiting = Watched([event(1, at=time.time())])
+    at_work = CommandRunner(Command(fails_times(tmp_path, 3)), waiting, lambda _: None, first_retry=0.01)
+    assert done.wait(60)
+    assert at_work.close(60.0, lambda: False)
+    assert delivered(tmp_path / "events") == [1]
+
+
+def test_the_pause_doubles_from_try_to_try(tmp_path: Path) -> None:
+    waiting, clock = Waiting([event(1)]), Clock()
+    pauses = []
+    for _ in range(4):
+        runner("false", waiting, lambda _: None, clock=clock).close(60.0, lambda: False)
+        pauses.append(waiting.kept[1].next_at - clock.now)
+        clock.now = waiting.kept[1].next_at
+    assert pauses == [10.0, 20.0, 40.0, 80.0]
+
+
+def test_after_a_day_an_event_is_given_up(tmp_path: Path) -> None:
     complaints: list[str] = []
-    hook = Hook(f"{sys.executable} -c 'import sys; sys.exit(\"no room\")'", complaints.append)
-    done: list[int] = []
-    hook.tell({"event": "changed"}, lambda: done.append(1))
-    hook.tell({"event": "changed"}, lambda: done.append(2))
-    assert hook.close(60.0), "it was told all the same"
-    assert done == [1, 2]
-    assert len(complaints) == 2
-    assert all("ended with status 1: no room" in one for one in complaints)
+    waiting, clock = Waiting([event(1)]), Clock()
+    runner("false", waiting, complaints.append, clock=clock).close(60.0, lambda: False)
+    clock.now += GIVE_UP_AFTER
+    assert runner("false", waiting, complaints.append, clock=clock).close(60.0, lambda: False)
+    assert waiting.kept == {}
+    assert complaints[-1] == "'false' ended with status 1. It failed for a day: event 1 is given up."
 
 
-def test_a_command_that_went_away_meanwhile_is_told_and_ends_nothing(tmp_path: Path) -> None:
+def test_events_of_long_ago_are_not_delivered(tmp_path: Path) -> None:
+    file = tmp_path / "events"
+    waiting = Waiting([event(1), event(2, at=1_000.0 + GIVE_UP_AFTER)])
+    clock = Clock(1_001.0 + GIVE_UP_AFTER)
+    assert runner(f"sh -c 'cat >> {file}'", waiting, clock=clock).close(60.0, lambda: False)
+    assert delivered(file) == [2]
+
+
+def test_what_happened_to_a_page_is_delivered_in_order(tmp_path: Path) -> None:
+    """The first event fails once; an event of another page does not wait for it, those of the same page do."""
+    (tmp_path / "tries").touch()
+    waiting = Waiting([
+        event(1, "1-5", "2-5", what="failing"), event(2, "3-9"), event(3, "2-6", what="recovered"),
+        event(4, "1-6", what="recovered"),
+    ])  # fmt: skip
+    line = fails_times(tmp_path, 1)
+    clock = Clock()
+    assert not runner(line, waiting, lambda _: None, clock=clock).close(60.0, lambda: False)
+    assert delivered(tmp_path / "events") == [2]
+    clock.now += 10
+    assert runner(line, waiting, clock=clock).close(60.0, lambda: False)
+    assert delivered(tmp_path / "events") == [2, 1, 3, 4]
+
+
+def test_a_command_that_takes_too_long_is_ended_and_tried_again(tmp_path: Path) -> None:
+    fifo = tmp_path / "gate"
+    os.mkfifo(fifo)
+    complaints: list[str] = []
+    waiting = Waiting([event(1)])
+    assert not runner(f"cat {fifo}", waiting, complaints.append, timeout=0.05).close(60.0, lambda: False)
+    assert "took longer than 0.05 s" in complaints[0]
+    assert waiting.kept[1].attempts == 1
+
+
+def test_a_command_that_went_away_meanwhile_is_tried_again(tmp_path: Path) -> None:
     program = tmp_path / "listen"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o700)
     complaints: list[str] = []
-    hook = Hook(str(program), complaints.append)
+    waiting = Waiting([event(1), event(2)])
+    command = Command(str(program))
     program.unlink()
-    for number in range(3):
-        hook.tell({"event": "changed", "number": number}, pytest.fail)
-    assert not hook.close(60.0)
-    assert complaints == [f"'{program}' cannot be run: No such file or directory. {AGAIN}"], "said once"
-
-
-def test_that_a_command_cannot_be_run_is_said_again_after_it_could(tmp_path: Path) -> None:
-    program, heard = tmp_path / "listen", tmp_path / "heard"
-    steps: queue.Queue[str] = queue.Queue()
-    program.write_text(f"#!/bin/sh\necho >> {heard}\n")
-    program.chmod(0o700)
-    hook = Hook(str(program), steps.put)
-    for runs in (False, True, False):
-        program.chmod(0o700 if runs else 0o600)
-        hook.tell({"event": "changed"}, lambda: steps.put("told"))
-        refused = f"'{program}' cannot be run: Permission denied. {AGAIN}"
-        assert steps.get(timeout=60) == ("told" if runs else refused)
-    assert not hook.close(60.0)
-
-
-def test_a_command_that_takes_too_long_was_not_told(tmp_path: Path) -> None:
-    fifo = tmp_path / "gate"
-    os.mkfifo(fifo)
-    complaints: list[str] = []
-    hook = Hook(f"cat {fifo}", complaints.append, seconds=0.01)
-    hook.tell({"event": "changed"}, pytest.fail)
-    assert not hook.close(60.0)
-    assert complaints == [f"'cat' took longer than 0.01 s for an event and was stopped. {AGAIN}"]
-
-
-def test_what_a_command_started_is_stopped_with_it(tmp_path: Path) -> None:
-    """A shell in the shell holds one end of a pipe for as long as it lives."""
-    alive, gate = tmp_path / "alive", tmp_path / "gate"
-    os.mkfifo(alive)
-    os.mkfifo(gate)
-    reading = os.open(alive, os.O_RDONLY | os.O_NONBLOCK)
-    for seconds in (0.5, 5.0, 50.0):  # the machine may be busy
-        hook = Hook(f"sh -c '(exec 3> {alive}; echo here >&3; cat {gate}); true'", lambda _: None, seconds=seconds)
-        hook.tell({"event": "changed"})
-        hook.close(120.0)
-        if select.select([reading], [], [], 0)[0] and os.read(reading, 100) == b"here\n":
-            break
-    assert select.select([reading], [], [], 60)[0], "it lives on"
-    assert os.read(reading, 100) == b""
-    os.close(reading)
+    at_work = CommandRunner(command, waiting, complaints.append, clock=Clock())
+    assert not at_work.close(60.0, lambda: False)
+    assert "No such file" in complaints[0]
+    assert len([one for one in complaints if "No such file" in one]) == 1, "the same complaint is made once"
+    assert len(waiting.kept) == 2
 
 
 @pytest.mark.parametrize("command", ["", "   ", "echo 'open"])
 def test_what_is_no_command_is_refused_at_once(command: str) -> None:
     with pytest.raises(BadSetting):
-        Hook(command, lambda _: None)
+        Command(command)
 
 
 @pytest.mark.parametrize("command", ["no-such-program --json", "./text", "/nowhere/at/all", ".", "~/listen"])
@@ -113,145 +231,60 @@ def test_a_command_that_cannot_be_run_is_refused_at_once(
     (tmp_path / "text").write_text("no program")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BadSetting, match=r"is not found.*sh -c"):
-        Hook(command, lambda _: None)
+        Command(command)
 
 
-def test_a_full_queue_does_not_keep_a_run_from_ending(tmp_path: Path) -> None:
+def test_a_stop_leaves_what_takes_too_long_to_the_next_run(tmp_path: Path) -> None:
     fifo = tmp_path / "gate"
     os.mkfifo(fifo)
     complaints: list[str] = []
-    hook = Hook(f"cat {fifo}", complaints.append, most=2)  # waits until somebody writes
-    for number in range(4):
-        hook.tell({"event": "changed", "number": number})
-    assert not hook.close(0.05)
-    assert complaints[0].startswith("2 events wait for 'cat'")
-    assert complaints[-1] == "4 events were not told to 'cat' in time: the next run does it."
-
-
-def test_every_command_has_its_time_as_long_as_nobody_is_in_a_hurry(tmp_path: Path) -> None:
-    heard = tmp_path / "heard"
-    hook = Hook(f"sh -c 'cat >> {heard}; echo >> {heard}'", pytest.fail, most=9)
-    for number in range(9):
-        hook.tell({"number": number})
-    assert hook.close(0.0, lambda: False)
-    assert [json.loads(line)["number"] for line in heard.read_text().splitlines()] == [*range(9)]
-
-
-def test_a_hurry_that_comes_later_is_heard(tmp_path: Path) -> None:
-    fifo = tmp_path / "gate"
-    os.mkfifo(fifo)
-    complaints: list[str] = []
-    hook = Hook(f"cat {fifo}", complaints.append)
-    hook.tell({"event": "changed"})
-    looks = iter([False, False, True])
-    assert not hook.close(0.0, lambda: next(looks))
-    assert complaints == ["1 event was not told to 'cat' in time: the next run does it."]
-
-
-def test_an_event_for_which_there_was_no_room_is_not_forgotten_in_the_end(tmp_path: Path) -> None:
-    fifo = tmp_path / "gate"
-    os.mkfifo(fifo)
-    complaints: list[str] = []
-    hook = Hook(f"cat {fifo}", complaints.append, most=1)
-    for _ in range(3):
-        hook.tell({"event": "changed"})
-    release(fifo)
-    assert not hook.close(60.0, lambda: False)
-    assert complaints[0].startswith("1 events wait for 'cat'")
+    waiting = Waiting([event(1), event(2)])
+    looks = iter([False, False])
+    assert not runner(f"cat {fifo}", waiting, complaints.append).close(0.0, lambda: next(looks, True))
+    assert complaints == ["'cat' did not get all events in time: the next run delivers the rest."]
+    assert (waiting.position, waiting.kept) == (0, {})
 
 
 def test_what_a_command_leaves_running_holds_up_nothing(tmp_path: Path) -> None:
     fifo = tmp_path / "gate"
     os.mkfifo(fifo)
-    complaints: list[str] = []
-    hook = Hook(f"sh -c 'cat {fifo} & echo no room >&2; exit 3'", complaints.append)
-    hook.tell({"event": "changed"})
-    hook.tell({"event": "changed"})
-    hook.close(30.0)
-    assert complaints == ["'sh' ended with status 3: no room"] * 2
+    waiting = Waiting([event(1), event(2)])
+    assert runner(f"sh -c 'cat {fifo} & true'", waiting).close(30.0, lambda: False)
     release(fifo)
 
 
-def test_a_command_does_not_hear_what_the_terminal_says_to_the_run(tmp_path: Path) -> None:
-    heard = tmp_path / "heard"
-    hook = Hook(f"""{sys.executable} -c "import os; open('{heard}', 'w').write(str(os.getsid(0)))" """, pytest.fail)
-    hook.tell({"event": "changed"})
-    hook.close(60.0)
-    assert int(heard.read_text()) != os.getsid(0)
-
-
-def test_the_command_is_told_no_password(tmp_path: Path) -> None:
-    heard = tmp_path / "heard"
-    hook = Hook(f"{sys.executable} -c \"import sys; open({str(heard)!r}, 'w').write(sys.stdin.read())\"", print)
-    hook.tell({"event": "changed", "at": 1.5, "urls": ["http://me:sesame@a/"], "reason": "http://u:sesame@b/ → c"})
-    hook.close(60.0)
-    assert json.loads(heard.read_text()) == {
-        "event": "changed", "at": 1.5, "urls": ["http://me:***@a/"], "reason": "http://u:***@b/ → c",
-    }  # fmt: skip
+def test_a_command_has_a_session_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "session"
+    line = f"""{sys.executable} -c "import os; open('{file}', 'w').write(str(os.getsid(0)))" """
+    assert runner(line, Waiting([event(1)])).close(60.0, lambda: False)
+    assert int(file.read_text()) != os.getsid(0)
 
 
 @pytest.mark.parametrize("trapped", ["", "trap : TERM; "])
-def test_a_hurry_ends_the_command_with_all_that_it_started(tmp_path: Path, trapped: str) -> None:
-    """A shell in the shell holds one end of a pipe for as long as it lives, and may not hear that it is to end."""
+def test_a_stop_ends_the_command_with_all_that_it_started(tmp_path: Path, trapped: str) -> None:
+    """A shell in the shell holds one end of a pipe for as long as it lives, and may ignore SIGTERM."""
     alive, gate = tmp_path / "alive", tmp_path / "gate"
     os.mkfifo(alive)
     os.mkfifo(gate)
     reading = os.open(alive, os.O_RDONLY | os.O_NONBLOCK)
     inner = f"{trapped}exec 3> {alive}; echo here >&3; while true; do cat {gate}; done"
-    hook = Hook(f"sh -c '({inner}); true'", lambda _: None)
-    hook.tell({"event": "changed"}, pytest.fail)
+    waiting = Waiting([event(1)])
+    at_work = runner(f"sh -c '({inner}); true'", waiting, lambda _: None)
     assert select.select([reading], [], [], 60)[0]
     assert os.read(reading, 100) == b"here\n"
-    assert not hook.close(0.0)
+    assert not at_work.close(0.0)
     assert select.select([reading], [], [], 60)[0], "it lives on"
     assert os.read(reading, 100) == b""
     os.close(reading)
+    assert waiting.position == 0
 
 
-def test_nothing_is_run_any_more_after_a_hurry(tmp_path: Path) -> None:
-    heard = tmp_path / "heard"
-    hook = Hook(f"sh -c 'cat >> {heard}'", pytest.fail)
-    hook.cut_off()
-    hook.tell({"event": "changed"}, pytest.fail)
-    assert not hook.close(60.0)
-    assert not heard.exists()
-
-
-def test_what_was_not_told_of_a_page_is_told_before_what_comes_later(tmp_path: Path) -> None:
-    """The first event cannot be told at its time; another page does not wait for it."""
-    program, heard = tmp_path / "listen", tmp_path / "heard"
-    program.write_text(f"#!/bin/sh\ncat >> {heard}; echo >> {heard}\n")
-    program.chmod(0o700)
-    steps: queue.Queue[str] = queue.Queue()
-    hook = Hook(str(program), steps.put)
-    program.chmod(0o600)
-    hook.tell({"event": "failing", "ids": ("1-5", "2-5")})
-    assert "Permission denied" in steps.get(timeout=60)
-    program.chmod(0o700)
-    hook.tell({"event": "changed", "ids": ("3-9",)})
-    hook.tell({"event": "recovered", "ids": ("2-6",)})
-    hook.tell({"event": "recovered", "ids": ("1-6",)})
-    assert hook.close(60.0), "in the end all were told"
-    told = [json.loads(line) for line in heard.read_text().splitlines()]
-    assert [(one["event"], one["ids"]) for one in told] == [
-        ("changed", ["3-9"]), ("failing", ["1-5", "2-5"]), ("recovered", ["2-6"]), ("recovered", ["1-6"]),
-    ]  # fmt: skip
-
-
-def test_what_has_no_room_keeps_back_what_comes_later_of_its_pages(tmp_path: Path) -> None:
-    fifo, heard = tmp_path / "gate", tmp_path / "heard"
-    os.mkfifo(fifo)
-    started: queue.Queue[str] = queue.Queue()
-    hook = Hook(f"sh -c 'cat >> {heard}; echo >> {heard}; cat {fifo}'", started.put, most=1)
-    hook.tell({"ids": ("1-1",)})
-    while not heard.exists():
-        os.sched_yield()
-    hook.tell({"ids": ("2-1",)})
-    hook.tell({"ids": ("3-1",)})  # no room
-    assert "one more is left" in started.get(timeout=60)
-    release(fifo)
-    while "2-1" not in heard.read_text():
-        os.sched_yield()
-    hook.tell({"ids": ("3-2",)})
-    assert not hook.close(60.0)
-    assert "3-" not in heard.read_text()
+def test_nothing_is_run_any_more_after_a_stop(tmp_path: Path) -> None:
+    file = tmp_path / "events"
+    command = Command(f"sh -c 'cat >> {file}'")
+    command.stop()
+    waiting = Waiting([event(1)])
+    at_work = CommandRunner(command, waiting, pytest.fail, clock=Clock())
+    assert not at_work.close(60.0, lambda: False)
+    assert not file.exists()
+    assert waiting.position == 0

@@ -8,11 +8,11 @@ from itertools import count
 
 import pytest
 
-from driftline.cli import turn_taking
-from driftline.cli.turn_taking import in_turn
 from driftline.errors import StoreBusy, StoreError, StoreUnavailable
 from driftline.pipeline.stop import Stop
 from driftline.store.process_locks import Claim, FileClaim
+from driftline.watch import turn_taking
+from driftline.watch.turn_taking import in_turn
 
 
 class Other:
@@ -57,15 +57,16 @@ def seconds(step: float) -> Iterator[float]:
     return (number * step for number in count())
 
 
-def test_a_turn_is_waited_for_and_that_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
-    assert in_turn(Other(3), Stop(), Place(), ticks=seconds(0.1).__next__) == "done"
-    assert capsys.readouterr().err == "Waiting for a minute at most: Another run is checking.\n"
+def test_another_process_is_waited_for_and_that_is_said_once() -> None:
+    said: list[str] = []
+    assert in_turn(Other(3), Stop(), Place(), said.append, seconds(0.1).__next__) == "done"
+    assert said == ["Waiting for a minute at most: Another run is checking."]
 
 
 def test_who_has_no_pause_for_a_minute_is_not_waited_for_any_longer() -> None:
     other = Other(1_000)
     with pytest.raises(StoreBusy):
-        in_turn(other, Stop(), Place(), ticks=seconds(20.0).__next__)
+        in_turn(other, Stop(), Place(), print, ticks=seconds(20.0).__next__)
     assert other.tries == 996, "four tries, twenty seconds apart"
 
 
@@ -73,14 +74,15 @@ def test_a_stop_ends_the_waiting() -> None:
     other, stop = Other(1_000), Stop()
     stop.request()
     with pytest.raises(StoreBusy):
-        in_turn(other, stop, Place(), ticks=lambda: 0.0)
+        in_turn(other, stop, Place(), print, ticks=lambda: 0.0)
     assert other.tries == 998
 
 
-def test_nothing_is_said_where_nobody_is_in_the_way(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_said_where_nobody_is_in_the_way() -> None:
     place = Place()
-    assert in_turn(Other(0), Stop(), place) == "done"
-    assert capsys.readouterr().err == ""
+    said: list[str] = []
+    assert in_turn(Other(0), Stop(), place, said.append) == "done"
+    assert said == []
     assert not place.taken
 
 
@@ -92,12 +94,12 @@ def test_who_has_to_wait_is_the_next_until_it_is_done() -> None:
         held.append(place.held)
         return other()
 
-    assert in_turn(do, Stop(), place) == "done"
+    assert in_turn(do, Stop(), place, print) == "done"
     assert held == [False, False, False, True, True], "as soon as nobody else is"
     assert (place.taken, place.held) == (1, False)
 
 
 def test_a_server_that_is_away_does_not_end_the_wait_for_a_turn() -> None:
     place = Place(2, StoreUnavailable)
-    assert in_turn(Other(4), Stop(), place, ticks=seconds(0.1).__next__) == "done"
+    assert in_turn(Other(4), Stop(), place, print, ticks=seconds(0.1).__next__) == "done"
     assert place.taken == 1

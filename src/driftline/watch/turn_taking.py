@@ -1,4 +1,4 @@
-"""Taking turns with another process that checks pages of the same store."""
+"""Waiting for another process that checks pages of the same store."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import time
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from driftline.cli.output import clean, say
 from driftline.errors import StoreBusy, StoreLocked, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -22,12 +21,14 @@ _Result = TypeVar("_Result")
 
 
 def in_turn(
-    do: Callable[[], _Result], stop: Stop, be_next: Callable[[], Having], ticks: Callable[[], float] = time.monotonic
+    do: Callable[[], _Result], stop: Stop, be_next: Callable[[], Having], remark: Callable[[str], None],
+    ticks: Callable[[], float] = time.monotonic,
 ) -> _Result:  # fmt: skip
-    """What `do` returns, tried again for a minute while another process checks pages, which is said once.
+    """Return what `do` returns, tried again for a minute while another process checks pages.
 
-    Meanwhile it tries to `be_next`, so that a run makes way that has always something to check. StoreBusy if there is
-    no turn for it in that time, or a stop is requested.
+    The first time it has to wait, `remark` gets a sentence that says why. Meanwhile it asks to `be_next`, so that a run
+    that always has something to check makes way. StoreBusy if it still has to wait after a minute, or a stop is
+    requested.
     """
     end: float | None = None
     bell = stop.listen()
@@ -39,7 +40,7 @@ def in_turn(
             except StoreBusy as error:
                 if end is None:
                     end = ticks() + _LONGEST
-                    say(clean(f"Waiting for a minute at most: {error}"), to_stderr=True)
+                    remark(f"Waiting for a minute at most: {error}")
                 elif stop.requested or ticks() >= end:
                     raise
             if not is_next:

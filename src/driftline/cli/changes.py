@@ -1,0 +1,55 @@
+"""`changes`: what changed lately, over all pages."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from driftline.cli.options import JsonOption, StoreOption, TagOption, opened
+from driftline.cli.output import EVENT_STYLES, clean, local_time, named, print_json_list, say
+from driftline.durations import parse_moment
+
+if TYPE_CHECKING:
+    from driftline.model import Event
+
+_SHOWN = 50
+
+
+def changes(
+    url: Annotated[str | None, typer.Argument(metavar="[URL]", help="Only of this page.", show_default=False)] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Only since then: 1d, 3h, 2026-11-01.", show_default=False),
+    ] = None,
+    tag: TagOption = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="At most so many. [default: 50, all with --json]", show_default=False)
+    ] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Show the event log, the newest first: changes, pages that fail or recovered, warnings, new and gone pages."""
+    after = None if since is None else parse_moment(since, time.time())
+    with opened(store, make=False) as watch_list:
+        most = limit if limit is not None or as_json else _SHOWN + 1
+        events = watch_list.changes(since=after, tag=tag, url=url, limit=most)
+        if as_json:
+            print_json_list(map(_as_json, events))
+            return
+        shown = list(events)
+    if not shown:
+        say("Nothing was found yet." if since is None and url is None and tag is None else "Nothing was found.")
+    more = limit is None and len(shown) > _SHOWN
+    for event in shown[:_SHOWN] if more else shown:
+        words = f"{named(event)}  {clean(event.headline)}"
+        say(f"{local_time(event.at)}  ", (f"{event.event:<10}", EVENT_STYLES[event.event]), words)
+    if more:
+        say(f"These are the newest {_SHOWN}: --limit shows more.", to_stderr=True)
+
+
+def _as_json(event: Event) -> dict[str, Any]:
+    return asdict(event) | {"time": datetime.fromtimestamp(event.at, UTC).isoformat(timespec="seconds")}

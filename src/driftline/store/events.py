@@ -1,0 +1,272 @@
+"""The event log: everything worth reporting, in the order in which it was published.
+
+Publishing groups what is in the outbox into events and deletes it there, in one transaction: each finding becomes part
+of one event, however often it is tried. Readers (the terminal, a command, …) remember in the store up to which event
+they have come, and which events they failed at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from sqlalchemy import and_, delete, func, insert, select, update
+
+from driftline.model import Event, EventPage
+from driftline.store.commits import write_once
+from driftline.store.locks import lock_events, patiently
+from driftline.store.outbox import clear_outbox, is_empty, read_outbox
+from driftline.store.pages import carries
+from driftline.store.schema import (
+    event_pages,
+    event_readers,
+    event_retries,
+    events,
+    pages,
+    states,
+    versions,
+)
+from driftline.store.statements import in_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from sqlalchemy import Connection, Row
+
+    from driftline.model import Change, Danger, Turned
+    from driftline.store.engine import Store
+
+#: makes events of changes, pages that began to fail or recovered, and warnings
+Group: TypeAlias = Callable[["list[Change]", "list[Turned]", "list[Danger]"], "list[Event]"]
+
+_PORTION = 500  # events that are read at once
+_LISTED = select(events.c.id, events.c.source, events.c.payload)
+_TITLES = (
+    select(pages.c.id, pages.c.tags, versions.c.title)
+    .join(states, states.c.page_id == pages.c.id)
+    .join(versions, and_(versions.c.page_id == pages.c.id, versions.c.number == states.c.version), isouter=True)
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """An event that a reader failed at: how often, since when, and when it is tried again."""
+
+    event: Event
+    attempts: int
+    since: float
+    next_at: float
+    error: str
+
+
+class EventLog:
+    """The event log of a store. Any thread may use it; a store that is locked or away is waited for until `stopped`."""
+
+    def __init__(self, store: Store, stopped: Callable[[], bool] = lambda: True) -> None:
+        self._store = store
+        self._stopped = stopped
+
+    def publish(self, group: Group, run_ids: Collection[int] | None = None, *, noise: bool = True) -> list[Event]:
+        """Turn what is in the outbox into events, and return them.
+
+        Of these runs only, unless `run_ids` is None. Without `noise`, what is noise on one page waits for more.
+        """
+        if self._is_empty():
+            return []
+
+        def publish(connection: Connection) -> list[Event]:
+            lock_events(connection)
+            found = read_outbox(connection, run_ids, noise=noise)
+            published: list[Event] = []
+            for source, some in found.items():
+                published += [replace(event, source=source) for event in group(*some)]
+                clear_outbox(connection, some)
+            versions_of = {
+                change.id: (change.from_version, change.to_version) for some in found.values() for change in some[0]
+            }
+            return insert_events(connection, published, versions_of)
+
+        return write_once(self._store, publish, self._stopped)
+
+    def _is_empty(self) -> bool:
+        def look() -> bool:
+            with self._store.read() as connection:
+                return is_empty(connection)
+
+        return patiently(look, self._stopped)
+
+    def reader(self, name: str) -> EventReader:
+        """Return the reader of this name. A new one begins with the next event."""
+        return EventReader(self._store, name, self._stopped)
+
+    def list(
+        self, *, since: float | None = None, tag: str | None = None, page_id: int | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Event]:  # fmt: skip
+        """Yield the events, the newest first: those `since` a time, of pages with a tag, or of one page."""
+        query = _LISTED
+        if since is not None:
+            query = query.where(events.c.at >= since)
+        if tag is not None or page_id is not None:
+            these = select(event_pages.c.event_id)
+            if tag is not None:
+                these = these.join(pages, pages.c.id == event_pages.c.page_id).where(carries(self._store, tag))
+            if page_id is not None:
+                these = these.where(event_pages.c.page_id == page_id)
+            query = query.where(events.c.id.in_(these))
+        query = query.order_by(events.c.id.desc())
+        last: int | None = None
+        left = limit
+        while left is None or left > 0:
+            portion = query if last is None else query.where(events.c.id < last)
+            with self._store.read() as connection:
+                rows = connection.execute(portion.limit(_PORTION if left is None else min(left, _PORTION))).all()
+            yield from map(_event, rows)
+            if not rows:
+                return
+            last = rows[-1].id
+            left = None if left is None else left - len(rows)
+
+
+class EventReader:
+    """Where one reader of the event log is, kept in the store."""
+
+    def __init__(self, store: Store, name: str, stopped: Callable[[], bool] = lambda: True) -> None:
+        self.name = name
+        self._store = store
+        self._stopped = stopped
+        self._position = patiently(self._open, stopped)
+
+    def __repr__(self) -> str:
+        return f"<EventReader {self.name!r} position={self._position}>"
+
+    def _open(self) -> int:
+        with self._store.write() as connection:
+            mine = select(event_readers.c.position).where(event_readers.c.name == self.name)
+            found = connection.scalar(mine)
+            if found is None:
+                found = connection.scalar(select(func.coalesce(func.max(events.c.id), 0))) or 0
+                connection.execute(insert(event_readers).values(name=self.name, position=found))
+            return int(found)
+
+    def read(self, limit: int = _PORTION) -> list[Event]:
+        """Return the next events, the oldest first."""
+
+        def read() -> list[Event]:
+            with self._store.read() as connection:
+                following = _LISTED.where(events.c.id > self._position).order_by(events.c.id).limit(limit)
+                return [_event(row) for row in connection.execute(following)]
+
+        return patiently(read, self._stopped)
+
+    def advance(self, event: Event) -> None:
+        """Note that all events up to this one are dealt with."""
+        self._move(event.id, lambda _: None)
+
+    def retries(self) -> list[Retry]:
+        """Return the events that were not delivered yet, the oldest first."""
+
+        def read() -> list[Retry]:
+            query = select(events.c.id, events.c.source, events.c.payload, event_retries)
+            query = query.join(event_retries, event_retries.c.event_id == events.c.id)
+            query = query.where(event_retries.c.reader == self.name).order_by(events.c.id)
+            with self._store.read() as connection:
+                return [
+                    Retry(
+                        event=_event(row), attempts=row.attempts, since=row.since, next_at=row.next_at, error=row.error
+                    )
+                    for row in connection.execute(query)
+                ]
+
+        return patiently(read, self._stopped)
+
+    def retry(self, retry: Retry) -> None:
+        """Keep an event to be tried again later, and go on with the next."""
+        values = {
+            "attempts": retry.attempts, "since": retry.since, "next_at": retry.next_at, "error": retry.error,
+        }  # fmt: skip
+        mine = and_(event_retries.c.reader == self.name, event_retries.c.event_id == retry.event.id)
+
+        def keep(connection: Connection) -> None:
+            if not connection.execute(update(event_retries).where(mine).values(values)).rowcount:
+                connection.execute(insert(event_retries).values(reader=self.name, event_id=retry.event.id, **values))
+
+        self._move(retry.event.id, keep)
+
+    def forget(self, retry: Retry) -> None:
+        """Note that an event was delivered after all, or given up."""
+        mine = and_(event_retries.c.reader == self.name, event_retries.c.event_id == retry.event.id)
+        self._move(retry.event.id, lambda connection: connection.execute(delete(event_retries).where(mine)))
+
+    def _move(self, event_id: int, also: Callable[[Connection], object]) -> None:
+        position = max(self._position, event_id)
+
+        def move() -> None:
+            with self._store.write() as connection:
+                also(connection)
+                mine = event_readers.c.name == self.name
+                connection.execute(update(event_readers).where(mine).values(position=position))
+
+        patiently(move, self._stopped)
+        self._position = position
+
+
+def insert_events(
+    connection: Connection, found: Sequence[Event], versions_of: Mapping[str, tuple[int, int]] = MappingProxyType({})
+) -> list[Event]:  # fmt: skip
+    """Append events to the log, with what is known of their pages; return them with their ids."""
+    if not found:
+        return []
+    lock_events(connection)
+    checks = {one: _page_of(one) for event in found for one in event.ids}
+    page_ids = sorted({page_id for page_id in checks.values() if page_id is not None})
+    known: dict[int, Row[Any]] = {}
+    for some in in_batches(page_ids):
+        known |= {row.id: row for row in connection.execute(_TITLES.where(pages.c.id.in_(some)))}
+    complete = [replace(event, pages=_pages(event, checks, known, versions_of)) for event in found]
+    rows = [
+        {"kind": event.event, "at": event.at, "source": event.source, "payload": _payload(event)} for event in complete
+    ]
+    made = insert(events).returning(events.c.id, sort_by_parameter_order=True)
+    ids = [row.id for row in connection.execute(made, rows)]
+    published = [replace(event, id=number) for event, number in zip(complete, ids, strict=True)]
+    links = {(page.id, event.id) for event in published for page in event.pages}
+    if links:
+        connection.execute(insert(event_pages), [{"page_id": page, "event_id": event} for page, event in sorted(links)])
+    return published
+
+
+def _page_of(check: str) -> int | None:
+    """Return the page of a check's id; None for what is not about a watched page, such as the crawl of a site."""
+    page_id = check.partition("-")[0]
+    return int(page_id) if page_id.isdigit() else None
+
+
+def _pages(
+    event: Event, checks: dict[str, int | None], known: dict[int, Row[Any]], versions_of: Mapping[str, tuple[int, int]]
+) -> tuple[EventPage, ...]:  # fmt: skip
+    found: list[EventPage] = []
+    for check, url in zip(event.ids, event.urls, strict=False):
+        row = known.get(checks[check] or 0)
+        if row is not None:
+            before, after = versions_of.get(check, (None, None))
+            found.append(EventPage(
+                id=row.id, url=url, title=row.title or "", tags=tuple(row.tags), check=check, from_version=before,
+                to_version=after,
+            ))  # fmt: skip
+    return tuple(found)
+
+
+def _payload(event: Event) -> dict[str, Any]:
+    given = asdict(event)
+    return {name: value for name, value in given.items() if name not in ("id", "source")}
+
+
+def _event(row: Any) -> Event:
+    given: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in row.payload.items()
+    }
+    given["pages"] = tuple(EventPage(**page | {"tags": tuple(page["tags"])}) for page in given["pages"])
+    return Event(id=row.id, source=row.source, **given)

@@ -1,0 +1,158 @@
+"""Publishing what a run finds: the outbox is grouped into events a little later, and readers are woken to read them.
+
+The wait is for others with the same cause: the same edit on many pages, a host that is down with all of its pages.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol, Self
+
+from driftline.errors import StoreError
+from driftline.model import Verdict
+from driftline.pipeline.grouping import events_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+
+    from driftline.model import Event, Outcome
+    from driftline.pipeline.stop import Stop
+    from driftline.store.events import Group
+
+_log = logging.getLogger("driftline.watch.publisher")
+
+_TOGETHER = 2.0  # seconds that a finding waits for others with the same cause
+_LONGEST = 30.0  # seconds that noise waits while more of it comes: it is an event only if many pages share it
+_POLL = 5.0  # seconds between looks at what other processes have recorded
+
+
+class Log(Protocol):
+    """Where events are published."""
+
+    def publish(self, group: Group, *, noise: bool) -> list[Event]:
+        """Turn what is in the outbox into events; without `noise`, leave what is noise on one page."""
+
+
+class EventListener(Protocol):
+    """A reader of the event log that lives in this process."""
+
+    def wake(self) -> None:
+        """Read the log: there may be new events in it."""
+
+
+class Publisher:
+    """Publishes what is recorded, in a thread of its own, for the time of a `with` block.
+
+    At the end of the block everything is published that is recorded by then. What cannot be published because the
+    store is away stays in the outbox, for the next run. Any other error ends the run and is raised there.
+    """
+
+    def __init__(
+        self, log: Log, listeners: Sequence[EventListener], stop: Stop, ticks: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._log = log
+        self._listeners = listeners
+        self._stop = stop
+        self._ticks = ticks
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._due_at: float | None = ticks()  # what an earlier run recorded is published at once
+        self._first_noise = self._last_noise = 0.0
+        self._noise = 0
+        self._poll_at = ticks()
+        self._ending = False
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._work, name="publisher", daemon=True)
+
+    def __repr__(self) -> str:
+        return f"<Publisher due_at={self._due_at} noise={self._noise} listeners={len(self._listeners)}>"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._ending = True
+            self._changed.notify()
+        self._thread.join()
+        if self._error is None:
+            with suppress(StoreError):
+                self._publish(noise=True)
+        elif kind is None:
+            raise self._error
+
+    def recorded(self, outcomes: Sequence[Outcome]) -> None:
+        """Note that these outcomes were recorded, and publish what they found soon."""
+        found = noise = 0
+        for outcome in outcomes:
+            if outcome.turned is not None or outcome.alarms or outcome.verdict is Verdict.CHANGED:
+                found += 1
+            elif outcome.may_be_news:
+                noise += 1
+        if not found and not noise:
+            return
+        with self._lock:
+            now = self._ticks()
+            if noise:
+                self._first_noise = self._first_noise if self._noise else now
+                self._last_noise = now
+                self._noise += noise
+            if self._due_at is None:
+                self._due_at = now + _TOGETHER
+                self._changed.notify()
+
+    def wake(self) -> None:
+        """Publish now, and have the readers look at the log."""
+        with self._lock:
+            self._due_at = self._ticks()
+            self._changed.notify()
+
+    def tick(self) -> float:
+        """Publish what is due; return the seconds until something may be due again."""
+        with self._lock:
+            now = self._ticks()
+            due = self._due_at is not None and self._due_at <= now
+            ripe = not self._noise or min(self._last_noise + _TOGETHER, self._first_noise + _LONGEST) <= now
+            look = due or self._poll_at <= now
+            if look:
+                self._poll_at = now + _POLL
+            if due:
+                self._due_at = now + _TOGETHER if self._noise and not ripe else None
+            if look and ripe:
+                self._noise = 0
+        if look:
+            self._publish(noise=ripe)
+        with self._lock:
+            following = self._poll_at if self._due_at is None else min(self._due_at, self._poll_at)
+            return max(0.0, following - self._ticks())
+
+    def _publish(self, *, noise: bool) -> None:
+        published = self._log.publish(events_of, noise=noise)
+        if published:
+            _log.debug("published %d events, the last is %d", len(published), published[-1].id)
+        for listener in self._listeners:
+            listener.wake()
+
+    def _work(self) -> None:
+        try:
+            while True:
+                try:
+                    pause = self.tick()
+                except StoreError as error:
+                    _log.warning("events could not be published: %s", error)
+                    pause = _POLL
+                with self._lock:
+                    if not self._ending and (self._due_at is None or self._due_at > self._ticks()):
+                        self._changed.wait(pause)
+                    if self._ending:
+                        return
+        except Exception as error:  # noqa: BLE001 raised at the end of the block: nobody else can see it
+            self._error = error
+            self._stop.request()

@@ -1,0 +1,213 @@
+"""The event log: everything that is recorded is published once, and every reader comes to every event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import event as listening
+
+from driftline.detection.compare import compare, recall
+from driftline.errors import FailureKind
+from driftline.model import Event, Failure, Outcome, Verdict, Warned, WarningKind
+from driftline.pipeline.grouping import events_of
+from driftline.store.engine import Store
+from driftline.store.events import EventLog, Retry
+from driftline.store.history import Repository
+from driftline.store.ledger import Ledger
+from driftline.store.pages import Catalog
+from support.making import Here, document
+
+URL = "https://a.example/"
+OTHER = "https://b.example/"
+DOWN = Failure(kind=FailureKind.STATUS, sentence="The server answered 503 Service Unavailable.")
+
+
+class World:
+    """A store with two pages that a test checks, and its event log."""
+
+    def __init__(self, where: str) -> None:
+        self.store = Store.open(where)
+        self.catalog = Catalog(self.store)
+        self.repository = Repository(self.store)
+        self.log = EventLog(self.store)
+        self.at = 1_000.0
+        self.catalog.add([URL], tags=["news"])
+        self.catalog.add([OTHER])
+
+    def found(self, body: str | None, url: str = URL) -> Outcome:
+        """What a check finds that got this body, or failed."""
+        link = Ledger(self.store).links([self.catalog.find(url).id])[0]
+        self.at += 60
+        if body is None:
+            return Outcome(document(link, failure=DOWN, status=503, at=self.at), Verdict.FAILED, failure=DOWN)
+        markup = f"<title>All about it</title><p>{body}</p>"
+        fetched = document(link, markup.encode(), at=self.at)
+        return compare(recall([fetched], self.repository), Here(), 10**6)[0]
+
+    def record(self, *outcomes: Outcome) -> int:
+        """Record what a run found; the run."""
+        ledger = Ledger(self.store, fail_after=2)
+        run_id = ledger.begin_without_end()
+        ledger.record(run_id, outcomes)
+        return run_id
+
+    def check(self, *bodies: str | None, url: str = URL) -> int:
+        """Check a page so many times; the last run."""
+        return [self.record(self.found(body, url)) for body in bodies][-1]
+
+    def publish(self, run_ids: list[int] | None = None, *, noise: bool = True) -> list[str]:
+        return [event.event for event in self.log.publish(events_of, run_ids, noise=noise)]
+
+    def logged(self) -> list[str]:
+        return [event.event for event in self.log.list()]
+
+
+@pytest.fixture
+def world(where: str) -> Iterator[World]:
+    made = World(where)
+    yield made
+    made.store.close()
+
+
+def test_what_was_recorded_is_published_once(world: World) -> None:
+    world.check("One word of it.", "Another word of it.", None, None, "Words that are new to it.")
+    assert sorted(world.publish()) == ["changed", "changed", "failing", "recovered"]
+    assert sorted(world.logged()) == ["changed", "changed", "failing", "recovered"]
+    assert world.publish() == []
+    assert len(world.logged()) == 4
+
+
+def test_an_event_says_all_that_a_reader_needs(world: World) -> None:
+    world.check("One word of it.", "Another word of it.")
+    world.publish()
+    (event,) = world.log.list()
+    assert (event.event, event.urls, event.ids, event.source) == ("changed", (URL,), ("1-2",), "run")
+    assert event.at == world.at
+    assert event.headline
+    (page,) = event.pages
+    assert (page.id, page.url, page.title, page.tags) == (1, URL, "All about it", ("news",))
+    assert (page.check, page.from_version, page.to_version) == ("1-2", 1, 2)
+
+
+def test_checks_that_found_nothing_make_no_event(world: World) -> None:
+    world.check("One word of it.", "One word of it.", None)
+    assert world.publish() == []
+
+
+def test_only_what_some_runs_found_can_be_published(world: World) -> None:
+    world.check("One word of it.")
+    mine = world.check("Another word of it.")
+    world.check("One word.", "Two words.", url=OTHER)
+    assert world.publish([mine]) == ["changed"]
+    assert [event.urls for event in world.log.list()] == [(URL,)]
+    assert world.publish() == ["changed"]
+
+
+def test_every_new_danger_is_an_event(world: World) -> None:
+    frame = Warned(WarningKind.HIDDEN_FRAME, "A hidden frame appeared.")
+    script = Warned(WarningKind.OBFUSCATED_SCRIPT, "A script appeared that hides what it does.")
+    world.check("One word of it.")
+    for _ in range(2):
+        outcome = world.found("One word of it.")
+        outcome.warnings = (frame, script)
+        world.record(outcome)
+    world.publish()
+    assert sorted((event.event, event.kind) for event in world.log.list()) == [
+        ("warning", "hidden-frame"),
+        ("warning", "obfuscated-script"),
+    ]
+
+
+def test_what_is_recorded_again_is_not_published_again(world: World) -> None:
+    world.check("One word of it.")
+    outcome = world.found("Another word of it.")
+    world.record(outcome)
+    assert world.publish() == ["changed"]
+    world.record(outcome)
+    assert world.publish() == []
+
+
+def test_nothing_is_recorded_without_what_is_to_be_published(world: World) -> None:
+    def fail(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if "INTO outbox" in statement:
+            raise ZeroDivisionError
+
+    world.check("One word of it.")
+    listening.listen(world.store.engine, "before_cursor_execute", fail)
+    with pytest.raises(ZeroDivisionError):
+        world.check("Another word of it.")
+    listening.remove(world.store.engine, "before_cursor_execute", fail)
+    assert world.catalog.find(URL).checks == 1
+    assert world.publish() == []
+
+
+def test_publishing_that_fails_loses_nothing(world: World) -> None:
+    def fail(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if "FROM outbox" in statement and "DELETE" in statement:
+            raise ZeroDivisionError
+
+    world.check("One word of it.", "Another word of it.")
+    listening.listen(world.store.engine, "before_cursor_execute", fail)
+    with pytest.raises(ZeroDivisionError):
+        world.publish()
+    listening.remove(world.store.engine, "before_cursor_execute", fail)
+    assert world.logged() == []
+    assert world.publish() == ["changed"]
+
+
+def test_a_removed_page_leaves_its_events_and_nothing_to_publish(world: World) -> None:
+    world.check("One word of it.", "Another word of it.")
+    world.publish()
+    world.check("One more word of it.")
+    world.catalog.remove([URL])
+    assert world.publish() == []
+    assert world.logged() == ["changed"]
+    assert [*world.log.list(tag="news")] == []
+
+
+def test_events_are_listed_by_time_tag_and_page(world: World) -> None:
+    world.check("One word of it.", "Another word of it.")
+    before = world.at
+    world.publish()
+    world.check("One word.", "Two words.", url=OTHER)
+    world.publish()
+    assert [event.urls[0] for event in world.log.list()] == [OTHER, URL]
+    assert [event.urls[0] for event in world.log.list(limit=1)] == [OTHER]
+    assert [event.urls[0] for event in world.log.list(since=before + 1)] == [OTHER]
+    assert [event.urls[0] for event in world.log.list(tag="news")] == [URL]
+    assert [event.urls[0] for event in world.log.list(page_id=2)] == [OTHER]
+
+
+def test_a_reader_comes_to_every_event_from_its_beginning_on(world: World) -> None:
+    world.check("One word of it.", "Another word of it.")
+    world.publish()
+    reader = world.log.reader("terminal")
+    assert reader.read() == [], "what was published before it began is not for it"
+    world.check("One more word of it.", "And yet another word of it.")
+    world.publish()
+    first, second = reader.read()
+    reader.advance(first)
+    assert reader.read() == [second]
+    assert world.log.reader("terminal").read() == [second], "it goes on where it was"
+    assert world.log.reader("another").read() == []
+
+
+def failed(event: Event, attempts: int = 1) -> Retry:
+    return Retry(event=event, attempts=attempts, since=10.0, next_at=20.0 * attempts, error="It failed.")
+
+
+def test_what_a_reader_fails_at_is_kept_until_it_is_delivered(world: World) -> None:
+    reader = world.log.reader("exec")
+    world.check("One word of it.", "Another word of it.", "One more word of it.")
+    world.publish()
+    first, second = reader.read()
+    reader.retry(failed(first))
+    assert reader.read() == [second], "the next one is not held up"
+    reader.retry(failed(first, attempts=2))
+    reader.advance(second)
+    again = world.log.reader("exec")
+    assert again.retries() == [failed(first, attempts=2)]
+    again.forget(again.retries()[0])
+    assert world.log.reader("exec").retries() == []
+    assert again.read() == []

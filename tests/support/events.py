@@ -1,0 +1,12 @@
+"""What a store has to report."""
+
+from __future__ import annotations
+
+from driftline import Driftline
+from driftline.pipeline.grouping import events_of
+
+
+def published_urls(pages: Driftline) -> list[str]:
+    """Publish what is in the outbox, and name the page of each change, once for each event that it is in."""
+    events = pages.event_log().publish(events_of)
+    return [url for event in events if event.event == "changed" for url in event.urls]
