@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from driftline.store.process_locks import Having, Right
 
-NEWEST = "0023"
+#: the revision of the last step in `migrations/steps`
+NEWEST = "a001"
 _SHRINKS_IN_STEPS = "PRAGMA auto_vacuum=INCREMENTAL"
 _PAGES_AT_ONCE = 256
 _PRAGMAS = (
@@ -350,6 +351,12 @@ class Store:
             found = connection.scalar(text("SELECT version_num FROM alembic_version")) if has_schema else None
         if found == NEWEST:
             return
+        if found is not None and str(found).isdecimal():  # the revisions before the first release were numbers
+            instead = "use another database" if self.path is None else "move the file away"
+            raise StoreError(
+                f"The store '{self.where}' was made by a development version of Driftline that this one cannot read: "
+                f"{instead} and add your pages again."
+            )
         if found is not None and str(found) > NEWEST:
             raise StoreError(f"The store '{self.where}' was made by a newer Driftline: upgrade Driftline to open it.")
         if self.read_only:
@@ -358,7 +365,7 @@ class Store:
                 "you may write, to bring it up to date."
             )
         # imported only here: most commands find the schema up to date and should not wait for it
-        from driftline.store.migrations.upgrade import upgrade
+        from driftline.store.migrations import upgrade
 
         with self._writing, self._writer.begin() as connection:
             if self.path is None:
