@@ -120,6 +120,7 @@ def test_every_command_refuses_a_store_of_a_development_version(where: str, caps
         assert main_with([*words, "--store", where]) == 1, words
         said = "".join(capsys.readouterr())
         assert said.count("was made by a development version of Driftline") == 1, words
+        assert said.count("again.") == 1, "what to do is said once"
 
 
 def made_at_revision(revision: str, where: str) -> None:
