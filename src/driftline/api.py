@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from driftline.pipeline.watchdog import Stall
     from driftline.safety.blocking import Unsafe
     from driftline.safety.blocklists import Blocklists
-    from driftline.safety.reports import Reported, Reports
+    from driftline.safety.reports import Reports
     from driftline.schedule.scheduler import Scheduler
     from driftline.store.access_records import Accesses
     from driftline.store.compaction import Compacted
@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from driftline.store.events import EventLog
     from driftline.store.process_locks import Claim, Having
     from driftline.store.rereads import Readings
+    from driftline.store.safety_records import Reported
     from driftline.store.stall_records import Stalled
     from driftline.visits.importer import Imported
     from driftline.watch.planner import Planner
@@ -128,7 +129,7 @@ class Driftline:
         """Which pages are blocked, by lists and by votes, and why: nothing is fetched from them."""
         from driftline.safety.blocking import Unsafe
 
-        return Unsafe(self._store, self.settings.unsafe_votes, self._clock)
+        return Unsafe(self._store, self.settings.unsafe_votes)
 
     @cached_property
     def blocklists(self) -> Blocklists:

@@ -11,6 +11,7 @@ DriftlineError            something the user can read and act on; its text is on
 │   ├── StoreBusy         another run is using the store
 │   ├── StoreLocked       another program is writing to the store for longer than one waits for it
 │   ├── StoreUnavailable  the database server does not answer, or its disk is full: it may be back soon
+│   ├── UnsupportedStore  the store was made by a version of Driftline that this one cannot read
 │   ├── BrokenVersion     a stored version does not match its own digest
 │   └── NoTextSearch      the database was built without what searching needs
 ├── WorkerDied            a worker process crashed, hung or ran out of memory on a page
@@ -100,6 +101,10 @@ class StoreLocked(StoreError):
 
 class StoreUnavailable(StoreError):
     """The database cannot be reached, or has no room left: the same will succeed once it is back."""
+
+
+class UnsupportedStore(StoreError):
+    """The store has the schema of another Driftline, which this one cannot read or bring up to date."""
 
 
 class BrokenVersion(StoreError):

@@ -32,7 +32,7 @@ _STREAMS = 3
 _LOADED = (
     "driftline.cli.main",
     "driftline.api",
-    "driftline.store.migrations.upgrade",
+    "driftline.store.migrations",
     "psycopg",
     "rich.console",
     "rich.table",

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from driftline.api import Driftline
     from driftline.model import Safety
-    from driftline.safety.blocklists import Blocklist, Taken
-    from driftline.safety.reports import Reported
+    from driftline.safety.blocklists import Taken
+    from driftline.store.safety_records import Blocklist, Reported
 
 _LISTS = (
     Column(name="name", least=10, keep=2),

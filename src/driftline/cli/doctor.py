@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from driftline.cli.options import command_settings, is_named, no_store
 from driftline.cli.output import count, local_time, size
-from driftline.errors import DriftlineError, MissingExtra, StoreUnavailable
+from driftline.errors import DriftlineError, MissingExtra, StoreUnavailable, UnsupportedStore
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -147,8 +147,6 @@ def _first_page(worker: Worker) -> str:
 
 def _store(settings: Settings, *, quick: bool) -> Generator[Diagnosis, None, bool]:
     """How the store is; whether it has pages that are rendered."""
-    from sqlalchemy.exc import DatabaseError
-
     from driftline.api import open as open_store
     from driftline.store.engine import is_there
 
@@ -174,13 +172,14 @@ def _store(settings: Settings, *, quick: bool) -> Generator[Diagnosis, None, boo
             old_names = list(watch_list.catalog.old_names())
             let_in = watch_list.catalog.unused_tags(watch_list.accesses.all()[1])
             treated = watch_list.catalog.unused_tags(settings.tags)
-    except (DriftlineError, DatabaseError) as error:
-        cause = getattr(error, "orig", None) or error
-        told = str(cause).rstrip(".")
+    except DriftlineError as error:
+        told = str(error).rstrip(".")
         if isinstance(error, StoreUnavailable):
             advice = "start the database server, or see whether it hangs"
         yield Diagnosis(
-            what="Store", well=False, detail=told + ("." if isinstance(error, MissingExtra) else f": {advice}.")
+            what="Store",
+            well=False,
+            detail=told + ("." if isinstance(error, MissingExtra | UnsupportedStore) else f": {advice}."),
         )
         return False
     if problems:

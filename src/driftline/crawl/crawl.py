@@ -33,7 +33,6 @@ from driftline.store.crawls import Sites
 from driftline.store.host_records import HostRecords
 from driftline.store.ledger import Ledger
 from driftline.store.locks import patiently
-from driftline.store.schema import addresses
 from driftline.store.screenshots import RenderedVersions
 
 if TYPE_CHECKING:
@@ -199,7 +198,7 @@ class Crawl:
 
     def _adopt(self, site: Begun, tag: str) -> int:
         """Watch the pages too that were found before the site was to be watched; how many were not."""
-        found = self._sites.rows(site, addresses.c.state == "page")
+        found = self._sites.rows(site, ["page"])
         urls = [row.url for row in found if row.reason != "same"]
         added = self._catalog.add(urls, tags=[tag], stopped=self._is_stopped)
         if not self._stop.requested:

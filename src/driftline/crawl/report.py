@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from driftline.crawl.classify import GONE, SOFT
 from driftline.model import Event
-from driftline.store.schema import addresses
 from driftline.urls.parts import host_of
 
 if TYPE_CHECKING:
@@ -114,9 +113,9 @@ def read_report(sites: Sites, begun: Begun, seeds: list[str], *, asked_before: i
         return sum(many for (kind, state, _), many in figures.items() if kind in kinds and state == "list")
 
     left = sum(many for (_, state, _), many in figures.items() if state == "waiting")
-    pages = [*sites.rows(begun, addresses.c.state == "page")]
-    unread = sites.rows(begun, addresses.c.state == "failed", kinds=("sitemap", "feed"))
-    others_ = [*sites.rows(begun, addresses.c.state.in_(("failed", "redirect")))]
+    pages = [*sites.rows(begun, ["page"])]
+    unread = sites.rows(begun, ["failed"], kinds=("sitemap", "feed"))
+    others_ = [*sites.rows(begun, ["failed", "redirect"])]
     names = sites.urls({row.twin for row in pages if row.twin is not None})
     new = [row for row in pages if row.first_round == number and row.reason != "same"]
     bad = [row for row in others_ if row.state == "failed"]

@@ -14,7 +14,7 @@ from driftline.http.codings import decode_body
 from driftline.http.headers import content_encodings
 from driftline.model import Failure
 from driftline.store.locks import patiently
-from driftline.store.schedule_records import STEP
+from driftline.store.schedule_records import CLOCK_TOLERANCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -73,7 +73,7 @@ class RobotsBook:
             rules = self._known(origin)
         now = self._clock()
         # what is to be believed for longer than anything is was said before a clock was set back
-        return rules if rules is not None and now < rules.robots.until <= now + BELIEVED + STEP else None
+        return rules if rules is not None and now < rules.robots.until <= now + BELIEVED + CLOCK_TOLERANCE else None
 
     def heard(self, origin: str, document: Document) -> Rules:
         """Learn from the answer to a request for robots.txt."""

@@ -10,13 +10,10 @@ from bisect import bisect_left
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from sqlalchemy import select
-
 from driftline.model import Barred
 from driftline.safety.blocklist_formats import digest_of, key_of
-from driftline.safety.reports import Reports
-from driftline.store.schema import blocklists, pages, reports
-from driftline.store.statements import in_batches
+from driftline.store.pages import urls_after, urls_of
+from driftline.store.safety_records import SafetyRecords
 from driftline.urls.canonical import reduced
 from driftline.urls.parts import host_of
 from driftline.urls.tracking import KNOWN
@@ -24,8 +21,8 @@ from driftline.urls.tracking import KNOWN
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from driftline.safety.reports import Reported
     from driftline.store.engine import Store
+    from driftline.store.safety_records import BlocklistDigests, Reported
 
 _REMEMBERED = 65_536  # hosts
 _PORTION = 20_000  # pages that are read at a time
@@ -36,12 +33,11 @@ class Unsafe:
     """What is blocked by lists and by votes, as of the last `refresh`; nothing before the first. For any thread."""
 
     def __init__(
-        self, store: Store, votes: int, clock: Callable[[], float] = time.time,
-        ticks: Callable[[], float] = time.monotonic,
+        self, store: Store, votes: int, ticks: Callable[[], float] = time.monotonic
     ) -> None:  # fmt: skip
         self._store = store
         self._votes = votes
-        self._reports = Reports(store, clock)
+        self._records = SafetyRecords(store)
         self._ticks = ticks
         self._stamp: object = None
         self._known: _Known | None = None
@@ -67,19 +63,12 @@ class Unsafe:
 
     def refresh(self) -> None:
         """See what was added, updated, reported or taken away since the last time; little work if nothing was."""
-        editions = select(blocklists.c.id, blocklists.c.updated_at).order_by(blocklists.c.id)
-        with self._store.read() as connection:
-            stamp = (
-                connection.execute(editions).all(),
-                connection.execute(select(reports.c.id).order_by(reports.c.id)).all(),
-            )
+        stamp = self._records.revision()
         if stamp == self._stamp:
             return
-        reported = [one for one in self._reports.all() if one.votes >= self._votes]
-        columns = blocklists.c.name, blocklists.c.hosts, blocklists.c.exceptions, blocklists.c.addresses
-        with self._store.read() as connection:
-            rows = connection.execute(select(*columns).order_by(blocklists.c.id)).all()
-        self._known = _Known([_List(*row) for row in rows], reported) if rows or reported else None
+        reported = [one for one in self._records.reports() if one.votes >= self._votes]
+        lists = [_List(one) for one in self._records.blocklist_digests()]
+        self._known = _Known(lists, reported) if lists or reported else None
         self._stamp, self._anew_at = stamp, 0.0
 
     def pages(self, page_ids: Sequence[int] | None = None) -> dict[int, Barred]:
@@ -99,9 +88,7 @@ class Unsafe:
             self._anew_at = self._ticks() + _ANEW
         blocked = dict(self._blocked)
         while True:
-            some = select(pages.c.id, pages.c.url).where(pages.c.id > self._seen_to)
-            with self._store.read() as connection:
-                rows = connection.execute(some.order_by(pages.c.id).limit(_PORTION)).cursor.fetchall()
+            rows = urls_after(self._store, self._seen_to, _PORTION)
             blocked |= {page: Barred(url, reason) for page, url in rows if (reason := known.why(url)) is not None}
             if rows:
                 self._seen_to = rows[-1][0]
@@ -110,13 +97,8 @@ class Unsafe:
                 return blocked
 
     def _among(self, known: _Known, page_ids: Sequence[int]) -> dict[int, Barred]:
-        found: dict[int, Barred] = {}
-        with self._store.read() as connection:
-            for some in in_batches(page_ids):
-                for page, url in connection.execute(select(pages.c.id, pages.c.url).where(pages.c.id.in_(some))):
-                    if (reason := known.why(url)) is not None:
-                        found[page] = Barred(url, reason)
-        return found
+        urls = urls_of(self._store, page_ids)
+        return {page: Barred(url, reason) for page, url in urls.items() if (reason := known.why(url)) is not None}
 
 
 class _Digests:
@@ -149,9 +131,10 @@ class _List:
 
     __slots__ = ("addresses", "exceptions", "hosts", "name")
 
-    def __init__(self, name: str, hosts: bytes, exceptions: bytes, addresses: bytes) -> None:
-        self.name = name
-        self.hosts, self.exceptions, self.addresses = _Digests(hosts), _Digests(exceptions), _Digests(addresses)
+    def __init__(self, one: BlocklistDigests) -> None:
+        self.name = one.name
+        self.hosts, self.exceptions = _Digests(one.hosts), _Digests(one.exceptions)
+        self.addresses = _Digests(one.addresses)
 
 
 class _Known:

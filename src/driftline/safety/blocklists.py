@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from sqlalchemy import delete, func, select
-
 from driftline.errors import DriftlineError, UnreadableBody, UsageError
 from driftline.fetch.curl import Transfers, crawl_through
 from driftline.http.codings import decode_body
 from driftline.http.headers import content_encodings, last_response
 from driftline.model import Link
-from driftline.safety.blocklist_formats import ParsedBlocklist, read_list
-from driftline.store.schema import blocklists
+from driftline.safety.blocklist_formats import read_list
+from driftline.store.safety_records import SafetyRecords
 from driftline.urls.canonical import written
 from driftline.urls.parts import without_password
 
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
 
     from driftline.settings import Settings
     from driftline.store.engine import Store
+    from driftline.store.safety_records import Blocklist
 
 
 def download(settings: Settings, url: str) -> bytes:
@@ -44,23 +43,8 @@ def download(settings: Settings, url: str) -> bytes:
         raise DriftlineError(f"The blocklist {url} cannot be read: {error}") from None
 
 
-_DIGEST = 8  # bytes
 _GZIP = b"\x1f\x8b"
 LARGEST = 500_000_000  # bytes of a list
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blocklist:
-    """A blocklist of the store: what it is called, where it came from and how much of what it names."""
-
-    name: str
-    source: str
-    format: str
-    updated_at: float
-    hosts: int
-    exceptions: int
-    addresses: int
-    skipped: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +60,7 @@ class Blocklists:
 
     def __init__(self, store: Store, clock: Callable[[], float], fetch: Callable[[str], bytes]) -> None:
         self._store = store
+        self._records = SafetyRecords(store)
         self._clock = clock
         self._fetch = fetch
 
@@ -83,8 +68,7 @@ class Blocklists:
         """Take over the list in a file or at an address; the same source again, or the same name, is the same list."""
         on_web = source.lower().startswith(("http://", "https://"))
         source = source if on_web else str(Path(source).expanduser().absolute())
-        with self._store.read() as connection:
-            known = connection.scalar(select(blocklists.c.name).where(blocklists.c.source == source))
+        known = self._records.name_of_blocklist(source)
         return self._take(source, name or known or _name_of(source))
 
     def update(self) -> list[Taken | DriftlineError]:
@@ -103,19 +87,12 @@ class Blocklists:
         found = next((one for one in self.all() if one.name == name or one.source in given), None)
         if found is None:
             raise UsageError(f"There is no blocklist '{name}': 'driftline blocklist list' shows those there are.")
-        with self._store.write() as connection:
-            connection.execute(delete(blocklists).where(blocklists.c.name == found.name))
+        self._records.remove_blocklist(found.name)
         return found
 
     def all(self) -> list[Blocklist]:
         """The lists, in the order in which they were added."""
-        counts = [
-            (func.length(blocklists.c[name]) / _DIGEST).label(name) for name in ("hosts", "exceptions", "addresses")
-        ]
-        columns = [blocklists.c[name] for name in ("name", "source", "format", "updated_at", "skipped")]
-        with self._store.read() as connection:
-            rows = connection.execute(select(*columns, *counts).order_by(blocklists.c.id))
-            return [Blocklist(**{**row, **{c.name: int(row[c.name]) for c in counts}}) for row in rows.mappings()]
+        return self._records.blocklists()
 
     def _take(self, source: str, name: str) -> Taken:
         self._store.insist_on_writing()
@@ -123,14 +100,11 @@ class Blocklists:
         if not (read.hosts or read.addresses or read.exceptions):
             first = f": line {read.problems[0][0]}: {read.problems[0][1]}" if read.problems else "."
             raise DriftlineError(f"{without_password(source)} names no host and no address{first}")
-        now = self._clock()
-        values = {
-            "name": name, "source": source, "format": read.format.value, "updated_at": now, "skipped": read.skipped,
-            "hosts": read.hosts, "exceptions": read.exceptions, "addresses": read.addresses,
-        }  # fmt: skip
-        with self._store.write() as connection:
-            connection.execute(self._store.statements.blocklist, values)
-        return Taken(blocklist=_blocklist(name, source, now, read), problems=read.problems)
+        blocklist = self._records.save_blocklist(
+            name, source, format_=read.format.value, updated_at=self._clock(), skipped=read.skipped, hosts=read.hosts,
+            exceptions=read.exceptions, addresses=read.addresses,
+        )  # fmt: skip
+        return Taken(blocklist=blocklist, problems=read.problems)
 
     def _lines(self, source: str) -> Iterable[bytes]:
         if source.lower().startswith(("http://", "https://")):
@@ -154,13 +128,6 @@ def _unpacked(data: bytes, source: str) -> bytes:
     if len(whole) > LARGEST:
         raise DriftlineError(f"{without_password(source)} is larger than {LARGEST:,} bytes.")
     return whole
-
-
-def _blocklist(name: str, source: str, updated_at: float, read: ParsedBlocklist) -> Blocklist:
-    counts = {part: len(getattr(read, part)) // _DIGEST for part in ("hosts", "exceptions", "addresses")}
-    return Blocklist(
-        name=name, source=source, format=read.format.value, updated_at=updated_at, skipped=read.skipped, **counts
-    )
 
 
 def _name_of(source: str) -> str:

@@ -10,12 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ada_url import idna_to_unicode
-from sqlalchemy import and_, select
 
 from driftline.errors import FailureKind
 from driftline.model import Warned, WarningKind
-from driftline.store.schema import states, versions, warnings
-from driftline.store.statements import in_batches
+from driftline.store.safety_records import SafetyRecords
 from driftline.urls.parts import host_of
 
 if TYPE_CHECKING:
@@ -61,26 +59,10 @@ def warnings_of(
     `hosts` gives the hosts of all pages.
     """
     found: dict[int, list[Warned]] = {}
-    for page, warned in [*_stored(store, listed), *_by_certificate(listed), *_by_name(listed, hosts)]:
+    stored = SafetyRecords(store).current_warnings(page.id for page in listed)
+    for page, warned in [*stored, *_by_certificate(listed), *_by_name(listed, hosts)]:
         found.setdefault(page, []).append(warned)
     return found
-
-
-def _stored(store: Store, listed: Sequence[Page]) -> list[tuple[int, Warned]]:
-    in_force = and_(versions.c.page_id == states.c.page_id, versions.c.number == states.c.version)
-    query = (
-        select(warnings.c.page_id, warnings.c.kind, warnings.c.reason)
-        .join(states, states.c.page_id == warnings.c.page_id)
-        .join(versions, in_force)
-        .where(warnings.c.sequence >= versions.c.sequence)
-        .order_by(warnings.c.page_id, warnings.c.sequence, warnings.c.kind)
-    )
-    with store.read() as connection:
-        return [
-            (row.page_id, Warned(WarningKind(row.kind), row.reason))
-            for some in in_batches(page.id for page in listed)
-            for row in connection.execute(query.where(warnings.c.page_id.in_(some)))
-        ]
 
 
 def _by_certificate(listed: Sequence[Page]) -> list[tuple[int, Warned]]:

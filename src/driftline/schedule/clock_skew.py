@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from driftline.store.schedule_records import STEP, first_seen, remember
+from driftline.store.schedule_records import CLOCK_TOLERANCE, read_clock_skew, save_clock_skew
 
 if TYPE_CHECKING:
     from driftline.schedule.page_table import Floats
@@ -29,21 +29,21 @@ class Ahead:
     def begin(self) -> None:
         """All times are about to be read anew."""
         self._met = False
-        self._seen = first_seen(self._store)
+        self._seen = read_clock_skew(self._store)
 
     def settled(self, times: Floats, now: float) -> Floats:
         """These times, none of them later than now by more than clocks differ anyway."""
-        ahead = times > now + STEP
+        ahead = times > now + CLOCK_TOLERANCE
         if not ahead.any():
             return times
         self._met = True
-        if self._seen is None or self._seen > now + STEP:
-            remember(self._store, now)
+        if self._seen is None or self._seen > now + CLOCK_TOLERANCE:
+            save_clock_skew(self._store, now)
             self._seen = now
         return np.where(ahead, self._seen, times)
 
     def forget(self) -> None:
         """All times were read: if none was in the future, the next that is was recorded by another wrong clock."""
         if self._seen is not None and not self._met:
-            remember(self._store, None)
+            save_clock_skew(self._store, None)
             self._seen = None

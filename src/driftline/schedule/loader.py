@@ -12,7 +12,7 @@ import numpy as np
 
 from driftline.schedule.page_stats import Learned, columns, recall_distrust, recall_pauses
 from driftline.schedule.weights import weigh
-from driftline.store.schedule_records import STANDING, watched
+from driftline.store.schedule_records import FAILURE_COLUMNS, read_pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,14 +58,14 @@ class WatchListLoad:
         recall_pauses(self._store, known, self._clock())
         size = 0
         behind: list[int] = []
-        for rows in watched(self._store):
+        for rows in read_pages(self._store):
             places = np.arange(size, size := size + len(rows["id"]))
             known.make_room(size)
             self.edition = hash((self.edition, rows["id"], rows["version"], rows["settings"]))
             late = known.take(places, rows)
             behind += known.index.page[places[late]].tolist()
             bad = np.flatnonzero((known.index.failures[places] > 0) & ~late)
-            told = columns(STANDING, {name: [rows[name][row] for row in bad] for name in STANDING})
+            told = columns(FAILURE_COLUMNS, {name: [rows[name][row] for row in bad] for name in FAILURE_COLUMNS})
             now = self._clock()  # it may have been long since the last step
             self._patience.stand_by(known, places[bad], told, now)
             known.settle(places[~late], self._ahead, now)

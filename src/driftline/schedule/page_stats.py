@@ -17,7 +17,16 @@ from driftline.model import Verdict
 from driftline.schedule.host_table import RetryAfterTable
 from driftline.schedule.page_table import DAY, MOST_FAILURES, Index
 from driftline.store.host_records import HostRecords
-from driftline.store.schedule_records import LEARNED, STANDING, addresses, checked, distrusted_since, stored, unlearned
+from driftline.store.pages import urls_of
+from driftline.store.schedule_records import (
+    FAILURE_COLUMNS,
+    RATE_COLUMNS,
+    distrusted_hosts,
+    read_sequences,
+    read_unlearned_checks,
+    save_distrusted_hosts,
+    save_rates,
+)
 from driftline.store.statements import in_batches
 from driftline.urls.parts import host_of
 
@@ -106,7 +115,7 @@ class Learned:
     def overtaken(self) -> list[int]:
         """The pages that are here and have checks which nothing was learned from yet."""
         found: list[int] = []
-        for rows in checked(self._store, self.index.page, self.upto):
+        for rows in read_sequences(self._store, self.index.page, self.upto):
             places, here = self.find([row.page_id for row in rows])
             later = np.array([row.sequence for row in rows], np.int32)[here] > self.upto[places]
             found += self.index.page[places[later]].tolist()
@@ -119,7 +128,7 @@ class Learned:
         index.host[places] = self.hosts.of(rows["url"])
         index.every[places] = [np.inf if every is None else every for every in rows["every"]]
         index.failures[places] = np.minimum(rows["failures"], MOST_FAILURES)
-        self.remember(places, columns(LEARNED, rows))
+        self.remember(places, columns(RATE_COLUMNS, rows))
         late: NDArray[np.bool_] = np.array(rows["sequence"], np.int32) > self.upto[places]
         return late
 
@@ -127,7 +136,7 @@ class Learned:
         """Take over what is stored of these pages; one good check says nothing yet of how often a page changes."""
         known = ~np.isnan(told["a"])
         places = places[known]
-        a, b, at, learned, failed, lasts = (told[name][known] for name in LEARNED)
+        a, b, at, learned, failed, lasts = (told[name][known] for name in RATE_COLUMNS)
         index = self.index
         index.remember(places, a, b, np.where(np.isnan(at), -np.inf, at), learned - failed >= 2)
         index.lifetime[places] = np.where(self.hosts.distrusted[index.host[places]], 0.0, lasts)
@@ -150,13 +159,13 @@ class Learned:
                 caught: list[int] = []
                 latest = 0
                 # a part of the checks at a time: there may be years of them
-                for rows in unlearned(self._store, some):
+                for rows in read_unlearned_checks(self._store, some):
                     page = np.array(rows["page_id"], np.int64)
                     first = np.diff(page, prepend=latest) > 0  # the rows of a page are neighbours, also in two parts
                     latest = int(page[-1])
                     met.append(page[first])
-                    stands.append({name: facts[first] for name, facts in columns(STANDING, rows).items()})
-                    known = {name: facts[first] for name, facts in columns(LEARNED, rows).items()}
+                    stands.append({name: facts[first] for name, facts in columns(FAILURE_COLUMNS, rows).items()})
+                    known = {name: facts[first] for name, facts in columns(RATE_COLUMNS, rows).items()}
                     self.remember(self.places(met[-1]), known)
                     found = np.array([sequence is not None for sequence in rows["sequence"]], np.bool_)
                     late.append(page[found])
@@ -171,7 +180,10 @@ class Learned:
                 told = [(page, lasts) for page in pages.tolist() if (lasts := heard.pop(page, None)) is not None]
                 self._believe(self.places([page for page, _ in told]), [lasts for _, lasts in told])
                 self._keep(np.unique(np.concatenate(late)), [page for page, _ in told])
-                yield self.places(pages), {name: np.concatenate([one[name] for one in stands]) for name in STANDING}
+                yield (
+                    self.places(pages),
+                    {name: np.concatenate([one[name] for one in stands]) for name in FAILURE_COLUMNS},
+                )
         finally:
             if surprised:  # once for all pages: they may be a million, and learned from a few at a time
                 self._doubt(np.arange(len(self.index)))
@@ -217,11 +229,9 @@ class Learned:
 
     def _distrust(self, page_ids: Sequence[int], now: float) -> None:
         """Believe the hosts of these pages no more, which changed one before its time."""
-        names = sorted({host_of(url) for url in addresses(self._store, page_ids).values()})
+        names = sorted({host_of(url) for url in urls_of(self._store, page_ids).values()})
         self.hosts.distrusted[self.hosts.named(names)] = True
-        if not self._store.read_only:
-            with self._store.write() as connection:
-                self._store.statements.distrust.many(connection, [(name, now) for name in names])
+        save_distrusted_hosts(self._store, names, now)
 
     def _keep(self, late: Pages, told: Sequence[int]) -> None:
         """Store what was learned of these pages, unless another program has learned more meanwhile.
@@ -232,23 +242,18 @@ class Learned:
         if self._store.read_only or not len(pages):
             return
         index, places = self.index, self.places(pages)
-        facts = (index.page, index.a, index.b, index.checked, self.upto, self.failed, index.lifetime)
-        rows = zip(*(one[places].tolist() for one in facts), strict=True)
-        heard = set(told)
-        fresh: list[tuple[Any, ...]] = []
-        with self._store.write() as connection:
-            others = dict(connection.execute(stored(pages.tolist())).cursor.fetchall())
-            for page, a, b, checked_at, upto, *others_of_it in rows:
-                if page in others and upto - (others[page] or 0) >= (0 if page in heard else 1):
-                    fresh.append((page, a, b, None if isinf(checked_at) else checked_at, upto, *others_of_it))
-            self._store.statements.rate.many(connection, fresh)
+        checked = [None if isinf(at) else at for at in index.checked[places].tolist()]
+        facts = (self.upto, self.failed, index.lifetime)
+        rows = zip(
+            *(one[places].tolist() for one in (index.page, index.a, index.b)), checked,
+            *(one[places].tolist() for one in facts), strict=True,
+        )  # fmt: skip
+        save_rates(self._store, [*rows], also_equal=set(told))
 
 
 def recall_distrust(store: Store, hosts: HostTable, now: float) -> None:
     """Believe no host that was caught within the last half year, whoever noticed."""
-    with store.read() as connection:
-        names = list(connection.scalars(distrusted_since(now - _DISTRUST)))
-    numbers = hosts.named(names)
+    numbers = hosts.named(distrusted_hosts(store, now - _DISTRUST))
     hosts.distrusted[:] = False
     hosts.distrusted[numbers] = True
 

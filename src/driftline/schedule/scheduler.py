@@ -22,7 +22,8 @@ from driftline.schedule.host_table import HostTable, Rooms
 from driftline.schedule.loader import WatchListLoad
 from driftline.schedule.page_stats import Learned, recall_pauses
 from driftline.schedule.page_table import DAY
-from driftline.store.schedule_records import HOW_MANY, STEP, addresses, last_checks, visited
+from driftline.store.pages import urls_of
+from driftline.store.schedule_records import CLOCK_TOLERANCE, count_pages, last_checks, read_visits
 from driftline.urls.parts import host_of
 
 if TYPE_CHECKING:
@@ -138,11 +139,7 @@ class Scheduler:
         return done
 
     def _begin(self, stamp: object) -> WatchListLoad:
-        if len(self):
-            expected = len(self)
-        else:
-            with self._store.read() as connection:
-                expected = connection.scalar(HOW_MANY) or 0
+        expected = len(self) or count_pages(self._store)
         return WatchListLoad(
             self._store, self._hosts, self._patience, self._ahead, self._heard, stamp=stamp, clock=self._clock,
             expected=expected, threshold=self._threshold, ordered=self._policy == "intelligent",
@@ -198,7 +195,7 @@ class Scheduler:
         If there are any, `claim` is called before they are charged to the budget: what it raises costs nothing.
         """
         now = self._clock()
-        if now < self._latest - STEP:
+        if now < self._latest - CLOCK_TOLERANCE:
             self._stamp = None
             self.refresh()  # the clock was set back: what was the past is the future now
         self._latest = now
@@ -266,7 +263,7 @@ class Scheduler:
         if number * rest <= seconds:
             return None
         page = int(index.page[places[index.host[places] == worst][0]])
-        urls = addresses(self._store, [page])
+        urls = urls_of(self._store, [page])
         return (host_of(urls[page]), number, rest) if page in urls else None
 
     def _ripe(self, now: float, without: Collection[int]) -> Places:
@@ -303,7 +300,7 @@ class Scheduler:
         worth = index.values(now, shown)
         days = np.clip((now - index.checked[shown]) / DAY, 0.0, 3_650.0).astype(np.float32)
         chances = believed(index.a[shown], index.b[shown], days)
-        urls = addresses(self._store, index.page[shown].tolist())
+        urls = urls_of(self._store, index.page[shown].tolist())
         tried = last_checks(self._store, index.page[shown].tolist())
         return [
             Terms(
@@ -330,7 +327,7 @@ class Scheduler:
         index = self._known.index
         worth = index.values(self._clock())
         visit = np.zeros(len(index), np.int64)
-        for portion in visited(self._store):
+        for portion in read_visits(self._store):
             places, here = self._known.find(portion["id"])
             visit[places] = np.array(portion["visited"], np.int64)[here]
         order = np.lexsort((visit, -worth))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from driftline.store.schedule_records import steady, visited
+from driftline.store.schedule_records import pages_found_lately, read_visits
 from driftline.store.statements import in_batches
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def weigh(store: Store, known: Learned, threshold: float, *, ordered: bool) -> I
     index = known.index
     frequency, weightage, ttl = (np.zeros(len(index), np.float32) for _ in range(3))
     drops = [np.zeros(0, np.int64)]
-    for portion in visited(store):
+    for portion in read_visits(store):
         places, here = known.find(portion["id"])
         told = {name: np.array(column, np.float64)[here] for name, column in portion.items()}
         frequency[places], weightage[places], ttl[places] = told["frequency"], told["weightage"], told["ttl"]
@@ -65,8 +65,7 @@ def weigh(store: Store, known: Learned, threshold: float, *, ordered: bool) -> I
     dropped = np.concatenate(drops)
     found: list[int] = []
     for some in in_batches(_may_be_back(known, dropped)):
-        with store.read() as connection:
-            found += connection.scalars(steady(some, _RESTORED))
+        found += pages_found_lately(store, some, _RESTORED)
         yield
     back = known.places(sorted(found))
     tries = known.upto.astype(np.float32)

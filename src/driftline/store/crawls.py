@@ -356,11 +356,11 @@ class Sites:
             return connection.scalar(select(func.count()).where(*_of(begun), fetched, unlike)) or 0
 
     def rows(
-        self, begun: Begun, *conditions: ColumnElement[bool], kinds: Sequence[str] = ("page",)
+        self, begun: Begun, states: Sequence[str], kinds: Sequence[str] = ("page",)
     ) -> Iterator[Any]:  # fmt: skip
-        """All that is known of the pages, or others, of this round that fulfil some conditions, as they were met."""
-        these = addresses.c.kind.in_(kinds)
-        query = select(addresses).where(*_of(begun), these, *conditions).order_by(addresses.c.id)
+        """Yield the rows of this round's addresses of these kinds that are in these states, in the order found."""
+        these = addresses.c.kind.in_(kinds), addresses.c.state.in_(states)
+        query = select(addresses).where(*_of(begun), *these).order_by(addresses.c.id)
         with self._store.read() as connection:
             yield from connection.execute(query)
 

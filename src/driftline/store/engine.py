@@ -13,7 +13,7 @@ from urllib.parse import quote
 from sqlalchemy import URL, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError, IntegrityError, NoSuchModuleError
 
-from driftline.errors import MissingExtra, StoreError, StoreLocked, StoreUnavailable
+from driftline.errors import MissingExtra, StoreError, StoreLocked, StoreUnavailable, UnsupportedStore
 from driftline.store.hung_server import ServerWatch
 from driftline.store.leases import LeaseKeeper
 from driftline.store.process_locks import TO_BE_NEXT, TO_CHECK, TO_KEEP_CHECKING, held_by_file, is_held_by_file
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from driftline.store.process_locks import Having, Right
 
-NEWEST = "0024"
+#: the revision of the last step in `migrations/steps`
+NEWEST = "a001"
 _SHRINKS_IN_STEPS = "PRAGMA auto_vacuum=INCREMENTAL"
 _PAGES_AT_ONCE = 256
 _PRAGMAS = (
@@ -350,15 +351,23 @@ class Store:
             found = connection.scalar(text("SELECT version_num FROM alembic_version")) if has_schema else None
         if found == NEWEST:
             return
+        if found is not None and str(found).isdecimal():  # the revisions before the first release were numbers
+            instead = "use another database" if self.path is None else "move the file away"
+            raise UnsupportedStore(
+                f"The store '{self.where}' was made by a development version of Driftline that this one cannot read: "
+                f"{instead} and add your pages again."
+            )
         if found is not None and str(found) > NEWEST:
-            raise StoreError(f"The store '{self.where}' was made by a newer Driftline: upgrade Driftline to open it.")
+            raise UnsupportedStore(
+                f"The store '{self.where}' was made by a newer Driftline: upgrade Driftline to open it."
+            )
         if self.read_only:
-            raise StoreError(
+            raise UnsupportedStore(
                 f"The store '{self.where}' was made by an older Driftline, and is read-only: copy it to a place where "
                 "you may write, to bring it up to date."
             )
         # imported only here: most commands find the schema up to date and should not wait for it
-        from driftline.store.migrations.upgrade import upgrade
+        from driftline.store.migrations import upgrade
 
         with self._writing, self._writer.begin() as connection:
             if self.path is None:

@@ -13,7 +13,7 @@ from driftline.errors import FailureKind
 from driftline.http.headers import LONGEST_PAUSE
 from driftline.model import Failure, Robots
 from driftline.store.locks import patiently
-from driftline.store.schedule_records import STEP
+from driftline.store.schedule_records import CLOCK_TOLERANCE
 from driftline.store.schema import pages, pauses, robots, runs
 from driftline.urls.parts import host_of
 
@@ -58,7 +58,9 @@ class HostRecords:
         """
         rows = self._rows(select(pauses).where(pauses.c.until > now))
         ahead = {
-            row.host: now + min(row.until - row.asked_at, LONGEST_PAUSE) for row in rows if row.asked_at > now + STEP
+            row.host: now + min(row.until - row.asked_at, LONGEST_PAUSE)
+            for row in rows
+            if row.asked_at > now + CLOCK_TOLERANCE
         }
         if ahead and not self._store.read_only:
             patiently(lambda: self.keep({}, ahead, now), self._stopped)

@@ -276,6 +276,24 @@ class Catalog:
         return found
 
 
+def urls_of(store: Store, page_ids: Iterable[int]) -> dict[int, str]:
+    """Return the addresses of these pages by page id, without those that are no longer watched."""
+    found: dict[int, str] = {}
+    with store.read() as connection:
+        for some in in_batches(page_ids):
+            rows = connection.execute(select(pages.c.id, pages.c.url).where(pages.c.id.in_(some)))
+            found |= {row.id: row.url for row in rows}
+    return found
+
+
+def urls_after(store: Store, page_id: int, limit: int) -> Sequence[tuple[int, str]]:
+    """Return the ids and addresses of the next pages after this id, at most `limit`, in order of id."""
+    query = select(pages.c.id, pages.c.url).where(pages.c.id > page_id).order_by(pages.c.id).limit(limit)
+    with store.read() as connection:
+        found: Sequence[tuple[int, str]] = connection.execute(query).cursor.fetchall()
+        return found
+
+
 class _Forms(NamedTuple):
     """How an address may be watched: as it is written, if other rules held when it was added, and as it is now."""
 

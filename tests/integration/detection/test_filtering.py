@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Self
 
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import text
 
 import driftline
 from driftline import Plan
@@ -13,7 +13,6 @@ from driftline.errors import FailureKind
 from driftline.model import Check, Filter, Matter, Proof, Verdict
 from driftline.store.blobs import digest, pack
 from driftline.store.engine import Store
-from driftline.store.migrations.upgrade import upgrade
 from support.making import settings
 from support.papers import pdf
 from support.servers import Answer, Request, Server, answer
@@ -203,20 +202,6 @@ def test_what_an_edit_adds_comes_after_what_is_there(shop: Shop) -> None:
     assert edit(shop.url, filters=[Filter("drop", "h1")], clear_filters=True).filters == (("drop", "h1"),)
     assert edit(shop.url, every=60.0).filters == (("drop", "h1"),)
     assert edit(shop.url, clear_filters=True).filters == ()
-
-
-def test_a_store_from_before_there_were_filters_is_upgraded(tmp_path: Path) -> None:
-    path = tmp_path / "old.db"
-    engine = create_engine(f"sqlite:///{path}")
-    with engine.begin() as connection:
-        upgrade(connection, "0002")
-        connection.execute(text("INSERT INTO pages VALUES (1, 'http://a.example/', NULL, '[]', '{}', 0)"))
-        connection.execute(text("INSERT INTO states (page_id, sequence, version, failures) VALUES (1, 0, 0, 0)"))
-    engine.dispose()
-    store = Store.open(str(path))
-    with store.read() as connection:
-        assert connection.scalar(text("SELECT reading FROM states")) is None
-    store.close()
 
 
 def test_a_page_whose_way_of_reading_is_not_known_raises_no_alarm(shop: Shop) -> None:

@@ -2,12 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sqlalchemy import create_engine, text
-
 import driftline
 from driftline.model import Matter, Proof, Verdict
-from driftline.store.engine import Store
-from driftline.store.migrations.upgrade import upgrade
 from support.servers import Answer, Request, Server, html
 
 FILLER = "<p>" + "A paragraph that says the same at every check, so that the page is not a small one. " * 6 + "</p>"
@@ -38,17 +34,3 @@ def test_noise_raises_no_alarm_but_is_kept_and_explained(tmp_path: Path) -> None
         assert "2026" in pages.diff(watched.url, 2, 3)
         assert pages.check().noisy == 0, "what was noise once is not told again"
         assert pages.doctor() == []
-
-
-def test_a_store_from_before_there_were_verdicts_is_upgraded(tmp_path: Path) -> None:
-    path = tmp_path / "pages.db"
-    engine = create_engine(f"sqlite:///{path}")
-    with engine.begin() as connection:
-        upgrade(connection, "0001")
-        connection.execute(text("INSERT INTO pages VALUES (1, 'http://a.example/', NULL, '[]', '{}', 0)"))
-        connection.execute(text("INSERT INTO changes VALUES (1, 2, 1, 2, 5.0, 'text', 0.5, 'Two words.', 1, 1)"))
-    engine.dispose()
-    store = Store.open(str(path))
-    with store.read() as connection:
-        assert connection.scalar(text("SELECT verdict FROM changes")) == "meaningful"
-    store.close()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, create_engine, event, text
+from sqlalchemy import Connection, event, text
 
 from driftline.detection.compare import compare, recall
 from driftline.detection.examine import examine
@@ -21,7 +21,6 @@ from driftline.store.compaction import compact
 from driftline.store.engine import Store
 from driftline.store.history import Repository
 from driftline.store.ledger import Ledger
-from driftline.store.migrations.upgrade import upgrade
 from driftline.store.pages import Catalog
 from support.making import document
 
@@ -265,65 +264,6 @@ def test_contents_that_cannot_be_read_are_left_as_they_are_and_counted_once(worl
     assert (done.contents, done.unreadable) == (0, 12), "everything is built on the two that are damaged"
     again = compact(world.store)
     assert (again.contents, again.unreadable) == (0, 12), "they are still damaged"
-
-
-def test_a_store_made_before_contents_had_levels_is_brought_up_to_date_and_compacted(tmp_path: Path) -> None:
-    path = tmp_path / "old.db"
-    engine = create_engine(f"sqlite:///{path}")
-    data = " ".join(WORDS * 500).encode()
-    blob = pack(data, digest(data))
-    with engine.begin() as connection:
-        upgrade(connection, "0002")
-        connection.execute(
-            text("INSERT INTO blobs VALUES (:digest, NULL, 0, :size, :data)"),
-            {"digest": blob.digest, "size": blob.size, "data": blob.data},
-        )
-        connection.execute(text("INSERT INTO pages VALUES (1, :url, NULL, '[]', '{}', 1)"), {"url": ONE})
-        connection.execute(
-            text("INSERT INTO versions VALUES (1, 1, 1, 1, :name, :name, 1, '', '', '', '', X'')"),
-            {"name": blob.digest},
-        )
-    engine.dispose()
-    store = Store.open(str(path))
-    done = compact(store)
-    assert (done.contents, done.removed) == (1, 0)
-    assert Repository(store).texts([(1, blob.digest)]) == {blob.digest: data}
-    assert store.problems() == []
-    store.close()
-
-
-def test_contents_that_pages_shared_in_an_older_store_are_given_to_each_with_what_they_are_built_on(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "old.db"
-    engine = create_engine(f"sqlite:///{path}")
-    first, second = bodies(2, "shared")
-    base = pack(first, digest(first))
-    child = pack(second, digest(second), base, first)
-    unneeded = pack(b"of nobody", digest(b"of nobody"))
-    with engine.begin() as connection:
-        upgrade(connection, "0019")
-        for blob in (base, child, unneeded):
-            row = (blob.digest, blob.base, blob.depth, blob.size, blob.data)
-            connection.exec_driver_sql("INSERT INTO blobs VALUES (?, ?, ?, ?, ?, NULL)", row)
-        for page, names in ((1, [base, child]), (2, [child])):
-            connection.exec_driver_sql(
-                "INSERT INTO pages VALUES (?, ?, NULL, '[]', '{}', 1)", (page, f"https://{page}/")
-            )
-            for number, blob in enumerate(names, start=1):
-                connection.exec_driver_sql(
-                    "INSERT INTO versions VALUES (?, ?, ?, 1, ?, ?, 1, '', '', '', '', X'', NULL, NULL, NULL)",
-                    (page, number, number, blob.digest, blob.digest),
-                )
-    engine.dispose()
-    store = Store.open(str(path))
-    repository = Repository(store)
-    assert list(repository.read_everything()) == []
-    assert repository.texts([(2, child.digest)]) == {child.digest: second}
-    with store.read() as connection:
-        assert connection.scalar(text("SELECT count(*) FROM blobs")) == 4
-    assert store.problems() == []
-    store.close()
 
 
 def test_a_file_that_cannot_shrink_in_steps_is_written_anew_once_unless_a_check_is_running(

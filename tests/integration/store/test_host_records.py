@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import create_engine, insert, text
+from sqlalchemy import insert
 
 import driftline
 from driftline.errors import FailureKind
@@ -14,7 +14,6 @@ from driftline.model import Failure, Robots
 from driftline.store.engine import Store
 from driftline.store.host_records import HostRecords
 from driftline.store.ledger import Ledger
-from driftline.store.migrations.upgrade import upgrade
 from driftline.store.schema import runs
 from support.making import settings
 
@@ -72,19 +71,6 @@ def test_a_clock_that_another_machine_has_a_little_fast_begins_no_pause_anew(whe
     store = Store.open(where)
     HostRecords(store).keep({}, {"a": 1_600.0}, 1_000.0)
     assert HostRecords(store).pauses(990.0) == {"a": 1_600.0}
-    store.close()
-
-
-def test_of_pauses_that_an_earlier_version_knew_it_is_sure_that_they_last_a_day_at_most(where: str) -> None:
-    embedded = not where.startswith("postgresql:")
-    engine = create_engine(f"sqlite:///{where}" if embedded else where.replace(":", "+psycopg:", 1))
-    with engine.begin() as connection:
-        upgrade(connection, "0018")
-        connection.execute(text("INSERT INTO pauses (host, until) VALUES ('a', 9000000), ('b', 2000)"))
-    engine.dispose()
-    store = Store.open(where)
-    for now in (1_000.0, 1_300.0):
-        assert HostRecords(store).pauses(now) == {"a": 87_400.0, "b": 2_000.0}
     store.close()
 
 

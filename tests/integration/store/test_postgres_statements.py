@@ -163,7 +163,7 @@ def test_the_scheduler_reads_picks_and_learns_by_an_index(large: Filled, monkeyp
     assert large.walks(scheduler.refresh) == []
     assert len(scheduler) == PAGES + 1
     assert large.walks(scheduler.pick) == []
-    assert large.walks(lambda: read(large.store, schedule_records.steady(range(SOME), 3))) == []
+    assert large.walks(lambda: schedule_records.pages_found_lately(large.store, range(SOME), 3)) == []
     assert large.walks(scheduler.follow_others) == []
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import create_engine, event, text
+from sqlalchemy import event, text
 
 from driftline.detection.compare import compare, recall
 from driftline.detection.examine import examine
@@ -20,7 +20,6 @@ from driftline.errors import StoreError, UsageError
 from driftline.store.engine import Store
 from driftline.store.history import Repository
 from driftline.store.ledger import Ledger
-from driftline.store.migrations.upgrade import upgrade
 from driftline.store.pages import Catalog
 from driftline.store.search import Search, SearchScope
 from support.making import document
@@ -378,18 +377,6 @@ def test_indexing_and_searching_read_no_table_of_versions_as_a_whole(file_past: 
     steps = [step for plan in plans.values() for step in plan]
     assert any(step.startswith("SEARCH versions") for step in steps)
     assert not [step for step in steps if step.startswith(("SCAN versions", "SCAN previous", "SCAN blobs"))]
-
-
-def test_a_store_from_before_there_was_a_search_is_upgraded(tmp_path: Path) -> None:
-    path = tmp_path / "pages.db"
-    engine = create_engine(f"sqlite:///{path}")
-    with engine.begin() as connection:
-        upgrade(connection, "0002")
-    engine.dispose()
-    past = Past(str(path))
-    past.check(shop="words")
-    assert past.found("words") == [("shop", 1, "appeared")]
-    past.store.close()
 
 
 def test_a_sqlite_without_fts5_is_told_in_a_sentence(file_past: Past) -> None:

@@ -19,8 +19,6 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from sqlalchemy import text
-
 from driftline.lab.servers.postgres_server import temporary_database
 from driftline.schedule.scheduler import Scheduler
 from driftline.store.engine import Store
@@ -79,8 +77,9 @@ _RANDOM = {
     },
 }  # fmt: skip
 _CHECK = """INSERT INTO checks (page_id, sequence, run_id, at, verdict, status, seconds, bytes)
-    VALUES (:page, :sequence, 2, :at, :verdict, 200, 0, 0)"""
-_STAND = "UPDATE states SET sequence = :sequence, checked_at = :at, verdict = :verdict WHERE page_id = :page"
+    VALUES ({page}, {sequence}, 2, {at}, {verdict}, 200, 0, 0)"""
+_STATE = "UPDATE states SET sequence = {sequence}, checked_at = {at}, verdict = {verdict} WHERE page_id = {page}"
+_PARAMETER = {"sqlite": ":{}", "postgresql": "%({})s"}  # as each driver writes a named parameter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,9 +175,11 @@ def _record(store: Store, page_ids: Sequence[int], checked: dict[int, int], now:
         checked[page] = checked.get(page, _CHECKED) + 1
         verdict = "changed" if chance.random() < 0.3 else "unchanged"
         found.append({"page": page, "sequence": checked[page], "at": now, "verdict": verdict})
+    parameter = _PARAMETER[store.engine.dialect.name]
+    parameters = {name: parameter.format(name) for name in ("page", "sequence", "at", "verdict")}
     with store.write() as connection:
-        connection.execute(text(_CHECK), found)
-        connection.execute(text(_STAND), found)
+        for statement in (_CHECK, _STATE):
+            connection.exec_driver_sql(statement.format(**parameters), found)
 
 
 if __name__ == "__main__":
