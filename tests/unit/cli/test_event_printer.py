@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from driftline.cli.event_printer import News
-from driftline.model import ChangeSummary, Link, Matter, NewVersion, Outcome, Proof, Turn, Turned, Verdict
+from driftline.model import ChangeKind, ChangeSummary, Link, Matter, NewVersion, Outcome, Proof, Turn, Turned, Verdict
 from driftline.pipeline.grouping import changes_of, turned_by
 from driftline.pipeline.stop import Stop
 from support.making import document
@@ -60,7 +60,7 @@ def changed(number: int, cause: bytes = b"", matter: Matter = Matter.MEANINGFUL)
         number=2, body=b"", letters=b"", text=b"", size=0, title="", content_type="", charset="", blobs=()
     )
     change = ChangeSummary(
-        kind="text", verdict=matter, score=0.5, reason="Words.", words_added=1, words_removed=0, cause=cause
+        kind=ChangeKind.TEXT, verdict=matter, score=0.5, reason="Words.", words_added=1, words_removed=0, cause=cause
     )
     verdict = Verdict.CHANGED if matter is Matter.MEANINGFUL else Verdict.UNCHANGED
     proof = None if matter is Matter.MEANINGFUL else Proof.NOISE
