@@ -37,6 +37,7 @@ class FailureKind(StrEnum):
     REFUSED = "refused"
     TIMED_OUT = "timed-out"
     TLS = "tls"
+    CERTIFICATE = "certificate"
     CONNECTION = "connection"
     TOO_LARGE = "too-large"
     REDIRECTS = "redirects"

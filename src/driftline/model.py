@@ -66,6 +66,62 @@ class Matter(StrEnum):
     NOISE = "noise"
 
 
+class NoiseKind(StrEnum):
+    """What explains an edit that does not matter. `detection.messages` has the words for each."""
+
+    # something that changes by itself
+    AGE = "age"
+    AUDIENCE = "audience"
+    CLOCK = "clock"
+    COPYRIGHT_YEAR = "copyright-year"
+    COUNTER = "counter"
+    IDENTIFIER = "identifier"
+    PROTECTED_ADDRESS = "protected-address"
+    TICKER = "ticker"
+    TIME_ZONE = "time-zone"
+    # something that is not what the page is about
+    CALENDAR = "calendar"
+    COPY = "copy"
+    FOR_MACHINES = "for-machines"
+    LABELS = "labels"
+    LINKS = "links"
+    LINKS_WITH_TEXT = "links-with-text"
+    ORDER = "order"
+    PROMOTION = "promotion"
+    TITLE = "title"
+    TYPOGRAPHY = "typography"
+    # where it stands
+    ADVERTISEMENT = "advertisement"
+    ASIDE = "aside"
+    CONSENT = "consent"
+    DIALOG = "dialog"
+    FOOTER = "footer"
+    FORM = "form"
+    HEADER = "header"
+    NAVIGATION = "navigation"
+    # what earlier checks, a second fetch or the user say
+    COMES_AND_GOES = "comes-and-goes"
+    EVERY_CHECK = "every-check"
+    EVERY_FETCH = "every-fetch"
+    OTHER_PAGES = "other-pages"
+    USER = "user"
+
+
+class ChangeKind(StrEnum):
+    """What sort of thing changed. `READING` is for a page that did not change, but is extracted in another way now."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    PRICE = "price"
+    AVAILABILITY = "availability"
+    LINKS = "links"
+    MEDIA = "media"
+    ATTRIBUTES = "attributes"
+    METADATA = "metadata"
+    STRUCTURE = "structure"
+    READING = "reading"
+
+
 class Turn(StrEnum):
     """What a page turned into: one that fails at one check after the other, or one that can be read again."""
 
@@ -376,16 +432,35 @@ class NewVersion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeSummary:
-    """What differs between two versions, in a few figures and one sentence; `cause` names the edit that was made."""
+class Edit:
+    """One difference between two versions: a line that was rewritten, added (`before` is empty) or removed.
 
-    kind: str
+    Long lines are cut to the part that differs. `region` is None where it is not known, and `noise` where nothing
+    explains the edit, so that it matters.
+    """
+
+    before: str
+    after: str
+    region: Region | None
+    kind: ChangeKind
+    noise: NoiseKind | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeSummary:
+    """What differs between two versions, in a few figures, one sentence and the most important edits.
+
+    `cause` is the same for the same edits on another page, and empty if nothing was edited but what changes by itself.
+    """
+
+    kind: ChangeKind
     verdict: Matter
     score: float
     reason: str
     words_added: int
     words_removed: int
     cause: bytes = b""
+    edits: tuple[Edit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from driftline.detection.jobs import Finding, Job
 from driftline.errors import FailureKind
 from driftline.http.headers import content_encodings, header, last_response
 from driftline.model import (
     Blob,
+    ChangeKind,
     ChangeSummary,
     Document,
+    Edit,
     Failure,
     Lesson,
     Matter,
     NewVersion,
+    NoiseKind,
     Old,
     Outcome,
     Pair,
     Proof,
+    Region,
     Verdict,
     Warned,
     WarningKind,
@@ -27,6 +31,8 @@ from driftline.store.blobs import fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+
+    from driftline.detection.jobs import FoundChange, FoundEdit
 
 _NOT_MODIFIED = 304
 
@@ -202,11 +208,18 @@ def outcome_of(pair: Pair, finding: Finding) -> Outcome:
     return outcome
 
 
-def _summary(change: tuple[Any, ...] | None) -> ChangeSummary | None:
+def _summary(change: FoundChange | None) -> ChangeSummary | None:
     if change is None:
         return None
-    kind, verdict, score, reason, added, removed, cause = change
     return ChangeSummary(
-        kind=kind, verdict=Matter(verdict), score=score, reason=reason, words_added=added, words_removed=removed,
-        cause=cause,
+        kind=ChangeKind(change.kind), verdict=Matter(change.verdict), score=change.score, reason=change.reason,
+        words_added=change.words_added, words_removed=change.words_removed, cause=change.cause,
+        edits=tuple([_edit(found) for found in change.edits]),
+    )  # fmt: skip
+
+
+def _edit(found: FoundEdit) -> Edit:
+    return Edit(
+        before=found.before, after=found.after, region=Region(found.region) if found.region else None,
+        kind=ChangeKind(found.kind), noise=NoiseKind(found.noise) if found.noise else None,
     )  # fmt: skip

@@ -6,8 +6,7 @@ comparison with the old version and the packing of the new one.
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from selectolax.lexbor import SelectolaxError
 
@@ -17,15 +16,24 @@ from driftline.detection.extract.annotations import without_notes
 from driftline.detection.extract.document import Extraction
 from driftline.detection.extract.filters import awaited_by, counts_also, how_read, sieve_of
 from driftline.detection.extract.regions import Blocks
-from driftline.detection.jobs import OUT_OF_MEMORY, Finding, Job
-from driftline.detection.noise.edits import Experience, JudgedDocument, Judgement
+from driftline.detection.jobs import Finding, FoundChange, Job
+from driftline.detection.messages import (
+    ACCEPTED,
+    AWAITED,
+    NOT_AWAITED,
+    OUT_OF_MEMORY,
+    REFILTERED,
+    REREAD,
+    own_failure,
+)
+from driftline.detection.noise.edits import Experience, JudgedDocument, Judgement, ReadOnce, found_edits
 from driftline.detection.noise.judge import judge
 from driftline.detection.noise.judge_annotations import judge_all
 from driftline.detection.noise.learning import learn
 from driftline.detection.threats import intruders, mixed_content, why_executable
 from driftline.errors import BrokenVersion, FailureKind, UnreadableBody
 from driftline.http.codings import decode_body
-from driftline.model import FETCHED_OTHERWISE, GIVEN_UP, Blob, Matter, Proof
+from driftline.model import FETCHED_OTHERWISE, GIVEN_UP, Blob, ChangeKind, Matter, Proof
 from driftline.noise_memory import Memory
 from driftline.store.blobs import digest, pack, pack_next, unpack, unpack_both
 
@@ -52,10 +60,9 @@ def guarded(read: Callable[[Job], Finding], job: Job) -> Finding:
         return Finding(failure_kind=FailureKind.INTERNAL.value, failure=str(error))
     except (MemoryError, SelectolaxError):
         # all markup can be parsed: what fails is the parser's own allocation
-        return Finding(failure_kind=FailureKind.HOSTILE.value, failure=OUT_OF_MEMORY)
+        return Finding(failure_kind=FailureKind.HOSTILE.value, failure=OUT_OF_MEMORY, out_of_memory=True)
     except Exception as error:  # noqa: BLE001 whatever a page makes a parser raise must fail that page only
-        sentence = f"Driftline itself failed to read this page ({type(error).__name__}: {error})."
-        return Finding(failure_kind=FailureKind.INTERNAL.value, failure=sentence)
+        return Finding(failure_kind=FailureKind.INTERNAL.value, failure=own_failure(error))
 
 
 def _examine(job: Job) -> Finding:
@@ -101,8 +108,8 @@ def _examine(job: Job) -> Finding:
             return broken_page(broken, wants_script=wants_script)
     if old_text is not None:
         sides = Side(old_body, old_text, job.old_at), Side(body, words, job.at, blocks)
-        change, lesson, by_itself = _change(*sides, title, job)
-        if by_itself:
+        change, lesson, differs_at_every_fetch = _change(*sides, title, job)
+        if differs_at_every_fetch:
             # the version in force stays, so that a change that only one of several servers has is found once all have
             return Finding(proof=Proof.NOISE.value, body=body_name, lesson=lesson, reading=reading)
     elif job.kept_body:
@@ -172,13 +179,11 @@ def _reread(old_body: bytes, letters: bytes, job: Job) -> str | None:
         return None  # it had nothing yet of what is selected now: there is nothing to compare with
 
 
-def _only_reread(now: str, before: str | None) -> tuple[Any, ...]:
+def _only_reread(now: str, before: str | None) -> FoundChange:
+    """Return the change of a page that only its filters, the extractor or the user's word changed."""
     refiltered = before is not None and now.partition(":")[0] == before.partition(":")[0]
-    how = "through other filters" if refiltered else "in another way"
-    told = f"The page did not change: it is read {how} than before."
-    if before == GIVEN_UP:
-        told = "You accepted the page as it is now."
-    return "reading", Matter.NOISE.value, 0.0, told, 0, 0, b""
+    reason = ACCEPTED if before == GIVEN_UP else REFILTERED if refiltered else REREAD
+    return FoundChange(ChangeKind.READING.value, Matter.NOISE.value, 0.0, reason, 0, 0, b"", ())
 
 
 class Side(NamedTuple):
@@ -197,14 +202,13 @@ def weigh(
     """Whether the change matters."""
 
     def read(side: Side) -> JudgedDocument:
-        def placed() -> Blocks:
+        def parsed() -> Blocks:
             try:
-                return side.blocks or Extraction(side.body, content_type, filters).blocks()
+                return Extraction(side.body, content_type, filters).blocks()
             except UnreadableBody:
                 return Blocks(side.text.split("\n"))  # it has nothing of what is selected today
 
-        blocks = cache(placed)
-        return JudgedDocument(text=side.text, title=title, at=side.at, blocks=blocks)
+        return JudgedDocument(text=side.text, title=title, at=side.at, blocks=ReadOnce(parsed, side.blocks))
 
     sides = read(old), read(new)
     return judge_all(*sides, experience or Experience()) if counts_also(filters) else judge(*sides, experience)
@@ -236,10 +240,8 @@ def _again(job: Job, new: Side) -> str | None:
     return text
 
 
-def _change(
-    old: Side, new: Side, title: str, job: Job
-) -> tuple[tuple[Any, ...], tuple[bytes, tuple[bytes, ...]], bool]:
-    """The change, what is learned from it, and whether a second fetch shows that it comes and goes by itself."""
+def _change(old: Side, new: Side, title: str, job: Job) -> tuple[FoundChange, tuple[bytes, tuple[bytes, ...]], bool]:
+    """Return the change, what is learned from it, and whether a second fetch shows that it comes and goes by itself."""
     experience = experience_of(job.filters, job.memory, job.host_memory, job.check, _again(job, new))
     judgement = weigh(old, new, title, job.content_type, experience, job.filters)
     for_host = learn(experience.page, judgement, job.check)
@@ -247,13 +249,16 @@ def _change(
     verdict, score, reason = judgement.verdict, judgement.score, judgement.reason
     awaited = awaited_by(job.filters, old.text, new.text)
     if awaited is Matter.NOISE:
-        verdict, score, reason = awaited, min(score, _UNAWAITED), "Nothing that was added is what the page waits for."
-    elif awaited is Matter.MEANINGFUL and verdict is Matter.NOISE and not judgement.by_itself:
-        verdict, score, reason = awaited, max(score, _AWAITED), "What the page waits for appeared."
+        verdict, score, reason = awaited, min(score, _UNAWAITED), NOT_AWAITED
+    elif awaited is Matter.MEANINGFUL and verdict is Matter.NOISE and not judgement.differs_at_every_fetch:
+        verdict, score, reason = awaited, max(score, _AWAITED), AWAITED
     # what nobody waits for is no news, however many pages share it
     cause = b"" if awaited is Matter.NOISE else judgement.cause
-    figures = judgement.words_added, judgement.words_removed, cause
-    return (judgement.kind, verdict.value, score, reason, *figures), lesson, judgement.by_itself
+    change = FoundChange(
+        judgement.kind.value, verdict.value, score, reason, judgement.words_added, judgement.words_removed, cause,
+        found_edits(judgement.edits),
+    )  # fmt: skip
+    return change, lesson, judgement.differs_at_every_fetch
 
 
 def _plain(blob: Blob) -> PackedBlob:

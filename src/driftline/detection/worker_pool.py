@@ -13,7 +13,8 @@ import time
 from typing import TYPE_CHECKING
 
 from driftline.capacity import Capacity
-from driftline.detection.jobs import LENGTH, OUT_OF_MEMORY, Finding, Job
+from driftline.detection.jobs import LENGTH, Finding, Job
+from driftline.detection.messages import WORKER_CRASHED, took_too_long
 from driftline.errors import FailureKind, RunStopped, WorkerDied
 
 if TYPE_CHECKING:
@@ -119,8 +120,8 @@ class Worker:
                 for _ in left:
                     findings.append(self._receive())
                     self.at_page_since = self._ticks()
-                    if findings[-1].failure == OUT_OF_MEMORY:
-                        self._end()  # the pages after it are to find a memory that is not full
+                    if findings[-1].out_of_memory:
+                        self._end()  # the pages after it get a process whose memory is not full
                         break
             except WorkerDied as error:
                 self._end()
@@ -191,11 +192,11 @@ class Worker:
             while view:
                 view = view[stdin.write(view) :]
         except (BrokenPipeError, ValueError):
-            raise WorkerDied("Reading the page crashed its worker process.") from None
+            raise WorkerDied(WORKER_CRASHED) from None
 
     def _receive(self) -> Finding:
         length = int.from_bytes(self._take(LENGTH), "little")
-        return Finding(*marshal.loads(self._take(length)))  # noqa: S302 plain data from our own child
+        return Finding.from_plain(marshal.loads(self._take(length)))  # noqa: S302 plain data from our own child
 
     def _take(self, count: int) -> bytes:
         process = self._running()
@@ -203,10 +204,10 @@ class Worker:
         received = self._received
         while len(received) < count:
             if not self._poll.poll(self._deadline * 1000):
-                raise WorkerDied(f"Reading the page took longer than {self._deadline:g} seconds.")
+                raise WorkerDied(took_too_long(self._deadline))
             data = process.stdout.read(_READ)
             if not data:
-                raise WorkerDied("Reading the page crashed its worker process.")
+                raise WorkerDied(WORKER_CRASHED)
             received += data
         taken = bytes(received[:count])
         del received[:count]

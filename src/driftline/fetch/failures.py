@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 _TLS = FailureKind.TLS
+_CERTIFICATE = FailureKind.CERTIFICATE
 _CONNECTION = FailureKind.CONNECTION
 _TOO_LARGE = 100  # CURLE_TOO_LARGE, for which pycurl has no name
 
@@ -26,13 +27,13 @@ _KINDS = {
     pycurl.E_COULDNT_CONNECT: FailureKind.REFUSED,
     pycurl.E_OPERATION_TIMEDOUT: FailureKind.TIMED_OUT,
     pycurl.E_SSL_CONNECT_ERROR: _TLS,
-    pycurl.E_PEER_FAILED_VERIFICATION: _TLS,
+    pycurl.E_PEER_FAILED_VERIFICATION: _CERTIFICATE,
     pycurl.E_SSL_CERTPROBLEM: _TLS,
     pycurl.E_SSL_CIPHER: _TLS,
     pycurl.E_SSL_CACERT_BADFILE: _TLS,
-    pycurl.E_SSL_ISSUER_ERROR: _TLS,
-    pycurl.E_SSL_INVALIDCERTSTATUS: _TLS,
-    pycurl.E_SSL_PINNEDPUBKEYNOTMATCH: _TLS,
+    pycurl.E_SSL_ISSUER_ERROR: _CERTIFICATE,
+    pycurl.E_SSL_INVALIDCERTSTATUS: _CERTIFICATE,
+    pycurl.E_SSL_PINNEDPUBKEYNOTMATCH: _CERTIFICATE,
     pycurl.E_FILESIZE_EXCEEDED: FailureKind.TOO_LARGE,
     pycurl.E_FTP_WEIRD_SERVER_REPLY: FailureKind.PROTOCOL,  # not of FTP alone, whatever its old name says
     pycurl.E_UNSUPPORTED_PROTOCOL: FailureKind.PROTOCOL,
@@ -46,6 +47,7 @@ _SENTENCES = {
     FailureKind.REFUSED: "The host refused the connection or could not be reached.",
     FailureKind.TIMED_OUT: "The server took too long to answer.",
     FailureKind.TLS: "The secure connection could not be trusted or set up.",
+    FailureKind.CERTIFICATE: "The certificate of the server is not trusted.",
     FailureKind.TOO_LARGE: "The body is larger than the limit.",
     FailureKind.PROTOCOL: "The answer is not HTTP as it should be.",
     FailureKind.BODY: "The body is broken or ended too early.",
@@ -60,12 +62,12 @@ _TOLD = {
     "response headers": (FailureKind.TOO_LARGE, _HEADERS),
     "chunk hex-length": (FailureKind.BODY, _SENTENCES[FailureKind.BODY]),
     "invalid chunk size": (FailureKind.BODY, _SENTENCES[FailureKind.BODY]),
-    "certificate has expired": (_TLS, "The certificate of the server has expired."),
-    "certificate is not yet valid": (_TLS, "The certificate of the server is not valid yet."),
-    "self-signed certificate": (_TLS, "The certificate of the server is vouched for by nobody but itself."),
-    "self signed certificate": (_TLS, "The certificate of the server is vouched for by nobody but itself."),
-    "unable to get local issuer": (_TLS, "The certificate of the server is vouched for by nobody who is trusted here."),
-    "subject name": (_TLS, "The certificate of the server is for another name."),
+    "certificate has expired": (_CERTIFICATE, "The certificate of the server has expired."),
+    "certificate is not yet valid": (_CERTIFICATE, "The certificate of the server is not valid yet."),
+    "self-signed certificate": (_CERTIFICATE, "The certificate of the server is self-signed."),
+    "self signed certificate": (_CERTIFICATE, "The certificate of the server is self-signed."),
+    "unable to get local issuer": (_CERTIFICATE, "The certificate of the server was issued by an unknown authority."),
+    "subject name": (_CERTIFICATE, "The certificate of the server is for another name."),
 }
 
 

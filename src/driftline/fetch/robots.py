@@ -25,7 +25,7 @@ _TOO_MANY = 429
 #: what keeps us from a host as a whole, and is told as such
 _OUT_OF_REACH = (
     FailureKind.DNS, FailureKind.NOT_ALLOWED, FailureKind.REFUSED, FailureKind.TIMED_OUT, FailureKind.TLS,
-    FailureKind.UNSAFE, FailureKind.ACCESS,
+    FailureKind.CERTIFICATE, FailureKind.UNSAFE, FailureKind.ACCESS,
 )  # fmt: skip
 #: what says nothing of a host if its redirects lead there
 _OFF_LIMITS = (FailureKind.NOT_ALLOWED, FailureKind.UNSAFE)

@@ -69,7 +69,7 @@ def _by_certificate(listed: Sequence[Page]) -> list[tuple[int, Warned]]:
     return [
         (page.id, Warned(WarningKind.CERTIFICATE, page.failure.sentence))
         for page in listed
-        if page.failure is not None and page.failure.kind is FailureKind.TLS and "certificate" in page.failure.sentence
+        if page.failure is not None and page.failure.kind is FailureKind.CERTIFICATE
     ]
 
 

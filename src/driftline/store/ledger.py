@@ -452,7 +452,7 @@ def _insert_found(store: Store, connection: Connection, outcomes: Sequence[Outco
         if outcome.change is not None:
             change = outcome.change
             changes.append((
-                link.page_id, link.sequence, version.number - 1, version.number, at, change.kind, change.score,
+                link.page_id, link.sequence, version.number - 1, version.number, at, change.kind._value_, change.score,
                 change.reason, change.words_added, change.words_removed, change.verdict._value_,
                 change.cause or None,
             ))  # fmt: skip

@@ -181,4 +181,4 @@ def test_a_proxy_behind_tls_is_trusted_by_the_same_certificates_as_pages(tmp_pat
         assert fetch("http://page.example/x", access, ca_file=str(certificate)).body == b"by proxy"
         failure = fetch("http://page.example/x", access).failure
     assert failure is not None
-    assert failure.kind is FailureKind.TLS
+    assert failure.kind is FailureKind.CERTIFICATE

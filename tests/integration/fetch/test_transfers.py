@@ -289,7 +289,7 @@ def test_a_body_that_stalls_ends_with_the_stall_timeout() -> None:
 
 def test_a_certificate_nobody_vouches_for_is_not_trusted(trusted_only_by_file: Server) -> None:
     got = fetch(trusted_only_by_file.url())
-    fails_as(got, FailureKind.TLS)
+    fails_as(got, FailureKind.CERTIFICATE)
     assert trusted_only_by_file.requests == []
 
 
@@ -301,7 +301,7 @@ def test_a_certificate_in_the_given_file_is_trusted(trusted_only_by_file: Server
 
 def test_a_certificate_for_another_name_is_not_trusted(trusted_only_by_file: Server, certificate: Path) -> None:
     address = f"https://localhost:{trusted_only_by_file.port}/"
-    fails_as(fetch(address, settings(ca_file=str(certificate))), FailureKind.TLS)
+    fails_as(fetch(address, settings(ca_file=str(certificate))), FailureKind.CERTIFICATE)
 
 
 def test_a_file_of_certificates_that_is_not_there_is_a_tls_failure(

@@ -18,6 +18,7 @@ from driftline.detection.diff.align import AlignedLine, align
 from driftline.detection.diff.lines import match
 from driftline.detection.diff.markup import sentence
 from driftline.detection.diff.text_diff import Move, Piece, in_line, moves_of
+from driftline.detection.messages import words_changed
 from driftline.urls.parts import without_password
 from driftline.version import __version__
 
@@ -164,7 +165,10 @@ def _reason(before: str, after: str, change: Change | None) -> str:
             f"{change.verdict}, score {change.score:.2f}" if change.said is None else f"{change.verdict}, as you said"
         )
         return f'{_shown(change.reason)} <span class="quiet">{judged}</span>'
-    return "" if before == after else _shown(match(before, after).sentence)
+    if before == after:
+        return ""
+    found = match(before, after)
+    return _shown(words_changed(found.words_added, found.words_removed, found.places))
 
 
 def _header(old: Version, new: Version, title: str, reason: str) -> Iterator[str]:

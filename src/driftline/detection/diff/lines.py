@@ -74,14 +74,6 @@ class Matching:
         # to take a text apart costs as much as to search it for some twenty lines
         return _Searched(f"\n{text}\n") if len(self.pairs) < _SOME else frozenset(text.split("\n"))
 
-    @property
-    def sentence(self) -> str:
-        """How much changed, for a list of changes."""
-        where = "in one place" if self.places == 1 else f"in {self.places:,} places"
-        counts = [f"{_count(self.words_added)} added"] if self.words_added else []
-        counts += [f"{_count(self.words_removed)} removed"] if self.words_removed else []
-        return f"{' and '.join(counts)} {where}." if counts else f"The same words stand in another order {where}."
-
 
 def match(old: str, new: str) -> Matching:
     """Compare two texts by line."""
@@ -163,10 +155,6 @@ def folded(text: str) -> str:
 def key_of(kind: str, text: str) -> bytes:
     """A short name for a text, apart from those of other kinds."""
     return xxh3_64_digest(f"{kind}\n{text}".encode("utf-8", "surrogatepass"))
-
-
-def _count(words: int) -> str:
-    return "1 word" if words == 1 else f"{words:,} words"
 
 
 def _left_over(texts: Sequence[str], counts: Counter[str], others: Counter[str]) -> list[int]:

@@ -13,6 +13,7 @@ from driftline.detection.diff.align import gaps
 from driftline.detection.extract.annotations import attributes_of, beginning, metadata_of, source_of
 from driftline.detection.extract.charset import decode_text
 from driftline.detection.extract.formats.base import folded
+from driftline.detection.messages import also_changed, counted, listed, short, turned
 from driftline.urls.parts import without_password
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ _HTML = ("text/html", "application/xhtml+xml", "")
 _CODE = "scripts, styles or attributes that nobody sees"
 _UNREAD = "words that are hidden or left out by filters"
 _EXAMPLES = 5
-_LONGEST = 100  # letters of an address or a label in an example
 _LONGEST_LABEL = 1_000  # letters that links are told apart by
 _MORE_TAGS = 6
 
@@ -106,12 +106,7 @@ def sentence(found: Sequence[Kind], *, same_text: bool) -> str:
     if not found:
         return ""
     words = listed([kind.words for kind in found])
-    return f"The text is the same; {words} changed." if same_text else f"Also changed: {words}."
-
-
-def listed(words: Sequence[str]) -> str:
-    """Words as they stand in a sentence: 'one, two and three'."""
-    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+    return f"The text is the same; {words} changed." if same_text else also_changed(words)
 
 
 def is_html(version: Version) -> bool:
@@ -265,22 +260,3 @@ def _described(one: _Target, other: _Target) -> str:
 
 def _named(target: _Target) -> str:
     return f"{short(target.label)}: {short(target.address)}".removeprefix(": ")
-
-
-def turned(old: str, new: str) -> str:
-    """Both in a row, from shortly before where they begin to differ if they are long."""
-    skipped = 0
-    if max(len(old), len(new)) > _LONGEST:
-        shared = next((at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), 0)
-        skipped = max(0, shared - _LONGEST // 4)
-    before, after = (f"…{text[skipped:]}" if skipped and text else text for text in (old, new))
-    return f"{short(before) or 'none'} → {short(after) or 'none'}"
-
-
-def short(text: str) -> str:
-    """The text, or as much of it as fits an example."""
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-
-
-def counted(amount: int, noun: str) -> str:
-    return f"{amount:,} {noun}{'' if amount == 1 else 's'}"

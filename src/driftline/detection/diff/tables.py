@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
-from driftline.detection.diff.markup import decoded, is_html, parse, turned
+from driftline.detection.diff.markup import decoded, is_html, parse
+from driftline.detection.messages import turned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

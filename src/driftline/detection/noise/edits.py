@@ -1,51 +1,74 @@
-"""What the judgement of a page is made of: readings, what is known from earlier, edits, and what they amount to."""
+"""The data of a judgement: the two documents, what is known from earlier checks, the edits, and the result."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias
 
 from driftline.detection.diff.lines import Line, key_of
-from driftline.detection.diff.markup import listed, short, turned
+from driftline.detection.extract.annotations import note_of
+from driftline.detection.jobs import FoundEdit
+from driftline.detection.messages import excerpts, only_noise
 from driftline.detection.noise.volatile import names_money, names_stock
-from driftline.model import Matter, Region
+from driftline.model import ChangeKind, Matter, NoiseKind, Region
 from driftline.noise_memory import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from driftline.detection.extract.regions import Blocks
+    from driftline.model import Block
 
-WHERE: dict[Region, str] = {
-    Region.NAVIGATION: "the navigation", Region.HEADER: "the page header", Region.FOOTER: "the page footer",
-    Region.ASIDE: "what stands beside the content", Region.FORM: "a form", Region.DIALOG: "a dialog",
-    Region.CONSENT: "a consent banner", Region.ADVERTISEMENT: "an advertisement",
+#: regions beside the content, and what explains an edit in them
+NOISE_OF_REGION: dict[Region, NoiseKind] = {
+    Region.NAVIGATION: NoiseKind.NAVIGATION, Region.HEADER: NoiseKind.HEADER, Region.FOOTER: NoiseKind.FOOTER,
+    Region.ASIDE: NoiseKind.ASIDE, Region.FORM: NoiseKind.FORM, Region.DIALOG: NoiseKind.DIALOG,
+    Region.CONSENT: NoiseKind.CONSENT, Region.ADVERTISEMENT: NoiseKind.ADVERTISEMENT,
 }  # fmt: skip
-BESIDE = {*WHERE.values(), "links"}
-BY_ITSELF = "what differs from one fetch to the next"
-MADE_ANEW = 300  # edits
-_SHORT = 100  # letters: in a sentence, such words are about something else
+#: noise that somebody wrote, although beside the content: other pages may have got the same edit
+BESIDE_CONTENT = frozenset({*NOISE_OF_REGION.values(), NoiseKind.LINKS})
+REWRITTEN_PAGE = 300  # edits: a page with more of them was written anew
+_SHORT = 100  # characters: in a longer sentence, words about stock are about something else
+_MOST_KINDS = 3  # kinds of noise that a sentence names
+_MOST_EDITS = 20  # edits of a change that are kept
+_LONGEST_TEXT = 300  # characters of either side of an edit that are kept
+
+
+class NotNoise(Enum):
+    """What a rule says of an edit that it does not explain."""
+
+    MATTERS = "matters"
+    UNDECIDED = "undecided"
+
+
+#: what a rule says of an edit: the noise that explains it, that it matters, or that other rules have to decide
+Ruling: TypeAlias = NoiseKind | NotNoise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
-    """A line that was added, removed or rewritten; `noise` says what explains it, if anything does."""
+class LineEdit:
+    """A line that was added, removed or rewritten, and the noise that explains it; None if it matters.
+
+    `region` is None where it is not known: to see where a removed line stood, the old document must be parsed again.
+    """
 
     old: Line | None
     new: Line | None
-    noise: str
+    noise: NoiseKind | None
+    region: Region | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What the edits of a page amount to. `shuffled` says that it has another order of things at every fetch."""
+    """Whether the edits of a page matter, and why. `shuffled` says that its lines have another order at every fetch."""
 
     verdict: Matter
     score: float
     reason: str
-    kind: str
-    edits: Sequence[Edit]
+    kind: ChangeKind
+    edits: Sequence[LineEdit]
     words_added: int = 0
     words_removed: int = 0
     shuffled: bool = False
@@ -53,38 +76,67 @@ class Judgement:
     @property
     def cause(self) -> bytes:
         """The same for the same edit on another page; empty if nothing was edited but what changes by itself."""
-        made = [edit for edit in self.edits if not edit.noise or edit.noise in BESIDE]
+        made = [edit for edit in self.edits if edit.noise is None or edit.noise in BESIDE_CONTENT]
         lines = sorted(
             f"{sign}{line.folded}" for edit in made for sign, line in (("-", edit.old), ("+", edit.new)) if line
         )
         return key_of("cause", "\n".join(lines)) if lines else b""
 
     @property
-    def by_itself(self) -> bool:
+    def differs_at_every_fetch(self) -> bool:
         """Whether it is noise for no other reason than that a second fetch differs."""
-        differs = self.shuffled or any(edit.noise == BY_ITSELF for edit in self.edits)
+        differs = self.shuffled or any(edit.noise is NoiseKind.EVERY_FETCH for edit in self.edits)
         return self.verdict is Matter.NOISE and differs
+
+
+class ReadOnce:
+    """The blocks of a document, read when they are first needed unless they are `known`, and then kept."""
+
+    __slots__ = ("_read", "known")
+
+    def __init__(self, read: Callable[[], Blocks], known: Blocks | None = None) -> None:
+        self._read = read
+        self.known = known
+
+    def __call__(self) -> Blocks:
+        if self.known is None:
+            self.known = self._read()
+        return self.known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedDocument:
-    """A document as it is judged: its lines, what it calls itself, and when it was fetched.
+    """A document as it is judged: its text, its title, and when it was fetched.
 
-    `blocks` are those of the lines, with the regions that they stand in: it may cost a second reading, the first time.
+    `blocks` are its lines with the regions that they stand in. To get them may mean to parse the document again.
     """
 
     text: str
     title: str
     at: float
-    blocks: Callable[[], Blocks]
+    blocks: ReadOnce
+
+    def block_of(self, line: Line | None) -> Block | None:
+        """Return the block that a line is, None if the document is read in another way by now."""
+        return None if line is None else _block(self.blocks(), line)
+
+    def region_of(self, line: Line | None) -> Region | None:
+        """Return the region that a line stands in, None unless that is known already."""
+        blocks = self.blocks.known
+        block = None if line is None or blocks is None else _block(blocks, line)
+        return None if block is None else block.region
+
+
+def _block(blocks: Blocks, line: Line) -> Block | None:
+    return blocks[line.at] if line.at < len(blocks) and blocks.lines[line.at] == line.text else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experience:
-    """What is known of a page from earlier checks, and of the pages of its host, before the check of this number.
+    """What is known of a page and of its host before check number `check`.
 
-    `again` is what the page said when it was fetched once more right after. `selected` says that somebody chose what is
-    read of it.
+    `again` is the text of the page fetched a second time, right after it seemed changed. `selected` says that the user
+    chose which part of the page is compared.
     """
 
     page: Memory = field(default_factory=Memory)
@@ -94,36 +146,45 @@ class Experience:
     selected: bool = False
 
 
-def told(sentence: str, real: Sequence[Edit]) -> str:
-    """The sentence that counts what changed, with what it is if that is one edit that matters."""
-    if len(real) != 1:
-        return sentence
-    old, new = (line.text if line else "" for line in (real[0].old, real[0].new))
-    what = turned(old, new) if old and new else short(old or new)
-    return f"{sentence.removesuffix('.')}: {what.removesuffix('.')}."
-
-
-def only(edits: Sequence[Edit], *texts: str) -> str:
-    """Why these edits of the two texts are noise, in a sentence."""
-    named = [noise for noise, _ in Counter(edit.noise for edit in edits).most_common(3)]
-    if not named:
+def why_noise(edits: Sequence[LineEdit], *texts: str) -> str:
+    """Return the sentence that says why these edits of the two texts are noise."""
+    counts = Counter(edit.noise for edit in edits if edit.noise is not None)
+    kinds = [kind for kind, _ in counts.most_common(_MOST_KINDS)]
+    if not kinds:
         one, other = (sorted(text.split("\n")) for text in texts)
-        named = ["the order of things" if one == other else "how quotes, dashes or gaps are written"]
-    return f"Only {listed(named)} changed."
+        kinds = [NoiseKind.ORDER if one == other else NoiseKind.TYPOGRAPHY]
+    return only_noise(kinds)
 
 
-def kind_of(edits: Sequence[Edit]) -> str:
-    """What sort of change it is: of what can be had, of prices or of other numbers only, or of text."""
-    told = [edit for edit in edits if not edit.noise] or edits
-    if told and all(map(_says_what_can_be_had, told)):
-        return "availability"
-    numbers = [edit.new for edit in told if edit.new and same_words(edit) and _digits(edit.old) != _digits(edit.new)]
-    if not told or len(numbers) < len(told):
-        return "text"
-    return "price" if all(names_money(line.text) for line in numbers) else "number"
+def kind_of(edits: Sequence[LineEdit]) -> ChangeKind:
+    """Return what sort of change these edits of a text are, by those that matter, or by all if none does."""
+    decisive = [edit for edit in edits if edit.noise is None] or edits
+    if decisive and all(map(_is_about_stock, decisive)):
+        return ChangeKind.AVAILABILITY
+    numbers = [
+        edit.new for edit in decisive if edit.new and same_words(edit) and _digits(edit.old) != _digits(edit.new)
+    ]
+    if not decisive or len(numbers) < len(decisive):
+        return ChangeKind.TEXT
+    return ChangeKind.PRICE if all(names_money(line.text) for line in numbers) else ChangeKind.NUMBER
 
 
-def _says_what_can_be_had(edit: Edit) -> bool:
+def found_edits(edits: Sequence[LineEdit]) -> tuple[FoundEdit, ...]:
+    """Return the first edits of a change as they are kept, those that matter before the others."""
+    shown = sorted(edits, key=lambda edit: edit.noise is not None)[:_MOST_EDITS]
+    return tuple([_found_edit(edit) for edit in shown])
+
+
+def _found_edit(edit: LineEdit) -> FoundEdit:
+    old, new = (line.text if line else "" for line in (edit.old, edit.new))
+    note = note_of(new or old)
+    kind = kind_of([edit]) if note is None else ChangeKind(note.kind.value)
+    before, after = excerpts(old, new, _LONGEST_TEXT)
+    region, noise = (None if value is None else value.value for value in (edit.region, edit.noise))
+    return FoundEdit(before, after, region or "", kind.value, noise or "")
+
+
+def _is_about_stock(edit: LineEdit) -> bool:
     lines = [line.text for line in (edit.old, edit.new) if line]
     return max(map(len, lines)) < _SHORT and any(map(names_stock, lines))
 
@@ -132,17 +193,19 @@ def _digits(line: Line | None) -> str:
     return "" if line is None else "".join(filter(str.isdigit, line.text))
 
 
-def same_words(edit: Edit) -> bool:
-    """Whether a line was rewritten in nothing but what may change by itself."""
+def same_words(edit: LineEdit) -> bool:
+    """Return whether a line was rewritten in nothing but numbers, dates and the like."""
     return edit.old is not None and edit.new is not None and edit.old.masked == edit.new.masked
 
 
-def line_of(edit: Edit) -> Line:
+def line_of(edit: LineEdit) -> Line:
+    """Return the new line, or the removed one."""
     line = edit.new or edit.old
     assert line is not None
     return line
 
 
-def words_of(edit: Edit) -> int:
+def words_of(edit: LineEdit) -> int:
+    """Return how many different words were added or removed."""
     before, after = (set(line.text.split()) if line else set[str]() for line in (edit.old, edit.new))
     return len(before ^ after)

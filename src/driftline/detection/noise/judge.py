@@ -1,8 +1,8 @@
-"""Whether a difference matters: a verdict, a score and a reason in words for two readings of a page.
+"""Decide whether the difference between two documents matters: a verdict, a score and a reason.
 
-The lines of the two are matched, and what is left over makes the edits. An edit is noise if something is known that
-explains it: it stands where pages change by themselves, only such tokens differ in it, or it was seen to come and go. A
-page has changed in a way that matters if one edit is left that nothing explains.
+The lines of the two are matched, and those left over make the edits. An edit is noise if something explains it: it
+stands in a part of the page that changes by itself, only such tokens differ in it, or it was seen to come and go. The
+change matters if nothing explains at least one edit.
 """
 
 from __future__ import annotations
@@ -13,58 +13,60 @@ from typing import TYPE_CHECKING
 
 from driftline.detection.diff.align import gaps
 from driftline.detection.diff.lines import folded, match
+from driftline.detection.messages import REORDERED, with_example, words_changed
 from driftline.detection.noise.edits import (
-    MADE_ANEW,
-    WHERE,
-    Edit,
+    NOISE_OF_REGION,
+    REWRITTEN_PAGE,
     Experience,
     JudgedDocument,
     Judgement,
+    LineEdit,
+    NotNoise,
     kind_of,
-    only,
-    told,
+    why_noise,
     words_of,
 )
-from driftline.detection.noise.learning import AT_EVERY_CHECK, COMES_AND_GOES, is_proved, is_reworded
+from driftline.detection.noise.learning import is_proved, is_reworded
 from driftline.detection.noise.refetch import fetched_again
 from driftline.detection.noise.region_rules import (
+    counter_noise,
     is_content,
     may_be_label,
-    why_counted,
-    why_there,
+    region_noise,
     widgets_of,
     with_labels,
 )
-from driftline.detection.noise.rules import COPY, Context, jitter_of, why_wherever
-from driftline.model import Matter, Region
+from driftline.detection.noise.rules import Context, jitter_of, rule_by_content
+from driftline.model import Matter, NoiseKind, Region
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from driftline.detection.diff.lines import Line, Matching
-    from driftline.detection.noise.refetch import Again
+    from driftline.detection.noise.edits import Ruling
+    from driftline.detection.noise.refetch import SecondFetch
 
-_SMALL = 400  # letters
-_SHOWN_ANEW = 40  # edits that matter, of so many
+_SMALL = 400  # characters
+_SHOWN_OF_REWRITTEN = 40  # edits that matter, of so many
 
 
 def judge(old: JudgedDocument, new: JudgedDocument, experience: Experience | None = None) -> Judgement:
-    """Whether what differs between the two readings matters, and why."""
+    """Return whether what differs between two documents matters, and why."""
     experience = experience or Experience()
     matching = match(old.text, new.text)
     again = fetched_again(experience.again, matching, matching.pairs)
     edits = _edits(old, new, matching, experience, again)
-    real = [edit for edit in edits if not edit.noise]
+    real = [edit for edit in edits if edit.noise is None]
     moved = not real and _moved(old.text, new)
     shuffled = moved and again is not None and _moved(again.text, new)
     if real:
         words = sum(words_of(edit) for edit in real)
         verdict, score = Matter.MEANINGFUL, 0.5 + 0.5 * (1 - math.exp(-words / 20))
-        reason = told(matching.sentence, real)
+        reason = _described(matching, real)
     elif moved and not shuffled:
-        verdict, score, reason = Matter.MEANINGFUL, 0.5, "The same words stand in another order."
+        verdict, score, reason = Matter.MEANINGFUL, 0.5, REORDERED
     else:
-        verdict, score, reason = Matter.NOISE, min(0.4, 0.02 * len(edits)), only(edits, new.text, old.text)
+        verdict, score, reason = Matter.NOISE, min(0.4, 0.02 * len(edits)), why_noise(edits, new.text, old.text)
     return Judgement(
         verdict=verdict, score=round(score, 3), reason=reason, kind=kind_of(edits), edits=edits,
         words_added=matching.words_added, words_removed=matching.words_removed,
@@ -72,64 +74,79 @@ def judge(old: JudgedDocument, new: JudgedDocument, experience: Experience | Non
     )  # fmt: skip
 
 
+def _described(matching: Matching, real: Sequence[LineEdit]) -> str:
+    """Return the sentence that counts what changed, with the edit itself if only one matters."""
+    sentence = words_changed(matching.words_added, matching.words_removed, matching.places)
+    if len(real) != 1:
+        return sentence
+    return with_example(sentence, *(line.text if line else "" for line in (real[0].old, real[0].new)))
+
+
 def _edits(
-    old: JudgedDocument, new: JudgedDocument, matching: Matching, experience: Experience, again: Again | None
-) -> list[Edit]:  # fmt: skip
-    """Every edit with what explains it; of a page that was made anew, only as many as show that it was."""
+    old: JudgedDocument, new: JudgedDocument, matching: Matching, experience: Experience, again: SecondFetch | None
+) -> list[LineEdit]:  # fmt: skip
+    """Return every edit with what explains it; of a page that was written anew, only as many as show that it was."""
     context = Context(
         old_at=old.at, new_at=new.at, matching=matching,
         titles={folded(old.title), folded(new.title)}, jitter=jitter_of(matching.pairs),
         small=experience.selected or len(new.text) < _SMALL, experience=experience,
         widgets=widgets_of(matching.pairs, old, new), again=again,
     )  # fmt: skip
-    edits: list[Edit] = []
+    edits: list[LineEdit] = []
     real = 0
-    # what was only removed comes last: to see where it stood, the old document must be read again
+    # what was only removed comes last: to see where it stood, the old document must be parsed again
     for one, other in sorted(matching.pairs, key=lambda pair: pair[1] is None):
-        if real > _SHOWN_ANEW and len(matching.pairs) > MADE_ANEW:
+        if real > _SHOWN_OF_REWRITTEN and len(matching.pairs) > REWRITTEN_PAGE:
             break
-        noise = why_wherever(one, other, context)
-        if not real and _is_doubtful(noise, one, other, experience) and is_content(one, other, old, new):
-            noise = ""
-        if noise is None and other:
-            noise = why_there(one, other, new) or why_counted(one, other, new, context)
-        elif noise is None:
-            noise = "" if real else why_there(one, other, old)
-        edits.append(Edit(old=one, new=other, noise=noise))
-        real += not noise and not may_be_label(one, other)
+        ruling = rule_by_content(one, other, context)
+        if not real and _is_doubtful(ruling, one, other, experience) and is_content(one, other, old, new):
+            ruling = NotNoise.MATTERS
+        noise: NoiseKind | None
+        if isinstance(ruling, NoiseKind):
+            noise = ruling
+        elif ruling is NotNoise.MATTERS:
+            noise = None
+        elif other:
+            noise = region_noise(one, other, new) or counter_noise(one, other, new, context)
+        else:
+            noise = None if real else region_noise(one, other, old)
+        region = new.region_of(other) if other else old.region_of(one)
+        edits.append(LineEdit(old=one, new=other, noise=noise, region=region))
+        real += noise is None and not may_be_label(one, other)
     return with_labels(edits)
 
 
-def _is_doubtful(noise: str | None, one: Line | None, other: Line | None, experience: Experience) -> bool:
-    """Whether what explains an edit is no reason to keep silent if it is part of the content.
+def _is_doubtful(ruling: Ruling, one: Line | None, other: Line | None, experience: Experience) -> bool:
+    """Return whether what explains an edit is no reason to keep silent if the edit is part of the content.
 
-    In a table or under a heading, what stands elsewhere too says something new. And that something changed twice in a
-    row, or came and went, proves nothing yet where other words stand now, and not another one in the same sentence.
+    In a table or under a heading, a copy of what stands elsewhere says something new. And that something changed twice
+    in a row, or came and went, proves nothing yet where other words stand now, unless the sentence is the same.
     """
-    if noise in (COMES_AND_GOES, AT_EVERY_CHECK):
-        # that something went is told by what came instead; where it stood, only the old document tells, read again
+    if ruling in (NoiseKind.COMES_AND_GOES, NoiseKind.EVERY_CHECK):
+        # a removed line is explained by what replaced it; to see where it stood would mean to parse the old document
         return other is not None and not is_reworded(one, other) and not is_proved(one, other, experience)
-    return noise == COPY
+    return ruling is NoiseKind.COPY
 
 
 def _moved(other: str, new: JudgedDocument) -> bool:
-    """Whether lines stand in another order, other than links in a menu: a table, or a ranking."""
+    """Return whether lines other than the links of a menu have another order now, as in a table or a ranking."""
     before, after = other.split("\n"), new.text.split("\n")
     if moved := _out_of_order(before, after):
         return any(
-            block.text in moved and not (block.region in WHERE and (block.linked or block.region is Region.CONSENT))
+            block.text in moved
+            and not (block.region in NOISE_OF_REGION and (block.linked or block.region is Region.CONSENT))
             for block in new.blocks()
         )
-    # what stands several times may have taken turns, as the states of things in a table do
-    taken = before != after and len(before) == len(after) and sorted(before) == sorted(after)
-    return taken and any(
-        block.text != text and block.region not in WHERE and not block.linked
+    # lines that occur several times may have changed places, as the states of things in a table do
+    swapped = before != after and len(before) == len(after) and sorted(before) == sorted(after)
+    return swapped and any(
+        block.text != text and block.region not in NOISE_OF_REGION and not block.linked
         for text, block in zip(before, new.blocks(), strict=False)
     )
 
 
 def _out_of_order(before: Sequence[str], after: Sequence[str]) -> set[str]:
-    """Which of the lines that stand once in both texts are in another order."""
+    """Return those of the lines that occur once in both texts that are in another order."""
     once = {text for text, count in Counter(before).items() if count == 1}
     once &= {text for text, count in Counter(after).items() if count == 1}
     old, new = ([text for text in texts if text in once] for texts in (before, after))

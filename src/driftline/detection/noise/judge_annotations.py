@@ -1,8 +1,9 @@
-"""Whether a difference matters for a page of which more counts than its text.
+"""Decide whether a difference matters for a page of which more is compared than its text (`Also`).
 
-Text and notes are judged apart, so that the one reads as it does without the other. A note is noise if something
-explains it, as with text: a link that came or went with its words is told by these, and one that leads elsewhere, an
-image that was replaced or a field that says something else matters unless it stands beside the content.
+Such a page has lines among its text that describe its links, media and fields: annotations, called notes in the code.
+Text and notes are judged apart, so that the text is judged as if there were no notes. A link that was added or removed
+with its words is explained by them. A link to another address, a replaced image or another value of a field matters,
+unless it stands beside the content.
 """
 
 from __future__ import annotations
@@ -13,74 +14,99 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from driftline.detection.diff.lines import Line, Pair, match
-from driftline.detection.diff.markup import counted, listed, turned
 from driftline.detection.extract.annotations import Note, is_note, note_of, without_notes
-from driftline.detection.noise.edits import BY_ITSELF, WHERE, Edit, JudgedDocument, Judgement, only
+from driftline.detection.messages import also_changed, counted, listed, things_changed, turned
+from driftline.detection.noise.edits import (
+    NOISE_OF_REGION,
+    JudgedDocument,
+    Judgement,
+    LineEdit,
+    NotNoise,
+    ReadOnce,
+    why_noise,
+)
 from driftline.detection.noise.judge import judge
-from driftline.detection.noise.learning import said_before, why_again
+from driftline.detection.noise.learning import learned_noise, rule_by_feedback
 from driftline.detection.noise.refetch import fetched_again
-from driftline.detection.noise.region_rules import placed
-from driftline.detection.noise.volatile import masked, why_fleeting
-from driftline.model import Also, Matter, Region
+from driftline.detection.noise.volatile import masked, volatile_noise
+from driftline.model import Also, ChangeKind, Matter, NoiseKind, Region
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from driftline.detection.noise.edits import Experience
+    from driftline.detection.noise.edits import Experience, Ruling
+    from driftline.detection.noise.refetch import SecondFetch
 
 _SCORE = 0.5  # the least of what matters: any change of text is more
 _NOUNS = {"embedded": "embedded object", "audio": "audio track", "label": "label"}
 
 
 def judge_all(old: JudgedDocument, new: JudgedDocument, experience: Experience) -> Judgement:
-    """Whether what differs between two readings matters, notes included, and why."""
-    said = judge(_text_of(old), _text_of(new), experience)
+    """Return whether what differs between two documents matters, notes included, and why."""
+    of_text = judge(_text_of(old), _text_of(new), experience)
     noted = _edits(old, new, experience)
     if not noted:
-        return said
-    edits = [*said.edits, *noted]
-    real = [edit for edit in noted if not edit.noise]
-    if said.verdict is Matter.MEANINGFUL:
-        reason = f"{said.reason} Also changed: {_counted(real)}." if real else said.reason
-        return replace(said, reason=reason, edits=edits)
-    kind = Counter(note.kind.value for edit in real or noted for note in _notes(edit)).most_common(1)[0][0]
+        return of_text
+    edits = [*of_text.edits, *noted]
+    real = [edit for edit in noted if edit.noise is None]
+    if of_text.verdict is Matter.MEANINGFUL:
+        reason = f"{of_text.reason} {also_changed(_counted(real))}" if real else of_text.reason
+        return replace(of_text, reason=reason, edits=edits)
+    most = Counter(note.kind for edit in real or noted for note in _notes(edit)).most_common(1)[0][0]
+    kind = ChangeKind(most.value)
     if real:
-        counts = _counted(real)
-        reason = f"{counts[0].upper()}{counts[1:]} changed: {_told(real[0])}."
-        return replace(said, verdict=Matter.MEANINGFUL, score=_SCORE, kind=kind, reason=reason, edits=edits)
-    return replace(said, reason=only(edits), edits=edits, kind=said.kind if said.edits else kind)
+        reason = things_changed(_counted(real), _described(real[0]))
+        return replace(of_text, verdict=Matter.MEANINGFUL, score=_SCORE, kind=kind, reason=reason, edits=edits)
+    return replace(of_text, reason=why_noise(edits), edits=edits, kind=of_text.kind if of_text.edits else kind)
 
 
 def _text_of(read: JudgedDocument) -> JudgedDocument:
-    # asked for with every edit
-    return replace(read, text=without_notes(read.text), blocks=cache(lambda: read.blocks().without(is_note)))
+    return replace(read, text=without_notes(read.text), blocks=ReadOnce(lambda: read.blocks().without(is_note)))
 
 
-def _edits(old: JudgedDocument, new: JudgedDocument, experience: Experience) -> list[Edit]:
-    """The notes that differ, each with what explains it."""
+def _edits(old: JudgedDocument, new: JudgedDocument, experience: Experience) -> list[LineEdit]:
+    """Return the notes that differ, each with what explains it."""
     matching = match(old.text, new.text)
     pairs = _paired(matching.pairs)
     if not pairs:
         return []
     stands = _standing_in(without_notes(old.text), without_notes(new.text))
     again = fetched_again(experience.again, matching, pairs)
-    edits: list[Edit] = []
+    edits: list[LineEdit] = []
     for one, other in pairs:
-        noise = said_before(one, other, experience)
-        if noise is None and again is not None and again.differs(one, other):
-            noise = BY_ITSELF
-        if noise is None:
-            noise = _why(one, other, stands, (old.at, new.at)) or why_again(one, other, experience)
-        if noise is None:
-            block = placed(other, new) if other else placed(one, old)
-            # fields stand in forms: what they say there is what somebody asked for
-            noise = "" if block is None or block.region is Region.FORM else WHERE.get(block.region, "")
-        edits.append(Edit(old=one, new=other, noise=noise))
+        ruling = _rule_by_content(one, other, experience, again)
+        noise: NoiseKind | None = None
+        if isinstance(ruling, NoiseKind):
+            noise = ruling
+        elif ruling is NotNoise.UNDECIDED:
+            noise = _note_noise(one, other, stands, (old.at, new.at)) or learned_noise(one, other, experience)
+            noise = noise or _region_noise(one, other, old, new)
+        region = new.region_of(other) if other else old.region_of(one)
+        edits.append(LineEdit(old=one, new=other, noise=noise, region=region))
     return edits
 
 
+def _rule_by_content(
+    one: Line | None, other: Line | None, experience: Experience, again: SecondFetch | None
+) -> Ruling:  # fmt: skip
+    """Return what the user and a second fetch say of a note."""
+    ruling = rule_by_feedback(one, other, experience)
+    if ruling is NotNoise.UNDECIDED and again is not None and again.differs(one, other):
+        return NoiseKind.EVERY_FETCH
+    return ruling
+
+
+def _region_noise(
+    one: Line | None, other: Line | None, old: JudgedDocument, new: JudgedDocument
+) -> NoiseKind | None:  # fmt: skip
+    """Return the region beside the content that a note stands in, if it does."""
+    block = new.block_of(other) if other else old.block_of(one)
+    # fields stand in forms: what they say there is what the user wants to compare
+    return None if block is None or block.region is Region.FORM else NOISE_OF_REGION.get(block.region)
+
+
 def _standing_in(*texts: str) -> Callable[[str], bool]:
-    """Whether words stand in all of these texts. Most links are lines of their own, so that few need a search."""
+    """Return a test of whether words stand in all of these texts. Most links are whole lines: few need a search."""
     lines = [set(text.split("\n")) for text in texts]
 
     @cache
@@ -90,26 +116,26 @@ def _standing_in(*texts: str) -> Callable[[str], bool]:
     return stands
 
 
-def _why(
+def _note_noise(
     one: Line | None, other: Line | None, stands: Callable[[str], bool], at: tuple[float, float]
-) -> str | None:  # fmt: skip
-    """What explains the edit of a note by what it says."""
+) -> NoiseKind | None:  # fmt: skip
+    """Return what explains the edit of a note by what it says."""
     before, after = (note_of(line.text) if line else None for line in (one, other))
     note = after or before
     assert note is not None
     if note.kind is Also.STRUCTURE:
         return None
     if before and after and note.has_address:
-        return "the words of links and media" if before.value == after.value else None
+        return NoiseKind.LABELS if before.value == after.value else None
     if before and after:
         same_words = masked(before.value) == masked(after.value)
-        return why_fleeting(before.value, after.value, *at) if same_words else None
+        return volatile_noise(before.value, after.value, *at) if same_words else None
     came_with_words = note.kind is Also.LINKS and note.label and not stands(note.label)
-    return "links that came or went with their words" if came_with_words else None
+    return NoiseKind.LINKS_WITH_TEXT if came_with_words else None
 
 
 def _paired(pairs: Iterable[Pair]) -> list[Pair]:
-    """The notes among these, paired with those of the same noun, and of the same name if they have an address."""
+    """Return the notes among these, paired by their noun, and by their label too if they have an address."""
     kept: list[Pair] = []
     removed: list[Line] = []
     added: list[Line] = []
@@ -137,19 +163,19 @@ def _key(line: Line, *, by_label: bool) -> tuple[str, str]:
     return note.noun, (note.label if by_label else note.value) if note.has_address else ""
 
 
-def _notes(edit: Edit) -> list[Note]:
+def _notes(edit: LineEdit) -> list[Note]:
     return [note for line in (edit.old, edit.new) if line and (note := note_of(line.text))]
 
 
-def _counted(edits: Sequence[Edit]) -> str:
+def _counted(edits: Sequence[LineEdit]) -> str:
     counts = Counter(_notes(edit)[-1].noun for edit in edits)
     return listed([
         noun if noun.startswith("the ") else counted(many, _NOUNS.get(noun, noun)) for noun, many in counts.items()
     ])  # fmt: skip
 
 
-def _told(edit: Edit) -> str:
-    """One edit in words."""
+def _described(edit: LineEdit) -> str:
+    """Return one edit in words."""
     before, after = (note_of(line.text) if line else None for line in (edit.old, edit.new))
     note = after or before
     assert note is not None

@@ -1,4 +1,4 @@
-"""What is learned from the edits of a page, what a user says of them, and what both explain later on."""
+"""Learn from the edits of a page and from the user's feedback, and explain later edits by both."""
 
 from __future__ import annotations
 
@@ -6,49 +6,48 @@ from typing import TYPE_CHECKING
 
 from driftline.detection.diff.lines import Line, key_of
 from driftline.detection.extract.annotations import is_note
-from driftline.detection.noise.edits import BY_ITSELF, MADE_ANEW, line_of, same_words
+from driftline.detection.noise.edits import REWRITTEN_PAGE, NotNoise, line_of, same_words
 from driftline.detection.noise.volatile import names_money, names_stock
-from driftline.model import Matter
+from driftline.model import Matter, NoiseKind
 
 if TYPE_CHECKING:
-    from driftline.detection.noise.edits import Experience, Judgement
+    from driftline.detection.noise.edits import Experience, Judgement, Ruling
     from driftline.noise_memory import Memory
 
-_MOST_SAID = 200  # keys of what a user says of one change
+_MOST_KEYS = 200  # by which the feedback on one change is remembered
 _PROVED = 4  # checks
-COMES_AND_GOES, AT_EVERY_CHECK = "what comes and goes", "what changes at nearly every check"
 _FEW_WORDS = 4
 _SENTENCE, _SAME = 6, 0.6  # words, and the share of them
 _OTHER_PAGES = 3  # of the host, on which the same changes all the time
 
 
 def learn(memory: Memory, judgement: Judgement, check: int) -> list[bytes]:
-    """Remember what changed at the check of this number, and say what the whole host may learn from it.
+    """Remember what changed at the check of this number, and return the keys that its whole host may learn.
 
-    Nothing is remembered of a page that was made anew, nor of notes if so many of them changed.
+    Nothing is remembered of a page that was written anew, nor of its annotations if as many of them changed.
     """
-    told = [edit for edit in judgement.edits if not is_note(line_of(edit).text)]
-    if len(told) > MADE_ANEW:
+    taught = [edit for edit in judgement.edits if not is_note(line_of(edit).text)]
+    if len(taught) > REWRITTEN_PAGE:
         return []
-    if len(judgement.edits) - len(told) <= MADE_ANEW:
-        told = list(judgement.edits)
-    # what a second fetch undid may be a change that not all servers have yet: it must still be news when they do
-    edits = [edit for edit in told if edit.noise != BY_ITSELF]
+    if len(judgement.edits) - len(taught) <= REWRITTEN_PAGE:
+        taught = list(judgement.edits)
+    # what a second fetch undid may be a change that not all servers have yet: it must still be reported once they do
+    edits = [edit for edit in taught if edit.noise is not NoiseKind.EVERY_FETCH]
     lines = [line for edit in edits for line in (edit.old, edit.new) if line]
     memory.note({_own_keys(line)[1] for line in lines}, check)
-    # of a line in which only numbers differ, the words are enough: what else comes to stand there is news
+    # of a line in which only numbers differ, the words are enough: other words in its place matter
     places = {line.place for edit in edits if not same_words(edit) for line in (edit.old, edit.new) if line}
     return memory.note({_own_keys(line)[0] for line in lines} | (places - {b""}), check)
 
 
 def said_of(judgement: Judgement, matter: Matter) -> tuple[set[bytes], set[bytes]]:
-    """By which a user's word on a change is remembered, for its page and for its host.
+    """Return the keys by which feedback on a change is remembered, for its page and for its host.
 
-    It is about what is noise of it now if it matters, and about the rest if not. Where only numbers differ, it is about
-    these words with any numbers; otherwise it is about the place, on that page: on another, the same place may hold
-    anything. Of a page that was made anew, the first edits are enough.
+    If the change matters, the feedback is about the edits taken for noise so far, otherwise about the others. Where
+    only numbers differ, it holds for these words with any numbers; otherwise also for the place, but on this page only:
+    on another, the same place may hold anything. Of a page that was written anew, the first edits are enough.
     """
-    meant = [edit for edit in judgement.edits if bool(edit.noise) == (matter is Matter.MEANINGFUL)]
+    meant = [edit for edit in judgement.edits if (edit.noise is not None) == (matter is Matter.MEANINGFUL)]
     page: set[bytes] = set()
     host: set[bytes] = set()
     for edit in meant or judgement.edits:
@@ -56,58 +55,58 @@ def said_of(judgement: Judgement, matter: Matter) -> tuple[set[bytes], set[bytes
         host |= {key for line in lines for key in _own_keys(line)}
         if not same_words(edit):
             page |= {line.place for line in lines if line.place}
-        if len(page) + len(host) > _MOST_SAID:
+        if len(page) + len(host) > _MOST_KEYS:
             break
     return page | host, host
 
 
-def said_before(one: Line | None, other: Line | None, experience: Experience) -> str | None:
-    """What the user said of such an edit."""
+def rule_by_feedback(one: Line | None, other: Line | None, experience: Experience) -> Ruling:
+    """Return what the user said of such an edit, UNDECIDED if nothing."""
     if not (experience.page.pins or experience.host.pins):
-        return None
+        return NotNoise.UNDECIDED
     for line in (other, one):
         for key in (*_own_keys(line)[::-1], line.place) if line else ():
             matter = experience.page.pinned(key) or experience.host.pinned(key)
             if matter is not None:
-                return "" if matter is Matter.MEANINGFUL else "what you called noise"
-    return None
+                return NotNoise.MATTERS if matter is Matter.MEANINGFUL else NoiseKind.USER
+    return NotNoise.UNDECIDED
 
 
 def is_proved(one: Line | None, other: Line | None, experience: Experience) -> bool:
-    """Whether so many checks say that the edit happens all the time that this counts for any content.
+    """Return whether the edit happened at so many checks that it is noise even in the content.
 
-    A few news in a row, or a state that returns, are what a page is watched for.
+    After fewer checks it may be a few news in a row, or a state that returned: that is what a page is watched for.
     """
     lines = [line for line in (one, other) if line]
     keys = [(line.place, *_own_keys(line)) for line in lines]
     return all(max(map(experience.page.times, some)) >= _PROVED for some in keys)
 
 
-def why_again(one: Line | None, other: Line | None, experience: Experience) -> str | None:
-    """What earlier checks say of the edit: that it happens all the time, or that its lines come and go."""
+def learned_noise(one: Line | None, other: Line | None, experience: Experience) -> NoiseKind | None:
+    """Return what earlier checks say of the edit: that it happens all the time, or that its lines come and go."""
     lines = [line for line in (one, other) if line]
-    found = _why_again(one, other, experience) if experience.page or experience.host else None
+    found = _learned_noise(one, other, experience) if experience.page or experience.host else None
     if found is not None and any(names_money(line.text) or names_stock(line.text) for line in lines):
         return None  # what prices and stocks do may be what the page is watched for, however often they do it
     return found
 
 
-def _why_again(one: Line | None, other: Line | None, experience: Experience) -> str | None:
+def _learned_noise(one: Line | None, other: Line | None, experience: Experience) -> NoiseKind | None:
     page, host, check = experience.page, experience.host, experience.check
     lines = [line for line in (one, other) if line]
     if all(page.comes_and_goes(_own_keys(line)[1], check) for line in lines):
-        return COMES_AND_GOES
-    # a new sentence is news wherever it stands: its place alone does not mute it
+        return NoiseKind.COMES_AND_GOES
+    # a new sentence matters even in a place that changes all the time
     keys = [(b"" if line is other and _is_new(one, line) else line.place, _own_keys(line)[0]) for line in lines]
     if all(page.mutes(place, check) or page.mutes(masked, check) for place, masked in keys):
-        return AT_EVERY_CHECK
+        return NoiseKind.EVERY_CHECK
     if all(max(host.times(place), host.times(masked)) >= _OTHER_PAGES for place, masked in keys):
-        return "what changes on other pages of the host all the time"
+        return NoiseKind.OTHER_PAGES
     return None
 
 
 def is_reworded(one: Line | None, other: Line | None) -> bool:
-    """Whether a line says the same in most of its words, or in all that are not numbers."""
+    """Return whether two lines share most of their words, or all that are not numbers."""
     if one is None or other is None:
         return False
     before, after = set(one.folded.split()), set(other.folded.split())
@@ -116,7 +115,7 @@ def is_reworded(one: Line | None, other: Line | None) -> bool:
 
 
 def _is_new(one: Line | None, other: Line) -> bool:
-    """Whether an added line says something of its own: it has a few words, and is no new wording of the old line."""
+    """Return whether an added line has several words and is not another wording of the old line."""
     return other.folded.count(" ") >= _FEW_WORDS - 1 and not is_reworded(one, other)
 
 

@@ -1,9 +1,4 @@
-"""Patterns of words that are looked for in any case, in a fraction of the time that a pattern of any case takes.
-
-A pattern that ignores case is tried letter by letter at every place of a text. It costs several times less to lower the
-text once and to look for what is written in lower case, and nothing at all to leave a pattern out whose most telling
-word the text does not have.
-"""
+"""Rules that explain an edit by what it says, wherever on the page it stands."""
 
 from __future__ import annotations
 
@@ -13,35 +8,31 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from driftline.detection.noise.edits import BY_ITSELF, Experience
-from driftline.detection.noise.learning import said_before, why_again
-from driftline.detection.noise.volatile import (
-    AUDIENCE,
-    CLOCK,
-    COUNTER,
-    IDENTIFIER,
-    dates_in,
-    names_money,
-    says_when,
-    shift_of_dates,
-    why_fleeting,
-)
+from driftline.detection.noise.edits import Experience, NotNoise
+from driftline.detection.noise.learning import learned_noise, rule_by_feedback
+from driftline.detection.noise.volatile import dates_in, names_money, says_when, shift_of_dates, volatile_noise
+from driftline.model import NoiseKind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from driftline.detection.diff.lines import Line, Matching, Pair
-    from driftline.detection.noise.refetch import Again
+    from driftline.detection.noise.edits import Ruling
+    from driftline.detection.noise.refetch import SecondFetch
 
 
 class Wording:
-    """Patterns in lower case, each under a part of a word that every text has in which it is found."""
+    """Patterns that are searched for in any case, each under a part of a word that every text has that it matches.
+
+    A pattern that ignores case is tried at every character of a text. It costs several times less to lower the text
+    once and to search for lower case, and nothing at all to leave out a pattern whose word the text does not have.
+    """
 
     def __init__(self, patterns: Mapping[str, str]) -> None:
         self._patterns = [(part, re.compile(pattern)) for part, pattern in patterns.items()]
 
     def stands_in(self, text: str) -> bool:
-        """Whether one of the patterns is found in the text, in whatever case."""
+        """Return whether one of the patterns matches somewhere in the text, in any case."""
         text = text.lower()
         return any(part in text and pattern.search(text) for part, pattern in self._patterns)
 
@@ -59,17 +50,15 @@ _SKIP = Wording({
     "zum inhalt": r"zum inhalt",
 })  # fmt: skip
 _PROBE = re.compile(r"mmMwWLliI0|^(\S+)(?: \1){8,}")  # texts that scripts measure fonts by
-SHORT = 40  # letters
-_MUCH, _LONG_LINE, _SLOGAN = 3_000, 80, 100  # letters
-_PROMOTED = "a promotion"
-_TOLD_IF_SMALL = (CLOCK, IDENTIFIER, AUDIENCE)
-HEAD = 1_000  # letters of a line that are looked at
-COPY = "another copy of what stands there anyway"
+SHORT = 40  # characters
+_MUCH, _LONG_LINE, _SLOGAN = 3_000, 80, 100  # characters
+_MATTERS_IF_SMALL = (NoiseKind.CLOCK, NoiseKind.IDENTIFIER, NoiseKind.AUDIENCE)
+HEAD = 1_000  # characters of a line that are searched
 
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """What must be known of the two documents to explain an edit."""
+    """What the rules need to know of the two documents."""
 
     old_at: float
     new_at: float
@@ -77,18 +66,18 @@ class Context:
     titles: set[str]
     jitter: set[int]
     small: bool
-    widgets: Mapping[Line, str]
+    widgets: Mapping[Line, NoiseKind]
     experience: Experience
-    again: Again | None
+    again: SecondFetch | None
 
     @cached_property
     def prose(self) -> bool:
-        """Whether the document is there to be read."""
+        """Whether the document is a text to read, such as an article."""
         return is_prose({*self.matching.new.split("\n")})
 
     @cached_property
     def exchanged(self) -> set[bytes]:
-        """The places in which as many lines came as went: what stood there says something else now."""
+        """The places where as many lines were added as removed: their text was replaced."""
         balance: Counter[bytes] = Counter()
         for one, other in self.matching.pairs:
             if one is None or other is None:
@@ -98,68 +87,70 @@ class Context:
         return {place for place, left in balance.items() if place and not left}
 
 
-def why_wherever(one: Line | None, other: Line | None, context: Context) -> str | None:
-    """What explains the edit wherever it stands; nothing if it matters anyway, None if it depends on where it is."""
-    said = said_before(one, other, context.experience)
-    if said is not None:
-        return said
+def rule_by_content(one: Line | None, other: Line | None, context: Context) -> Ruling:
+    """Return what the user, a second fetch, the text of the edit and earlier checks say of it, wherever it stands."""
+    ruling = rule_by_feedback(one, other, context.experience)
+    if ruling is not NotNoise.UNDECIDED:
+        return ruling
     if context.again is not None and context.again.differs(one, other):
-        return BY_ITSELF
-    found = _why_rewritten(one, other, context) if one and other else _why_there_at_all(one, other, context)
-    if found is None and not context.small:
+        return NoiseKind.EVERY_FETCH
+    ruling = _rule_rewritten(one, other, context) if one and other else _rule_added_or_removed(one, other, context)
+    if ruling is NotNoise.UNDECIDED and not context.small:
         # where there is little else, what changes all the time may be what the page is watched for
-        found = why_again(one, other, context.experience)
-    return found
+        return learned_noise(one, other, context.experience) or ruling
+    return ruling
 
 
-def _why_rewritten(one: Line, other: Line, context: Context) -> str | None:
-    """What explains that one line became the other."""
+def _rule_rewritten(one: Line, other: Line, context: Context) -> Ruling:
+    """Return the ruling on a line that became another."""
     before, after = one.folded, other.folded
-    fleeting = why_means_nothing(one, other, context)
+    noise = rewritten_noise(one, other, context)
     # where there is little else, a number may be all that the page is watched for
-    if fleeting and fleeting != COUNTER and not (context.small and fleeting in _TOLD_IF_SMALL):
-        return fleeting
+    if noise and noise is not NoiseKind.COUNTER and not (context.small and noise in _MATTERS_IF_SMALL):
+        return noise
     if shift_of_dates(before, after) in context.jitter:
-        return "dates that move with the time zone"
+        return NoiseKind.TIME_ZONE
     if _is_promotion(before, context) and _is_promotion(after, context):
-        return _PROMOTED
+        return NoiseKind.PROMOTION
+    if one.masked != other.masked:
+        return NotNoise.UNDECIDED
+    # a date that stands alone may be that on which the site was built: its region decides
+    dated = dates_in(after) and one.masked and not names_money(after)
+    return NotNoise.MATTERS if dated else NotNoise.UNDECIDED
+
+
+def rewritten_noise(one: Line, other: Line, context: Context) -> NoiseKind | None:
+    """Return why the difference of two lines with the same words means nothing; None if it may matter."""
     if one.masked != other.masked:
         return None
-    # a date that stands alone may be that on which the site was built: where it is decides
-    return "" if dates_in(after) and one.masked and not names_money(after) else None
+    return volatile_noise(one.folded, other.folded, context.old_at, context.new_at)
 
 
-def why_means_nothing(one: Line, other: Line, context: Context) -> str | None:
-    """Why the difference of two lines means nothing, if it is none of words."""
-    if one.masked != other.masked:
-        return None
-    return why_fleeting(one.folded, other.folded, context.old_at, context.new_at)
-
-
-def _why_there_at_all(one: Line | None, other: Line | None, context: Context) -> str | None:
-    """What explains that a line came or went."""
+def _rule_added_or_removed(one: Line | None, other: Line | None, context: Context) -> Ruling:
+    """Return the ruling on a line that was added or removed."""
     line = other or one
     assert line is not None
     text = line.folded
     if dates_in(text) and says_when(text):
-        return ""
+        return NotNoise.MATTERS
     if text in context.titles:
-        return "the title"
+        return NoiseKind.TITLE
     there = context.matching.old_lines if other else context.matching.new_lines
     if len(text) < SHORT and text in there and line.place not in context.exchanged:
-        return COPY
+        return NoiseKind.COPY
     if line in context.widgets:
         return context.widgets[line]
     if _is_promotion(text, context):
-        return _PROMOTED
+        return NoiseKind.PROMOTION
     text = text[:HEAD]
-    return "what is there for machines" if _SKIP.stands_in(text) or _PROBE.search(text) else None
+    for_machines = _SKIP.stands_in(text) or _PROBE.search(text)
+    return NoiseKind.FOR_MACHINES if for_machines else NotNoise.UNDECIDED
 
 
 def is_prose(texts: Collection[str]) -> bool:
-    """Whether a document is there to be read, as terms and articles are: most of it stands in long lines."""
-    letters = sum(map(len, texts))
-    return letters >= _MUCH and sum([len(text) for text in texts if len(text) >= _LONG_LINE]) >= letters / 2
+    """Return whether a document is a text to read, such as terms or an article: most of it stands in long lines."""
+    length = sum(map(len, texts))
+    return length >= _MUCH and sum([len(text) for text in texts if len(text) >= _LONG_LINE]) >= length / 2
 
 
 def _is_promotion(text: str, context: Context) -> bool:
@@ -167,7 +158,7 @@ def _is_promotion(text: str, context: Context) -> bool:
 
 
 def jitter_of(pairs: Sequence[Pair]) -> set[int]:
-    """The shifts in days that several lone dates made alike: a server in another time zone, not an edit."""
+    """Return the shifts in days that several lone dates share: a server in another time zone, not an edit."""
     shifts = Counter(
         shift for one, other in pairs if one and other and (shift := shift_of_dates(one.text, other.text)) in (-1, 1)
     )

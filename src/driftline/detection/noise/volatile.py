@@ -1,8 +1,8 @@
 """Text that changes by itself: clocks, ages, counters, identifiers, the copyright year.
 
-Two texts that differ only in such tokens are told by masking: every number, date and identifier is left out, and the
-rest is the same. Whether the tokens that differ mean something is then asked one kind at a time. A date or a sum of
-money in a sentence does: terms are often changed by nothing else.
+Two texts that differ only in such tokens are found by masking: without their numbers, dates and identifiers they are
+equal. One kind of token after the other is then tried as the explanation. A date or a sum of money in a sentence has
+none: often they are all that changes in terms and conditions.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import zip_longest
 from typing import NamedTuple
 
-IDENTIFIER, COUNTER, CLOCK = "an identifier", "a counter", "a clock"
-AGE, AUDIENCE = "an age", "a count of views or the like"
+from driftline.model import NoiseKind
 
 _MONTHS: dict[str, int] = {}
 for _number, _names in enumerate(
@@ -201,8 +200,8 @@ def shift_of_dates(old: str, new: str) -> int | None:
     return (after[0] - before[0]).days
 
 
-def why_fleeting(old: str, new: str, old_at: float, new_at: float) -> str | None:
-    """Why the difference between two texts that are equal when `masked` means nothing; None if it may mean something.
+def volatile_noise(old: str, new: str, old_at: float, new_at: float) -> NoiseKind | None:
+    """Return why the difference between two texts that are equal when `masked` means nothing; None if it may matter.
 
     The times are those at which the two were fetched, in seconds since 1970. A text is explained only if all that
     differs in it is: an age beside a price says nothing of the price.
@@ -212,53 +211,53 @@ def why_fleeting(old: str, new: str, old_at: float, new_at: float) -> str | None
     words = len(_WORD.findall(new))
     found = None
     # in a long sentence, a time that has passed or a count is part of what it says
-    for name, pattern in _EXPLAINED if words <= _SOME_WORDS else ():
-        if pattern.search(new) and not (name is AUDIENCE and _RULED.search(new)):
-            found = name if pattern.findall(old) != pattern.findall(new) else found
+    for kind, pattern in _EXPLAINED if words <= _SOME_WORDS else ():
+        if pattern.search(new) and not (kind is NoiseKind.AUDIENCE and _RULED.search(new)):
+            found = kind if pattern.findall(old) != pattern.findall(new) else found
             old, new = pattern.sub(" ", old), pattern.sub(" ", new)
     before, after = _changing(old), _changing(new)
     if found is None and before == after:
-        return "how an address is protected" if _PROTECTED.search(old) or _PROTECTED.search(new) else None
+        return NoiseKind.PROTECTED_ADDRESS if _PROTECTED.search(old) or _PROTECTED.search(new) else None
     if _TIME.search(new):
         if _TIME.findall(old) != _TIME.findall(new):
             if not _is_clock(old, new, old_at, new_at, words):
                 return None
-            found = CLOCK
+            found = NoiseKind.CLOCK
         old, new = _TIME.sub(" ", old), _TIME.sub(" ", new)
         before, after = _changing(old), _changing(new)
     if before == after:
         return found
     differing = [token for pair in zip_longest(before, after, fillvalue="") if pair[0] != pair[1] for token in pair]
-    return _why_tokens(old, new, differing, old_at, new_at, words)
+    return _noise_of_tokens(old, new, differing, old_at, new_at, words)
 
 
-_EXPLAINED = ((AGE, _AGES), (IDENTIFIER, _UUID), (AUDIENCE, _AUDIENCE))
+_EXPLAINED = ((NoiseKind.AGE, _AGES), (NoiseKind.IDENTIFIER, _UUID), (NoiseKind.AUDIENCE, _AUDIENCE))
 
 
-def _why_tokens(
+def _noise_of_tokens(
     old: str, new: str, differing: list[str], old_at: float, new_at: float, words: int
-) -> str | None:  # fmt: skip
-    """The same for what is left of two texts without ages, counts and times, by the tokens that differ."""
+) -> NoiseKind | None:  # fmt: skip
+    """Return the same for what is left of two texts without ages, counts and times, by the tokens that differ."""
     this_year = datetime.fromtimestamp(new_at, UTC).year
     if _COPYRIGHT.search(new) and all(_YEARS.fullmatch(token) for token in differing):
         # a year to come, or one long ago, is no year in which the site was made
         years = {int(token) for token in differing[1::2]}
-        return "the copyright year" if all(abs(year - this_year) <= 1 for year in years) else None
+        return NoiseKind.COPYRIGHT_YEAR if all(abs(year - this_year) <= 1 for year in years) else None
     if words <= _SOME_WORDS and _TICKER.search(new):
-        return "a ticker"
+        return NoiseKind.TICKER
     if says_when(new) or names_money(new):
         return None
     if _follows_the_clock(old, new, old_at, new_at):
-        return CLOCK
+        return NoiseKind.CLOCK
     short = words <= _FEW_WORDS
     if dates_in(new) or _MEASURED.search(new) or not short or _NUMBERED.match(new):
         return None
     if all(len(token) >= _LONG_TOKEN and not token.isalpha() for token in differing):
-        return None if _NAMING.search(new) else IDENTIFIER
+        return None if _NAMING.search(new) else NoiseKind.IDENTIFIER
     if _CALL.search(new) or _AMOUNT.search(new) or not all(token.strip("+%#").isdigit() for token in differing):
         return None
     # what is sold out, or is there again, is more than a count
-    return None if any(not token.strip("0+%#") for token in differing) else COUNTER
+    return None if any(not token.strip("0+%#") for token in differing) else NoiseKind.COUNTER
 
 
 def _changing(text: str) -> list[str]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from driftline.detection.compare import compare, recall
 from driftline.detection.examine import examine
 from driftline.detection.extract.document import Extraction
-from driftline.detection.jobs import Finding, Job
+from driftline.detection.jobs import Finding, FoundChange, Job
 from driftline.lab.bench.bare_client import LabError
 from driftline.model import Blob, Document, Matter
 from driftline.store.blobs import digest, pack, pack_next, unpack
@@ -171,7 +171,7 @@ def _keep(job: Job) -> Finding:
         body=body_name, letters=job.known_letters, text=text_name, size=len(job.wire), title=seen.title(),
         content_type=seen.content_type, charset=seen.charset,
         blobs=tuple((blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in made),
-        change=("structure", Matter.NOISE.value, 0.0, "Nothing that can be seen changed.", 0, 0, b""),
+        change=FoundChange("structure", Matter.NOISE.value, 0.0, "Nothing that can be seen changed.", 0, 0, b"", ()),
         reading=found.reading,
     )  # fmt: skip
 

@@ -159,9 +159,19 @@ VILLAINS = (
     Villain(name="redirect to javascript:", act=redirects("javascript:alert(1)"), ends="redirects"),
     Villain(name="redirect to data:", act=redirects("data:text/html,hello"), ends="redirects"),
     Villain(name="TLS of garbage", act=stays_silent, ends="tls", certificate="garbage"),
-    Villain(name="certificate that expired", act=stays_silent, ends="tls", says="expired", certificate="expired"),
-    Villain(name="certificate signed by itself", act=stays_silent, ends="tls", says="itself", certificate="own"),
-    Villain(name="certificate of another name", act=stays_silent, ends="tls", says="another name", certificate="other"),
+    Villain(
+        name="certificate that expired", act=stays_silent, ends="certificate", says="expired", certificate="expired"
+    ),
+    Villain(
+        name="certificate signed by itself", act=stays_silent, ends="certificate", says="self-signed", certificate="own"
+    ),
+    Villain(
+        name="certificate of another name",
+        act=stays_silent,
+        ends="certificate",
+        says="another name",
+        certificate="other",
+    ),
     Villain(
         name="wrong charset",
         act=page("Content-Type: text/html; charset=utf-8", body="<p>Привет, мир".encode("cp1251")),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftline.detection.extract.document import Extraction
-from driftline.detection.noise.edits import JudgedDocument, Judgement
+from driftline.detection.noise.edits import JudgedDocument, Judgement, ReadOnce
 from driftline.detection.noise.judge import judge
 from driftline.model import Matter
 from support.properties import searched
@@ -24,7 +24,7 @@ def read(markup: str, at: float = MONDAY) -> JudgedDocument:
     def reading() -> Extraction:
         return Extraction(f"<title>Page</title><body>{markup}</body>".encode(), "text/html; charset=utf-8")
 
-    return JudgedDocument(text=reading().text(), title="Page", at=at, blocks=lambda: reading().blocks())
+    return JudgedDocument(text=reading().text(), title="Page", at=at, blocks=ReadOnce(lambda: reading().blocks()))
 
 
 def judged(old: str, new: str, *, around: str = FILLER, later: float = DAY) -> Judgement:

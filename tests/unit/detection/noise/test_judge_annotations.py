@@ -10,7 +10,7 @@ from driftline.detection.examine import Side, weigh
 from driftline.detection.extract.annotations import is_note
 from driftline.detection.extract.document import Extraction
 from driftline.detection.extract.regions import Blocks
-from driftline.detection.noise.edits import Experience, JudgedDocument, Judgement
+from driftline.detection.noise.edits import Experience, JudgedDocument, Judgement, ReadOnce
 from driftline.detection.noise.judge_annotations import judge_all
 from driftline.detection.noise.learning import learn, said_of
 from driftline.model import Matter
@@ -112,7 +112,7 @@ def test_what_a_second_fetch_undoes_or_every_check_brings_is_noise() -> None:
     old, new, third = (f"<p>Look</p><img src={name}.png>" for name in ("a", "b", "c"))
     again = Extraction(f"<body>{FILLER}{third}".encode(), HTML, ALSO).text()
     found = judged(old, new, Experience(again=again))
-    assert (found.verdict, found.by_itself) == (Matter.NOISE, True)
+    assert (found.verdict, found.differs_at_every_fetch) == (Matter.NOISE, True)
 
     memory = Memory()
     verdicts: list[Matter] = []
@@ -136,7 +136,7 @@ def test_the_blocks_without_notes_are_made_once_for_all_edits() -> None:
 
     def read(word: str) -> JudgedDocument:
         lines = [line for number in range(40) for line in (f"{word} {number}", f"[link] {word} → /{number}")]
-        return JudgedDocument(text="\n".join(lines), title="", at=0.0, blocks=lambda: Counted(lines))
+        return JudgedDocument(text="\n".join(lines), title="", at=0.0, blocks=ReadOnce(lambda: Counted(lines)))
 
     assert len(judge_all(read("Before"), read("Afterwards"), Experience()).edits) > 40
     assert made in ([80], [80, 80])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from driftline.detection.extract.document import Extraction
-from driftline.detection.noise.edits import Experience, JudgedDocument, Judgement
+from driftline.detection.noise.edits import Experience, JudgedDocument, Judgement, ReadOnce
 from driftline.detection.noise.judge import judge
 from driftline.model import Matter
 
@@ -17,7 +17,7 @@ def read(markup: str) -> JudgedDocument:
     def reading() -> Extraction:
         return Extraction(f"<title>Page</title><body>{markup}</body>".encode(), "text/html; charset=utf-8")
 
-    return JudgedDocument(text=reading().text(), title="Page", at=0.0, blocks=lambda: reading().blocks())
+    return JudgedDocument(text=reading().text(), title="Page", at=0.0, blocks=ReadOnce(lambda: reading().blocks()))
 
 
 def judged(old: str, new: str, again: str, around: str = FILLER) -> Judgement:
@@ -25,7 +25,7 @@ def judged(old: str, new: str, again: str, around: str = FILLER) -> Judgement:
 
 
 def told(found: Judgement) -> tuple[Matter, bool]:
-    return found.verdict, found.by_itself
+    return found.verdict, found.differs_at_every_fetch
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,145 @@
+"""The sentences that people read about a change: every enum that decides something gets its words here.
+
+Nothing is decided in this module, and no other part of the package may decide anything by the words that it returns.
+It needs no parser, so that the main process can import it too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from driftline.model import NoiseKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+OUT_OF_MEMORY = "Reading the page took more memory than is allowed."
+WORKER_CRASHED = "Reading the page crashed its worker process."
+REORDERED = "The same words stand in another order."
+NOT_AWAITED = "Nothing that was added is what the page waits for."
+AWAITED = "What the page waits for appeared."
+ACCEPTED = "You accepted the page as it is now."
+REFILTERED = "The page did not change: it is read through other filters than before."
+REREAD = "The page did not change: it is read in another way than before."
+
+_NOISE: dict[NoiseKind, str] = {
+    NoiseKind.AGE: "an age",
+    NoiseKind.AUDIENCE: "a count of views or the like",
+    NoiseKind.CLOCK: "a clock",
+    NoiseKind.COPYRIGHT_YEAR: "the copyright year",
+    NoiseKind.COUNTER: "a counter",
+    NoiseKind.IDENTIFIER: "an identifier",
+    NoiseKind.PROTECTED_ADDRESS: "how an email address is protected",
+    NoiseKind.TICKER: "a ticker",
+    NoiseKind.TIME_ZONE: "dates that move with the time zone",
+    NoiseKind.CALENDAR: "a calendar",
+    NoiseKind.COPY: "another copy of what is on the page anyway",
+    NoiseKind.FOR_MACHINES: "text that is there for machines",
+    NoiseKind.LABELS: "the words of links and media",
+    NoiseKind.LINKS: "links",
+    NoiseKind.LINKS_WITH_TEXT: "links that came or went with their words",
+    NoiseKind.ORDER: "the order of things",
+    NoiseKind.PROMOTION: "a promotion",
+    NoiseKind.TITLE: "the title",
+    NoiseKind.TYPOGRAPHY: "how quotes, dashes or gaps are written",
+    NoiseKind.ADVERTISEMENT: "an advertisement",
+    NoiseKind.ASIDE: "what stands beside the content",
+    NoiseKind.CONSENT: "a consent banner",
+    NoiseKind.DIALOG: "a dialog",
+    NoiseKind.FOOTER: "the page footer",
+    NoiseKind.FORM: "a form",
+    NoiseKind.HEADER: "the page header",
+    NoiseKind.NAVIGATION: "the navigation",
+    NoiseKind.COMES_AND_GOES: "what comes and goes",
+    NoiseKind.EVERY_CHECK: "what changes at nearly every check",
+    NoiseKind.EVERY_FETCH: "what differs from one fetch to the next",
+    NoiseKind.OTHER_PAGES: "what changes on other pages of the host all the time",
+    NoiseKind.USER: "what you called noise",
+}
+_LONGEST = 100  # characters of a text in a sentence
+_ELLIPSIS = "…"
+
+
+def only_noise(kinds: Iterable[NoiseKind]) -> str:
+    """Return the sentence for a change that these kinds of noise explain."""
+    return f"Only {listed([_NOISE[kind] for kind in kinds])} changed."
+
+
+def words_changed(added: int, removed: int, places: int) -> str:
+    """Return the sentence that counts the words which were added and removed."""
+    where = "in one place" if places == 1 else f"in {places:,} places"
+    counts = [f"{counted(added, 'word')} added"] if added else []
+    counts += [f"{counted(removed, 'word')} removed"] if removed else []
+    return f"{' and '.join(counts)} {where}." if counts else f"The same words stand in another order {where}."
+
+
+def with_example(sentence: str, before: str, after: str) -> str:
+    """Return the sentence with one edit as an example; `before` or `after` may be empty."""
+    what = turned(before, after) if before and after else short(before or after)
+    return f"{sentence.removesuffix('.')}: {what.removesuffix('.')}."
+
+
+def also_changed(things: str) -> str:
+    """Return the sentence for what changed besides the text."""
+    return f"Also changed: {things}."
+
+
+def things_changed(things: str, example: str) -> str:
+    """Return the sentence for what changed where the text did not."""
+    return f"{things[0].upper()}{things[1:]} changed: {example}."
+
+
+def took_too_long(seconds: float) -> str:
+    """Return the sentence for a page that was not read within its deadline."""
+    return f"Reading the page took longer than {seconds:g} seconds."
+
+
+def own_failure(error: Exception) -> str:
+    """Return the sentence for an error of ours, as opposed to one of the page."""
+    return f"Driftline itself failed to read this page ({type(error).__name__}: {error})."
+
+
+def turned(old: str, new: str) -> str:
+    """Return both texts with an arrow in between, long ones from shortly before where they begin to differ."""
+    skipped = 0
+    if max(len(old), len(new)) > _LONGEST:
+        shared = next((at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), 0)
+        skipped = max(0, shared - _LONGEST // 4)
+    before, after = (f"{_ELLIPSIS}{text[skipped:]}" if skipped and text else text for text in (old, new))
+    return f"{short(before) or 'none'} → {short(after) or 'none'}"
+
+
+def short(text: str, longest: int = _LONGEST) -> str:
+    """Return the text, or as much of it as fits into so many characters."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}{_ELLIPSIS}"
+
+
+def excerpts(old: str, new: str, longest: int) -> tuple[str, str]:
+    """Return both texts, each cut to so many characters around the place where they begin to differ."""
+    if len(old) <= longest and len(new) <= longest:
+        return old, new
+    skipped = max(0, _shared(old, new) - longest // 4) if old and new else 0
+    before, after = (f"{_ELLIPSIS}{text[skipped + 1 :]}" if skipped else text for text in (old, new))
+    return short(before, longest), short(after, longest)
+
+
+def _shared(old: str, new: str) -> int:
+    """Return how many characters both texts begin with, by halving: a line may be as long as a book."""
+    least, most = 0, min(len(old), len(new))
+    while least < most:
+        half = (least + most + 1) // 2
+        if old[least:half] == new[least:half]:
+            least = half
+        else:
+            most = half - 1
+    return least
+
+
+def counted(amount: int, noun: str) -> str:
+    """Return an amount with its noun: '1 link', '1,200 links'."""
+    return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return words as they stand in a sentence: 'one, two and three'."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
