@@ -339,8 +339,7 @@ class Driftline:
         It ends when `stop` is requested or the iterator is closed. An event counts as delivered when the next one is
         asked for: what was not delivered before a crash is yielded again by the next call.
         """
-        from driftline.watch.iterator import watch_events
-        from driftline.watch.service import WatchOptions
+        from driftline.watch.service import WatchOptions, watch_events
 
         return watch_events(self, WatchOptions(every=every, budget=budget, policy=policy), stop or Stop())
 

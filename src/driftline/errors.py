@@ -1,25 +1,37 @@
-"""Everything that Driftline raises on purpose.
+"""The exceptions that Driftline raises on purpose, all from one root.
 
 DriftlineError            something the user can read and act on; its text is one plain sentence
-├── UsageError            what was asked for cannot be done as it was asked (exit status 2)
+├── UsageError            a request cannot be carried out as it was made (exit status 2)
 │   ├── BadURL            a text is not the address of a web page
-│   ├── BadSetting        a setting, option or interval has a value that means nothing
-│   └── BadFilter         a filter of a page cannot be understood
-├── UnknownPage           a page was named that is not watched
-├── UnknownVersion        a version was named that the page does not have
+│   ├── BadSetting        a setting, option or interval has an invalid value
+│   └── BadFilter         a filter of a page is invalid
+├── UnknownPage           a page is not on the watch list
+├── UnknownVersion        a page has no version of this number
+├── UnknownChange         there is no change of this number
 ├── StoreError            the store cannot be opened, read or written
 │   ├── StoreBusy         another run is using the store
-│   ├── StoreLocked       another program is writing to the store for longer than one waits for it
+│   ├── StoreLocked       another program has been writing to the store for too long
 │   ├── StoreUnavailable  the database server does not answer, or its disk is full: it may be back soon
 │   ├── UnsupportedStore  the store was made by a version of Driftline that this one cannot read
 │   ├── BrokenVersion     a stored version does not match its own digest
 │   └── NoTextSearch      the database was built without what searching needs
 ├── WorkerDied            a worker process crashed, hung or ran out of memory on a page
-├── RunStopped            a run was asked to stop before this was done
+├── RunStopped            a run was stopped before this was done
 ├── RunStalled            nothing was recorded for long although there was work to do
-└── MissingExtra          an optional part of Driftline is not installed
+├── MissingExtra          an optional part of Driftline is not installed
+├── UnreadableBody        a body cannot be decoded, or not within the size limit
+├── MissingSecret         an environment variable with a credential of a page is not usable (http/credentials)
+├── RanAway               a regular expression of a filter takes too long (detection/extract/regex_timeout)
+├── NoBrowser             there is no Chromium to render pages with (fetch/browser/chromium)
+├── BrowserFailed         Chromium was found and could not be started (fetch/browser/chromium)
+├── BrowserGone           Chromium has ended, or was ended because it did not answer (fetch/browser/chromium)
+├── StepFailed            a step of a rendered page could not be carried out (fetch/browser/steps)
+├── ProxyRefused          a proxy was reached and does not connect to the host (fetch/browser/upstream_proxy)
+└── LabError              a measurement went wrong (lab/bench/bare_client)
+    └── NoPostgres        no PostgreSQL server can be run here (lab/servers/postgres_server)
 
-A page that cannot be fetched or read raises nothing: it is a `Failure` in an outcome (see `model`).
+A page that cannot be fetched or read raises nothing: it is a `Failure` in an outcome (see `model`). An exception whose
+name begins with an underscore never leaves its module, and is not listed.
 """
 
 from __future__ import annotations
@@ -58,7 +70,7 @@ class DriftlineError(Exception):
 
 
 class UsageError(DriftlineError):
-    """What was asked for cannot be done as it was asked."""
+    """A request cannot be carried out as it was made."""
 
 
 class BadURL(UsageError):
@@ -66,26 +78,26 @@ class BadURL(UsageError):
 
 
 class BadSetting(UsageError):
-    """A setting, option or interval has a value that means nothing."""
+    """A setting, option or interval has an invalid value."""
 
 
 class BadFilter(UsageError):
-    """A filter of a page cannot be understood."""
+    """A filter of a page is invalid."""
 
 
 class UnknownPage(DriftlineError):
-    """A page was named that is not watched."""
+    """A page is not on the watch list."""
 
     def __init__(self, url: str) -> None:
         super().__init__(f'{url} is not watched: add it with "driftline add {quote(url)}".')
 
 
 class UnknownVersion(DriftlineError):
-    """A version was named that the page does not have."""
+    """A page has no version of this number."""
 
 
 class UnknownChange(DriftlineError):
-    """A change was named that was never found."""
+    """There is no change of this number."""
 
 
 class StoreError(DriftlineError):
@@ -97,7 +109,7 @@ class StoreBusy(StoreError):
 
 
 class StoreLocked(StoreError):
-    """Another program is writing to the store for longer than one waits for it: the same may succeed later."""
+    """Another program has been writing to the store for too long: the same may succeed later."""
 
 
 class StoreUnavailable(StoreError):
@@ -121,7 +133,7 @@ class WorkerDied(DriftlineError):
 
 
 class RunStopped(DriftlineError):
-    """A run was asked to stop before this was done."""
+    """A run was stopped before this was done."""
 
 
 class RunStalled(DriftlineError):
@@ -136,7 +148,7 @@ class MissingExtra(DriftlineError):
 
 
 class UnreadableBody(DriftlineError):
-    """A body that cannot be decoded or read, or not within the limit; it becomes the failure of its check."""
+    """A body cannot be decoded, or not within the size limit; it becomes the failure of its check."""
 
     def __init__(self, kind: FailureKind, sentence: str) -> None:
         super().__init__(sentence)

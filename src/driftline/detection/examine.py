@@ -17,15 +17,7 @@ from driftline.detection.extract.document import Extraction
 from driftline.detection.extract.filters import awaited_by, counts_also, how_read, sieve_of
 from driftline.detection.extract.regions import Blocks
 from driftline.detection.jobs import Finding, FoundChange, Job
-from driftline.detection.messages import (
-    ACCEPTED,
-    AWAITED,
-    NOT_AWAITED,
-    OUT_OF_MEMORY,
-    REFILTERED,
-    REREAD,
-    own_failure,
-)
+from driftline.detection.messages import ACCEPTED, AWAITED, NOT_AWAITED, OUT_OF_MEMORY, REFILTERED, REREAD, own_failure
 from driftline.detection.noise.edits import Experience, JudgedDocument, Judgement, ReadOnce, found_edits
 from driftline.detection.noise.judge import judge
 from driftline.detection.noise.judge_annotations import judge_all

@@ -149,6 +149,7 @@ class HostQueue(Generic[Item]):
         self._addresses: dict[str, _Address[Item]] = {}
         self._waiting = 0
         self._errands: set[Errands[Item]] = set()  # those with something that waits, or was granted and not collected
+        self._to_wake: list[Errands[Item]] = []  # to be woken once the lock is released
         self._permits_granted = self._permits_returned = 0
         self._cleared = False
 
@@ -215,7 +216,8 @@ class HostQueue(Generic[Item]):
             else:
                 errands.granted.append(permit)
                 self._errands.add(errands)
-                errands.wake()
+                self._to_wake.append(errands)
+        self._wake_owners()
 
     def take(self, most: int) -> list[Permit[Item]]:
         """Up to `most` that may be fetched now; each must come back by `done` or `release`."""
@@ -239,6 +241,7 @@ class HostQueue(Generic[Item]):
                     found += [Permit(host, waiting.popleft()) for _ in range(share)]
                     self._grant(host, share, now)
             self._waiting -= len(found)
+        self._wake_owners()
         return found
 
     def collect(self, errands: Errands[Item], most: int) -> list[Permit[Item]]:
@@ -251,7 +254,8 @@ class HostQueue(Generic[Item]):
             collected = [errands.granted.popleft() for _ in range(min(most, len(errands.granted)))]
             if not errands.granted and not errands.waiting:
                 self._errands.discard(errands)
-            return collected
+        self._wake_owners()
+        return collected
 
     def done(self, answers: Iterable[Answer[Item]]) -> list[tuple[Host[Item], Item]]:
         """These answers are in. What waited at a host that now wants to be left alone for long, to be put off."""
@@ -268,6 +272,7 @@ class HostQueue(Generic[Item]):
                         refused += self._put_off(host)
                 if not host.queued and (host.waiting or host.first):
                     self._queue(host, now)
+        self._wake_owners()
         return refused
 
     def release(self, permits: Iterable[Permit[Item]]) -> None:
@@ -306,7 +311,9 @@ class HostQueue(Generic[Item]):
         with self._lock:
             rest = max(host.rest(), min(pause or 0.0, LONGEST_PAUSE))
             host.at = max(host.at, self._clock() + rest)
-            return self._put_off(host) if rest > self._patience else []
+            refused = self._put_off(host) if rest > self._patience else []
+        self._wake_owners()
+        return refused
 
     def ask(self, host: Host[Item], delay: float) -> None:
         """The host asks for so many seconds between two requests."""
@@ -382,6 +389,14 @@ class HostQueue(Generic[Item]):
                 self._make_room(self._granted.popleft())
             self._waiting = 0
 
+    def _wake_owners(self) -> None:
+        """Wake the owners of what was granted or refused. Called without the lock: what they do may take any time."""
+        if self._to_wake:
+            with self._lock:
+                owners, self._to_wake = dict.fromkeys(self._to_wake), []
+            for owner in owners:
+                owner.wake()
+
     def _run_errands(self, now: float) -> None:
         later = self._later
         while later and later[0][0] <= now:
@@ -405,7 +420,7 @@ class HostQueue(Generic[Item]):
                 continue
             else:
                 errands.granted.append(Permit(host, item))
-                errands.wake()
+                self._to_wake.append(errands)
             self._grant(host, 1, now)
 
     def _come_up(self, host: Host[Item]) -> None:
@@ -474,7 +489,7 @@ class HostQueue(Generic[Item]):
             else:
                 errands.waiting -= 1
                 errands.refused.append(item)
-                errands.wake()
+                self._to_wake.append(errands)
         host.first.clear()
         self._waiting -= len(items)
         return [(host, item) for item in items]

@@ -30,21 +30,28 @@ LinkHost: TypeAlias = Host[Item]
 
 
 class Origin:
-    """A scheme, host and port, with the links that wait for its robots.txt; `asked` is how often that was asked for.
+    """A scheme, host and port, with the links that wait for its robots.txt.
 
-    `delay` is what it asks for between two requests.
+    `requests` is how often its robots.txt was requested without a final answer, `delay` its Crawl-delay in seconds.
+    Until `open_until`, everything may be fetched, and the rules need not be looked at.
     """
 
-    __slots__ = ("asked", "asks", "delay", "host", "name", "open_until", "pending")
+    __slots__ = ("delay", "host", "name", "obeys_robots", "open_until", "pending", "requests")
 
     def __init__(self, name: str, host: LinkHost, *, robots: bool) -> None:
         self.name = name
         self.host = host
-        self.asks = robots
-        self.open_until = 0.0 if robots else math.inf  # until then all may be fetched
-        self.asked = 0
+        self.obeys_robots = robots
+        self.open_until = 0.0 if robots else math.inf
+        self.requests = 0
         self.delay = 0.0
         self.pending: list[Item] = []
+
+    def __repr__(self) -> str:
+        return (
+            f"<Origin {self.name} delay={self.delay} obeys_robots={self.obeys_robots} requests={self.requests} "
+            f"pending={len(self.pending)}>"
+        )
 
 
 class Origins:

@@ -7,27 +7,28 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
-from driftline.fetch.admission import BUSY, ROBOTS, WHOLE, Admission, Judged
+from driftline.fetch.admission import BUSY, ROBOTS, WHOLE, Admission, Decisions
 from driftline.fetch.host_queue import Answer, Errands, HostQueue, Permit
-from driftline.fetch.origins import Item, LinkHost, Origin, Origins, WaitingLink, key_of
+from driftline.fetch.origins import Item, LinkHost, Origin, Origins, WaitingLink, key_of, without_user
 from driftline.fetch.redirects import arrived
 from driftline.fetch.robots import robots_url
-from driftline.fetch.robots_cache import RobotsBook
+from driftline.fetch.robots_cache import RobotsCache
 from driftline.http.headers import redirect_targets, retry_after
 from driftline.model import Document, Link, Outcome
 from driftline.urls.parts import host_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from driftline.capacity import ResourceUse
     from driftline.fetch.curl import Transfers
+    from driftline.fetch.robots import Rules
     from driftline.fetch.robots_cache import Records
     from driftline.settings import Settings
 
 _PULLS = (256, 1_024, 1_024, 1_024)  # links to read ahead, at least, while hosts that may be asked now are looked for
 _SLOW = 10.0  # seconds of waiting that are worth a word
-_NOTHING = Judged([], [], [])
+_MOST_UNREAD = 2_000  # links of hosts whose records are still to be read: no more are read ahead meanwhile
 
 
 class Source(Protocol):
@@ -73,11 +74,13 @@ class PoliteLinks:
         self._record = record
         self._clock = clock
         self._slow = slow
-        self._book = RobotsBook(records, settings.user_agent, clock)
+        self._robots = RobotsCache(records, settings.user_agent, clock)
         self._hosts: HostQueue[Item] = HostQueue(at_address=settings.address_connections, clock=ticks)
         self._origins = Origins(settings, records, self._hosts, clock)
-        self._admission = Admission(self._book, self._origins, self._hosts, clock, self._made)
+        self._admission = Admission(self._robots, self._origins, self._hosts, clock)
         self._lock = threading.Lock()
+        self._unread: list[Link] = []  # the records of their hosts are still to be read from the store
+        self._recalling = self._handed_over = False  # whether a thread reads them, and whether others left it more
         self._reading = 0  # how many threads have links that are neither in the source nor at their hosts
         self._reading_ahead = False
         self._all_read = False  # whether the source had no more when it was last asked
@@ -92,8 +95,11 @@ class PoliteLinks:
         found = self._hosts.take(most)
         self._reading_ahead = False
         try:
+            if self._unread and len(found) < most:
+                self._read_records()
+                found += self._hosts.take(most - len(found))
             for ahead in _PULLS:
-                if len(found) >= most or self._source.exhausted:
+                if len(found) >= most or self._source.exhausted or len(self._unread) >= _MOST_UNREAD:
                     break
                 if not self._read_ahead(max(ahead, most - len(found))):
                     break
@@ -127,8 +133,7 @@ class PoliteLinks:
             return documents
         try:
             if refused:
-                with self._lock:
-                    self._put_off(refused)
+                self._put_off(refused)
             while special:
                 self._attend(*special[0], errands)
                 special.popleft()
@@ -159,33 +164,49 @@ class PoliteLinks:
 
         A robots.txt may be anywhere. A second fetch does not wait for one, and is refused if none is known.
         """
+        recalled = {} if link.page_id == ROBOTS else self._recall_for(link)
         with self._lock:
-            if link.page_id == ROBOTS or (errands is not None and self._admission.is_open(link)):
-                judged = Judged([(self._admission.origin_of(link).host, link)], [], [])
+            if link.page_id == ROBOTS or (errands is not None and self._admission.is_allowed(link, recalled)):
+                decisions = Decisions(ready=[(self._origins.of(key_of(link.url)).host, link)])
             elif errands is None:
-                judged = self._admission.consider([link])
+                decisions = self._admission.consider([link], recalled)
+                self._unread += decisions.unread
             else:
-                judged = Judged([], [], [])
+                decisions = Decisions()
                 errands.refused.append(link)
-            permit = _permit_of(document.link)
-            if judged.ready and judged.ready[0][0] is host:
-                self._hosts.go_on(permit, link, document.address, errands)
-            else:
-                self._put_off(self._hosts.done([(permit, document.seconds, document.address, None)]))
-                self._line_up(judged, errands)
-        if judged.failed:
-            self._record(judged.failed)
+        permit = _permit_of(document.link)
+        if decisions.ready and decisions.ready[0][0] is host:
+            self._hosts.go_on(permit, link, document.address, errands)
+        else:
+            decisions.postponed.extend(self._hosts.done([(permit, document.seconds, document.address, None)]))
+            self._line_up(decisions, errands)
+        self._conclude(decisions)
 
-    def _line_up(self, judged: Judged, errands: Errands[Item] | None = None) -> None:
+    def _recall_for(self, link: Link) -> Mapping[str, Rules | None]:
+        """Read what the store knows of the origin of this link, if that is needed and not in memory."""
+        with self._lock:
+            origin = self._origins.of(key_of(link.url))
+        unread = origin.obeys_robots and self._robots.is_unread(origin.name)
+        return self._robots.recall([origin.name]) if unread else {}
+
+    def _line_up(self, decisions: Decisions, errands: Errands[Item] | None = None) -> None:
         """Let those wait that may, what redirects led to before all others: more is begun when that is finished."""
-        self._put_off(judged.late)
-        self._wait([one for one in judged.ready if one[1].way is None])
-        for host, link in judged.ready:
+        self._wait([one for one in decisions.ready if one[1].way is None], decisions)
+        for host, link in decisions.ready:
             if link.way is not None and errands is None and self._hosts.quiet_for(host) is not None:
-                self._put_off([(host, link)])
+                decisions.postponed.append((host, link))
             elif link.way is not None:
                 self._hosts.put_first(host, link, errands)
+
+    def _conclude(self, decisions: Decisions) -> None:
+        """Tell others what was decided. Called without the lock: what they do may take any time."""
+        if decisions.postponed:
+            self._put_off(decisions.postponed)
+        if self._slow is not None:
+            for host in {host for host, _ in decisions.ready}:
                 self._tell_if_slow(host)
+        if decisions.failed:
+            self._record(decisions.failed)
 
     def errands(self, wake: Callable[[], None]) -> Errands[Item]:
         """What somebody else fetches with the same permission: see `run_errand`."""
@@ -242,7 +263,9 @@ class PoliteLinks:
     @property
     def exhausted(self) -> bool:
         """Whether there never is anything more to hand out: looked for in the order in which links go on."""
-        waiting = not self._source.exhausted or self._reading or self._admission.pending or len(self._hosts)
+        waiting = (
+            not self._source.exhausted or self._reading or self._unread or self._admission.pending or len(self._hosts)
+        )
         return self._closed or not waiting
 
     def listen(self, wake: Callable[[], None]) -> None:
@@ -260,13 +283,12 @@ class PoliteLinks:
                 return []
             waiting: list[Item] = []
             for _, item in self._hosts.withdraw(self._origins.hosts()):
-                if isinstance(item, Link) and item.page_id == ROBOTS:
-                    waiting += self._admission.let_go(self._asks_for(item))
-                else:
-                    waiting.append(item)
+                waiting += self._pages_of(item)
             waiting += self._admission.withdraw()
-            page_ids = [item.page_id for item in waiting]
-            self._source.put_off(page_ids, 0.0)
+            waiting += self._unread
+            self._unread = []
+        page_ids = [item.page_id for item in waiting]
+        self._source.put_off(page_ids, 0.0)
         return page_ids
 
     def rest_after_others(self) -> None:
@@ -275,7 +297,7 @@ class PoliteLinks:
 
     def flush(self) -> None:
         """Write to the store what hosts said."""
-        self._book.flush()
+        self._robots.flush()
 
     def end(self, stopped: Callable[[], bool] = lambda: True) -> None:
         """Write the same at the end of a run, with the rests that hosts still have to get: the next may begin at once.
@@ -285,8 +307,8 @@ class PoliteLinks:
         now = self._clock()
         with self._lock:
             for host, left in self._hosts.resting(self._origins.hosts()):
-                self._book.leave_alone(host.name, now + left)
-        self._book.end(stopped)
+                self._robots.record_pause(host.name, now + left)
+        self._robots.end(stopped)
 
     def _read_ahead(self, most: int) -> bool:
         """Let up to `most` links of the source wait at their hosts; whether there were any."""
@@ -317,41 +339,82 @@ class PoliteLinks:
                     ready.append((origin.host, link))
                 else:
                     others.append(link)
-            judged = self._admission.consider(others) if others else _NOTHING
-            ready += judged.ready
-            self._put_off(judged.late)
-            self._wait(ready)
-        if judged.failed:
-            self._record(judged.failed)
+            decisions = self._admission.consider(others, {}) if others else Decisions()
+            self._unread += decisions.unread
+            decisions.ready[:0] = ready
+            self._wait(decisions.ready, decisions)
+        self._conclude(decisions)
+        if decisions.unread:
+            self._read_records()
 
-    def _wait(self, links: list[tuple[LinkHost, Link]]) -> None:
+    def _read_records(self) -> None:
+        """Read what the store knows of new hosts, and let their links wait there.
+
+        One thread at a time does so, also for others, which leave their links to it and go on with hosts that are
+        known: a store that does not answer holds up one producer, and not all of them.
+        """
+        with self._lock:
+            self._handed_over |= self._recalling
+            if self._recalling or not self._unread:
+                return
+            self._recalling = True
+            names = {without_user(key_of(link.url)) for link in self._unread}
+        try:
+            recalled = self._robots.recall(names)
+        except BaseException:
+            self._recalling = False  # they stay, for whoever takes links next
+            raise
+        with self._lock:
+            decisions = self._admission.consider(self._unread, recalled)
+            self._line_up(decisions)
+            self._unread = decisions.unread  # only now: no link is nowhere while somebody looks whether all are done
+            self._recalling = False
+            others, self._handed_over = self._handed_over, False
+        self._conclude(decisions)
+        if others:
+            self._wake()
+
+    def _wait(self, links: list[tuple[LinkHost, Link]], decisions: Decisions) -> None:
+        """Let links wait at their hosts; those that may not are among the postponed of the decisions."""
         items: Iterable[tuple[LinkHost, Item]] = links
         if len(self._hosts) > WHOLE:
             items = [(host, WaitingLink(link.page_id, host)) for host, link in links]
-        refused = self._hosts.put(items)
-        if refused:
-            self._put_off(refused)
-        if self._slow is not None:
-            for host in {host for host, _ in links}:
-                self._tell_if_slow(host)
+        decisions.postponed.extend(self._hosts.put(items))
 
     def _tell_if_slow(self, host: LinkHost) -> None:
         waiting = len(host.waiting) + len(host.first)
         # the first of them waits for no other
-        if self._slow is not None and self._all_read and (waiting - 1) * host.rest() > _SLOW:
-            self._slow(host.name, waiting, host.rest())
-            self._slow = None
+        if self._all_read and (waiting - 1) * host.rest() > _SLOW:
+            with self._lock:
+                slow, self._slow = self._slow, None
+            if slow is not None:
+                slow(host.name, waiting, host.rest())
 
     def _heard(self, origin: Origin, document: Document) -> None:
         """The robots.txt of this origin is in: the links that waited for it may go, or fail."""
         with self._lock:
-            judged = self._admission.heard(origin, document)
-            if judged is None:
+            quiet = self._hosts.quiet_for(origin.host) is not None
+            postponed = self._admission.release(origin) if quiet else []
+            if not quiet and self._admission.must_wait(origin, document):
                 return
-            self._line_up(judged)
-            self._admission.let_go(origin)
-        if judged.failed:
-            self._record(judged.failed)
+        if quiet:
+            self._put_off([(origin.host, item) for item in postponed])
+            return
+        rules = self._robots.record_answer(origin.name, document)
+        links: dict[int, Link | None] = {}
+        while True:
+            with self._lock:
+                origin.requests = 0  # from now on, nothing more waits for it
+                self._admission.apply(origin, rules)
+                kept = [item for item in origin.pending if isinstance(item, WaitingLink) and item.page_id not in links]
+                if not kept:
+                    decisions = self._admission.decide_pending(origin, rules, links)
+                    self._line_up(decisions)
+                    self._admission.release(origin)
+                    break
+            links.update(dict.fromkeys([item.page_id for item in kept]))
+            links.update((link.page_id, link) for link in self._made(kept))
+        self._conclude(decisions)
 
     def _permitted(self, permits: Sequence[Permit[Item]]) -> list[Link]:
         """The links to fetch now, each with its permit; made anew where only the page was kept.
@@ -388,13 +451,18 @@ class PoliteLinks:
 
     def _put_off(self, items: Iterable[tuple[LinkHost, Item]]) -> None:
         """Give these back to the source, for their hosts want to be left alone."""
-        for host, item in items:
+        with self._lock:
+            pages = [(host, page) for host, item in items for page in self._pages_of(item)]
+        for host, page in pages:
             seconds = self._hosts.quiet_for(host) or 0.0
-            if isinstance(item, Link) and item.page_id == ROBOTS:
-                self._put_off([(host, one) for one in self._admission.let_go(self._asks_for(item))])
-            else:
-                self.quiet[host.name] = self._clock() + seconds
-                self._source.put_off([item.page_id], seconds)
+            self.quiet[host.name] = self._clock() + seconds
+            self._source.put_off([page.page_id], seconds)
+
+    def _pages_of(self, item: Item) -> list[Item]:
+        """Return the page that this is, or the pages that wait for this robots.txt, which do so no more."""
+        if isinstance(item, Link) and item.page_id == ROBOTS:
+            return self._admission.release(self._asks_for(item))
+        return [item]
 
     def _asks_for(self, robots: Link) -> Origin:
         """The origin whose robots.txt this link asks for, wherever redirects have led it."""
@@ -403,7 +471,7 @@ class PoliteLinks:
     def _note_pause(self, host: LinkHost) -> None:
         seconds = self._hosts.quiet_for(host)
         if seconds is not None:
-            self._book.leave_alone(host.name, self._clock() + seconds)
+            self._robots.record_pause(host.name, self._clock() + seconds)
 
     def _came_by(self, document: Document, host: LinkHost) -> None:
         """Count what redirects led a browser to against the hosts that were asked so."""
@@ -417,8 +485,7 @@ class PoliteLinks:
             if asked:
                 self._note_pause(other)
             if refused:
-                with self._lock:
-                    self._put_off(refused)
+                self._put_off(refused)
 
 
 def _permit_of(link: Link) -> Permit[Item]:

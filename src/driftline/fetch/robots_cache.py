@@ -1,7 +1,8 @@
-"""What the robots.txt files of the hosts said, as far as it is known: read from the store, and kept there."""
+"""The robots.txt rules known in this run: a bounded cache in front of the store, and what is to be written there."""
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
 from contextlib import suppress
@@ -21,92 +22,121 @@ if TYPE_CHECKING:
 
     from driftline.model import Document, Robots
 
-_MOST_PARSED = 1_000  # hosts whose rules are kept ready; those of others are read again when they are wanted
+_MOST_PARSED = 1_000  # origins whose rules are kept in memory; others are read from the store again
 _LARGEST = 4 * 1024 * 1024  # bytes of a robots.txt once it is decoded
+_LOG = logging.getLogger(__name__)
 
 
 class Records(Protocol):
-    """Where what hosts said is kept from one run to the next."""
+    """Where robots.txt files and Retry-After times are stored from one run to the next."""
 
     def robots_of(self, origins: Sequence[str]) -> dict[str, Robots]:
-        """What the robots.txt of these origins said when they were last asked; one that never was is left out."""
+        """Return the stored robots.txt of these origins; those never fetched are left out."""
 
     def pauses(self, now: float) -> dict[str, float]:
-        """The hosts that want to be left alone, and until when."""
+        """Return the hosts that sent a Retry-After, and until when they are not to be contacted."""
 
     def last_end(self, now: float) -> float:
-        """When the last run sent its last request, or may have; minus infinity if there was none by now."""
+        """Return when the last run sent its last request, or may have; minus infinity if there was none."""
 
     def tagged(self, tags: Collection[str]) -> dict[str, list[str]]:
-        """Which of these tags the pages of each host have."""
+        """Return by host which of these tags its pages have."""
 
     def keep(self, told: Mapping[str, Robots], quiet: Mapping[str, float], now: float) -> None:
-        """Remember what the robots.txt of these origins said, and until when these hosts are to be left alone."""
+        """Store the robots.txt of these origins, and until when these hosts are not to be contacted."""
 
     def forget(self, now: float) -> None:
-        """Forget the robots.txt of hosts that nobody asked for long."""
+        """Delete the robots.txt of origins that were not contacted for long."""
 
 
-class RobotsBook:
-    """Knows what may be fetched, by origin: scheme, host and port. Used by any thread."""
+class RobotsCache:
+    """The robots.txt rules by origin (scheme, host and port). Used by any thread.
+
+    The lock guards memory only. `recall`, `record_answer`, `flush` and `end` use the store, and hold no lock meanwhile:
+    a database that does not answer delays their caller and nobody else. `rules` and `is_unread` never wait.
+    """
 
     def __init__(self, records: Records, user_agent: str, clock: Callable[[], float]) -> None:
         self._records = records
         self._user_agent = user_agent
         self._clock = clock
         self._lock = threading.Lock()
-        self._parsed: OrderedDict[str, Rules] = OrderedDict()
-        self._laid_aside: set[str] = set()
-        self._told: dict[str, Robots] = {}
-        self._quiet: dict[str, float] = {}
+        self._parsed: OrderedDict[str, Rules] = OrderedDict()  # the least recently used first
+        self._read: set[str] = set()  # origins with their rules in memory, or without a record in the store
+        self._unwritten: dict[str, Robots] = {}
+        self._unwritten_pauses: dict[str, float] = {}
         self._learned = False
 
-    def recall(self, origins: Sequence[str]) -> None:
-        """Read what is known of these origins, all at once."""
-        with self._lock:
-            for origin, robots in self._read(origins).items():
-                self._keep_ready(origin, robots)
+    def __repr__(self) -> str:
+        return (
+            f"<RobotsCache parsed={len(self._parsed)} unwritten={len(self._unwritten)} "
+            f"unwritten_pauses={len(self._unwritten_pauses)}>"
+        )
 
     def rules(self, origin: str) -> Rules | None:
-        """The rules of an origin that are to be believed now; None if it has to be asked."""
+        """Return the rules of an origin if they are in memory and still valid, without reading the store."""
         with self._lock:
-            rules = self._known(origin)
-        now = self._clock()
-        # what is to be believed for longer than anything is was said before a clock was set back
-        return rules if rules is not None and now < rules.robots.until <= now + BELIEVED + CLOCK_TOLERANCE else None
+            rules = self._parsed.get(origin)
+            if rules is not None:
+                self._parsed.move_to_end(origin)
+        return None if rules is None else self._if_valid(rules)
 
-    def heard(self, origin: str, document: Document) -> Rules:
-        """Learn from the answer to a request for robots.txt."""
+    def is_unread(self, origin: str) -> bool:
+        """Return whether the store may have rules of this origin that are not in memory: `recall` reads them."""
+        with self._lock:
+            return origin not in self._read
+
+    def recall(self, origins: Collection[str]) -> dict[str, Rules | None]:
+        """Read these origins from the store, all at once, and return the rules of each that are valid now.
+
+        What an answer brought in the meantime is newer than what was stored, and is returned in its place.
+        """
+        with self._lock:
+            found = {origin: self._unwritten[origin] for origin in origins if origin in self._unwritten}
+        found |= self._stored([origin for origin in origins if origin not in found])
+        parsed = {origin: Rules(robots, self._user_agent) for origin, robots in found.items()}
+        with self._lock:
+            rules = {origin: self._parsed.get(origin) or parsed.get(origin) for origin in origins}
+            for origin, one in rules.items():
+                self._keep(origin, one)
+        return {origin: None if one is None else self._if_valid(one) for origin, one in rules.items()}
+
+    def record_answer(self, origin: str, document: Document) -> Rules:
+        """Return the rules that follow from the answer to a request for robots.txt, from now on those of the origin."""
         body = b""
         if document.failure is not None and document.failure.kind is FailureKind.TOO_LARGE and document.body:
-            document.failure = None  # as much of it as came is more than is read
+            document.failure = None  # as much of it as arrived is more than is read
         if document.failure is None:
             try:
                 body = decode_body(document.body, content_encodings(document.headers), _LARGEST, cut=True)
             except UnreadableBody as error:
                 document.failure = Failure(kind=error.kind, sentence=str(error))
         text = body.decode("utf-8", "replace").replace("\0", "")
+        robots = read_robots(document, text, self._before(origin))
+        rules = Rules(robots, self._user_agent)
         with self._lock:
-            before = self._known(origin)
-            robots = read_robots(document, text, None if before is None else before.robots)
-            self._told[origin] = robots
+            self._unwritten[origin] = robots
             self._learned = True
-            return self._keep_ready(origin, robots)
+            self._keep(origin, rules)
+        if _LOG.isEnabledFor(logging.DEBUG):
+            what = "not available" if robots.failure is not None else "none" if robots.text is None else "read"
+            _LOG.debug("robots.txt of %s: %s, status %d", origin, what, document.status)
+        return rules
 
-    def leave_alone(self, host: str, until: float) -> None:
-        """Remember that a host asked for that."""
+    def record_pause(self, host: str, until: float) -> None:
+        """Remember that a host is not to be contacted before this time, to be written by the next `flush`."""
         with self._lock:
-            self._quiet[host] = until
+            self._unwritten_pauses[host] = until
 
     def flush(self) -> None:
-        """Write what was learned to the store; later, if that is locked or cannot be reached."""
+        """Write what was learned to the store; if that is locked or cannot be reached, a later call does."""
         with suppress(StoreLocked, StoreUnavailable):
             self._write()
 
     def end(self, stopped: Callable[[], bool]) -> None:
         """Write it at the end of a run, waiting for a store that cannot be written until the run is `stopped`.
 
-        What is of no use any more is forgotten if something new was learned.
+        Outdated records are deleted if the run read any robots.txt.
         """
         with suppress(StoreLocked, StoreUnavailable):
             patiently(self._write, stopped)
@@ -115,35 +145,43 @@ class RobotsBook:
 
     def _write(self) -> None:
         with self._lock:
-            told, quiet = self._told.copy(), self._quiet.copy()
-        if not told and not quiet:
+            robots, pauses = self._unwritten.copy(), self._unwritten_pauses.copy()
+        if not robots and not pauses:
             return
-        self._records.keep(told, quiet, self._clock())
+        self._records.keep(robots, pauses, self._clock())
         with self._lock:
-            self._told = {origin: one for origin, one in self._told.items() if told.get(origin) is not one}
-            self._quiet = {host: until for host, until in self._quiet.items() if quiet.get(host) != until}
+            left = {origin: one for origin, one in self._unwritten.items() if robots.get(origin) is not one}
+            left_pauses = {host: until for host, until in self._unwritten_pauses.items() if pauses.get(host) != until}
+            self._unwritten, self._unwritten_pauses = left, left_pauses
 
-    def _known(self, origin: str) -> Rules | None:
-        rules = self._parsed.get(origin)
+    def _before(self, origin: str) -> Robots | None:
+        """Return what was known of this origin before an answer, read from the store if it is not in memory."""
+        with self._lock:
+            rules, unwritten = self._parsed.get(origin), self._unwritten.get(origin)
+            read = origin in self._read
         if rules is not None:
-            self._parsed.move_to_end(origin)
-            return rules
-        robots = self._told.get(origin)
-        if robots is None and origin in self._laid_aside:
-            robots = self._read([origin]).get(origin)
-        return None if robots is None else self._keep_ready(origin, robots)
+            return rules.robots
+        return unwritten if unwritten is not None or read else self._stored([origin]).get(origin)
 
-    def _read(self, origins: Sequence[str]) -> dict[str, Robots]:
-        """What is kept of these origins. One that could not be reached is tried again by the next run, however soon."""
-        found = self._records.robots_of(origins)
+    def _stored(self, origins: Sequence[str]) -> dict[str, Robots]:
+        """Return the records of these origins. One that could not be reached is tried again by the next run."""
+        found = self._records.robots_of(origins) if origins else {}
         for origin, one in found.items():
             if one.failure is not None and one.failure.kind is not FailureKind.ROBOTS:
                 found[origin] = replace(one, until=0.0)
         return found
 
-    def _keep_ready(self, origin: str, robots: Robots) -> Rules:
-        rules = self._parsed[origin] = Rules(robots, self._user_agent)
+    def _if_valid(self, rules: Rules) -> Rules | None:
+        now = self._clock()
+        # a longer validity than any answer gets was stored before the clock was set back
+        return rules if now < rules.robots.until <= now + BELIEVED + CLOCK_TOLERANCE else None
+
+    def _keep(self, origin: str, rules: Rules | None) -> None:
+        """Keep the rules of an origin in memory, or that there are none in the store. Called with the lock held."""
+        self._read.add(origin)
+        if rules is None:
+            return
+        self._parsed[origin] = rules
         self._parsed.move_to_end(origin)
         while len(self._parsed) > _MOST_PARSED:
-            self._laid_aside.add(self._parsed.popitem(last=False)[0])
-        return rules
+            self._read.discard(self._parsed.popitem(last=False)[0])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
-from driftline.errors import BadSetting
+from driftline.errors import BadSetting, DriftlineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -31,8 +31,8 @@ _OURS = {
 }  # fmt: skip
 
 
-class MissingSecret(Exception):
-    """A variable of the environment is not set that the access of a page names."""
+class MissingSecret(DriftlineError):
+    """An environment variable with a credential of a page is not set, or has an unusable value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

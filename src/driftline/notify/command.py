@@ -65,7 +65,7 @@ class Queue(Protocol):
         """Note that an event was delivered after all, or given up."""
 
 
-class Command:
+class UserCommand:
     """A command line that is run with a text on standard input. BadSetting if there is no such command.
 
     It would fail for every event otherwise, the first of which may be days away.
@@ -89,7 +89,7 @@ class Command:
         self._stopped = False
 
     def __repr__(self) -> str:
-        return f"<Command {self.name!r} running={self._process is not None} stopped={self._stopped}>"
+        return f"<UserCommand {self.name!r} running={self._process is not None} stopped={self._stopped}>"
 
     @property
     def name(self) -> str:
@@ -150,7 +150,7 @@ class CommandRunner:
     """Runs a command for each event of a queue, in a thread of its own. `complain` gets a sentence when one fails."""
 
     def __init__(
-        self, command: Command, queue: Queue, complain: Callable[[str], None], *,
+        self, command: UserCommand, queue: Queue, complain: Callable[[str], None], *,
         clock: Callable[[], float] = time.time, first_retry: float = FIRST_RETRY,
     ) -> None:  # fmt: skip
         self._command = command

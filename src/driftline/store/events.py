@@ -19,15 +19,7 @@ from driftline.store.commits import write_once
 from driftline.store.locks import lock_events, patiently
 from driftline.store.outbox import clear_outbox, is_empty, read_outbox
 from driftline.store.pages import carries
-from driftline.store.schema import (
-    event_pages,
-    event_readers,
-    event_retries,
-    events,
-    pages,
-    states,
-    versions,
-)
+from driftline.store.schema import event_pages, event_readers, event_retries, events, pages, states, versions
 from driftline.store.statements import in_batches
 
 if TYPE_CHECKING:

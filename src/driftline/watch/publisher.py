@@ -30,7 +30,7 @@ _LONGEST = 30.0  # seconds that noise waits while more of it comes: it is an eve
 _POLL = 5.0  # seconds between looks at what other processes have recorded
 
 
-class Log(Protocol):
+class OutboxLog(Protocol):
     """Where events are published."""
 
     def publish(self, group: Group, *, noise: bool) -> list[Event]:
@@ -52,7 +52,11 @@ class Publisher:
     """
 
     def __init__(
-        self, log: Log, listeners: Sequence[EventListener], stop: Stop, ticks: Callable[[], float] = time.monotonic
+        self,
+        log: OutboxLog,
+        listeners: Sequence[EventListener],
+        stop: Stop,
+        ticks: Callable[[], float] = time.monotonic,
     ) -> None:
         self._log = log
         self._listeners = listeners

@@ -224,7 +224,7 @@ def test_a_run_that_nothing_disturbs_records_every_page_once(plan: Plan, fates: 
     ("fates", "ends_in"),
     [
         pytest.param(["changed"] * 4, "Crew.drain", id="while changes wait for room"),
-        pytest.param(["shell"], "Rendering.drain", id="while pages wait for a browser"),
+        pytest.param(["shell"], "BrowserLane.drain", id="while pages wait for a browser"),
         pytest.param(["changed"], "Confirmer.drain", id="while changes wait to be confirmed"),
     ],
 )

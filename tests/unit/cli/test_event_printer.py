@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from driftline.cli.event_printer import EventPrinter
+from driftline.cli.watching import EventPrinter
 from driftline.model import Event, Outcome, Verdict
 from driftline.pipeline.stop import Stop
 from support.making import document

@@ -15,7 +15,7 @@ import pytest
 
 from driftline.errors import BadSetting
 from driftline.model import Event
-from driftline.notify.command import GIVE_UP_AFTER, Command, CommandRunner
+from driftline.notify.command import GIVE_UP_AFTER, CommandRunner, UserCommand
 from driftline.store.events import Retry
 
 
@@ -64,7 +64,7 @@ def runner(
     timeout: float = 60.0, first_retry: float = 10.0,
 ) -> CommandRunner:  # fmt: skip
     return CommandRunner(
-        Command(line, timeout), waiting, complain, clock=clock or Clock(), first_retry=first_retry
+        UserCommand(line, timeout), waiting, complain, clock=clock or Clock(), first_retry=first_retry
     )  # fmt: skip
 
 
@@ -143,7 +143,7 @@ def test_it_is_tried_again_by_itself(tmp_path: Path) -> None:
             done.set()
 
     waiting = Watched([event(1, at=time.time())])
-    at_work = CommandRunner(Command(fails_times(tmp_path, 3)), waiting, lambda _: None, first_retry=0.01)
+    at_work = CommandRunner(UserCommand(fails_times(tmp_path, 3)), waiting, lambda _: None, first_retry=0.01)
     assert done.wait(60)
     assert at_work.close(60.0, lambda: False)
     assert delivered(tmp_path / "events") == [1]
@@ -209,7 +209,7 @@ def test_a_command_that_went_away_meanwhile_is_tried_again(tmp_path: Path) -> No
     program.chmod(0o700)
     complaints: list[str] = []
     waiting = Waiting([event(1), event(2)])
-    command = Command(str(program))
+    command = UserCommand(str(program))
     program.unlink()
     at_work = CommandRunner(command, waiting, complaints.append, clock=Clock())
     assert not at_work.close(60.0, lambda: False)
@@ -221,7 +221,7 @@ def test_a_command_that_went_away_meanwhile_is_tried_again(tmp_path: Path) -> No
 @pytest.mark.parametrize("command", ["", "   ", "echo 'open"])
 def test_what_is_no_command_is_refused_at_once(command: str) -> None:
     with pytest.raises(BadSetting):
-        Command(command)
+        UserCommand(command)
 
 
 @pytest.mark.parametrize("command", ["no-such-program --json", "./text", "/nowhere/at/all", ".", "~/listen"])
@@ -231,7 +231,7 @@ def test_a_command_that_cannot_be_run_is_refused_at_once(
     (tmp_path / "text").write_text("no program")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BadSetting, match=r"is not found.*sh -c"):
-        Command(command)
+        UserCommand(command)
 
 
 def test_a_stop_leaves_what_takes_too_long_to_the_next_run(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_a_stop_ends_the_command_with_all_that_it_started(tmp_path: Path, trappe
 
 def test_nothing_is_run_any_more_after_a_stop(tmp_path: Path) -> None:
     file = tmp_path / "events"
-    command = Command(f"sh -c 'cat >> {file}'")
+    command = UserCommand(f"sh -c 'cat >> {file}'")
     command.stop()
     waiting = Waiting([event(1)])
     at_work = CommandRunner(command, waiting, pytest.fail, clock=Clock())

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from driftline.errors import StoreUnavailable
-from driftline.model import (
+from driftline.model import (  # fmt: skip
+    ChangeKind,
     ChangeSummary,
     Event,
     Link,
@@ -20,7 +21,7 @@ from driftline.model import (
     Verdict,
     Warned,
     WarningKind,
-)  # fmt: skip
+)
 from driftline.pipeline.stop import Stop
 from driftline.store.events import Group
 from driftline.watch.publisher import Publisher
@@ -65,7 +66,7 @@ def changed(number: int, cause: bytes = b"", matter: Matter = Matter.MEANINGFUL)
         number=2, body=b"", letters=b"", text=b"", size=0, title="", content_type="", charset="", blobs=()
     )
     change = ChangeSummary(
-        kind="text", verdict=matter, score=0.5, reason="Words.", words_added=1, words_removed=0, cause=cause
+        kind=ChangeKind.TEXT, verdict=matter, score=0.5, reason="Words.", words_added=1, words_removed=0, cause=cause
     )
     verdict = Verdict.CHANGED if matter is Matter.MEANINGFUL else Verdict.UNCHANGED
     proof = None if matter is Matter.MEANINGFUL else Proof.NOISE

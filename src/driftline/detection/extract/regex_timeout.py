@@ -6,6 +6,8 @@ import signal
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from driftline.errors import DriftlineError
+
 if TYPE_CHECKING:
     import re
     from collections.abc import Iterator
@@ -15,7 +17,7 @@ _PATIENCE = 2.0  # seconds of the processor's time that the expressions of a pag
 _TICK = 0.1
 
 
-class RanAway(Exception):
+class RanAway(DriftlineError):
     """An expression takes so long that it would never come to an end."""
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from driftline.errors import FailureKind
-from driftline.fetch.browser.steps import NotDone, prepare, read
+from driftline.fetch.browser.steps import StepFailed, prepare, read
 from driftline.fetch.failures import carries_page, status_failure
 from driftline.model import Failure, Render
 from driftline.store.blobs import fingerprint
@@ -135,7 +135,7 @@ async def capture(page: Page, link: Link, settings: Settings) -> Captured:
         return found
     try:
         await prepare(page, link.render or Render(), traffic, settings)
-    except NotDone as failed:
+    except StepFailed as failed:
         return replace(found, failure=failed.failure)
     body = (await _written(page, traffic)).encode("utf-8", "replace")
     found, _ = await _answered(traffic)  # a script may have led elsewhere

@@ -78,7 +78,7 @@ class BrowserFailed(DriftlineError):
     """Chromium was found and could not be started."""
 
 
-class Gone(DriftlineError):
+class BrowserGone(DriftlineError):
     """Chromium has ended, or was ended because it did not answer."""
 
 
@@ -122,24 +122,24 @@ class Chromium:
 
     @asynccontextmanager
     async def answering(self) -> AsyncIterator[None]:
-        """For the time of what takes but a moment, unless the browser hangs: it is ended then, and Gone says so."""
+        """Limit a block that takes a moment: if the browser hangs, it is ended, and BrowserGone is raised."""
         try:
             async with asyncio.timeout(self._settings.render_timeout):
                 yield
         except TimeoutError:
             self.kill()
-            raise Gone("The browser does not answer.") from None
+            raise BrowserGone("The browser does not answer.") from None
 
     @asynccontextmanager
     async def context(self, proxy: str) -> AsyncIterator[BrowserContext]:
-        """A fresh profile, without cookies, that reaches the web through this proxy only; Gone if there is none."""
+        """Yield a fresh profile without cookies that reaches the web only through this proxy, or raise BrowserGone."""
         from playwright.async_api import Error
 
         try:
             async with self.answering():
                 context = await self._fresh(proxy)
         except Error as error:
-            raise Gone(error.message) from None
+            raise BrowserGone(error.message) from None
         try:
             yield context
         finally:
@@ -193,7 +193,7 @@ class Chromium:
         """End every tab that takes more memory than is allowed; its page then says that it crashed."""
         from playwright.async_api import Error
 
-        with suppress(Error, Gone):
+        with suppress(Error, BrowserGone):
             while self.alive:
                 await asyncio.sleep(_LOOK)
                 async with self.answering():

@@ -16,7 +16,7 @@ from driftline.fetch.address_guard import judge_for
 from driftline.fetch.browser.browser_credentials import BrowserCredentials, Entrance
 from driftline.fetch.browser.browser_failures import CRASHED, TOO_LONG, TOO_MUCH, explained, failed
 from driftline.fetch.browser.capture import Captured, capture
-from driftline.fetch.browser.chromium import Chromium, Gone, find_browser
+from driftline.fetch.browser.chromium import BrowserGone, Chromium, find_browser
 from driftline.fetch.browser.proxy import Gateway, resolve
 from driftline.fetch.failures import NOTHING, turned_away, unsafe_failure
 from driftline.http.credentials import MissingSecret
@@ -228,7 +228,7 @@ class Renderer:
             except Error as error:
                 if chromium.alive and _CLOSED not in error.message:
                     captured = failed(error.message, gateway, link)
-            except Gone:
+            except BrowserGone:
                 pass
         return None if captured is not None and captured.failure is TOO_LONG and not chromium.alive else captured
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from driftline.errors import BadSetting, FailureKind
+from driftline.errors import BadSetting, DriftlineError, FailureKind
 from driftline.model import Failure
 
 if TYPE_CHECKING:
@@ -153,19 +153,20 @@ _REASONS = (
 )
 
 
-class NotDone(Exception):
-    """A step, or what the page waits for, came to nothing."""
+class StepFailed(DriftlineError):
+    """A step of a rendered page, or waiting for an element, could not be carried out."""
 
     def __init__(self, sentence: str) -> None:
+        super().__init__(sentence)
         self.failure = Failure(kind=FailureKind.SELECTION, sentence=sentence)
 
 
 async def prepare(page: Page, render: Render, traffic: Traffic, settings: Settings) -> None:
-    """Wait until the page is there, and do its steps; NotDone says what came to nothing."""
+    """Wait until the page is there, and do its steps; StepFailed says what came to nothing."""
     try:
         steps = [parse_step(text) for text in render.steps]
     except BadSetting as error:  # it was given when more was taken for a step
-        raise NotDone(str(error)) from None
+        raise StepFailed(str(error)) from None
     await read(page)
     await traffic.silence()
     if render.wait_for:
@@ -206,7 +207,7 @@ async def _do(page: Page, step: BrowserStep, traffic: Traffic, settings: Setting
     except Error as error:
         if page.is_closed():
             raise
-        raise NotDone(f"The step '{step.text}' could not be done: {_told(error.message)}.") from None
+        raise StepFailed(f"The step '{step.text}' could not be done: {_told(error.message)}.") from None
     await traffic.silence()
 
 
@@ -219,8 +220,8 @@ async def _await(page: Page, selector: str, settings: Settings) -> None:
         if page.is_closed():
             raise
         if _told(error.message) == _NO_SELECTOR:
-            raise NotDone(f"What to wait for, '{selector}', is not a CSS selector.") from None
-        raise NotDone(f"'{selector}' did not appear on the page.") from None
+            raise StepFailed(f"What to wait for, '{selector}', is not a CSS selector.") from None
+        raise StepFailed(f"'{selector}' did not appear on the page.") from None
 
 
 async def _scroll(page: Page, traffic: Traffic) -> None:

@@ -14,6 +14,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Self, TypeAlias
 from urllib.parse import unquote, urlsplit
 
+from driftline.errors import DriftlineError
+
 Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 _LONGEST_HEAD = 256 * 1024
@@ -25,8 +27,8 @@ _IPV4, _NAME, _IPV6 = 1, 3, 4
 _LENGTHS = {_IPV4: 4, _IPV6: 16}
 
 
-class ProxyRefused(Exception):
-    """The proxy was reached, and does not lead where it should."""
+class ProxyRefused(DriftlineError):
+    """A proxy was reached and does not connect to the host."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("playwright")
 
-from driftline.fetch.browser.chromium import Chromium, Gone
+from driftline.fetch.browser.chromium import BrowserGone, Chromium
 from support.making import settings
 
 
@@ -39,7 +39,7 @@ def sleeping() -> Iterator[subprocess.Popen[bytes]]:
 
 
 async def wants_a_profile(chromium: Chromium) -> None:
-    with pytest.raises(Gone, match="does not answer"):
+    with pytest.raises(BrowserGone, match="does not answer"):
         async with chromium.context("http://127.0.0.1:1"):
             pass
 

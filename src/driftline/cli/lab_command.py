@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from driftline.cli import lab_accuracy, lab_paper, lab_scheduling, lab_servers, lab_speed, lab_web
+from driftline.cli import lab_accuracy, lab_paper, lab_scheduling, lab_servers, lab_speed
 
 lab_app = typer.Typer(help="Measure Driftline: its speed, its tuning, its judgement, and the paper's experiment.")
-lab_app.command()(lab_web.web)
+lab_app.command()(lab_servers.web)
 lab_app.command()(lab_paper.experiment)
 lab_app.command()(lab_speed.speed)
 lab_app.command()(lab_speed.tuning)
