@@ -558,6 +558,7 @@ class Change:
     reason: str
     cause: bytes = b""
     said: Matter | None = None
+    edits: tuple[Edit, ...] = ()
 
     @property
     def host(self) -> str:
@@ -588,7 +589,7 @@ class Event:
     One cause makes one event: the same edit on many pages of a host, a host that is down with all of its pages.
     `event` says what happened and `at` when the last of its pages was checked. `id` is its number in the event log, and
     0 until it is published. `ids` name the checks that found it, one for each of the `urls`. `to` has the new addresses
-    of pages that moved. `source` is the command that found it, `run` or `check`.
+    of pages that moved, and `edits` what changed. `source` is the command that found it, `run` or `check`.
     """
 
     id: int = 0
@@ -603,6 +604,7 @@ class Event:
     ids: tuple[str, ...]
     to: tuple[str, ...] = ()
     pages: tuple[EventPage, ...] = ()
+    edits: tuple[Edit, ...] = ()
     source: str = ""
 
 

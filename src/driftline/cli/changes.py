@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from driftline.cli.options import JsonOption, StoreOption, TagOption, opened
 from driftline.cli.output import EVENT_STYLES, clean, local_time, named, print_json_list, say
 from driftline.durations import parse_moment
-
-if TYPE_CHECKING:
-    from driftline.model import Event
 
 _SHOWN = 50
 
@@ -33,12 +28,14 @@ def changes(
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
     """Show the event log, the newest first: changes, pages that fail or recovered, warnings, new and gone pages."""
+    from driftline.store.events import event_document
+
     after = None if since is None else parse_moment(since, time.time())
     with opened(store, make=False) as watch_list:
         most = limit if limit is not None or as_json else _SHOWN + 1
         events = watch_list.changes(since=after, tag=tag, url=url, limit=most)
         if as_json:
-            print_json_list(map(_as_json, events))
+            print_json_list(map(event_document, events))
             return
         shown = list(events)
     if not shown:
@@ -49,7 +46,3 @@ def changes(
         say(f"{local_time(event.at)}  ", (f"{event.event:<10}", EVENT_STYLES[event.event]), words)
     if more:
         say(f"These are the newest {_SHOWN}: --limit shows more.", to_stderr=True)
-
-
-def _as_json(event: Event) -> dict[str, Any]:
-    return asdict(event) | {"time": datetime.fromtimestamp(event.at, UTC).isoformat(timespec="seconds")}

@@ -54,6 +54,8 @@ _REPORTED = (
     "producers", "slots", "consumers", "comparers", "continued", "quiet",
 )  # fmt: skip
 
+_EVENT_FIELDS = ("event", "at", "host", "urls", "kind", "score", "headline", "reason")
+
 
 def check(
     urls: Annotated[
@@ -163,7 +165,7 @@ def _summarise(report: Report, failures: Sequence[tuple[str, Failure]], most: in
     for word, style in EVENT_STYLES.items():
         events = [event for event in report.events if event.event == word]
         for event in events[:most]:
-            say((f"{word:<7} ", style), named(event), "  ", (clean(event.reason), "dim"))
+            say((f"{word:<7} ", style), named(event), "  ", (clean(event.headline), "dim"))
             for url in event.urls if most is None and len(event.urls) > 1 else ():
                 say("          ", clean(url))
         _tell_more(len(events), word, style, most)
@@ -214,14 +216,19 @@ def _seconds(seconds: float) -> str:
 
 
 def _as_json(report: Report, plan: Plan, failures: Sequence[tuple[str, Failure]]) -> dict[str, Any]:
+    from driftline.pipeline.grouping import headline_of
+
     changed = ("id", "url", "kind", "score", "reason", "from_version", "to_version")
     return {
         **fields(report, *_REPORTED),
         "queues": plan.queues,
         "queue_statistics": [asdict(statistics) for statistics in report.queues],
         "resources": [asdict(use) for use in report.resources],
-        "changes": [fields(change, *changed) for change in report.changes],
-        "events": [fields(event, "event", "at", "host", "urls", "kind", "score", "reason") for event in report.events],
+        "changes": [fields(change, *changed) | {"headline": headline_of(change)} for change in report.changes],
+        "events": [
+            fields(event, "event", "at", "host", "urls", "kind", "score", "headline", "reason")
+            for event in report.events
+        ],
         "blocked": [page._asdict() for page in report.blocked],
         "failures": [{"url": url, "kind": failure.kind, "reason": failure.sentence} for url, failure in failures],
     }

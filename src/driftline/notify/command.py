@@ -19,12 +19,11 @@ import subprocess
 import tempfile
 import threading
 import time
-from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from driftline.errors import BadSetting, StoreError
-from driftline.store.events import Retry
+from driftline.store.events import Retry, event_document
 from driftline.urls.parts import without_password
 
 if TYPE_CHECKING:
@@ -300,9 +299,8 @@ class CommandRunner:
 
 
 def as_line(event: Event) -> bytes:
-    """Return the event as one line of JSON, with its time for people and without passwords of addresses."""
-    time_of = datetime.fromtimestamp(event.at, UTC).isoformat(timespec="seconds")
-    return json.dumps(_shown(asdict(event) | {"time": time_of})).encode() + b"\n"
+    """Return the event as one line of JSON, without passwords of addresses."""
+    return json.dumps(_shown(event_document(event))).encode() + b"\n"
 
 
 def _pages(event: Event) -> frozenset[str]:

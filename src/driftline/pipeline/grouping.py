@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     _Found: TypeAlias = Change | Turned | Danger
 
+_LONGEST_SIDE = 50  # characters of what stood before and after, in a headline
 _WARNING = "warning"
 _SITE_WIDE = 5  # pages: an edit beside the content, noise on one page, is news of the site if so many share it
 
@@ -79,9 +80,28 @@ def _event(same: Sequence[_Found]) -> Event | None:
         what, score = first.turn.value if isinstance(first, Turned) else _WARNING, 1.0
     return Event(
         event=what, at=max(one.at for one in same), host=first.host, urls=tuple(one.url for one in same),
-        kind=str(first.kind), score=score, headline=first.reason, reason=first.reason,
-        ids=tuple(one.id for one in same),
+        kind=str(first.kind), score=score, headline=headline_of(first), reason=first.reason,
+        ids=tuple(one.id for one in same), edits=first.edits if isinstance(first, Change) else (),
     )  # fmt: skip
+
+
+def headline_of(found: _Found) -> str:
+    """Return what happened in one line: the first edit that matters and how many more there are, or the reason."""
+    edits = found.edits if isinstance(found, Change) else ()
+    if not edits:
+        return found.reason
+    first = edits[0]
+    before, after = (shortened(text, _LONGEST_SIDE) for text in (first.before, first.after))
+    what = f"{before} → {after}" if before and after else f"New: {after}" if after else f"Removed: {before}"
+    return what if len(edits) == 1 else f"{what} (and {len(edits) - 1} more)"
+
+
+def shortened(text: str, most: int) -> str:
+    """Return a text on one line, cut at a word to at most so many characters."""
+    line = " ".join(text.split())
+    if len(line) <= most:
+        return line
+    return line[: most - 1].rsplit(" ", 1)[0] + "…"
 
 
 def dangers_by(outcomes: Sequence[Outcome]) -> list[Danger]:
@@ -121,4 +141,5 @@ def _change(outcome: Outcome) -> Change:
         score=summary.score,
         reason=summary.reason,
         cause=summary.cause,
+        edits=tuple(edit for edit in summary.edits if not edit.noise),
     )

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import and_, delete, func, insert, select, update
 
-from driftline.model import Event, EventPage
+from driftline.model import ChangeKind, Edit, Event, EventPage, Region
 from driftline.store.commits import write_once
 from driftline.store.locks import lock_events, patiently
 from driftline.store.outbox import clear_outbox, is_empty, read_outbox
@@ -251,14 +252,33 @@ def _pages(
     return tuple(found)
 
 
+def event_document(event: Event) -> dict[str, Any]:
+    """Return the event as a JSON object, with its time also in ISO 8601: what hooks and `--json` give out."""
+    edits = [
+        {
+            "before": edit.before, "after": edit.after, "kind": edit.kind.value,
+            "region": edit.region.name.lower() if edit.region else None,
+        }
+        for edit in event.edits
+    ]  # fmt: skip
+    time_of = datetime.fromtimestamp(event.at, UTC).isoformat(timespec="seconds")
+    return asdict(replace(event, edits=())) | {"time": time_of, "edits": edits}
+
+
 def _payload(event: Event) -> dict[str, Any]:
-    given = asdict(event)
-    return {name: value for name, value in given.items() if name not in ("id", "source")}
+    return {name: value for name, value in event_document(event).items() if name not in ("id", "source", "time")}
 
 
 def _event(row: Any) -> Event:
     given: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in row.payload.items()
     }
+    given["edits"] = tuple(
+        Edit(
+            before=edit["before"], after=edit["after"], kind=ChangeKind(edit["kind"]), noise=None,
+            region=Region[edit["region"].upper()] if edit["region"] else None,
+        )
+        for edit in given["edits"]
+    )  # fmt: skip
     given["pages"] = tuple(EventPage(**page | {"tags": tuple(page["tags"])}) for page in given["pages"])
     return Event(id=row.id, source=row.source, **given)

@@ -30,6 +30,7 @@ from driftline.model import (
     change_id,
 )
 from driftline.store.blobs import chain_of, unpack, unpack_all, unpack_both
+from driftline.store.outbox import edits_of
 from driftline.store.schema import blobs, changes, checks, feedback, memories, pages, states, turns, versions, warnings
 from driftline.store.statements import OLD_COLUMNS, host_memories_of, read_chains
 
@@ -125,6 +126,7 @@ class Repository:
                 changes.c.reason,
                 changes.c.verdict.label("matter"),
                 changes.c.cause,
+                changes.c.edits,
                 feedback.c.verdict.label("said"),
                 turns.c.turn,
                 turns.c.reason.label("turned"),
@@ -224,7 +226,7 @@ def _change(url: str, row: Row[Any]) -> Change:
         id=change_id(row.page_id, row.sequence), url=url, at=row.at,
         from_version=row.from_version, to_version=row.from_version + 1, kind=row.kind,
         verdict=Matter(row.said or row.matter), score=row.score, reason=row.reason, cause=row.cause or b"",
-        said=Matter(row.said) if row.said else None,
+        said=Matter(row.said) if row.said else None, edits=edits_of(row.edits),
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from driftline.store.commits import write_once
 from driftline.store.events import EventLog
 from driftline.store.failing_pages import insert_turns
 from driftline.store.locks import lock_memories, patiently
-from driftline.store.outbox import found_by, put_in_outbox
+from driftline.store.outbox import found_by, put_in_outbox, stored_edits
 from driftline.store.revisions import count_revision
 from driftline.store.schema import CONTINUED, RUN, checks, pages, runs, states, tags, warnings
 from driftline.store.statements import BINARY, LINK_COLUMNS, host_memories_of, in_batches, memories_of
@@ -454,7 +454,7 @@ def _insert_found(store: Store, connection: Connection, outcomes: Sequence[Outco
             changes.append((
                 link.page_id, link.sequence, version.number - 1, version.number, at, change.kind._value_, change.score,
                 change.reason, change.words_added, change.words_removed, change.verdict._value_,
-                change.cause or None,
+                change.cause or None, stored_edits(change),
             ))  # fmt: skip
     statements = store.statements
     statements.retry.many(connection, retries)

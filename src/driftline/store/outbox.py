@@ -6,11 +6,24 @@ Publishing (see `events`) turns these rows into events and deletes them, in one 
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import and_, bindparam, delete, insert, or_, select
 
-from driftline.model import Change, Danger, Matter, Turn, Turned, Verdict, WarningKind, change_id
+from driftline.model import (
+    Change,
+    ChangeKind,
+    Danger,
+    Edit,
+    Matter,
+    Region,
+    Turn,
+    Turned,
+    Verdict,
+    WarningKind,
+    change_id,
+)
 from driftline.store.schema import RUN, changes, checks, outbox, pages, runs, turns, warnings
 
 if TYPE_CHECKING:
@@ -18,7 +31,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Select
 
-    from driftline.model import Outcome
+    from driftline.model import ChangeSummary, Outcome
 
     #: what there is to report: changes, pages that began to fail or recovered, and warnings
     Found: TypeAlias = tuple[list[Change], list[Turned], list[Danger]]
@@ -99,6 +112,21 @@ def found_by(connection: Connection, recorded: Iterable[tuple[int, float]]) -> F
     return found
 
 
+def stored_edits(change: ChangeSummary) -> str | None:
+    """Return the edits of a change as they are stored; None for noise, which is not reported."""
+    if change.verdict is not Matter.MEANINGFUL or not change.edits:
+        return None
+    return json.dumps([[edit.before, edit.after, edit.region, edit.kind] for edit in change.edits if not edit.noise])
+
+
+def edits_of(stored: str | None) -> tuple[Edit, ...]:
+    """Return the edits that matter of a stored change."""
+    return tuple(
+        Edit(before=before, after=after, region=Region(region) if region else None, kind=ChangeKind(kind), noise=None)
+        for before, after, region, kind in json.loads(stored or "[]")
+    )
+
+
 def is_empty(connection: Connection) -> bool:
     """Return whether there is nothing to publish."""
     return connection.execute(_IS_NEW).first() is None
@@ -142,7 +170,7 @@ def _read(connection: Connection, changed: Select[Any], turned: Select[Any], dan
             Change(
                 id=change_id(row.page_id, row.sequence), url=row.url, at=row.at, from_version=row.from_version,
                 to_version=row.to_version, kind=row.kind, verdict=Matter(row.verdict), score=row.score,
-                reason=row.reason, cause=row.cause or b"",
+                reason=row.reason, cause=row.cause or b"", edits=edits_of(row.edits),
             )
             for row in connection.execute(changed)
         ],

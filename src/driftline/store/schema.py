@@ -13,6 +13,7 @@ when; `pauses` names the hosts that asked to be left alone, when that was, and u
 `setbacks` has one row while there are times in the future, for a clock was set back: when they were first seen.
 `retry_at` is until when a server asked for no other check when it refused one.
 `turns` are the checks by which a page began to fail or recovered; `failing_at` is when it was told that it fails.
+The `edits` of a change that matters are a JSON list: before, after, region, kind.
 `outbox` names the checks that found something worth reporting which is not in the event log yet: `changed`, the turn,
 or the kind of a warning. It is written in the transaction that records the check.
 `events` is the event log: one row for each thing worth reporting, with all that a reader needs in `payload`, and
@@ -218,6 +219,7 @@ changes = Table(
     Column("words_removed", Integer, nullable=False),
     Column("verdict", Text, nullable=False, server_default="meaningful"),
     Column("cause", LargeBinary),
+    Column("edits", Text),
     Index("ix_changes_at", "at"),
     sqlite_with_rowid=False,
 )
