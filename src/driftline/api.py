@@ -615,7 +615,7 @@ class Driftline:
             self._store, policy=chosen[0], budget=None if once else rate, host_budget=None if once else host_rate,
             every=parse_interval(every),
             threshold=self.settings.rank_threshold, early=_EARLY if once else 0.0, clock=self._clock,
-            barred=self.unsafe.pages,
+            blocked=self.unsafe.pages,
         )  # fmt: skip
 
     def history(self, url: str, limit: int | None = None, *, news_only: bool = False) -> list[Check]:

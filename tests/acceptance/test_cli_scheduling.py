@@ -30,12 +30,16 @@ def test_the_schedule_says_what_comes_next_and_why(driftline: Command, site: Sit
     assert (terms[usual]["lane"], terms[usual]["days"]) == ("new", None)
     told = driftline("schedule", "--limit", "1", "--budget", "10/m")
     assert "never checked" in told.out, "what may be checked now comes before what is due later"
-    assert told.err == "2 pages, 10/m by what a check is worth, 12/h of it at intervals; 1 more page not shown.\n"
+    assert told.err == (
+        "2 pages, at most 10 checks a minute; 12 checks an hour of that at set intervals; 1 more page not shown.\n"
+    )
     assert "every 5m" in driftline("schedule").out
-    assert driftline("schedule", "--policy", "uniform").err == "2 pages, 12/h at intervals and 1/h by age.\n"
+    assert driftline("schedule", "--policy", "uniform").err == (
+        "2 pages, 12 checks an hour at set intervals, the others about once an hour, the longest unchecked first.\n"
+    )
     driftline("check")
-    assert "its age" in driftline("schedule", "--policy", "uniform").out
-    assert "its turn, " in driftline("schedule", "--policy", "intelligent").out
+    assert "pages take turns; last checked" in driftline("schedule", "--policy", "uniform").out
+    assert "in the order of visits; last checked" in driftline("schedule", "--policy", "intelligent").out
 
 
 def test_a_page_is_ranked_by_what_its_check_is_worth(driftline: Command, site: Site) -> None:

@@ -110,7 +110,7 @@ def visited(schedule: Schedule, name: str, frequency: int, weightage: float, ttl
 
 
 def terms(scheduler: Scheduler) -> dict[str, Any]:
-    return {one.url.removeprefix("http://").strip("/"): one for one in scheduler.terms()}
+    return {one.url.removeprefix("http://").strip("/"): one for one in scheduler.upcoming()}
 
 
 @pytest.fixture

@@ -9,35 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driftline.cli.options import BudgetOption, JsonOption, PolicyOption, StoreOption, UsualOption, opened
-from driftline.cli.output import NOTHING_YET, ago, count, local_time, print_json, say
+from driftline.cli.output import NOTHING_YET, count, local_time, print_json, say
 from driftline.cli.text_tables import Column, print_table
-from driftline.durations import format_interval
 
 if TYPE_CHECKING:
-    from driftline.schedule.forecast import Lane, Terms
+    from driftline.schedule.forecast import ScheduledCheck
 
 _COLUMNS = (
     Column(name="url", least=30, keep=1, middle=True),
+    Column(name="next check"),
     Column(name="why"),
-    Column(name="checked", right=True),
-    Column(name="changes/day", right=True),
-    Column(name="chance", right=True),
-    Column(name="weight", right=True),
-    Column(name="value", right=True),
+    Column(name="likely changed", right=True),
 )
 _SOON = 60.0  # seconds: nobody can tell more exactly
-_WHY: dict[Lane, str] = {
-    "deadline": "its interval, {when}",
-    "new": "never checked, {likely}",
-    "value": "its value, {likely}",
-    "age": "its age, {likely}",
-    "rank": "its turn, {when}",
-    "probe": "a probe, {when}",
-    "waiting": "failed {times}, last {last}, next try {when}",
-    "asked": "its host asked to wait, until {when}",
-    "gone": "is gone, next try {when}",
-    "unsafe": "never while it is blocked: {reason}",
-}
+_BY_BUDGET = ("new", "value", "age")  # what the budget is spent on until then may change, so the time is a guess
 
 
 def schedule(
@@ -52,42 +37,33 @@ def schedule(
     with opened(store, make=False) as watch_list:
         scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, to_look=True)
         scheduler.refresh()
-        terms = scheduler.terms(limit)
+        checks = scheduler.upcoming(limit)
     if as_json:
-        print_json([asdict(one) for one in terms])
+        print_json([asdict(one) for one in checks])
         return
-    if not terms:
+    if not checks:
         say(NOTHING_YET, to_stderr=True)
         return
-    print_table(_COLUMNS, [_row(one) for one in terms])
-    left = len(scheduler) - len(terms)
-    rest = f"; {count(left, 'more page')} not shown" if left else ""
-    say(f"{scheduler.describe()}{rest}.", to_stderr=True)
+    print_table(_COLUMNS, [_row(one) for one in checks])
+    left = len(scheduler) - len(checks)
+    more = f"; {count(left, 'more page')} not shown" if left else ""
+    say(f"{scheduler.describe()}{more}.", to_stderr=True)
 
 
-def _row(one: Terms) -> list[str]:
-    never = "only failed" if one.failures else "never"
-    checked = never if one.days is None else f"{format_interval(round(one.days * 86_400))} ago"
-    return [
-        one.url, _why(one), checked, f"{one.rate:.3g}", f"{one.chance:.0%}", f"{one.weight:.2f}", f"{one.value:.3g}",
-    ]  # fmt: skip
+def _row(one: ScheduledCheck) -> list[str]:
+    now = time.time()
+    when = _likely(one.due_at, now) if one.lane in _BY_BUDGET else _when(one.due_at, now)
+    if one.lane == "unsafe":
+        when = "never"
+    return [one.url, when, one.why(now), "" if one.days is None else f"{one.chance:.0%}"]
 
 
-def _why(one: Terms) -> str:
-    if one.lane == "deadline" and one.every is not None:
-        return f"every {format_interval(one.every)}, {_when(one.due_at)}"
-    times, last = count(one.failures, "time"), ago(one.tried_at, time.time())
-    return _WHY[one.lane].format(
-        when=_when(one.due_at), likely=_likely(one.due_at), times=times, last=last, reason=one.reason
-    )
-
-
-def _when(at: float | None) -> str:
+def _when(at: float | None, now: float) -> str:
     if at is None:
-        return "when the intervals of others leave room in the budget"
-    return "due now" if at <= time.time() else local_time(at)
+        return "when other pages leave budget"
+    return "now" if at <= now else local_time(at)
 
 
-def _likely(at: float | None) -> str:
-    """The same of a time that depends on what the budget is spent on until then."""
-    return f"about {local_time(at)}" if at is not None and at > time.time() + _SOON else _when(at and at - _SOON)
+def _likely(at: float | None, now: float) -> str:
+    """Return the time of a check that depends on what the budget is spent on until then."""
+    return f"about {local_time(at)}" if at is not None and at > now + _SOON else _when(at and at - _SOON, now)

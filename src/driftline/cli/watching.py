@@ -222,7 +222,7 @@ def _found_once(result: WatchResult) -> str:
         return NOTHING_YET
     verdicts = ", ".join(f"{found[one]:,} {one}" for one in Verdict if found[one])
     done = f"Checked {count(found.total(), 'page')}: {verdicts}." if found else "Nothing is due."
-    following = [one for one in scheduler.terms(1) if one.lane != "unsafe"]
+    following = [one for one in scheduler.upcoming(1) if one.lane != "unsafe"]
     if not following:
         return f"{done} All other pages are blocked as unsafe."
     due_at = following[0].due_at

@@ -1,11 +1,13 @@
-"""Which pages are gone for good: their address or their host is no more, at several checks spread over days.
+"""How long failing pages wait for their next check, and which of them are gone for good.
 
-A host whose name is not found says something only if other pages could be fetched meanwhile: a machine that was offline
-has not lost its pages.
+A page is gone if it was missing (404, 410, or a host name that does not resolve) at several checks spread over days. A
+name that does not resolve counts only if other pages could be fetched meanwhile: a machine that was offline has not
+lost its pages.
 """
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
@@ -20,97 +22,106 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from driftline.schedule.clock_skew import Ahead
-    from driftline.schedule.page_stats import Learned
+    from driftline.schedule.clock_skew import ClockSkew
+    from driftline.schedule.page_stats import PageStats
     from driftline.schedule.page_table import Floats, Places
     from driftline.store.engine import Store
 
+_LOG = logging.getLogger(__name__)
 
-GONE_AFTER, GONE_SECONDS = 4, 3 * 86_400.0  # checks up to the last, over so long at least
+GONE_AFTER, GONE_SECONDS = 4, 3 * 86_400.0  # checks up to the last one, and the time between the first and the last
 _HOUR = 3_600
 
 
 def gone(store: Store, page_ids: Sequence[int], now: float) -> set[int]:
-    """Those of these failing pages that were not there at all checks for days.
+    """Return those of these failing pages that are gone.
 
-    Checks in the future count for nothing: a clock that was wrong once makes days of minutes.
+    Checks in the future do not count: a clock that was wrong once would turn minutes into days.
     """
     found = missing_pages(store, page_ids, now)
     rows = [row for row in found if row.times >= GONE_AFTER and row.last - row.first >= GONE_SECONDS]
-    # it is the later half of the failures that counts: who went offline after the first of them has lost no page
+    # only the later half of the failures counts: whoever went offline after the first of them has lost no page
     nameless = {row.page_id: ((row.first + row.last) / 2, row.last) for row in rows if row.nameless}
     online = _online(store, list(nameless.values()))
-    doubtful = {page for page, so in zip(nameless, online, strict=True) if not so}
-    return {row.page_id for row in rows} - doubtful
+    uncertain = {page for page, so in zip(nameless, online, strict=True) if not so}
+    return {row.page_id for row in rows} - uncertain
 
 
 def _online(store: Store, spans: Sequence[tuple[float, float]]) -> list[bool]:
-    """Return for each of these times whether other pages could be fetched in it."""
+    """Return for each of these time spans whether other pages could be fetched in it."""
     if not spans:
         return []
     hours = hours_online(store, min(first for first, _ in spans))
     return [bisect_left(hours, first / _HOUR) < bisect_left(hours, last / _HOUR) for first, last in spans]
 
 
-class Patience:
-    """Says of pages whether they may be checked at all, after what their last checks were.
+class Backoff:
+    """Sets the time before which a page is not checked, from the results of its last checks.
 
-    `every` is the interval of all pages which have none of their own, infinite if they have none at all. `early` as in
-    `Index.pick`. A server that says when to ask again means all pages of its host, which is not that of the page where
-    this one leads to another.
+    `every` is the interval of pages without one of their own, infinite if there is none. `early` is explained at
+    `PageTable.pick`. A Retry-After header holds for all pages of the host that sent it, which is another host than
+    that of the page where the check was redirected.
     """
 
-    def __init__(self, store: Store, ahead: Ahead, every: float, early: float = 0.0) -> None:
+    def __init__(self, store: Store, clock_skew: ClockSkew, every: float, early: float = 0.0) -> None:
         self._store = store
         self._every = every
         self._early = early
-        self._ahead = ahead
-        self._judged: dict[int, tuple[int, bool]] = {}
+        self._clock_skew = clock_skew
+        self._gone: dict[int, tuple[int, bool]] = {}  # by page: the check it was decided after, and the decision
 
-    def stand_by(self, known: Learned, places: Places, told: dict[str, Floats], now: float) -> None:
-        """Leave those of these pages alone for a while that fail, and for long if they are gone; the others not."""
-        index = known.index
-        failures = told["failures"]
-        index.failures[places] = 0
-        index.not_before[places] = -np.inf
-        index.gone[places] = False
+    def __repr__(self) -> str:
+        gone_now = sum(is_gone for _, is_gone in self._gone.values())
+        return f"<Backoff gone={gone_now} often_failed={len(self._gone)}>"
+
+    def update(self, stats: PageStats, places: Places, states: dict[str, Floats], now: float) -> None:
+        """Set the back-off of these pages from their `states` (FAILURE_COLUMNS), and clear that of pages without."""
+        table = stats.table
+        failures = states["failures"]
+        table.failures[places] = 0
+        table.not_before[places] = -np.inf
+        table.gone[places] = False
         bad = failures > 0
-        known.asked.take_back(index.page[places])
-        places, failures, tried, retry = places[bad], failures[bad], told["checked_at"][bad], told["retry_at"][bad]
-        last = self._ahead.settled(np.where(np.isnan(tried), now, tried), now)
-        index.fail(places, failures, last, every=self._every, early=self._early)
-        index.gone[places] = self._are_gone(known, places, now)
-        index.not_before[places[index.gone[places]]] = last[index.gone[places]] + PROBE
-        # what a server asks for goes before what the user asked for; it asked for a time from when it was asked
-        waits = np.minimum(retry - tried, LONGEST_PAUSE)
-        asked = last + np.where(np.isnan(waits), 0.0, waits)
-        index.not_before[places] = np.maximum(index.not_before[places], asked)
-        held = asked > now
-        self._note(known, places[held], asked[held])
+        stats.retry_after.discard(table.page[places])
+        places, failures = places[bad], failures[bad]
+        tried, retry_at = states["checked_at"][bad], states["retry_at"][bad]
+        last = self._clock_skew.clamp(np.where(np.isnan(tried), now, tried), now)
+        table.record_failures(places, failures, last, every=self._every, early=self._early)
+        table.gone[places] = self._are_gone(stats, places, now)
+        table.not_before[places[table.gone[places]]] = last[table.gone[places]] + PROBE
+        # Retry-After takes precedence over the user's interval, and counts from the check that received it
+        waits = np.minimum(retry_at - tried, LONGEST_PAUSE)
+        until = last + np.where(np.isnan(waits), 0.0, waits)
+        table.not_before[places] = np.maximum(table.not_before[places], until)
+        held = until > now
+        self._hold_hosts(stats, places[held], until[held])
 
-    def _note(self, known: Learned, places: Places, until: Floats) -> None:
-        """Leave the hosts alone that refused these pages: those which the pages lead to, where they do."""
-        pages = known.index.page[places]
-        hosts = known.index.host[places]
-        elsewhere = redirect_targets(self._store, pages.tolist())
-        if elsewhere:
+    def _hold_hosts(self, stats: PageStats, places: Places, until: Floats) -> None:
+        """Hold back the hosts that answered these pages with Retry-After, after redirects."""
+        pages = stats.table.page[places]
+        hosts = stats.table.host[places]
+        redirected = redirect_targets(self._store, pages.tolist())
+        if redirected:
             hosts = hosts.copy()
-            hosts[np.isin(pages, list(elsewhere))] = known.hosts.of(
-                [elsewhere[page] for page in pages.tolist() if page in elsewhere]
+            hosts[np.isin(pages, list(redirected))] = stats.hosts.of(
+                [redirected[page] for page in pages.tolist() if page in redirected]
             )
-        known.asked.note(hosts, pages, until)
+        stats.retry_after.add(hosts, pages, until)
 
-    def forget(self, known: Learned) -> None:
-        """Let go of pages that fail no more, or are no more."""
-        failing = set(known.index.page[known.index.failures >= GONE_AFTER].tolist())
-        self._judged = {page: judged for page, judged in self._judged.items() if page in failing}
+    def forget_recovered(self, stats: PageStats) -> None:
+        """Forget what was decided of pages that do not fail any more, or are not watched any more."""
+        failing = set(stats.table.page[stats.table.failures >= GONE_AFTER].tolist())
+        self._gone = {page: decided for page, decided in self._gone.items() if page in failing}
 
-    def _are_gone(self, known: Learned, places: Places, now: float) -> NDArray[np.bool_]:
-        """Which of these pages are gone; that is asked once after each check of a page."""
-        often = places[known.index.failures[places] >= GONE_AFTER]
-        upto = dict(zip(known.index.page[often].tolist(), known.upto[often].tolist(), strict=True))
-        doubtful = [page for page, check in upto.items() if self._judged.get(page, (0, False))[0] != check]
-        found = gone(self._store, doubtful, now)
-        self._judged |= {page: (upto[page], page in found) for page in doubtful}
-        pages = known.index.page[places].tolist()
-        return np.array([page in upto and self._judged[page][1] for page in pages], np.bool_)
+    def _are_gone(self, stats: PageStats, places: Places, now: float) -> NDArray[np.bool_]:
+        """Return which of these pages are gone; the store is asked once after each check of a page."""
+        often = places[stats.table.failures[places] >= GONE_AFTER]
+        sequences = dict(zip(stats.table.page[often].tolist(), stats.sequence[often].tolist(), strict=True))
+        undecided = [page for page, check in sequences.items() if self._gone.get(page, (0, False))[0] != check]
+        found = gone(self._store, undecided, now)
+        for page in undecided:
+            if page in found and not self._gone.get(page, (0, False))[1]:
+                _LOG.debug("page %d is gone: it was missing at all checks for days", page)
+        self._gone |= {page: (sequences[page], page in found) for page in undecided}
+        pages = stats.table.page[places].tolist()
+        return np.array([page in sequences and self._gone[page][1] for page in pages], np.bool_)

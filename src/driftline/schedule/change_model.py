@@ -1,9 +1,9 @@
-"""How often pages change, learned from each check in the same short time whatever came before.
+"""How often pages change: a Bayesian estimate that each check updates in constant time.
 
-What is known of a page's rate is a gamma distribution with shape `a` and scale `b`, its mean a / b in changes a day. A
-check that finds nothing multiplies it by the chance of nothing, which leaves a gamma distribution. A check that finds a
-change multiplies it by the chance of at least one, which does not: the gamma distribution of the same mean and variance
-takes its place. All times are in days, and everything works on whole arrays of pages.
+A page's change rate has a gamma distribution with shape `a` and rate parameter `b`, so its mean is a / b changes a day.
+A check that finds no change multiplies it by the probability of no change, which gives a gamma distribution again. A
+check that finds a change multiplies it by the probability of at least one, which does not: the result is replaced by
+the gamma distribution of the same mean and variance. Times are in days, and all functions work on arrays of pages.
 """
 
 from __future__ import annotations
@@ -16,32 +16,29 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-
-    from numpy.typing import NDArray
-
     Floats32 = NDArray[np.float32]
 
 
-SHAPE = 0.5  # of what is believed of a page that was never checked: it may change hardly ever, or all the time
+SHAPE = 0.5  # of the prior of a page that was never checked: it may change hardly ever, or all the time
 SLOWEST, FASTEST = 0.0005, 24 * 60.0  # changes a day
-USUAL = 0.05  # changes a day, of a page that nothing at all is known of: to err low costs less than to err high
-_MEMORY = 180.0  # days after which what was seen counts for little more than a third
-_MOST_SURE = 200.0
+USUAL = 0.05  # changes a day of a page about which nothing is known: too low costs less than too high
+_MEMORY = 180.0  # days after which an observation has a weight of 1 / e
+_MOST_SURE = 200.0  # the largest shape: a page may change its habits
 
 
 def prior(mean: Floats | float) -> tuple[Floats, Floats]:
-    """What is believed of pages of which others like them change this often."""
+    """Return the prior distribution for pages whose likes have this mean rate."""
     mean = np.clip(np.asarray(mean, dtype=np.float64), SLOWEST, FASTEST)
     a = np.full_like(mean, SHAPE)
     return a, a / mean
 
 
-def learned(
+def updated(
     a: Floats, b: Floats, days: Floats, changed: NDArray[np.bool_], expected: Floats | float
 ) -> tuple[Floats, Floats]:
-    """What is known after checks that came so many days after the last ones, and found a change or not.
+    """Return the distributions after checks which came `days` after the last ones and found a change or not.
 
-    What was learned long ago fades into what is `expected` of such a page, a mean rate.
+    Old observations fade into the prior whose mean rate is `expected`.
     """
     days = np.maximum(days, 1e-9)
     a0, b0 = prior(expected)
@@ -55,7 +52,7 @@ def learned(
 
 
 def _after_a_change(a: Floats, b: Floats, days: Floats) -> tuple[Floats, Floats]:
-    """The gamma distribution with the mean and variance that the rate has after at least one change was seen."""
+    """Return the gamma distribution with the mean and variance of the rate after at least one change was seen."""
     log_q = -np.log1p(days / b)
     none = -np.expm1(a * log_q)
     mean = a / b * -np.expm1((a + 1) * log_q) / none
@@ -64,19 +61,19 @@ def _after_a_change(a: Floats, b: Floats, days: Floats) -> tuple[Floats, Floats]
     return mean**2 / variance, mean / variance
 
 
-HARMONIC = 0.2  # share of the harmonic part: at little cost in freshness, fast pages are not given up
-_FEW = np.float32(2e-2)  # expected changes below which a difference of nearly equal numbers would be lost
+HARMONIC = 0.2  # share of the harmonic policy: at little cost in freshness, pages that change fast are not given up
+_FEW = np.float32(2e-2)  # expected changes below which the exact formula loses its digits to cancellation
 _SMALL = np.float32(5e-2)
-_NEAR = np.float32(1e-2)  # how near to 1 the shape may be: there the formula divides nothing by nothing
+_NEAR = np.float32(1e-2)  # how near to 1 the shape may be: at 1 the formula is 0 / 0
 
 
-def value(weight: Floats32, a: Floats32, b: Floats32, days: Floats32, harmonic: float = HARMONIC) -> Floats32:
-    """What it is worth to check pages now that were last checked so many days ago, in single precision."""
+def check_value(weight: Floats32, a: Floats32, b: Floats32, days: Floats32, harmonic: float = HARMONIC) -> Floats32:
+    """Return how much checking pages now, `days` after their last check, improves freshness; in single precision."""
     u = days / b
     above = a - 1
     above = np.where(np.abs(above) < _NEAR, _NEAR, above)
     none = np.exp(-above * _log1p(u))
-    # the mean over the rate of the days for which a page stays as it was
+    # the expected days for which a page stays as it was, averaged over the distribution of its rate
     fresh = b * (1 - none) / above
     share = np.float32(harmonic)
     exact = (1 - share) * (fresh - days * none / (1 + u)) + share * (days - fresh)
@@ -87,13 +84,13 @@ def value(weight: Floats32, a: Floats32, b: Floats32, days: Floats32, harmonic: 
 
 
 def _log1p(u: Floats32) -> Floats32:
-    """The logarithm of 1 + u: numpy's own is several times slower where it has no vectors of single precision."""
+    """Return log(1 + u); numpy's own is several times slower where it has no vector code for single precision."""
     series = u * (1 - u * (np.float32(1 / 2) - u * (np.float32(1 / 3) - u * np.float32(1 / 4))))
     found: Floats32 = np.where(u < _SMALL, series, np.log(1 + u))
     return found
 
 
-def believed(a: Floats32, b: Floats32, days: Floats32) -> Floats32:
-    """How likely it is that pages have changed since they were last checked so many days ago."""
+def change_probability(a: Floats32, b: Floats32, days: Floats32) -> Floats32:
+    """Return the probability that pages have changed in the `days` since their last check."""
     found: Floats32 = -np.expm1(a * -np.log1p(days / b))
     return found

@@ -1,4 +1,4 @@
-"""Why a page is checked when it is."""
+"""When each page will be checked, and why then."""
 
 from __future__ import annotations
 
@@ -7,28 +7,34 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from driftline.durations import format_interval
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from driftline.model import Policy
-    from driftline.schedule.page_table import Floats, Index, Places
+    from driftline.schedule.page_table import Floats, PageTable, Places
 
 
-Lane = Literal["deadline", "new", "value", "age", "rank", "probe", "waiting", "asked", "gone", "unsafe"]
+Lane = Literal["deadline", "new", "value", "age", "rank", "probe", "waiting", "retry-after", "gone", "unsafe"]
 _LANES: dict[Policy, Lane] = {"value": "value", "intelligent": "rank", "fixed": "deadline", "uniform": "age"}
+_DAY = 86_400.0
+_RARELY = 365.0  # days between two changes from which on nobody wants to know more exactly
+_UNITS = ((_DAY, "day", "d"), (3_600.0, "hour", "h"), (60.0, "minute", "min"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """What the scheduler knows of a page.
+class ScheduledCheck:
+    """The next check of a page: when it is likely to be, and what the scheduler knows of the page.
 
-    `lane` is 'deadline' for a page with an interval, 'new', 'waiting' for one that failed, 'asked' for one that could
-    be checked earlier if its host had not asked to be left alone, 'gone', or 'unsafe' for one that is blocked, for that
-    `reason`. The others are checked for their 'value', their 'age' since the last check, or their 'rank' in the paper's
-    order, and those that its filter drops as a 'probe'. `due_at` is when it will be checked as far as that is known, by
-    its own time or by when the budgets allow it, and none if that is never as things stand. `rate` is in changes a day,
-    and `chance` that of a change since the last good check, which was so many `days` ago; `tried_at` is when the last
-    check was, good or not, and `failures` how many failed since the last good one.
+    `lane` says what decides when the page is checked: 'deadline' for a page with an interval, 'new' for one never
+    checked, 'waiting' for one that failed, 'retry-after' for one that could be checked earlier if its host had not sent
+    Retry-After, 'gone', or 'unsafe' for one that is blocked, for that `reason`. The others are checked by the 'value'
+    of a check, their 'age' since the last one, or their 'rank' in the paper's order, and those that its filter drops as
+    a 'probe'. `due_at` is when it will be checked as far as that is known, and None if that is never as things are.
+    `rate` is in changes a day, and `chance` the probability of a change since the last successful check, which was
+    `days` ago; `tried_at` is the time of the last check, successful or not, and `failures` how many failed since the
+    last successful one.
     """
 
     page_id: int
@@ -46,49 +52,99 @@ class Terms:
     due_at: float | None
     reason: str = ""
 
+    def why(self, now: float) -> str:
+        """Return in plain words why the page is checked when it is, for a table: without a full stop."""
+        checked = "never checked" if self.days is None else f"last checked {_short(self.days * _DAY)} ago"
+        match self.lane:
+            case "new":
+                return checked
+            case "deadline":
+                return f"every {format_interval(self.every)}; {checked}" if self.every else checked
+            case "value":
+                return f"changes {_how_often(self.rate)}; {checked}"
+            case "age":
+                return f"pages take turns; {checked}"
+            case "rank":
+                return f"in the order of visits; {checked}"
+            case "probe":
+                return f"often unavailable when visited: tried once a week; {checked}"
+            case "waiting":
+                tried = "" if self.tried_at is None else f", last {_short(now - self.tried_at)} ago"
+                return f"failed {self.failures:,} time{'' if self.failures == 1 else 's'}{tried}"
+            case "retry-after":
+                return "its host asked us to wait (Retry-After)"
+            case "gone":
+                return "is gone: tried once a week"
+            case "unsafe":
+                return f"blocked: {self.reason.rstrip('.')}"
 
-def lane_of(index: Index, place: int, now: float, policy: Policy, *, held: bool) -> Lane:
-    """Why a page is checked when it is; `held` is whether that is when its host may be asked again."""
-    if index.gone[place]:
+
+def _short(seconds: float) -> str:
+    """Return a length of time in its largest unit: `5 h`."""
+    for unit, _, name in _UNITS:
+        if seconds >= unit:
+            return f"{seconds / unit:.0f} {name}"
+    return f"{max(0.0, seconds):.0f} s"
+
+
+def _how_often(rate: float) -> str:
+    """Return in words how often something happens at a rate of so many times a day: `about every 3 days`."""
+    days = 1 / rate
+    if days >= _RARELY:
+        return "less than once a year"
+    for unit, name, _ in _UNITS:
+        amount = round(days * _DAY / unit)
+        if amount > 1:
+            return f"about every {amount} {name}s"
+        if amount == 1:
+            return f"about every {name}"
+    return "all the time"
+
+
+def lane_of(table: PageTable, place: int, now: float, policy: Policy, *, held: bool) -> Lane:
+    """Return what decides when a page is checked; `held` is whether that is the end of its host's Retry-After."""
+    if table.gone[place]:
         return "gone"
-    if index.not_before[place] > now:
+    if table.not_before[place] > now:
         return "waiting"
     if held:
-        return "asked"
-    if np.isinf(index.checked[place]):
-        return "waiting" if index.failures[place] else "new"
-    if np.isfinite(index.every[place]):
+        return "retry-after"
+    if np.isinf(table.checked[place]):
+        return "waiting" if table.failures[place] else "new"
+    if np.isfinite(table.every[place]):
         return "deadline"
-    if policy == "intelligent" and np.isinf(index.rank[place]):
+    if policy == "intelligent" and np.isinf(table.rank[place]):
         return "probe"
     return _LANES[policy]
 
 
-def due(index: Index, *, policy: Policy, default_every: float, cycle: float, asked: Floats) -> Floats:
-    """When each page is to be checked, not before its host `asked` for; minus infinity if as the budget allows."""
-    every = index.every.astype(np.float64)
+def due(
+    table: PageTable, *, policy: Policy, default_every: float, cycle: float, retry_after: Floats
+) -> Floats:  # fmt: skip
+    """Return when each page is due, not before its host's `retry_after`; minus infinity if the budget decides."""
+    every = table.every.astype(np.float64)
     if policy == "fixed":
         every[np.isinf(every)] = default_every
     elif policy == "intelligent":
-        every = np.where(np.isinf(every), index.turns(cycle), every)
-    timed = np.isfinite(every) & np.isfinite(index.checked)
-    found = np.add(index.checked, every, where=timed, out=np.full(len(index), -np.inf))
-    latest: Floats = np.maximum(found, np.maximum(index.not_before, asked))
+        every = np.where(np.isinf(every), table.ranked_intervals(cycle), every)
+    timed = np.isfinite(every) & np.isfinite(table.checked)
+    found = np.add(table.checked, every, where=timed, out=np.full(len(table), -np.inf))
+    latest: Floats = np.maximum(found, np.maximum(table.not_before, retry_after))
     return latest
 
 
-def held_for(
-    index: Index, ready: Places, until_due: Floats, *, policy: Policy, default_every: float, budget: float,
+def seconds_until_allowed(
+    table: PageTable, ready: Places, until_due: Floats, *, policy: Policy, default_every: float, budget: float,
     shared: bool, credit: float,
 ) -> Floats:  # fmt: skip
-    """The seconds until the budget allows for each of these pages, which may be checked now and are picked in order.
+    """Return the seconds until the budget allows a check of each of these pages, which are picked in this order.
 
-    Where the budget is `shared` by all pages, those whose interval is over meanwhile go before the pages that have
-    none: so these get what is left of it, and infinity stands for nothing. Of the others `until_due` says how many
-    seconds that takes.
+    Where the budget is `shared` by all pages, pages whose interval ends meanwhile go before those without one, which
+    get what is left of it: infinity if that is nothing. `until_due` has the seconds until the interval of each page of
+    the table ends.
     """
-    checked = np.isfinite(index.checked)
-    every = index.every.astype(np.float64)
+    checked = np.isfinite(table.checked)
+    every = table.every.astype(np.float64)
     if policy == "fixed":
         every[np.isinf(every)] = default_every
     timed = checked & np.isfinite(every)
@@ -106,10 +162,10 @@ def held_for(
 
 
 def _beside(first: Floats, every: Floats, nth: NDArray[np.int64], budget: float, credit: float) -> Floats:
-    """The seconds until there were so many checks beside those at intervals, whose `first` come then.
+    """Return the seconds until the budget allowed `nth` checks besides those at intervals, whose `first` come then.
 
-    From one of these to the next, what is left of the budget grows evenly. The checks after the first are spread evenly
-    too, so that each interval counts for half a check too much at its begin and half a check too little at its end.
+    Between two of these first checks, the unused budget grows evenly. The checks after the first ones are taken as
+    spread evenly, too, so an interval counts half a check too much at its beginning and half too little at its end.
     """
     order = np.argsort(first)
     start, pace = np.r_[0.0, first[order]], 1 / every[order]

@@ -1,11 +1,12 @@
-"""What was learned of each page from its checks, in step with the store.
+"""What was learned about each page from its checks, kept in step with the store.
 
-Learning follows the checks that are recorded, whoever made them, and remembers of each page up to which one: a run that
-was stopped, or a `check` by hand, costs nothing of it. A store that can only be read keeps what it has.
+Learning follows the recorded checks, whichever process made them, and stores for each page the last check it was
+learned from: nothing is lost when a run stops, or when pages are checked by hand. A read-only store is not changed.
 """
 
 from __future__ import annotations
 
+import logging
 from itertools import compress
 from math import isinf
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ import numpy as np
 from driftline.http.headers import lifetime
 from driftline.model import Verdict
 from driftline.schedule.host_table import RetryAfterTable
-from driftline.schedule.page_table import DAY, MOST_FAILURES, Index
+from driftline.schedule.page_table import DAY, MOST_FAILURES, PageTable
 from driftline.store.host_records import HostRecords
 from driftline.store.pages import urls_of
 from driftline.store.schedule_records import (
@@ -35,128 +36,135 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from driftline.schedule.clock_skew import Ahead
+    from driftline.schedule.clock_skew import ClockSkew
     from driftline.schedule.host_table import HostTable
     from driftline.schedule.page_table import Floats, Places
     from driftline.store.engine import Store
 
     Pages = NDArray[np.int64]
 
+_LOG = logging.getLogger(__name__)
+
 _AT_ONCE = 2_000  # pages that are learned from at a time
 _LONGEST_LIFETIME = DAY  # seconds: servers promise years
-_DISTRUST = 180 * DAY  # seconds for which a host is not believed that was caught
+_DISTRUST = 180 * DAY  # seconds for which the promises of a host are ignored after it broke one
 
 
-class Learned:
-    """So many pages of the watch list, as an index, with what was learned of them.
+class PageStats:
+    """The table of all watched pages, with what was learned from their checks.
 
-    `upto` is the check of each page up to which it was learned from, and `failed` how many of those had failed.
-    `versions` counts the checks among those that it followed which made a version. `asked` are those of the `hosts`
-    that want to be left alone.
+    `sequence` is the last check that each page was learned from, and `failed` counts the failed ones up to it.
+    `versions` counts the checks among those learned from here that made a version. `retry_after` has the hosts that
+    must not be contacted for a while.
     """
 
     def __init__(self, store: Store, hosts: HostTable, size: int) -> None:
         self._store = store
         self.hosts = hosts
-        self.index = Index(size)
-        self.upto = np.zeros(size, np.int32)
+        self.table = PageTable(size)
+        self.sequence = np.zeros(size, np.int32)
         self.failed = np.zeros(size, np.int32)
-        self.asked = RetryAfterTable()
+        self.retry_after = RetryAfterTable()
         self.versions = 0
 
-    def cut(self, size: int) -> None:
-        """Keep the first so many pages: there were fewer to be read than had been expected."""
-        self.index.cut(size)
-        self.upto, self.failed = self.upto[:size], self.failed[:size]
+    def __repr__(self) -> str:
+        return f"<PageStats {self.table!r} {self.hosts!r} {self.retry_after!r}>"
 
-    def make_room(self, size: int) -> None:
-        """Let there be places for so many pages at least: there are more than had been expected."""
-        if size > len(self.index):
-            more = max(size - len(self.index), len(self.index) // 4)
-            self.index.grow(more)
-            self.upto, self.failed = (np.pad(facts, (0, more)) for facts in (self.upto, self.failed))
+    def truncate(self, size: int) -> None:
+        """Keep only the first `size` pages: there were fewer than expected."""
+        self.table.truncate(size)
+        self.sequence, self.failed = self.sequence[:size], self.failed[:size]
 
-    def settle(self, places: Places, ahead: Ahead, now: float) -> None:
-        """Let no last good check of these pages be in the future, from before the clock was set back."""
-        self.index.checked[places] = ahead.settled(self.index.checked[places], now)
+    def reserve(self, size: int) -> None:
+        """Make sure that there are places for `size` pages: there are more than expected."""
+        if size > len(self.table):
+            more = max(size - len(self.table), len(self.table) // 4)
+            self.table.extend(more)
+            self.sequence, self.failed = (np.pad(column, (0, more)) for column in (self.sequence, self.failed))
 
-    def take_over(self, other: Learned, page_ids: Sequence[int]) -> None:
-        """Of these pages, what the other one has learned counts, which followed their checks while this one was read.
+    def clamp_times(self, places: Places, clock_skew: ClockSkew, now: float) -> None:
+        """Replace times of last checks in the future, which were recorded before the clock was set back."""
+        self.table.checked[places] = clock_skew.clamp(self.table.checked[places], now)
 
-        A host that was caught meanwhile is not believed here either.
+    def merge(self, other: PageStats, page_ids: Sequence[int]) -> None:
+        """Take over what another one learned about these pages from their checks while this one was being read.
+
+        Hosts that became distrusted meanwhile are distrusted here, too.
         """
-        index, told = self.index, other.index
-        pages = np.intersect1d(index.page[self.places(page_ids)], told.page[other.places(page_ids)]).tolist()
+        table, theirs = self.table, other.table
+        pages = np.intersect1d(table.page[self.places(page_ids)], theirs.page[other.places(page_ids)]).tolist()
         here, there = self.places(pages), other.places(pages)
-        later = other.upto[there] >= self.upto[here]
+        later = other.sequence[there] >= self.sequence[here]
         here, there = here[later], there[later]
-        a, b = told.a[there].astype(np.float64), told.b[there].astype(np.float64)
-        index.remember(here, a, b, told.checked[there], told.learned[there])
-        for facts, newer in (
-            (index.lifetime, told.lifetime), (index.not_before, told.not_before), (index.failures, told.failures),
-            (index.gone, told.gone), (self.upto, other.upto), (self.failed, other.failed),
+        a, b = theirs.a[there].astype(np.float64), theirs.b[there].astype(np.float64)
+        table.set_rates(here, a, b, theirs.checked[there], theirs.learned[there])
+        for column, newer in (
+            (table.lifetime, theirs.lifetime), (table.not_before, theirs.not_before),
+            (table.failures, theirs.failures), (table.gone, theirs.gone), (self.sequence, other.sequence),
+            (self.failed, other.failed),
         ):  # fmt: skip
-            facts[here] = newer[there]
-        self.asked.take_over(other.asked, index.page[here])
-        self._doubt(np.arange(len(index)))
+            column[here] = newer[there]
+        self.retry_after.merge(other.retry_after, table.page[here])
+        self._ignore_broken_promises(np.arange(len(table)))
 
     def places(self, page_ids: Sequence[int] | Pages) -> Places:
-        """Where these pages are, of those that are here."""
+        """Return the places of these pages, without those that are not in the table."""
         return self.find(page_ids)[0]
 
     def find(self, page_ids: Sequence[int] | Pages) -> tuple[Places, NDArray[np.bool_]]:
-        """Where those of these pages are that are here, and which they are."""
-        known, wanted = self.index.page, np.array(page_ids, np.int64)
+        """Return the places of those of these pages that are in the table, and a mask that says which they are."""
+        known, wanted = self.table.page, np.array(page_ids, np.int64)
         found = np.searchsorted(known, wanted)
         here = found < len(known)
         here[here] = known[found[here]] == wanted[here]
         return found[here], here
 
-    def overtaken(self) -> list[int]:
-        """The pages that are here and have checks which nothing was learned from yet."""
+    def pages_with_new_checks(self) -> list[int]:
+        """Return the ids of pages in the table that have checks nothing was learned from yet."""
         found: list[int] = []
-        for rows in read_sequences(self._store, self.index.page, self.upto):
+        for rows in read_sequences(self._store, self.table.page, self.sequence):
             places, here = self.find([row.page_id for row in rows])
-            later = np.array([row.sequence for row in rows], np.int32)[here] > self.upto[places]
-            found += self.index.page[places[later]].tolist()
+            later = np.array([row.sequence for row in rows], np.int32)[here] > self.sequence[places]
+            found += self.table.page[places[later]].tolist()
         return found
 
-    def take(self, places: Places, rows: dict[str, tuple[Any, ...]]) -> NDArray[np.bool_]:
-        """Put these rows of the watch list at these places; of which of them there are checks to learn from."""
-        index = self.index
-        index.page[places] = rows["id"]
-        index.host[places] = self.hosts.of(rows["url"])
-        index.every[places] = [np.inf if every is None else every for every in rows["every"]]
-        index.failures[places] = np.minimum(rows["failures"], MOST_FAILURES)
-        self.remember(places, columns(RATE_COLUMNS, rows))
-        late: NDArray[np.bool_] = np.array(rows["sequence"], np.int32) > self.upto[places]
+    def load_rows(self, places: Places, rows: dict[str, tuple[Any, ...]]) -> NDArray[np.bool_]:
+        """Put these rows of the watch list at these places. Returns which of them have new checks to learn from."""
+        table = self.table
+        table.page[places] = rows["id"]
+        table.host[places] = self.hosts.of(rows["url"])
+        table.every[places] = [np.inf if every is None else every for every in rows["every"]]
+        table.failures[places] = np.minimum(rows["failures"], MOST_FAILURES)
+        self._load_rates(places, as_floats(RATE_COLUMNS, rows))
+        late: NDArray[np.bool_] = np.array(rows["sequence"], np.int32) > self.sequence[places]
         return late
 
-    def remember(self, places: Places, told: dict[str, Floats]) -> None:
-        """Take over what is stored of these pages; one good check says nothing yet of how often a page changes."""
-        known = ~np.isnan(told["a"])
-        places = places[known]
-        a, b, at, learned, failed, lasts = (told[name][known] for name in RATE_COLUMNS)
-        index = self.index
-        index.remember(places, a, b, np.where(np.isnan(at), -np.inf, at), learned - failed >= 2)
-        index.lifetime[places] = np.where(self.hosts.distrusted[index.host[places]], 0.0, lasts)
-        self.upto[places], self.failed[places] = learned, failed
+    def _load_rates(self, places: Places, rows: dict[str, Floats]) -> None:
+        """Take over what is stored about these pages; NaN where nothing is."""
+        stored = ~np.isnan(rows["a"])
+        places = places[stored]
+        a, b, at, learned, failed, seconds = (rows[name][stored] for name in RATE_COLUMNS)
+        table = self.table
+        # it takes two successful checks to say anything about how often a page changes
+        table.set_rates(places, a, b, np.where(np.isnan(at), -np.inf, at), learned - failed >= 2)
+        table.lifetime[places] = np.where(self.hosts.distrusted[table.host[places]], 0.0, seconds)
+        self.sequence[places], self.failed[places] = learned, failed
 
-    def follow(
-        self, page_ids: Sequence[int], now: float, heard: dict[int, float]
+    def learn_from(
+        self, page_ids: Sequence[int], now: float, lifetimes: dict[int, float]
     ) -> Iterator[tuple[Places, dict[str, Floats]]]:
-        """Learn from what was recorded of these pages since the last time, by this program or another.
+        """Learn from the new checks of these pages, made by this process or another.
 
-        `heard` is what servers said last of how long their pages last, and is taken from it. A part at a time: where
-        these pages are, and how they stand.
+        `lifetimes` are the seconds that the last answers promised, by page; the entries of these pages are removed.
+        Yields the places of the pages and their FAILURE_COLUMNS, a part at a time.
         """
-        surprised = False
+        promise_broken = False
         try:
-            for some in in_batches(self.index.page[self.places(page_ids)].tolist(), _AT_ONCE):
+            for some in in_batches(self.table.page[self.places(page_ids)].tolist(), _AT_ONCE):
                 met: list[Pages] = []
-                late: list[Pages] = []
-                stands: list[dict[str, Floats]] = []
-                caught: list[int] = []
+                learned: list[Pages] = []
+                states: list[dict[str, Floats]] = []
+                early: list[int] = []
                 latest = 0
                 # a part of the checks at a time: there may be years of them
                 for rows in read_unlearned_checks(self._store, some):
@@ -164,106 +172,106 @@ class Learned:
                     first = np.diff(page, prepend=latest) > 0  # the rows of a page are neighbours, also in two parts
                     latest = int(page[-1])
                     met.append(page[first])
-                    stands.append({name: facts[first] for name, facts in columns(FAILURE_COLUMNS, rows).items()})
-                    known = {name: facts[first] for name, facts in columns(RATE_COLUMNS, rows).items()}
-                    self.remember(self.places(met[-1]), known)
-                    found = np.array([sequence is not None for sequence in rows["sequence"]], np.bool_)
-                    late.append(page[found])
-                    caught += self._learn({name: [*compress(column, found)] for name, column in rows.items()})
+                    states.append({name: column[first] for name, column in as_floats(FAILURE_COLUMNS, rows).items()})
+                    rates = {name: column[first] for name, column in as_floats(RATE_COLUMNS, rows).items()}
+                    self._load_rates(self.places(met[-1]), rates)
+                    checked = np.array([sequence is not None for sequence in rows["sequence"]], np.bool_)
+                    learned.append(page[checked])
+                    early += self._learn({name: [*compress(column, checked)] for name, column in rows.items()})
                 if not met:
                     continue  # all of them were removed
                 pages = np.concatenate(met)
-                if caught:
-                    self._distrust(caught, now)
-                    self._doubt(self.places(pages))
-                    surprised = True
-                told = [(page, lasts) for page in pages.tolist() if (lasts := heard.pop(page, None)) is not None]
-                self._believe(self.places([page for page, _ in told]), [lasts for _, lasts in told])
-                self._keep(np.unique(np.concatenate(late)), [page for page, _ in told])
-                yield (
-                    self.places(pages),
-                    {name: np.concatenate([one[name] for one in stands]) for name in FAILURE_COLUMNS},
-                )
+                if early:
+                    self._distrust_hosts_of(early, now)
+                    self._ignore_broken_promises(self.places(pages))
+                    promise_broken = True
+                promised = [(page, left) for page in pages.tolist() if (left := lifetimes.pop(page, None)) is not None]
+                self._set_lifetimes(self.places([page for page, _ in promised]), [left for _, left in promised])
+                self._save(np.unique(np.concatenate(learned)), [page for page, _ in promised])
+                yield self.places(pages), {name: np.concatenate([one[name] for one in states]) for name in states[0]}
         finally:
-            if surprised:  # once for all pages: they may be a million, and learned from a few at a time
-                self._doubt(np.arange(len(self.index)))
+            if promise_broken:  # once for all pages, of which there may be a million
+                self._ignore_broken_promises(np.arange(len(self.table)))
 
-    def _doubt(self, places: Places) -> None:
-        """Believe none of these pages whose host was caught."""
-        self.index.lifetime[places[self.hosts.distrusted[self.index.host[places]]]] = 0.0
+    def _ignore_broken_promises(self, places: Places) -> None:
+        """Clear the lifetimes of those of these pages whose host is distrusted."""
+        self.table.lifetime[places[self.hosts.distrusted[self.table.host[places]]]] = 0.0
 
-    def _learn(self, found: Mapping[str, Sequence[Any]]) -> list[int]:
-        """Learn from these checks, in order of page and of time: of each page the first, then the second, and so on.
+    def _learn(self, checks: Mapping[str, Sequence[Any]]) -> list[int]:
+        """Learn from these checks, which are in order of page and time.
 
-        The pages that changed before their time are returned.
+        The first checks of all pages are learned from at once, then the second ones, and so on. Returns the ids of
+        pages that changed within their promised lifetime.
         """
-        index = self.index
-        place = self.places(found["page_id"])
-        sequence, at = np.array(found["sequence"], np.int32), np.array(found["at"], np.float64)
-        failed = np.array([verdict == Verdict.FAILED for verdict in found["verdict"]], np.bool_)
-        changed = np.array([verdict == Verdict.CHANGED for verdict in found["verdict"]], np.bool_)
-        made = np.array([headers is not None for headers in found["headers"]], np.bool_)
-        lasts = np.array([0.0 if headers is None else lifetime(headers) or 0.0 for headers in found["headers"]])
+        table = self.table
+        place = self.places(checks["page_id"])
+        sequence, at = np.array(checks["sequence"], np.int32), np.array(checks["at"], np.float64)
+        failed = np.array([verdict == Verdict.FAILED for verdict in checks["verdict"]], np.bool_)
+        changed = np.array([verdict == Verdict.CHANGED for verdict in checks["verdict"]], np.bool_)
+        made_version = np.array([headers is not None for headers in checks["headers"]], np.bool_)
+        seconds = np.array([0.0 if headers is None else lifetime(headers) or 0.0 for headers in checks["headers"]])
         first = np.r_[True, place[1:] != place[:-1]] if len(place) else np.zeros(0, np.bool_)
-        turn = np.arange(len(place)) - np.flatnonzero(first)[np.cumsum(first) - 1]
-        by_turn = np.argsort(turn, kind="stable")
-        caught: list[int] = []
-        for some in np.split(by_turn, np.cumsum(np.bincount(turn))[:-1]):
+        nth_of_page = np.arange(len(place)) - np.flatnonzero(first)[np.cumsum(first) - 1]
+        by_nth = np.argsort(nth_of_page, kind="stable")
+        early: list[int] = []
+        for some in np.split(by_nth, np.cumsum(np.bincount(nth_of_page))[:-1]):
             good = some[~failed[some]]
             where = place[good]
-            age = at[good] - index.checked[where]  # less than nothing where the clock was set back
-            early = where[changed[good] & (age >= 0) & (age < index.lifetime[where])]
-            caught += index.page[early].tolist()
-            index.learn(where, at[good], changed[good])
-            self.upto[place[some]] = sequence[some]
-            kept = some[made[some]]
-            self._believe(place[kept], lasts[kept])
-        self.versions += int(made.sum())
+            age = at[good] - table.checked[where]  # negative where the clock was set back
+            too_early = where[changed[good] & (age >= 0) & (age < table.lifetime[where])]
+            early += table.page[too_early].tolist()
+            table.record_checks(where, at[good], changed[good])
+            self.sequence[place[some]] = sequence[some]
+            kept = some[made_version[some]]
+            self._set_lifetimes(place[kept], seconds[kept])
+        self.versions += int(made_version.sum())
         np.add.at(self.failed, place[failed], 1)
-        return caught
+        return early
 
-    def _believe(self, places: Places, lasts: Sequence[float] | Floats) -> None:
-        """The servers of these pages say that they last for so many seconds."""
-        doubted = self.hosts.distrusted[self.index.host[places]]
-        self.index.lifetime[places] = np.where(doubted, 0.0, np.minimum(lasts, _LONGEST_LIFETIME))
+    def _set_lifetimes(self, places: Places, seconds: Sequence[float] | Floats) -> None:
+        """Set for how long the servers of these pages promised not to change them."""
+        distrusted = self.hosts.distrusted[self.table.host[places]]
+        self.table.lifetime[places] = np.where(distrusted, 0.0, np.minimum(seconds, _LONGEST_LIFETIME))
 
-    def _distrust(self, page_ids: Sequence[int], now: float) -> None:
-        """Believe the hosts of these pages no more, which changed one before its time."""
+    def _distrust_hosts_of(self, page_ids: Sequence[int], now: float) -> None:
+        """Stop trusting the hosts of these pages, which changed within their promised lifetime."""
         names = sorted({host_of(url) for url in urls_of(self._store, page_ids).values()})
+        _LOG.debug("pages changed within the lifetime in their headers, which is ignored from now on for: %s", names)
         self.hosts.distrusted[self.hosts.named(names)] = True
         save_distrusted_hosts(self._store, names, now)
 
-    def _keep(self, late: Pages, told: Sequence[int]) -> None:
-        """Store what was learned of these pages, unless another program has learned more meanwhile.
+    def _save(self, learned: Pages, promised: Sequence[int]) -> None:
+        """Store what was learned about these pages, unless another process has learned from more checks.
 
-        Of those that something was `told` of, also where as much was learned before: only who heard it knows of it.
+        Pages with a newly `promised` lifetime are stored even if no more checks were learned from: the lifetime was in
+        an answer that only this process received.
         """
-        pages = np.union1d(late, np.array(told, np.int64))
+        pages = np.union1d(learned, np.array(promised, np.int64))
         if self._store.read_only or not len(pages):
             return
-        index, places = self.index, self.places(pages)
-        checked = [None if isinf(at) else at for at in index.checked[places].tolist()]
-        facts = (self.upto, self.failed, index.lifetime)
+        table, places = self.table, self.places(pages)
+        checked = [None if isinf(at) else at for at in table.checked[places].tolist()]
+        before, after = (table.page, table.a, table.b), (self.sequence, self.failed, table.lifetime)
         rows = zip(
-            *(one[places].tolist() for one in (index.page, index.a, index.b)), checked,
-            *(one[places].tolist() for one in facts), strict=True,
+            *(column[places].tolist() for column in before), checked, *(column[places].tolist() for column in after),
+            strict=True,
         )  # fmt: skip
-        save_rates(self._store, [*rows], also_equal=set(told))
+        save_rates(self._store, [*rows], also_equal=set(promised))
 
 
-def recall_distrust(store: Store, hosts: HostTable, now: float) -> None:
-    """Believe no host that was caught within the last half year, whoever noticed."""
+def load_distrusted_hosts(store: Store, hosts: HostTable, now: float) -> None:
+    """Distrust the hosts that broke a promise within the last half year, and trust all others."""
     numbers = hosts.named(distrusted_hosts(store, now - _DISTRUST))
     hosts.distrusted[:] = False
     hosts.distrusted[numbers] = True
 
 
-def recall_pauses(store: Store, known: Learned, now: float) -> None:
-    """Leave the hosts alone that asked for it, whoever they told."""
+def load_pauses(store: Store, stats: PageStats, now: float) -> None:
+    """Hold back the hosts that are under Retry-After in the store, whichever process received it."""
     pauses = HostRecords(store).pauses(now)
-    known.asked.recall(known.hosts.named([*pauses]), [*pauses.values()])
+    stats.retry_after.set_hosts(stats.hosts.named([*pauses]), [*pauses.values()])
 
 
-def columns(names: Sequence[str], told: Mapping[str, Sequence[Any]]) -> dict[str, Floats]:
-    """These columns as numbers, and what is missing as none."""
-    return {name: np.array(told[name], np.float64) for name in names}
+def as_floats(names: Sequence[str], rows: Mapping[str, Sequence[Any]]) -> dict[str, Floats]:
+    """Return these columns as arrays of numbers, NaN for None."""
+    return {name: np.array(rows[name], np.float64) for name in names}

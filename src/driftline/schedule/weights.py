@@ -1,4 +1,4 @@
-"""What visits mean to the scheduler: how much each page weighs, and its place in the paper's order."""
+"""How much each page weighs in the schedule, and its rank, both from visits."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from driftline.schedule.page_stats import Learned
+    from driftline.schedule.page_stats import PageStats
     from driftline.schedule.page_table import Places
     from driftline.store.engine import Store
 
     Numbers = NDArray[np.floating[Any]]
 
-#: an unvisited page weighs this share of a page of mean importance
+#: the smallest weight of a page, as a share of the mean weight
 FLOOR = 0.1
-_RESTORED = 3  # checks in a row that find a page are worth more than any number of visits that did not
+_RESTORED = 3  # successful checks in a row that count for more than all failed visits
 
 
 def importance(frequency: Numbers, weightage: Numbers) -> Numbers:
-    """The weight of each page in the scheduler: half its share of all visits, half its share of all time spent.
+    """Return the importance of each page: half its share of all visits, half its share of all time spent.
 
-    Both name the same pages, with 0 for those that were never visited. Where nobody's time is known, visits count
-    whole, and where nothing is known all pages weigh the same. No page weighs less than `FLOOR` of the mean one.
+    Both arrays are of the same pages, 0 for those never visited. Where no time is known, visits count whole; where
+    nothing is known, all pages are equally important. No page is less important than `FLOOR` of the mean.
     """
     pages = max(1, len(frequency))
     visits, seconds = float(frequency.sum(dtype=np.float64)), float(weightage.sum(dtype=np.float64))
@@ -42,45 +42,45 @@ def importance(frequency: Numbers, weightage: Numbers) -> Numbers:
 
 
 def availability(ttl: Numbers, frequency: Numbers) -> Numbers:
-    """How likely a page is to be there at the next visit; ½ while nothing is known, and never quite 0 or 1."""
+    """Return how likely a page is to be available at the next visit; ½ if nothing is known, and never quite 0 or 1."""
     found: Numbers = (ttl + 1) / (frequency + 2)
     return found
 
 
-def weigh(store: Store, known: Learned, threshold: float, *, ordered: bool) -> Iterator[None]:
-    """Weigh all pages by their visits and by how often each was there, checks included; give them ranks if `ordered`.
+def weigh(store: Store, stats: PageStats, threshold: float, *, ordered: bool) -> Iterator[None]:
+    """Set the weight of all pages from their visits and availability, and also their rank if `ordered`.
 
-    A page that visits say is not there is dropped from the order, until its last checks found it. It is done in steps,
-    at the end of which one may do something else.
+    The second paper's filter drops a page from the order if it was available at too few visits, until its last checks
+    found it. This is a generator so that the caller can do something else between its steps.
     """
-    index = known.index
-    frequency, weightage, ttl = (np.zeros(len(index), np.float32) for _ in range(3))
-    drops = [np.zeros(0, np.int64)]
+    table = stats.table
+    frequency, weightage, ttl = (np.zeros(len(table), np.float32) for _ in range(3))
+    filtered = [np.zeros(0, np.int64)]
     for portion in read_visits(store):
-        places, here = known.find(portion["id"])
-        told = {name: np.array(column, np.float64)[here] for name, column in portion.items()}
-        frequency[places], weightage[places], ttl[places] = told["frequency"], told["weightage"], told["ttl"]
-        drops.append(places[told["ttl"] <= told["frequency"] * threshold])
+        places, here = stats.find(portion["id"])
+        visits = {name: np.array(column, np.float64)[here] for name, column in portion.items()}
+        frequency[places], weightage[places], ttl[places] = visits["frequency"], visits["weightage"], visits["ttl"]
+        filtered.append(places[visits["ttl"] <= visits["frequency"] * threshold])
         yield
-    dropped = np.concatenate(drops)
+    dropped = np.concatenate(filtered)
     found: list[int] = []
-    for some in in_batches(_may_be_back(known, dropped)):
+    for some in in_batches(_may_be_back(stats, dropped)):
         found += pages_found_lately(store, some, _RESTORED)
         yield
-    back = known.places(sorted(found))
-    tries = known.upto.astype(np.float32)
-    there, asked = ttl + tries - known.failed.astype(np.float32), frequency + tries
-    there[back] = asked[back] = _RESTORED
-    index.weight[:] = len(index) * importance(frequency, weightage) * availability(there, asked)
+    back = stats.places(sorted(found))
+    checks = stats.sequence.astype(np.float32)
+    available, tries = ttl + checks - stats.failed.astype(np.float32), frequency + checks
+    available[back] = tries[back] = _RESTORED
+    table.weight[:] = len(table) * importance(frequency, weightage) * availability(available, tries)
     if ordered:
         order = np.lexsort((-ttl, -weightage, -frequency))
-        index.rank[order] = np.arange(len(index))
-        index.rank[np.setdiff1d(dropped, back)] = np.inf
+        table.rank[order] = np.arange(len(table))
+        table.rank[np.setdiff1d(dropped, back)] = np.inf
 
 
-def _may_be_back(known: Learned, dropped: Places) -> list[int]:
-    """The pages at these places that may have been there at their last checks."""
-    index = known.index
-    good = dropped[(index.failures[dropped] == 0) & (known.upto[dropped] >= _RESTORED)]
-    pages: list[int] = index.page[good].tolist()
+def _may_be_back(stats: PageStats, dropped: Places) -> list[int]:
+    """Return the ids of those pages whose last checks may all have succeeded."""
+    table = stats.table
+    good = dropped[(table.failures[dropped] == 0) & (stats.sequence[dropped] >= _RESTORED)]
+    pages: list[int] = table.page[good].tolist()
     return pages

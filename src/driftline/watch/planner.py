@@ -62,7 +62,7 @@ class Planner:
         """
         try:
             if (given_back := self._feed.make_way()) is not None:
-                self._scheduler.take_back(given_back)
+                self._scheduler.refund(given_back)
                 self._others = True
                 self._say("Waiting: another process has its turn to check pages.")
                 return _PAUSE
@@ -80,7 +80,7 @@ class Planner:
 
     def step_aside(self) -> None:
         """Have nothing checked that was not begun with: the run is to end soon, for something else has its turn."""
-        self._scheduler.take_back(self._feed.withdraw())
+        self._scheduler.refund(self._feed.withdraw())
 
     def feed_anew(self, feed: Feed) -> None:
         """Feed another run from now on, with what was learned by then; others may have checked pages in between."""
@@ -116,7 +116,7 @@ class Planner:
 
             if self._others:
                 claim()
-                self._scheduler.follow_others()
+                self._scheduler.learn_from_others()
             self._learn()
             self._refresh()
             self._others = False
@@ -137,8 +137,8 @@ class Planner:
         That is what was offered in vain and, unless all was offered `once`, what would be next; not what its host does
         not want to be asked for now.
         """
-        waiting = self._scheduler.waiting(self._feed.unchecked())
-        return waiting if once else waiting + self._scheduler.due([*self._feed.held(), *self._unlearned])
+        waiting = self._scheduler.count_waiting(self._feed.unchecked())
+        return waiting if once else waiting + self._scheduler.count_due([*self._feed.held(), *self._unlearned])
 
     def offer_patiently(self) -> None:
         """Offer all pages whose turn it is, once, waiting for a store that is locked; StoreBusy as for `offer`."""
@@ -150,7 +150,7 @@ class Planner:
         That is where they come from, at a start or later; to look at every pick would take as long as the pick.
         """
         if self._slow is not None and len(self._scheduler) > self._pages:
-            crowded = self._scheduler.crowded(_SLOW, self._feed.held())
+            crowded = self._scheduler.slowest_host(_SLOW, self._feed.held())
             if crowded is not None:
                 self._slow(*crowded)
         self._pages = len(self._scheduler)
@@ -158,13 +158,13 @@ class Planner:
     def _learn(self) -> None:
         """Learn from what was recorded since the last time; from all of it the next time, if the store is locked."""
         self._unlearned += self._feed.settled()
-        self._scheduler.follow(self._unlearned)
+        self._scheduler.learn_from(self._unlearned)
         self._unlearned = []
 
     def _refresh(self) -> None:
         """See which pages were added, edited or removed, unless that was seen just now; some of them, of many."""
         started = self._ticks()
-        if started >= self._look_at and self._scheduler.read_on(lambda: self._ticks() >= started + _READ):
+        if started >= self._look_at and self._scheduler.refresh_until(lambda: self._ticks() >= started + _READ):
             self._look_at = self._ticks() + _LOOK
 
     def _caught_up(self, seconds: float) -> bool:

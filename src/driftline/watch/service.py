@@ -236,7 +236,7 @@ class Watcher:
         watch_list, stop, once = self._watch_list, self._stop, self._options.once
 
         def recorded(outcomes: Sequence[Outcome]) -> None:
-            scheduler.heard(outcomes)
+            scheduler.record_lifetimes(outcomes)
             publisher.recorded(outcomes)
             result.found.update(outcome.verdict for outcome in outcomes)
             self._recorded(outcomes)

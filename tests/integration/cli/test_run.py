@@ -146,7 +146,7 @@ def test_catching_up_that_fails_is_told_and_is_no_failure(
 
 
 def test_what_cannot_be_learned_in_the_end_is_no_failure(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    follow = Scheduler.follow
+    follow = Scheduler.learn_from
 
     def locked(scheduler: Scheduler, page_ids: Sequence[int]) -> None:
         if page_ids:

@@ -78,7 +78,7 @@ def test_the_schedule_tells_that_a_page_is_blocked_and_puts_it_last(tmp_path: Pa
         world.pages.report_unsafe(urls[0], reason="spam")
         scheduler = world.pages.scheduler(to_look=True)
         scheduler.refresh()
-        terms = scheduler.terms()
+        terms = scheduler.upcoming()
         assert [(one.url, one.lane) for one in terms] == [(urls[1], "new"), (urls[2], "new"), (urls[0], "unsafe")]
         assert terms[2].reason == "This page was reported as unsafe (1 vote: spam)."
         assert terms[2].due_at is None

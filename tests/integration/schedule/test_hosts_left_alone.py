@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from types import FrameType
@@ -32,12 +33,12 @@ def test_a_clock_that_was_set_back_makes_nobody_wait_for_longer_than_was_asked_f
 def test_pages_whose_host_asked_to_wait_are_not_left_over(schedule: Schedule) -> None:
     bad, beside, other = schedule.add("host/bad", "host/beside", "other/1")
     scheduler = schedule.scheduler(every=10.0)
-    assert scheduler.waiting([bad, beside, other]) == 3
+    assert scheduler.count_waiting([bad, beside, other]) == 3
     schedule.checked(bad, "failed", status=503, retry_at=BEGIN + 12)
-    scheduler.follow([bad])
-    assert scheduler.waiting([beside, other]) == 1
+    scheduler.learn_from([bad])
+    assert scheduler.count_waiting([beside, other]) == 1
     schedule.clock.now += 13
-    assert scheduler.waiting([beside, other]) == 2
+    assert scheduler.count_waiting([beside, other]) == 2
 
 
 def test_pages_that_never_failed_wait_for_their_host_and_only_as_long_as_they_must(schedule: Schedule) -> None:
@@ -50,8 +51,8 @@ def test_pages_that_never_failed_wait_for_their_host_and_only_as_long_as_they_mu
     schedule.checked(busy, "failed", status=429, retry_at=BEGIN + 1_800)
     shown = terms(schedule.scheduler())
     assert {name.partition("/")[2]: (one.lane, one.due_at) for name, one in shown.items()} == {
-        "usual": ("asked", BEGIN + 1_800),
-        "soon": ("asked", BEGIN + 1_800),
+        "usual": ("retry-after", BEGIN + 1_800),
+        "soon": ("retry-after", BEGIN + 1_800),
         "late": ("deadline", BEGIN + DAY),
         "busy": ("waiting", BEGIN + 1_800),
     }
@@ -64,18 +65,18 @@ def test_it_is_the_host_that_refused_which_is_left_alone_and_not_who_led_to_it(s
     for page in (beside, refusing):
         schedule.checked(page, "new")
     schedule.checked(leading, "failed", status=429, retry_at=BEGIN + 7_200, led_to="http://busy/1/")
-    scheduler.follow([leading, beside, refusing])
+    scheduler.learn_from([leading, beside, refusing])
     if again:
         scheduler = schedule.scheduler(every=60.0)
     schedule.clock.now += 3_600
     assert scheduler.pick() == [beside]
     shown = terms(scheduler)
     assert [(shown[name].lane, shown[name].due_at) for name in ("busy/x", "short/1")] == [
-        ("asked", BEGIN + 7_200),
+        ("retry-after", BEGIN + 7_200),
         ("waiting", BEGIN + 7_200),
     ]
     schedule.checked(leading, "new")
-    scheduler.follow([leading])
+    scheduler.learn_from([leading])
     assert refusing in scheduler.pick(), "it answered since"
 
 
@@ -88,7 +89,7 @@ def test_the_schedule_tells_pages_that_failed_from_those_that_wait_with_them(
     schedule.checked(busy, "failed", status=429, retry_at=schedule.clock.now + 7_200)
     assert main_with(["schedule", "--store", where]) == 0
     lines = {name: line for line in capsys.readouterr().out.splitlines() for name in ("busy", "beside") if name in line}
-    assert "its host asked to wait, until 20" in lines["beside"]
+    assert re.search(r" 20.* its host asked us to wait \(Retry-After\)", lines["beside"])
     assert "failed 1 time, last" in lines["busy"]
 
 
@@ -125,7 +126,7 @@ def calls_into_asked(scheduler: Scheduler) -> int:
     before = sys.getprofile()
     sys.setprofile(note)
     try:
-        scheduler.terms()
+        scheduler.upcoming()
     finally:
         sys.setprofile(before)
     return found
@@ -138,7 +139,7 @@ def test_a_host_is_left_alone_although_the_page_that_it_refused_was_removed(sche
     scheduler = schedule.scheduler(every=60.0)
     schedule.checked(busy, "failed", status=429, retry_at=BEGIN + 7_200)
     HostRecords(schedule.store).keep({}, {"host": BEGIN + 7_200}, BEGIN)
-    scheduler.follow([busy])
+    scheduler.learn_from([busy])
     schedule.catalog.remove(["http://host/busy/"])
     if again:
         scheduler = schedule.scheduler(every=60.0)
@@ -146,6 +147,6 @@ def test_a_host_is_left_alone_although_the_page_that_it_refused_was_removed(sche
     schedule.clock.now += 3_600
     assert scheduler.pick() == []
     found = terms(scheduler)["host/beside"]
-    assert (found.lane, found.due_at) == ("asked", BEGIN + 7_200)
+    assert (found.lane, found.due_at) == ("retry-after", BEGIN + 7_200)
     schedule.clock.now += 3_601
     assert scheduler.pick() == [beside]

@@ -17,7 +17,7 @@ def test_new_pages_are_picked_at_once_and_then_those_whose_turn_it_is(schedule: 
     assert sorted(scheduler.pick()) == pages
     for page in pages:
         schedule.checked(page, "new")
-    scheduler.follow(pages)
+    scheduler.learn_from(pages)
     schedule.clock.now += 30
     first = scheduler.pick()
     assert len(first) <= 1, "as many checks in an hour as would check all in three"
@@ -44,7 +44,7 @@ def test_what_changes_often_is_checked_more_often_and_that_is_remembered(schedul
     assert terms(again)["fast"].rate == pytest.approx(found["fast"].rate)
     assert terms(again)["fast"].value > terms(again)["slow"].value
     schedule.checked(slow, "changed")
-    again.follow([slow])
+    again.learn_from([slow])
     assert terms(again)["slow"].rate > found["slow"].rate
 
 
@@ -63,7 +63,7 @@ def test_learning_in_pieces_is_learning_at_once(schedule: Schedule, learned: int
             stored.append(connection.execute(select(rates)).mappings().all())
         at = BEGIN + hours * 3_600
         schedule.checked(page, verdict, at, status=500 if verdict == "failed" else 200, headers=headers)
-        scheduler.follow([page])
+        scheduler.learn_from([page])
     with schedule.store.write() as connection:
         connection.execute(delete(rates))
         for row in stored[learned]:
@@ -79,7 +79,7 @@ def test_a_start_wins_no_check_and_costs_none(schedule: Schedule) -> None:
     assert sorted(scheduler.pick()) == pages
     for page in pages:
         schedule.checked(page, "new")
-    scheduler.follow(pages)
+    scheduler.learn_from(pages)
     begin = schedule.clock.now
     picked = []
     for _ in range(4 * 7):
@@ -120,21 +120,21 @@ def test_a_page_is_due_whether_or_not_its_host_may_be_asked(schedule: Schedule) 
     pages = schedule.add("big/1", "big/2", "big/3", "big/4", "small")
     scheduler = schedule.scheduler(host_budget=1 / 60)
     picked = scheduler.pick()
-    assert scheduler.due(without=picked) == 3
-    assert scheduler.waiting([*picked, 1_000]) == 2, "there is no such page"
+    assert scheduler.count_due(without=picked) == 3
+    assert scheduler.count_waiting([*picked, 1_000]) == 2, "there is no such page"
     for page in pages:
         schedule.checked(page, "new")
-    scheduler.follow(pages)
-    assert scheduler.due(without=[]) == 0
+    scheduler.learn_from(pages)
+    assert scheduler.count_due(without=[]) == 0
 
 
 def test_the_host_is_named_whose_pages_take_longest(schedule: Schedule) -> None:
     schedule.add("small", "big/1", "big/2", "big/3", "big/4", "other/1", "other/2")
     scheduler = schedule.scheduler(host_budget=1 / 60)
     picked = scheduler.pick()
-    assert scheduler.crowded(100.0, picked) == ("big", 3, 60.0)
-    assert scheduler.crowded(180.0, picked) is None
-    assert schedule.scheduler().crowded(0.0, ()) is None, "it may be asked for all of them"
+    assert scheduler.slowest_host(100.0, picked) == ("big", 3, 60.0)
+    assert scheduler.slowest_host(180.0, picked) is None
+    assert schedule.scheduler().slowest_host(0.0, ()) is None, "it may be asked for all of them"
 
 
 def test_a_page_with_an_interval_is_checked_when_it_is_due(schedule: Schedule) -> None:
@@ -207,7 +207,7 @@ def test_a_machine_without_a_network_loses_no_pages(schedule: Schedule, last_onl
     schedule.clock.now += DAY / 2
     for page in others:
         schedule.checked(page, "unchanged")
-    scheduler.follow(others)
+    scheduler.learn_from(others)
     scheduler.refresh()
     assert (terms(scheduler)["dead"].lane == "gone") is gone, "that they are back says nothing about it"
 
@@ -233,12 +233,12 @@ def test_two_programs_that_learn_from_the_same_checks_learn_what_one_does(schedu
     for number, verdict in enumerate(verdicts):
         schedule.clock.now = BEGIN + number * DAY
         schedule.checked(page, verdict)
-        (one, other)[number % 2].follow([page])
+        (one, other)[number % 2].learn_from([page])
     with schedule.store.write() as connection:
         connection.execute(delete(rates))
     alone = terms(schedule.scheduler())["page"].rate
     assert terms(other)["page"].rate == pytest.approx(alone, rel=1e-3)
-    one.follow([page])
+    one.learn_from([page])
     assert terms(one)["page"].rate == pytest.approx(alone, rel=1e-3)
 
 
@@ -250,10 +250,10 @@ def test_a_host_that_was_caught_is_not_believed_again(schedule: Schedule) -> Non
     assert terms(scheduler)["host/same"].lifetime == 36_000
     schedule.clock.now += 600
     schedule.checked(early, "changed")
-    scheduler.follow([early])
+    scheduler.learn_from([early])
     for again in (scheduler, schedule.scheduler()):
         again.refresh()
-        assert {one.lifetime for one in again.terms()} == {0.0}
+        assert {one.lifetime for one in again.upcoming()} == {0.0}
 
 
 def test_a_page_that_was_never_checked_is_shown_with_what_its_host_does(schedule: Schedule) -> None:
@@ -288,7 +288,7 @@ def test_the_schedule_is_in_the_order_in_which_pages_are_picked(schedule: Schedu
         schedule.checked(page, "new", BEGIN + number)
     schedule.clock.now += 3_600
     shown = {
-        policy: [one.page_id for one in schedule.scheduler(policy=policy).terms()]
+        policy: [one.page_id for one in schedule.scheduler(policy=policy).upcoming()]
         for policy in ("uniform", "value", "intelligent", "fixed")
     }
     assert shown["uniform"] == [due, new, first, second, soon]
@@ -296,7 +296,7 @@ def test_the_schedule_is_in_the_order_in_which_pages_are_picked(schedule: Schedu
     assert shown["intelligent"][:2] == [due, new]
     assert shown["fixed"] == [due, new, first, second, soon]
     schedule.clock.now += 2 * DAY
-    later = [one.page_id for one in schedule.scheduler(policy="intelligent").terms()]
+    later = [one.page_id for one in schedule.scheduler(policy="intelligent").upcoming()]
     assert later == [due, soon, new, second, first]
 
 
@@ -308,7 +308,7 @@ def test_pages_that_are_added_edited_and_removed_are_followed(schedule: Schedule
     schedule.catalog.remove(["http://page/"])
     scheduler.refresh()
     assert scheduler.pick() == [other]
-    scheduler.follow([page])
+    scheduler.learn_from([page])
 
 
 def test_how_long_a_page_lasts_is_what_its_server_says_up_to_a_day(schedule: Schedule) -> None:
@@ -341,7 +341,7 @@ def test_the_papers_order_is_gone_through_and_what_it_drops_is_probed(schedule: 
         for page in scheduler.pick():
             order.append(page)
             schedule.checked(page, "unchanged")
-        scheduler.follow(order[-1:])
+        scheduler.learn_from(order[-1:])
     assert order[:3] == [pages["liked"], pages["known"], pages["unseen"]]
     assert pages["dead"] not in order
     schedule.clock.now += 7 * DAY
@@ -374,7 +374,7 @@ def test_a_pick_that_is_taken_back_costs_nothing_of_the_budget(schedule: Schedul
     picked = scheduler.pick()
     assert len(picked) == 3
     assert scheduler.pick(without=picked) == []
-    scheduler.take_back(picked[1:])
+    scheduler.refund(picked[1:])
     again = scheduler.pick(without=picked[:1])
     assert (len(again), {*again, *picked} <= {*pages}) == (2, True)
 
@@ -449,12 +449,15 @@ def test_pages_that_only_ever_failed_are_not_said_to_be_new(schedule: Schedule) 
 @pytest.mark.parametrize(
     ("options", "rates"),
     [
-        ({}, "12/h at intervals and 2/h by what a check is worth"),
-        ({"policy": "uniform", "every": 7_200.0}, "12/h at intervals and 1/h by age"),
-        ({"policy": "fixed"}, "each at its interval: 14/h"),
-        ({"budget": 1.0}, "1/s by what a check is worth, 12/h of it at intervals"),
-        ({"budget": 1 / 3_600}, "1/h by what a check is worth, 1/h of it at intervals"),
-        ({"budget": 1.0, "policy": "fixed"}, "1/s by interval"),
+        ({}, "12 checks an hour at set intervals, the others about 2 checks an hour"),
+        (
+            {"policy": "uniform", "every": 7_200.0},
+            "12 checks an hour at set intervals, the others about once an hour, the longest unchecked first",
+        ),
+        ({"policy": "fixed"}, "each at its interval: 14 checks an hour"),
+        ({"budget": 1.0}, "at most once a second; 12 checks an hour of that at set intervals"),
+        ({"budget": 1 / 3_600}, "at most once an hour; once an hour of that at set intervals"),
+        ({"budget": 1.0, "policy": "fixed"}, "at most once a second, each at its interval"),
     ],
 )
 def test_the_rate_that_is_named_counts_the_intervals(schedule: Schedule, options: dict[str, Any], rates: str) -> None:
@@ -465,7 +468,12 @@ def test_the_rate_that_is_named_counts_the_intervals(schedule: Schedule, options
 
 def test_where_all_pages_have_intervals_there_is_no_other_rate(schedule: Schedule) -> None:
     schedule.add("often", every=300.0)
-    assert schedule.scheduler().describe() == "1 page, 12/h at intervals"
+    assert schedule.scheduler().describe() == "1 page, 12 checks an hour at set intervals"
+
+
+def test_the_rate_of_a_single_page_is_named_in_words(schedule: Schedule) -> None:
+    schedule.add("usual")
+    assert schedule.scheduler().describe() == "1 page, about once an hour"
 
 
 def test_pages_with_intervals_earn_no_checks_for_the_others(schedule: Schedule) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 
 from driftline.model import POLICIES, Link, Outcome, Verdict, Visit
 from driftline.schedule.backoff import gone
-from driftline.schedule.page_stats import Learned
+from driftline.schedule.page_stats import PageStats
 from driftline.schedule.page_table import DAY
 from driftline.schedule.scheduler import Scheduler
 from driftline.store import schedule_records
@@ -53,7 +53,7 @@ def test_a_good_check_ends_the_wait(schedule: Schedule) -> None:
     schedule.checked(page, "failed", status=503, retry_at=BEGIN + 7_200)
     scheduler = schedule.scheduler(every=60.0)
     schedule.checked(page, "new", retry_at=BEGIN + 7_200)
-    scheduler.follow([page])
+    scheduler.learn_from([page])
     schedule.clock.now += 120
     assert scheduler.pick() == [page]
 
@@ -66,13 +66,13 @@ def test_a_server_that_says_when_to_ask_again_means_all_pages_of_its_host(schedu
     schedule.clock.now += 400
     scheduler = schedule.scheduler()
     schedule.checked(busy, "failed", status=429, retry_at=BEGIN + 7_200)
-    scheduler.follow([busy])
+    scheduler.learn_from([busy])
     restarted = schedule.scheduler()
     for one in (scheduler, restarted):
         assert one.pick() == [elsewhere]
         shown = terms(one)
         assert [(shown[name].lane, shown[name].due_at) for name in ("host/beside", "host/new")] == [
-            ("asked", BEGIN + 7_200)
+            ("retry-after", BEGIN + 7_200)
         ] * 2
         assert shown["host/busy"].lane == "waiting", "it failed itself"
     schedule.clock.now = BEGIN + 7_201
@@ -87,10 +87,10 @@ def test_a_host_is_left_alone_until_the_last_of_its_pages_may_be_asked_for(sched
     scheduler = schedule.scheduler(every=60.0)
     schedule.clock.now += 60
     schedule.checked(second, "new")
-    scheduler.follow([second])
+    scheduler.learn_from([second])
     assert scheduler.pick() == []
     schedule.checked(first, "new")
-    scheduler.follow([first])
+    scheduler.learn_from([first])
     assert third in scheduler.pick(), "both were asked for since, and are there"
 
 
@@ -100,7 +100,7 @@ def test_a_page_with_an_interval_backs_off_and_is_back_at_its_interval_after_a_g
     waits = []
     for _ in range(6):
         schedule.checked(page, "failed", status=429)
-        scheduler.follow([page])
+        scheduler.learn_from([page])
         due = terms(scheduler)["page"].due_at
         waits.append(due - schedule.clock.now)
         schedule.clock.now = due - 1
@@ -109,7 +109,7 @@ def test_a_page_with_an_interval_backs_off_and_is_back_at_its_interval_after_a_g
         assert scheduler.pick() == [page]
     assert waits == [300, 600, 1_200, 2_400, 3_600, 3_600]
     schedule.checked(page, "unchanged")
-    scheduler.follow([page])
+    scheduler.learn_from([page])
     schedule.clock.now += 299
     assert scheduler.pick() == []
     schedule.clock.now += 1
@@ -123,7 +123,7 @@ def test_a_host_that_was_caught_is_not_believed_after_a_restart_either(schedule:
     scheduler = schedule.scheduler()
     schedule.clock.now += 600
     schedule.checked(early, "changed", headers=LASTS)
-    scheduler.follow([early])
+    scheduler.learn_from([early])
     schedule.clock.now += DAY
     (late,) = schedule.add("host/late")
     for page in (early, late, other):
@@ -144,7 +144,7 @@ def test_a_clock_that_was_set_back_is_no_reason_to_distrust_a_host(schedule: Sch
     schedule.clock.now -= 7_200
     for page in (silent, lasting):
         schedule.checked(page, "changed", headers=LASTS)
-    scheduler.follow([silent, lasting])
+    scheduler.learn_from([silent, lasting])
     for one in (scheduler, schedule.scheduler()):
         assert {name: found.lifetime for name, found in terms(one).items()} == {"silent": 36_000.0, "lasting": 36_000.0}
 
@@ -160,8 +160,10 @@ def test_how_long_a_page_lasts_is_what_its_server_said_last(schedule: Schedule) 
     for page, (status, headers) in zip(pages, answers, strict=True):
         verdict = Verdict.FAILED if status == 503 else Verdict.UNCHANGED
         schedule.checked(page, verdict, status=status)
-        scheduler.heard([Outcome(document(Link(page, "http://x/", 2, None), status=status, headers=headers), verdict)])
-    scheduler.follow(pages)
+        scheduler.record_lifetimes(
+            [Outcome(document(Link(page, "http://x/", 2, None), status=status, headers=headers), verdict)]
+        )
+    scheduler.learn_from(pages)
     expected = {"same": 60.0, "silent": 0.0, "proved": 36_000.0, "failing": 36_000.0}
     for one in (scheduler, schedule.scheduler()):
         assert {name: found.lifetime for name, found in terms(one).items()} == expected
@@ -175,8 +177,8 @@ def test_what_a_server_said_is_kept_although_its_check_was_learned_from_before_i
     schedule.checked(page, "unchanged")
     scheduler.refresh()
     answer = document(Link(page, "http://x/", 2, None), headers="Cache-Control: max-age=60\r\n")
-    scheduler.heard([Outcome(answer, Verdict.UNCHANGED)])
-    scheduler.follow([page])
+    scheduler.record_lifetimes([Outcome(answer, Verdict.UNCHANGED)])
+    scheduler.learn_from([page])
     for one in (scheduler, schedule.scheduler()):
         assert terms(one)["page"].lifetime == 60.0
 
@@ -256,7 +258,7 @@ def test_what_a_run_records_does_not_have_the_watch_list_read_again(schedule: Sc
     ledger.record(run, [outcome_of(document(link, at=BEGIN))])
     HostRecords(schedule.store).keep({}, {"elsewhere": BEGIN + DAY}, BEGIN)
     assert schedule.store.stamp() == stamp
-    scheduler.follow([page])
+    scheduler.learn_from([page])
     assert scheduler.edition != edition, "there is a version to catch up with"
 
 
@@ -285,8 +287,8 @@ def test_a_store_that_can_only_be_read_is_learned_from_and_left_as_it_is(schedul
     made = schedule.store
     scheduler = Scheduler(Store(made.engine, made.where, made.path, read_only=True), clock=schedule.clock)
     scheduler.refresh()
-    assert scheduler.terms()[0].rate > 0.5
-    assert scheduler.terms()[0].lifetime == 36_000.0
+    assert scheduler.upcoming()[0].rate > 0.5
+    assert scheduler.upcoming()[0].lifetime == 36_000.0
     with made.read() as connection:
         assert connection.scalar(select(func.count()).select_from(rates)) == 0
 
@@ -313,13 +315,13 @@ def test_a_long_history_is_learned_in_parts_that_may_end_in_the_middle_of_a_page
 
     at_once = learned(reader)
     parts: list[int] = []
-    learn = Learned._learn
+    learn = PageStats._learn
 
-    def noted(self: Learned, found: Mapping[str, Sequence[Any]]) -> list[int]:
+    def noted(self: PageStats, found: Mapping[str, Sequence[Any]]) -> list[int]:
         parts.append(len(found["page_id"]))
         return learn(self, found)
 
-    monkeypatch.setattr(Learned, "_learn", noted)
+    monkeypatch.setattr(PageStats, "_learn", noted)
     monkeypatch.setattr(schedule_records, "_CHECKS", 4)
     in_parts = learned(reader if read_only else made)
     assert parts == [4, 4, 4, 3]

@@ -21,7 +21,7 @@ def one_page_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 def read_to_the_end(scheduler: Scheduler, meanwhile: Callable[[int], None] = lambda _: None) -> int:
     """Read on, one step at a time; how many it took."""
     steps = 1
-    while not scheduler.read_on(lambda: True):
+    while not scheduler.refresh_until(lambda: True):
         meanwhile(steps)
         steps += 1
     return steps
@@ -32,7 +32,7 @@ def test_pages_are_picked_while_the_list_is_read_and_what_is_learned_then_is_not
     scheduler = schedule.scheduler()
     for page in pages:
         schedule.checked(page, "new")
-    scheduler.follow(pages)
+    scheduler.learn_from(pages)
     schedule.clock.now += 400
     (added,) = schedule.add("added", every=300.0)
     picked: list[int] = []
@@ -41,7 +41,7 @@ def test_pages_are_picked_while_the_list_is_read_and_what_is_learned_then_is_not
         for page in scheduler.pick(1):
             picked.append(page)
             schedule.checked(page, "changed" if page == pages[0] else "failed")
-            scheduler.follow([page])
+            scheduler.learn_from([page])
 
     assert read_to_the_end(scheduler, check_one) > len(pages)
     assert sorted(picked) == pages, "each once, and the new one only when all is read"
@@ -61,16 +61,16 @@ def test_what_a_host_asks_for_while_the_list_is_read_is_heard(schedule: Schedule
     scheduler = schedule.scheduler()
     schedule.clock.now += 400
     schedule.add("elsewhere", every=DAY)
-    assert not scheduler.read_on(lambda: True)
+    assert not scheduler.refresh_until(lambda: True)
     schedule.checked(busy, "failed", status=503, retry_at=BEGIN + 7_200)
-    scheduler.follow([busy])
+    scheduler.learn_from([busy])
     assert scheduler.pick() == []
     read_to_the_end(scheduler)
     assert beside not in scheduler.pick()
     schedule.add("elsewhere/too", every=DAY)
-    assert not scheduler.read_on(lambda: True)
+    assert not scheduler.refresh_until(lambda: True)
     schedule.checked(busy, "unchanged")
-    scheduler.follow([busy])
+    scheduler.learn_from([busy])
     read_to_the_end(scheduler)
     assert beside in scheduler.pick()
 
@@ -81,11 +81,11 @@ def test_what_another_program_learned_later_counts(schedule: Schedule) -> None:
     scheduler, other = schedule.scheduler(), schedule.scheduler()
     schedule.clock.now += DAY
     schedule.checked(page, "changed")
-    assert not scheduler.read_on(lambda: True)
-    scheduler.follow([page])
+    assert not scheduler.refresh_until(lambda: True)
+    scheduler.learn_from([page])
     schedule.clock.now += DAY
     schedule.checked(page, "changed")
-    other.follow([page])
+    other.learn_from([page])
     read_to_the_end(scheduler)
     assert terms(scheduler)["page"].due_at == schedule.clock.now + 300
     assert terms(scheduler)["page"].rate == terms(other)["page"].rate
@@ -100,11 +100,11 @@ def test_a_host_that_is_caught_while_the_list_is_read_is_believed_no_more(schedu
     schedule.clock.now += 60
     visited(schedule, "host/other", 1, 1.0, 1)
     for _ in (early, other):
-        assert not scheduler.read_on(lambda: True)
+        assert not scheduler.refresh_until(lambda: True)
     schedule.checked(early, "changed", headers=lasts)
-    scheduler.follow([early])
+    scheduler.learn_from([early])
     read_to_the_end(scheduler)
-    assert [one.lifetime for one in scheduler.terms()] == [0.0, 0.0]
+    assert [one.lifetime for one in scheduler.upcoming()] == [0.0, 0.0]
 
 
 def test_a_list_that_grows_and_shrinks_while_it_is_read_is_as_it_is_in_the_end(schedule: Schedule) -> None:
@@ -128,7 +128,7 @@ def test_reading_that_fails_begins_anew(schedule: Schedule, monkeypatch: pytest.
     schedule.add("one", "two")
     scheduler = schedule.scheduler()
     schedule.add("three")
-    assert not scheduler.read_on(lambda: True)
+    assert not scheduler.refresh_until(lambda: True)
     with monkeypatch.context() as broken:
         broken.setattr(schedule.store, "read", lambda: (_ for _ in ()).throw(StoreError("It is torn.")))
         with pytest.raises(StoreError):
@@ -146,7 +146,7 @@ def test_what_others_checked_is_followed_without_reading_the_list(schedule: Sche
     schedule.add("added", every=300.0)
     schedule.checked(theirs, "unchanged")
     schedule.scheduler()  # whoever only looks learns from it, too
-    scheduler.follow_others()
+    scheduler.learn_from_others()
     assert scheduler.pick() == [ours]
     assert len(scheduler) == 2
 
@@ -159,7 +159,7 @@ def test_what_others_checked_is_noticed_although_they_removed_a_page_with_as_man
     schedule.clock.now += 400
     schedule.catalog.remove(["http://removed/"])
     schedule.checked(theirs, "unchanged")
-    scheduler.follow_others()
+    scheduler.learn_from_others()
     assert scheduler.pick() == [removed, ours]
 
 
@@ -170,10 +170,10 @@ def test_what_others_checked_while_the_list_is_read_is_not_checked_again(schedul
     schedule.clock.now += 400
     read, unread = schedule.add("read", "unread")
     for _ in range(2):
-        assert not scheduler.read_on(lambda: True)
+        assert not scheduler.refresh_until(lambda: True)
     for page in (known, read, unread):
         schedule.checked(page, "new")
-    scheduler.follow_others()
+    scheduler.learn_from_others()
     read_to_the_end(scheduler)
     assert len(scheduler) == 3
     assert scheduler.pick() == []
@@ -182,5 +182,5 @@ def test_what_others_checked_while_the_list_is_read_is_not_checked_again(schedul
 def test_there_is_nothing_to_follow_before_the_list_was_read(schedule: Schedule) -> None:
     (page,) = schedule.add("page")
     scheduler = Scheduler(schedule.store, clock=schedule.clock, ticks=schedule.clock)
-    scheduler.follow_others()
+    scheduler.learn_from_others()
     assert scheduler.pick() == [page]

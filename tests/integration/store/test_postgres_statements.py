@@ -90,7 +90,7 @@ class Filled:
             # an index that is walked without a condition reads the whole table as well
             scans += [
                 step for step, after in zip(plan, [*plan[1:], ""], strict=True)
-                if re.search(rf"Index.* Scan .*on ({'|'.join(LARGE)})\b", step) and "Cond:" not in after
+                if re.search(rf"PageTable.* Scan .*on ({'|'.join(LARGE)})\b", step) and "Cond:" not in after
             ]  # fmt: skip
             found += [f"{step.strip()} in {statement}" for step in scans]
         return found
@@ -159,12 +159,12 @@ def test_the_scheduler_reads_picks_and_learns_by_an_index(large: Filled, monkeyp
     Catalog(large.store).add(["https://added.example/"])
     links = large.links()
     large.ledger.record(large.run, outcomes_of_every_kind(links))
-    assert large.walks(lambda: scheduler.follow([link.page_id for link in links])) == []
+    assert large.walks(lambda: scheduler.learn_from([link.page_id for link in links])) == []
     assert large.walks(scheduler.refresh) == []
     assert len(scheduler) == PAGES + 1
     assert large.walks(scheduler.pick) == []
     assert large.walks(lambda: schedule_records.pages_found_lately(large.store, range(SOME), 3)) == []
-    assert large.walks(scheduler.follow_others) == []
+    assert large.walks(scheduler.learn_from_others) == []
 
 
 def test_many_outcomes_take_as_few_statements_as_one(small: Filled) -> None:

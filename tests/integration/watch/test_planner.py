@@ -310,7 +310,7 @@ def test_what_came_of_a_check_is_learned_with_the_next_pick(world: Watched) -> N
         for number in range(4):
             world.words["/a"] = f"text of the number {number}"
             planner.go()
-            rates += [one.rate for one in world.scheduler.terms()]
+            rates += [one.rate for one in world.scheduler.upcoming()]
             world.quiet()
             world.ahead += 43_201
     assert [one.verdict for one in world.outcomes] == [Verdict.NEW] + [Verdict.CHANGED] * 3

@@ -44,19 +44,19 @@ def test_a_budget_in_the_settings_is_looked_at_when_they_are_loaded(name: str, t
 
 def test_credit_grows_with_time_up_to_a_minute_of_it() -> None:
     credit = Credit(at=0.0, saved=1.0)
-    assert credit.grow(0.0, 2.0) == 1
+    assert credit.refill(0.0, 2.0) == 1
     credit.spend(1)
-    assert credit.grow(0.25, 2.0) == 0
-    assert credit.grow(10.0, 2.0) == 20
-    assert credit.grow(9_000.0, 2.0) == 120, "who slept need not catch up at once"
+    assert credit.refill(0.25, 2.0) == 0
+    assert credit.refill(10.0, 2.0) == 20
+    assert credit.refill(9_000.0, 2.0) == 120, "who slept need not catch up at once"
     credit.spend(120)
-    assert credit.grow(8_000.0, 2.0) == 0, "a clock that went backwards brings nothing"
+    assert credit.refill(8_000.0, 2.0) == 0, "a clock that went backwards brings nothing"
 
 
 def test_a_slow_budget_still_saves_up_for_one_check() -> None:
     credit = Credit(at=0.0, saved=0.0)
-    assert credit.grow(3_599.0, 1 / 3_600) == 0
-    assert credit.grow(3_601.0, 1 / 3_600) == 1
+    assert credit.refill(3_599.0, 1 / 3_600) == 0
+    assert credit.refill(3_601.0, 1 / 3_600) == 1
 
 
 def test_intervals_may_take_four_fifths_of_a_budget() -> None:
@@ -64,13 +64,13 @@ def test_intervals_may_take_four_fifths_of_a_budget() -> None:
     assert shortages({"http://a/": 0.79}, None, 1.0) == []
     assert shortages({"http://a/": 9.0}, None, None) == []
     (said,) = shortages({"http://a/": 0.4, "http://b/": 0.41}, 1.0, 1.0)
-    assert said.startswith("The intervals asked for take 48.6/m, more than 80% of the budget of 1/s: ask for longer")
+    assert said.startswith("The intervals that you set take 48.6/m, more than 80% of the budget of 1/s: set longer")
 
 
 def test_the_host_is_named_whose_intervals_take_most_of_its_budget() -> None:
     asked = {"http://a/1": 0.5, "http://a/2": 0.5, "http://b/": 2.0, "http://c/": 0.9, "http://d/": 0.1}
     (said,) = shortages(asked, None, 1.0)
-    assert said.startswith("The intervals asked for on b take 2/s, more than 80% of the host budget of 1/s")
+    assert said.startswith("The intervals that you set on b take 2/s, more than 80% of the host budget of 1/s")
     assert said.endswith(" The same holds for 2 more hosts.")
     (said,) = shortages(asked, None, 1.0, {"a", "d"})
     assert "on a take 1/s" in said

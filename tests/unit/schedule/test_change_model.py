@@ -10,7 +10,7 @@ from support.properties import searched
 
 
 def after(a: float, b: float, days: float, changed: bool, expected: float = 0.05) -> tuple[float, float]:
-    found = change_model.learned(np.array([a]), np.array([b]), np.array([days]), np.array([changed]), expected)
+    found = change_model.updated(np.array([a]), np.array([b]), np.array([days]), np.array([changed]), expected)
     return float(found[0][0]), float(found[1][0])
 
 
@@ -38,7 +38,7 @@ def test_a_rate_is_found_from_regular_checks_of_a_page_that_changes_faster_than_
     random = np.random.default_rng(1)
     a, b = change_model.prior(np.full(400, 0.5))
     for _ in range(60):
-        a, b = change_model.learned(a, b, np.ones(400), random.random(400) < 1 - np.exp(-1.5), 0.5)
+        a, b = change_model.updated(a, b, np.ones(400), random.random(400) < 1 - np.exp(-1.5), 0.5)
     assert float(np.median(a / b)) == pytest.approx(1.5, rel=0.1)
 
 

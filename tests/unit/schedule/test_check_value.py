@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.schedule.change_model import value
+from driftline.schedule.change_model import check_value
 from support.properties import searched
 
 
 def worth(a: float, b: float, days: float, harmonic: float) -> float:
     one, shape, scale, age = (np.array([x], np.float32) for x in (1.0, a, b, days))
-    return float(value(one, shape, scale, age, harmonic)[0])
+    return float(check_value(one, shape, scale, age, harmonic)[0])
 
 
 @pytest.mark.parametrize("rate", [0.001, 0.05, 1.0, 24.0])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from driftline.schedule.host_table import HostTable, Rooms
+from driftline.schedule.host_table import HostBudgets, HostTable
 
 
 def test_a_host_keeps_its_number_however_many_others_are_met() -> None:
@@ -19,10 +19,10 @@ def test_a_host_keeps_its_number_however_many_others_are_met() -> None:
 
 
 def test_the_room_of_a_host_grows_up_to_what_a_minute_brings_and_a_new_one_has_room_for_one_page() -> None:
-    rooms = Rooms(0.1, 0.0)
-    assert rooms.grow(0.0, 2).tolist() == [1, 1]
-    rooms.spend(np.array([0], np.int32))
-    assert rooms.grow(5.0, 3).tolist() == [0, 1, 1]
-    assert rooms.grow(10.0, 3).tolist() == [1, 2, 1]
-    assert rooms.grow(1_000.0, 3).tolist() == [6, 6, 6]
-    assert rooms.grow(900.0, 3).tolist() == [6, 6, 6], "a clock that goes backwards brings nothing"
+    budgets = HostBudgets(0.1, 0.0)
+    assert budgets.refill(0.0, 2).tolist() == [1, 1]
+    budgets.spend(np.array([0], np.int32))
+    assert budgets.refill(5.0, 3).tolist() == [0, 1, 1]
+    assert budgets.refill(10.0, 3).tolist() == [1, 2, 1]
+    assert budgets.refill(1_000.0, 3).tolist() == [6, 6, 6]
+    assert budgets.refill(900.0, 3).tolist() == [6, 6, 6], "a clock that goes backwards brings nothing"

@@ -6,90 +6,90 @@ import numpy as np
 import pytest
 
 from driftline.schedule.change_model import USUAL
-from driftline.schedule.page_table import DAY, PROBE, Index
+from driftline.schedule.page_table import DAY, PROBE, PageTable
 
 NOW = 100 * DAY
 
 
-def seen(size: int) -> Index:
-    index = Index(size)
-    index.checked[:] = NOW - DAY
-    return index
+def seen(size: int) -> PageTable:
+    table = PageTable(size)
+    table.checked[:] = NOW - DAY
+    return table
 
 
-def picked(index: Index, count: int, **options: object) -> list[int]:
-    return [int(place) for place in index.pick(NOW, count, **options)]  # type: ignore[arg-type]
+def picked(table: PageTable, count: int, **options: object) -> list[int]:
+    return [int(place) for place in table.pick(NOW, count, **options)]  # type: ignore[arg-type]
 
 
 def test_heavier_faster_and_older_pages_come_first() -> None:
-    index = seen(4)
-    index.weight[1] = 3
-    index.b[2] /= 3
-    index.checked[3] -= 3 * DAY
-    assert set(picked(index, 3)) == {1, 2, 3}
-    assert picked(index, 10)[-1] == 0
+    table = seen(4)
+    table.weight[1] = 3
+    table.b[2] /= 3
+    table.checked[3] -= 3 * DAY
+    assert set(picked(table, 3)) == {1, 2, 3}
+    assert picked(table, 10)[-1] == 0
 
 
 def test_a_page_with_an_interval_is_picked_when_it_is_due_and_before_all_others() -> None:
-    index = seen(4)
-    index.weight[0] = 1_000
-    index.every[[1, 2, 3]] = [DAY / 2, DAY / 4, 2 * DAY]
-    assert picked(index, 2) == [2, 1], "the earliest deadline first"
-    assert picked(index, 9) == [2, 1, 0], "one that is not due is not picked at all"
+    table = seen(4)
+    table.weight[0] = 1_000
+    table.every[[1, 2, 3]] = [DAY / 2, DAY / 4, 2 * DAY]
+    assert picked(table, 2) == [2, 1], "the earliest deadline first"
+    assert picked(table, 9) == [2, 1, 0], "one that is not due is not picked at all"
 
 
 def test_a_page_that_was_never_checked_comes_before_what_is_only_worth_much() -> None:
-    index = seen(3)
-    index.weight[0] = 1_000
-    index.checked[[1, 2]] = -np.inf
-    index.weight[2] = 5
-    assert picked(index, 9) == [2, 1, 0]
+    table = seen(3)
+    table.weight[0] = 1_000
+    table.checked[[1, 2]] = -np.inf
+    table.weight[2] = 5
+    assert picked(table, 9) == [2, 1, 0]
 
 
 def test_pages_that_are_being_checked_are_not_picked_again() -> None:
-    index = seen(6)
-    index.every[[0, 1]] = DAY / 2
-    index.checked[[2, 3]] = -np.inf
-    assert picked(index, 9, without=np.array([0, 2, 4])) == [1, 3, 5]
+    table = seen(6)
+    table.every[[0, 1]] = DAY / 2
+    table.checked[[2, 3]] = -np.inf
+    assert picked(table, 9, without=np.array([0, 2, 4])) == [1, 3, 5]
 
 
 def test_no_host_gets_more_than_its_room_and_the_others_get_what_is_left() -> None:
-    index = seen(1_000)
-    index.host[:] = np.arange(1_000) % 10
-    index.weight[index.host == 0] = 1_000
+    table = seen(1_000)
+    table.host[:] = np.arange(1_000) % 10
+    table.weight[table.host == 0] = 1_000
     room = np.full(10, 7)
     room[3] = 0
-    places = index.pick(NOW, 60, room=room)
-    counts = np.bincount(index.host[places], minlength=10)
+    places = table.pick(NOW, 60, room=room)
+    counts = np.bincount(table.host[places], minlength=10)
     assert len(places) == len(set(places.tolist())) == 60
     assert counts[0] == 7
     assert counts[3] == 0
     assert counts.max() <= 7
-    assert len(index.pick(NOW, 500, room=room)) == 9 * 7
+    assert len(table.pick(NOW, 500, room=room)) == 9 * 7
 
 
 def test_deadlines_take_from_the_room_of_their_host() -> None:
-    index = seen(6)
-    index.every[:3] = 60.0
-    assert len(index.pick(NOW, 6, room=np.array([4]))) == 4
-    assert set(picked(index, 6, room=np.array([4]))) > {0, 1, 2}
+    table = seen(6)
+    table.every[:3] = 60.0
+    assert len(table.pick(NOW, 6, room=np.array([4]))) == 4
+    assert set(picked(table, 6, room=np.array([4]))) > {0, 1, 2}
 
 
 def test_what_failed_is_left_alone_for_longer_and_longer_and_learns_nothing() -> None:
-    index = seen(1)
-    before = float(index.a[0]), float(index.b[0])
+    table = seen(1)
+    before = float(table.a[0]), float(table.b[0])
     waits = []
     for _ in range(12):
-        index.fail(np.array([0]), index.failures[:1] + 1, NOW)
-        waits.append(float(index.not_before[0]) - NOW)
-    assert picked(index, 1) == []
+        table.record_failures(np.array([0]), table.failures[:1] + 1, NOW)
+        waits.append(float(table.not_before[0]) - NOW)
+    assert picked(table, 1) == []
     assert waits[0] == 15 * 60
     assert waits == sorted(waits)
     assert waits[-1] == DAY
-    assert (float(index.a[0]), float(index.b[0])) == before
-    index.learn(np.array([0]), NOW, np.array([True]))
-    assert index.failures[0] == 0
-    assert picked(index, 1) == [0]
+    assert (float(table.a[0]), float(table.b[0])) == before
+    table.record_checks(np.array([0]), NOW, np.array([True]))
+    assert table.failures[0] == 0
+    assert picked(table, 1) == [0]
 
 
 @pytest.mark.parametrize(
@@ -98,87 +98,87 @@ def test_what_failed_is_left_alone_for_longer_and_longer_and_learns_nothing() ->
 def test_a_page_with_an_interval_is_left_alone_for_longer_and_longer_too_and_not_for_as_long(
     every: float, first: float, longest: float
 ) -> None:
-    index = seen(1)
-    index.every[0] = every
+    table = seen(1)
+    table.every[0] = every
     waits = []
     for _ in range(2_000):
-        index.fail(np.array([0]), index.failures[:1] + 1, NOW)
-        waits.append(float(index.not_before[0]) - NOW)
+        table.record_failures(np.array([0]), table.failures[:1] + 1, NOW)
+        waits.append(float(table.not_before[0]) - NOW)
     assert waits[:2] == [first, 2 * first]
     assert all(after == min(2 * before, longest) for before, after in pairwise(waits))
     assert waits[-1] == longest
 
 
 def test_a_new_page_is_expected_to_be_like_the_others_of_its_host() -> None:
-    index = Index(60)
-    index.host[:] = np.arange(60) % 2
+    table = PageTable(60)
+    table.host[:] = np.arange(60) % 2
     everyone = np.arange(50)
-    index.learn(everyone, 0.0, np.zeros(50, bool))
+    table.record_checks(everyone, 0.0, np.zeros(50, bool))
     for day in range(1, 30):
-        index.learn(everyone, day * DAY, index.host[everyone] == 1)
-    index.learn(np.array([50, 51]), 30 * DAY, np.zeros(2, bool))
-    slow, fast = (float(index.a[place] / index.b[place]) for place in (50, 51))
+        table.record_checks(everyone, day * DAY, table.host[everyone] == 1)
+    table.record_checks(np.array([50, 51]), 30 * DAY, np.zeros(2, bool))
+    slow, fast = (float(table.a[place] / table.b[place]) for place in (50, 51))
     assert fast > 20 * slow
 
 
 def test_a_server_that_says_how_long_a_page_lasts_is_believed() -> None:
-    index = seen(2)
-    index.lifetime[1] = 0.9 * DAY
-    assert picked(index, 2) == [0, 1]
-    assert index.values(NOW)[1] < 0.1 * index.values(NOW)[0]
+    table = seen(2)
+    table.lifetime[1] = 0.9 * DAY
+    assert picked(table, 2) == [0, 1]
+    assert table.values(NOW)[1] < 0.1 * table.values(NOW)[0]
 
 
 def test_uniform_takes_the_page_that_waited_longest() -> None:
-    index = seen(5)
-    index.checked[:] = NOW - DAY * np.array([3, 1, 5, 2, 4])
-    index.weight[1] = 1_000
-    assert picked(index, 5, policy="uniform") == [2, 4, 0, 3, 1]
+    table = seen(5)
+    table.checked[:] = NOW - DAY * np.array([3, 1, 5, 2, 4])
+    table.weight[1] = 1_000
+    assert picked(table, 5, policy="uniform") == [2, 4, 0, 3, 1]
 
 
 def test_fixed_takes_what_is_due_and_nothing_else() -> None:
-    index = seen(4)
-    index.every[0] = DAY / 2
-    index.every[1] = 2 * DAY
-    index.checked[3] = -np.inf
-    assert picked(index, 9, policy="fixed", default_every=2 * DAY) == [0, 3]
-    assert picked(index, 9, policy="fixed", default_every=DAY) == [0, 2, 3]
+    table = seen(4)
+    table.every[0] = DAY / 2
+    table.every[1] = 2 * DAY
+    table.checked[3] = -np.inf
+    assert picked(table, 9, policy="fixed", default_every=2 * DAY) == [0, 3]
+    assert picked(table, 9, policy="fixed", default_every=DAY) == [0, 2, 3]
 
 
 def test_intelligent_goes_down_the_papers_order_and_probes_what_its_filter_dropped() -> None:
-    index = seen(5)
-    index.rank[:] = [2, 0, np.inf, 1, np.inf]
-    assert picked(index, 9, policy="intelligent") == [1, 3, 0]
-    assert picked(index, 9, policy="intelligent", cycle=2 * DAY) == []
-    index.checked[4] = NOW - PROBE
-    assert picked(index, 9, policy="intelligent") == [1, 3, 0, 4]
+    table = seen(5)
+    table.rank[:] = [2, 0, np.inf, 1, np.inf]
+    assert picked(table, 9, policy="intelligent") == [1, 3, 0]
+    assert picked(table, 9, policy="intelligent", cycle=2 * DAY) == []
+    table.checked[4] = NOW - PROBE
+    assert picked(table, 9, policy="intelligent") == [1, 3, 0, 4]
 
 
 def test_probes_of_what_the_filter_dropped_get_their_share_and_no_more() -> None:
-    index = seen(2_100)
-    index.rank[:100] = np.arange(100)
-    index.checked[100:] = NOW - PROBE
-    assert picked(index, 50, policy="intelligent") == list(range(50))
-    assert picked(index, 50, policy="intelligent", probes=5)[:45] == list(range(45))
-    assert min(picked(index, 50, policy="intelligent", probes=5)[45:]) >= 100
-    assert len(picked(index, 150, policy="intelligent", probes=5)) == 150, "they get what the order leaves"
+    table = seen(2_100)
+    table.rank[:100] = np.arange(100)
+    table.checked[100:] = NOW - PROBE
+    assert picked(table, 50, policy="intelligent") == list(range(50))
+    assert picked(table, 50, policy="intelligent", probes=5)[:45] == list(range(45))
+    assert min(picked(table, 50, policy="intelligent", probes=5)[45:]) >= 100
+    assert len(picked(table, 150, policy="intelligent", probes=5)) == 150, "they get what the order leaves"
 
 
 def test_what_is_only_expected_of_a_page_says_nothing_about_its_host() -> None:
-    index = Index(30)
+    table = PageTable(30)
     most = np.arange(1, 30)
-    index.remember(most, np.full(29, 0.5), np.full(29, 0.05), np.full(29, NOW), np.zeros(29, bool))
-    index.expect()
-    assert index.a[0] / index.b[0] == pytest.approx(USUAL)
-    index.remember(most, np.full(29, 0.5), np.full(29, 0.05), np.full(29, NOW), np.ones(29, bool))
-    index.expect()
-    assert index.a[0] / index.b[0] > 50 * USUAL
-    known = index.a[0] / index.b[0]
-    index.remember(most, np.full(29, 0.5), np.full(29, 0.05), np.full(29, NOW), np.ones(29, bool))
-    index.expect()
-    assert index.a[0] / index.b[0] == pytest.approx(known), "no page counts twice"
+    table.set_rates(most, np.full(29, 0.5), np.full(29, 0.05), np.full(29, NOW), np.zeros(29, bool))
+    table.apply_priors()
+    assert table.a[0] / table.b[0] == pytest.approx(USUAL)
+    table.set_rates(most, np.full(29, 0.5), np.full(29, 0.05), np.full(29, NOW), np.ones(29, bool))
+    table.apply_priors()
+    assert table.a[0] / table.b[0] > 50 * USUAL
+    known = table.a[0] / table.b[0]
+    table.set_rates(most, np.full(29, 0.5), np.full(29, 0.05), np.full(29, NOW), np.ones(29, bool))
+    table.apply_priors()
+    assert table.a[0] / table.b[0] == pytest.approx(known), "no page counts twice"
 
 
 @pytest.mark.parametrize("policy", ["value", "uniform", "fixed", "intelligent"])
 def test_nothing_can_be_picked_from_nothing(policy: str) -> None:
-    assert picked(Index(0), 5, policy=policy) == []
+    assert picked(PageTable(0), 5, policy=policy) == []
     assert picked(seen(3), 0, policy=policy) == []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from driftline.schedule.change_model import SLOWEST
-from driftline.schedule.page_table import DAY, Index
+from driftline.schedule.page_table import DAY, PageTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,29 +32,29 @@ class Shipped:
     """A policy of the scheduler, with the code that `driftline run` uses."""
 
     def __init__(self, trace: Trace, policy: Any, *, known: bool = False) -> None:
-        self._index = Index(trace.pages)
-        self._index.weight[:] = trace.weights * trace.pages
-        self._index.host[:] = trace.hosts
-        self._index.checked[:] = 0.0
+        self._table = PageTable(trace.pages)
+        self._table.weight[:] = trace.weights * trace.pages
+        self._table.host[:] = trace.hosts
+        self._table.checked[:] = 0.0
         order = np.lexsort((-trace.dwell, -trace.visits))
-        self._index.rank[order] = np.arange(trace.pages)
+        self._table.rank[order] = np.arange(trace.pages)
         self._policy = policy
         self._known = known
         if known:
-            self._index.a[:] = _SURE
-            self._index.b[:] = _SURE / np.maximum(trace.rates, SLOWEST)
+            self._table.a[:] = _SURE
+            self._table.b[:] = _SURE / np.maximum(trace.rates, SLOWEST)
 
     def pick(self, now: float, count: int) -> Places:
-        return self._index.pick(now * DAY, count, policy=self._policy)
+        return self._table.pick(now * DAY, count, policy=self._policy)
 
     def told(self, places: Places, now: float, changed: NDArray[np.bool_]) -> None:
         if self._known:
-            self._index.checked[places] = now * DAY
+            self._table.checked[places] = now * DAY
         else:
-            self._index.learn(places, now * DAY, changed)
+            self._table.record_checks(places, now * DAY, changed)
 
     def failed(self, places: Places, now: float) -> None:
-        self._index.fail(places, self._index.failures[places] + 1, now * DAY)
+        self._table.record_failures(places, self._table.failures[places] + 1, now * DAY)
 
 
 class Due:

@@ -155,7 +155,7 @@ def _measured(where: str) -> PickingRow:
         picks.append(time.perf_counter() - began)
         _record(store, page_ids, checked, now)
         began = time.perf_counter()
-        scheduler.follow(page_ids)
+        scheduler.learn_from(page_ids)
         learns.append(time.perf_counter() - began)
     scheduler.refresh()  # for its memory: what was known is kept until all is read anew
     status = Path("/proc/self/status").read_text()
