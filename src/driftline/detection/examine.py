@@ -226,8 +226,8 @@ def _again(job: Job, new: Side) -> str | None:
     except UnreadableBody:
         return None
     if seen.is_whole_page:
-        said, before = _whole(body, text, seen, job), _whole(new.body, new.text, seen, job)
-        if why_broken(title, said, body, before, new.body):
+        now, before = _whole(body, text, seen, job), _whole(new.body, new.text, seen, job)
+        if why_broken(title, now, body, before, new.body):
             return None
     return text
 

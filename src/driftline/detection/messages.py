@@ -54,7 +54,7 @@ _NOISE: dict[NoiseKind, str] = {
     NoiseKind.FOR_MACHINES: "text that is there for machines",
     NoiseKind.LABELS: "the words of links and media",
     NoiseKind.LINKS: "links",
-    NoiseKind.LINKS_WITH_TEXT: "links that came or went with their words",
+    NoiseKind.LINKS_WITH_TEXT: "links that were added or removed with their words",
     NoiseKind.ORDER: "the order of things",
     NoiseKind.PROMOTION: "a promotion",
     NoiseKind.TITLE: "the title",

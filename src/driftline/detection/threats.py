@@ -61,7 +61,7 @@ def _system(body: bytes) -> str | None:
     return "Windows" if body[at : at + 4] == b"PE\0\0" or (body.startswith(b"MZ") and b"\0" in body[2:64]) else None
 
 
-_SHOWN = 80  # letters of an address
+_SHOWN = 80  # characters of an address
 _FRAME_TAKES, _SCRIPT_TAKES = 40, 100  # bytes at least
 _INSECURE = b'src="http://'
 _TAG = re.compile(rb"<(script|iframe|frame|img|audio|video|source|embed|input|track)\b[^<>]*$", re.IGNORECASE)

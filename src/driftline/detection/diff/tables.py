@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _MOST_TABLES, _MOST_ROWS, _MOST_COLUMNS = 200, 5_000, 200  # beyond that, cells are not compared
 _MOST_CELLS = 200_000  # of a document; a cell counts for every column and row that it spans
 _MOST_LINES = 4  # of a cell
-_LONGEST_NAME = 60  # letters
+_LONGEST_NAME = 60  # characters
 
 
 class ChangedCell(NamedTuple):
@@ -99,8 +99,8 @@ def heading(cells: list[ChangedCell], removed: Sequence[str], added: Sequence[st
 
 def _runs(lines: Sequence[str]) -> set[str]:
     """Return the texts that a cell of a document can have: none, or a few whole lines of it, without white space."""
-    said = [_letters(line) for line in lines]
-    return {"", *("".join(said[at : at + many]) for at in range(len(said)) for many in range(1, _MOST_LINES + 1))}
+    texts = [_letters(line) for line in lines]
+    return {"", *("".join(texts[at : at + many]) for at in range(len(texts)) for many in range(1, _MOST_LINES + 1))}
 
 
 def _letters(text: str) -> str:
@@ -120,9 +120,9 @@ def _same_tables(old: Sequence[_Table], new: Sequence[_Table]) -> Iterator[tuple
         else:
             left.append(table)
     kept = {id(table) for same in waiting.values() for table in same}
-    rest = [table for table in old if id(table) in kept]
-    if len(rest) == len(left):
-        yield from zip(rest, left, strict=True)
+    others = [table for table in old if id(table) in kept]
+    if len(others) == len(left):
+        yield from zip(others, left, strict=True)
 
 
 def _tables(markup: str) -> list[_Table]:

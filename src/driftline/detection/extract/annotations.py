@@ -49,8 +49,8 @@ _ADDRESSED = (Also.LINKS, Also.MEDIA)
 _ARROW = " → "
 _NOTE = re.compile(rf"\[({'|'.join(_KINDS)})\] (.*)", re.DOTALL)
 _SOURCES = ("data-src", "data-lazy-src", "data-original", "src", "data-srcset", "srcset", "poster", "data")
-_LONGEST_LABEL, _LONGEST_VALUE = 80, 1_000  # letters
-_MOST_INSIDE, _MOST_OF_ONE = 100, 10_000  # nodes, and letters of one of them
+_LONGEST_LABEL, _LONGEST_VALUE = 80, 1_000  # characters
+_MOST_INSIDE, _MOST_OF_ONE = 100, 10_000  # nodes, and characters of one of them
 
 _NO_TARGET = re.compile(r"#|(?:javascript|data|blob|about):|.*/cdn-cgi/l/email-protection", re.IGNORECASE)
 _ADVERTISED = re.compile(

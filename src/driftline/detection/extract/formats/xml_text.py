@@ -51,8 +51,8 @@ def render_feed(root: etree._Element) -> FormattedText:
 
 def _entry(entry: etree._Element) -> tuple[str, tuple[str, ...]]:
     """Return the identity of an entry, and its lines."""
-    said = (_stripped(entry, "title"), _link(entry), _plain(entry, _DATES), *_summaries(entry), _attached(entry))
-    lines = tuple(filter(None, said))
+    parts = (_stripped(entry, "title"), _link(entry), _plain(entry, _DATES), *_summaries(entry), _attached(entry))
+    lines = tuple(filter(None, parts))
     return _plain(entry, _IDENTITIES) or _link(entry) or "\n".join(lines), lines
 
 
