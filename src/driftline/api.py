@@ -670,7 +670,7 @@ class Driftline:
         other numbers are judged so from now on.
         """
         from driftline.detection.examine import Side, experience_of, weigh
-        from driftline.detection.noise.learning import said_of
+        from driftline.detection.noise.learning import feedback_keys
 
         named = find_change(self._store, change)
         page = self.catalog.find(named.url)
@@ -682,7 +682,7 @@ class Driftline:
         memory = self.repository.recall([page.id])[page.id].memory
         host_memory = self.repository.host_memories([host]).get(host, b"")
         experience = experience_of(filters, memory, host_memory, named.sequence)
-        page_keys, host_keys = said_of(weigh(old, new, sides[1].title, content_type, experience, filters), matter)
+        page_keys, host_keys = feedback_keys(weigh(old, new, sides[1].title, content_type, experience, filters), matter)
         remember(self._store, named, page_keys, host_keys, matter, self._clock())
         return named.url
 

@@ -21,7 +21,7 @@ DriftlineError            something the user can read and act on; its text is on
 ├── MissingExtra          an optional part of Driftline is not installed
 ├── UnreadableBody        a body cannot be decoded, or not within the size limit
 ├── MissingSecret         an environment variable with a credential of a page is not usable (http/credentials)
-├── RanAway               a regular expression of a filter takes too long (detection/extract/regex_timeout)
+├── RegexTimeout          a regular expression of a filter takes too long (detection/extract/regex_timeout)
 ├── NoBrowser             there is no Chromium to render pages with (fetch/browser/chromium)
 ├── BrowserFailed         Chromium was found and could not be started (fetch/browser/chromium)
 ├── BrowserGone           Chromium has ended, or was ended because it did not answer (fetch/browser/chromium)

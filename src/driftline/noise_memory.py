@@ -1,8 +1,8 @@
-"""What was learned of a page or of a host's pages: what changes there by itself, and what its user said of it.
+"""What was learned of a page or of a host's pages: what changes there by itself, and the user's feedback.
 
-Everything is known by a short key (see `matching`), with the checks at which it changed first and last and how often it
-did. What changes at nearly every check is muted until it stops: its share of the checks falls with each one that finds
-it unchanged. A user's word is pinned, and outweighs what was learned.
+Lines and places are stored as short keys (`detection.diff.lines.key_of`), each with the numbers of the checks at which
+it changed first and last, and how often it changed. What changes at nearly every check is noise until it stops: its
+share of the checks falls with each one that finds it unchanged. The user's feedback is pinned, and takes precedence.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _PINS = {Matter.NOISE: 0xFFFF, Matter.MEANINGFUL: 0xFFFE}
 _PINNED = {count: matter for matter, count in _PINS.items()}
 _MOST_COUNTED = 0xFFF0
 _MOST = 800  # entries that were learned of a page
-_ENOUGH = 2  # changes before something can be muted
+_ENOUGH = 2  # changes before something can be noise
 _NEARLY_EVERY = 0.6  # share of the checks
-_OFTEN = 0.4  # share of the checks at which one of two variants that take turns comes or goes
+_OFTEN = 0.4  # share of the checks at which one of two alternating variants comes or goes
 _TWICE_OVER, _SELDOM = 4, 0.1  # the same for what came and went, and came and went again
 
 
 class Memory:
     """The entries of one page, or of the pages of one host. Read from bytes and written to bytes.
 
-    That of a host counts pages, not checks.
+    The memory of a host counts pages, not checks.
     """
 
     def __init__(self, data: bytes = b"") -> None:
@@ -40,7 +40,7 @@ class Memory:
         self._pins: set[bytes] | None = None
 
     def to_bytes(self) -> bytes:
-        """The memory as it is stored: all that is pinned, and of too many other entries those that changed last."""
+        """Return the memory as it is stored: all pinned entries, and of too many others those that changed last."""
         kept = list(self._entries.items())
         if len(kept) > _MOST:
             pinned = [entry for entry in kept if entry[1][2] in _PINNED]
@@ -49,7 +49,7 @@ class Memory:
         return b"".join([_ENTRY.pack(key, *entry) for key, entry in kept])
 
     def note(self, keys: Iterable[bytes], check: int) -> list[bytes]:
-        """Remember that these changed at the check of this number; those of them that changed often enough by now."""
+        """Record that these changed at this check. Return those that thereby changed often enough to be noise."""
         enough: list[bytes] = []
         for key in keys:
             first, _, count = self._entries.get(key, (check, check, 0))
@@ -60,18 +60,18 @@ class Memory:
         return enough
 
     def count(self, keys: Iterable[bytes]) -> None:
-        """Count one more page that these are muted on. Of what a host remembers, the numbers of checks mean nothing."""
+        """Count one more page of the host on which these are noise."""
         for key in keys:
             _, _, count = self._entries.get(key, (0, 0, 0))
             if count not in _PINNED:
                 self._entries[key] = (0, 0, min(count + 1, _MOST_COUNTED))
 
     def mutes(self, key: bytes, check: int) -> bool:
-        """Whether this changed at nearly every check before that of this number."""
+        """Return whether this changed at nearly every check before the given one."""
         return self._changed(key, check, _NEARLY_EVERY)
 
     def comes_and_goes(self, key: bytes, check: int) -> bool:
-        """Whether this was added and removed like a part of one of two variants that take turns."""
+        """Return whether this was added and removed as if it were part of one of two alternating variants."""
         again = self.times(key) >= _TWICE_OVER and self._changed(key, check, _SELDOM)
         return again or self._changed(key, check, _OFTEN)
 
@@ -80,36 +80,36 @@ class Memory:
         return _ENOUGH <= count <= _MOST_COUNTED and count >= share * (check - first)
 
     def times(self, key: bytes) -> int:
-        """How often this changed."""
+        """Return how many times this changed."""
         count = self._entries.get(key, (0, 0, 0))[2]
         return 0 if count in _PINNED else count
 
     def keep_pins_of(self, other: Memory) -> None:
-        """Take over what the user said, and withdrew, from another memory of the same page."""
+        """Copy the user's feedback, withdrawals included, from another memory of the same page."""
         own = {key: entry for key, entry in self._entries.items() if entry[2] not in _PINNED}
         self._entries = own | {key: entry for key, entry in other._entries.items() if entry[2] in _PINNED}
         self._pins = None
 
     def pin(self, keys: Iterable[bytes], matter: Matter) -> None:
-        """Remember what the user says of these."""
+        """Record the user's feedback on these."""
         for key in keys:
             self._entries[key] = (0, 0, _PINS[matter])
         self._pins = None
 
     def unpin(self, keys: Iterable[bytes]) -> None:
-        """Forget what the user said of these."""
+        """Remove the user's feedback on these."""
         for key in keys:
             if self.pinned(key) is not None:
                 del self._entries[key]
         self._pins = None
 
     def pinned(self, key: bytes) -> Matter | None:
-        """What the user said of this."""
+        """Return the user's feedback on this, None if there is none."""
         return _PINNED.get(self._entries.get(key, (0, 0, 0))[2])
 
     @property
     def pins(self) -> set[bytes]:
-        """All that the user said something of."""
+        """The keys that have feedback of the user."""
         if self._pins is None:
             self._pins = {key for key, entry in self._entries.items() if entry[2] in _PINNED}
         return self._pins

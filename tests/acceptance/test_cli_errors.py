@@ -42,7 +42,7 @@ def assert_one_sentence(ended: Ended, status: int, *words: str) -> None:
         (("add", "example.com", "--select", "json:$["), ("JSONPath expression",)),
         (("add", "example.com", "--drop", "xpath:"), ("XPath expression",)),
         (("add", "example.com", "--ignore", "/a(b/"), ("regular expression", "character 2")),
-        (("add", "example.com", "--trigger", ""), ("'trigger'", "says nothing")),
+        (("add", "example.com", "--trigger", ""), ("'trigger'", "is empty")),
         (("check", "--pipeline", "magic"), ("magic", "two-section")),
         (("check", "--producers", "many"), ("--producers", "auto")),
         (("check", "--slots", "-1"), ("--slots", "between")),

@@ -10,6 +10,7 @@ from driftline.crawl.page_filter import FILE, MORE_LISTS, NO_ROOM
 from driftline.crawl.simhash import NEAR, Lookalikes, distance
 from driftline.crawl.sitemaps import sitemaps_of
 from driftline.crawl.survey_steps import Surveyed
+from driftline.detection.messages import ERROR_PAGE
 from driftline.errors import BadURL, FailureKind
 from driftline.http.headers import header, last_response, redirect_targets
 from driftline.store.crawls import Met, Result
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from driftline.store.crawls import Address
 
 REDIRECTS = (301, 302, 303, 307, 308)
-SOFT = "The answer is an error page, though the server calls it good."
+SOFT = ERROR_PAGE
 BY_ROBOTS = "robots.txt"
 NO_INDEX = "noindex"
 NO_FOLLOW = "nofollow"

@@ -1,4 +1,4 @@
-"""The steps of a consumer: recall what is known of a page, then compare the document with it."""
+"""The steps of a consumer: read what is known of a page from the store, then compare the document with it."""
 
 from __future__ import annotations
 
@@ -38,24 +38,24 @@ _NOT_MODIFIED = 304
 
 
 class Versions(Protocol):
-    """Where old versions are read from."""
+    """Reads old versions from the store."""
 
     def recall(self, page_ids: Sequence[int]) -> dict[int, Old]:
-        """The old versions of these pages, by page."""
+        """Return the old versions of these pages, by page id."""
 
     def host_memories(self, hosts: Collection[str]) -> dict[str, bytes]:
-        """What was learned of these hosts, as far as something was."""
+        """Return the noise memories of those of these hosts that have one."""
 
 
 class Examiner(Protocol):
-    """Who reads the bodies."""
+    """Reads and compares bodies, in this process or in others."""
 
     def examine(self, jobs: Sequence[Job]) -> list[Finding]:
-        """The findings of these jobs, in order."""
+        """Return the findings of these jobs, in order."""
 
 
 def settle(documents: Sequence[Document]) -> tuple[list[Outcome], list[Document]]:
-    """The outcomes of those that their links alone prove unchanged, and the documents left to recall and compare."""
+    """Return the outcomes of documents that their links prove unchanged, and the documents left to compare."""
     unchanged = Verdict.UNCHANGED
     outcomes: list[Outcome] = []
     left: list[Document] = []
@@ -72,7 +72,7 @@ def settle(documents: Sequence[Document]) -> tuple[list[Outcome], list[Document]
 
 
 def recall(documents: Sequence[Document], versions: Versions) -> list[Pair]:
-    """Each document with the old version to compare it with, unless validators or wire bytes prove it the same."""
+    """Return each document with its old version, or with the proof that validators or wire bytes show no change."""
     pairs: list[Pair] = []
     open_pairs: list[Pair] = []
     for document in documents:
@@ -92,14 +92,14 @@ def recall(documents: Sequence[Document], versions: Versions) -> list[Pair]:
             pair.host_memory = learned.get(link.host, b"")
     for pair in pairs:
         if pair.proof is not None:
-            pair.document.body = b""  # only now that nothing can fail, for a step that fails is tried again
+            pair.document.body = b""  # not earlier: a step that fails is repeated, and needs the body
     return pairs
 
 
 def compare(pairs: Sequence[Pair], examiner: Examiner, limit: int, *, twice: bool = False) -> list[Outcome]:
-    """What each pair shows, in order; only those that recalling left open are read.
+    """Return the outcome of each pair, in order. Only pairs that `recall` left open are examined.
 
-    With `twice`, a change keeps what it takes to `confirm` it.
+    With `twice`, a change keeps its body and its pair, for `confirm`.
     """
     unread = [pair for pair in pairs if pair.proof is None and pair.document.failure is None]
     findings = iter(examiner.examine([job_of(pair, limit) for pair in unread]) if unread else ())
@@ -122,19 +122,20 @@ def compare(pairs: Sequence[Pair], examiner: Examiner, limit: int, *, twice: boo
 
 
 def confirm(found: Sequence[tuple[Outcome, Document]], examiner: Examiner, limit: int) -> list[Outcome]:
-    """What changes amount to, given the same pages fetched once more: what differs then differs by itself.
+    """Return the outcomes of changes, given a second fetch of their pages: what differs in it changes by itself.
 
-    A second fetch that failed, brought the same bytes or cannot be read leaves a change as it is.
+    A second fetch that failed, has the same bytes or cannot be read leaves a change as it is.
     """
     outcomes: list[Outcome] = []
-    unlike: list[tuple[Outcome, Pair, Document]] = []
+    differing: list[tuple[Outcome, Pair, Document]] = []
     for outcome, document in found:
         if outcome.pair is None or document.failure is not None or fingerprint(document.body) == outcome.wire:
             outcomes.append(outcome)
         else:
-            unlike.append((outcome, outcome.pair, document))
-    findings = examiner.examine([_second_job(pair, document, limit) for _, pair, document in unlike]) if unlike else []
-    for (outcome, pair, _), finding in zip(unlike, findings, strict=True):
+            differing.append((outcome, outcome.pair, document))
+    jobs = [_second_job(pair, document, limit) for _, pair, document in differing]
+    findings = examiner.examine(jobs) if jobs else []
+    for (outcome, pair, _), finding in zip(differing, findings, strict=True):
         outcomes.append(outcome if finding.failure_kind else outcome_of(pair, finding))
     for outcome in outcomes:
         outcome.document.body = b""
@@ -143,7 +144,7 @@ def confirm(found: Sequence[tuple[Outcome, Document]], examiner: Examiner, limit
 
 
 def _proof(document: Document) -> tuple[bytes, Proof | None]:
-    """The digest of the document's wire bytes, and what of its link proves it unchanged."""
+    """Return the digest of the wire bytes, and the proof that the page is unchanged, if there is one."""
     known = document.link.known
     if document.status == _NOT_MODIFIED and known is not None:
         return known.wire, Proof.VALIDATORS
@@ -152,7 +153,7 @@ def _proof(document: Document) -> tuple[bytes, Proof | None]:
 
 
 def job_of(pair: Pair, limit: int) -> Job:
-    """What a worker is asked of a pair."""
+    """Return the job that a worker does for a pair."""
     document, old = pair.document, pair.old
     block = last_response(document.headers)
     codings, content_type = content_encodings(block), header(block, b"content-type") or ""
@@ -171,13 +172,13 @@ def job_of(pair: Pair, limit: int) -> Job:
 
 
 def _second_job(pair: Pair, document: Document, limit: int) -> Job:
-    """The job of a change, with the same page fetched once more."""
+    """Return the job of a change, with the same page fetched once more."""
     codings = content_encodings(last_response(document.headers))
     return job_of(pair, limit)._replace(again=document.body, again_codings=codings)
 
 
 def outcome_of(pair: Pair, finding: Finding) -> Outcome:
-    """What a finding means for the page."""
+    """Return the outcome of the check that a finding stands for."""
     document = pair.document
     if finding.failure_kind:
         failure = Failure(kind=FailureKind(finding.failure_kind), sentence=finding.failure)

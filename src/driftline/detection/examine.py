@@ -1,7 +1,7 @@
-"""Everything that is done to the bytes of one page that is not plainly unchanged. It runs in a worker process.
+"""Examine the body of one page whose wire bytes differ from the last check. It runs in a worker process.
 
-The rungs of the ladder that are left when the wire bytes differ: same decoded body, same text; and only then the
-comparison with the old version and the packing of the new one.
+The cheapest proofs of no change come first: the same decoded body, then the same text. Only a page that fails both is
+compared with the old version, and the new version compressed.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 
     from driftline.detection.jobs import PackedBlob
 
-_UNAWAITED, _AWAITED = 0.4, 0.5  # scores: the most of what does not matter, the least of what does
+_MOST_OF_NOISE, _LEAST_OF_MEANINGFUL = 0.4, 0.5  # scores
 
 
 def examine(job: Job) -> Finding:
-    """Read the body and compare it with the version in force; a page that cannot be read gives a failure."""
+    """Return what a body shows compared with the version in force; a failure if it cannot be read."""
     return guarded(_read_anew if job.anew else _examine, job)
 
 
 def guarded(read: Callable[[Job], Finding], job: Job) -> Finding:
-    """What `read` finds, or the failure that it ends in."""
+    """Return what `read` finds, or a failure if it raises."""
     try:
         return read(job)
     except UnreadableBody as error:
@@ -51,9 +51,9 @@ def guarded(read: Callable[[Job], Finding], job: Job) -> Finding:
     except BrokenVersion as error:
         return Finding(failure_kind=FailureKind.INTERNAL.value, failure=str(error))
     except (MemoryError, SelectolaxError):
-        # all markup can be parsed: what fails is the parser's own allocation
+        # the parser accepts any markup: if it fails, it could not allocate memory
         return Finding(failure_kind=FailureKind.HOSTILE.value, failure=OUT_OF_MEMORY, out_of_memory=True)
-    except Exception as error:  # noqa: BLE001 whatever a page makes a parser raise must fail that page only
+    except Exception as error:  # noqa: BLE001 an error in one page must not fail others
         return Finding(failure_kind=FailureKind.INTERNAL.value, failure=own_failure(error))
 
 
@@ -102,7 +102,7 @@ def _examine(job: Job) -> Finding:
         sides = Side(old_body, old_text, job.old_at), Side(body, words, job.at, blocks)
         change, lesson, differs_at_every_fetch = _change(*sides, title, job)
         if differs_at_every_fetch:
-            # the version in force stays, so that a change that only one of several servers has is found once all have
+            # the version in force stays: a change that only some servers have yet is found once all have it
             return Finding(proof=Proof.NOISE.value, body=body_name, lesson=lesson, reading=reading)
     elif job.kept_body:
         proof, change = Proof.REREAD.value, _only_reread(reading, job.reading)
@@ -117,14 +117,14 @@ def _examine(job: Job) -> Finding:
 
 
 def broken_page(why: str, *, wants_script: bool = False) -> Finding:
-    """What is found of an answer that is not the page."""
+    """Return the failure of a response that is not the page."""
     return Finding(failure_kind=FailureKind.BROKEN.value, failure=why, wants_script=wants_script)
 
 
 def _warnings(seen: Extraction, body: bytes, job: Job, *, made: bool = False) -> tuple[tuple[str, str], ...]:
-    """What looks dangerous on a page, of which a version is `made` or not: what counts anyway, and what appeared.
+    """Return warnings about a page; mixed content only if a version of it is `made`.
 
-    On a page that is new nothing appears: it is what its user chose to watch.
+    Hidden frames and obfuscated scripts count if they were added: what a new page has is what its user chose to watch.
     """
     if not seen.is_page:
         return ()
@@ -138,14 +138,14 @@ def _warnings(seen: Extraction, body: bytes, job: Job, *, made: bool = False) ->
 
 
 def _whole(body: bytes, text: str, seen: Extraction, job: Job) -> str:
-    """All that a page says, whatever filters leave of it or add: walls and errors are known by all of it."""
+    """Return the text of the page without its filters: block pages and errors are recognised by all of it."""
     if seen.is_narrowed:
         return Extraction(body, job.content_type).text()
     return without_notes(text) if counts_also(job.filters) else text
 
 
 def _read_anew(job: Job) -> Finding:
-    """The text of a version that is stored, with a blob for it unless it is the same as before."""
+    """Return the text of a stored version as it is extracted now, with a blob unless it is the same as before."""
     blobs = {packed[0]: Blob(*packed) for packed in job.blobs}
     body = unpack(job.kept_body, blobs)
     seen = Extraction(body, job.content_type, job.filters)
@@ -160,7 +160,7 @@ def _read_anew(job: Job) -> Finding:
 
 
 def _reread(old_body: bytes, letters: bytes, job: Job) -> str | None:
-    """The text of the version in force as it is read now; None if it says the same as these letters, or says nothing.
+    """Return the text of the version in force as it is extracted now; None if it is the same, or nothing is selected.
 
     Its filters were edited since, or the extractor is a newer one: neither is a change of the page.
     """
@@ -168,7 +168,7 @@ def _reread(old_body: bytes, letters: bytes, job: Job) -> str | None:
         seen = Extraction(old_body, job.content_type, job.filters)
         return None if digest(seen.letters()) == letters else seen.text()
     except UnreadableBody:
-        return None  # it had nothing yet of what is selected now: there is nothing to compare with
+        return None  # it has nothing of what is selected now, so that there is nothing to compare with
 
 
 def _only_reread(now: str, before: str | None) -> FoundChange:
@@ -179,7 +179,7 @@ def _only_reread(now: str, before: str | None) -> FoundChange:
 
 
 class Side(NamedTuple):
-    """One of two documents that are compared: its body decoded, its text, when it was fetched, and maybe its blocks."""
+    """One of two documents to compare: its decoded body, its text, when it was fetched, and its blocks if known."""
 
     body: bytes
     text: str
@@ -191,14 +191,14 @@ def weigh(
     old: Side, new: Side, title: str, content_type: str, experience: Experience | None = None,
     filters: list[list[str]] | None = None,
 ) -> Judgement:  # fmt: skip
-    """Whether the change matters."""
+    """Return whether the difference between two documents matters, and why."""
 
     def read(side: Side) -> JudgedDocument:
         def parsed() -> Blocks:
             try:
                 return Extraction(side.body, content_type, filters).blocks()
             except UnreadableBody:
-                return Blocks(side.text.split("\n"))  # it has nothing of what is selected today
+                return Blocks(side.text.split("\n"))  # it has nothing of what is selected now
 
         return JudgedDocument(text=side.text, title=title, at=side.at, blocks=ReadOnce(parsed, side.blocks))
 
@@ -209,14 +209,14 @@ def weigh(
 def experience_of(
     filters: list[list[str]] | None, memory: bytes, host_memory: bytes, check: int, again: str | None = None
 ) -> Experience:
-    """What a change of a page with these filters is weighed by, at the check of this number."""
+    """Return what is known of a page with these filters before the check of this number."""
     sieve = sieve_of(filters)
     selected = sieve is not None and sieve.selects
     return Experience(page=Memory(memory), host=Memory(host_memory), check=check, again=again, selected=selected)
 
 
 def _again(job: Job, new: Side) -> str | None:
-    """What the page said when it was fetched once more; None if it was not, or said nothing of use."""
+    """Return the text of the second fetch; None if there was none, or it is not the page."""
     if not job.again:
         return None
     try:
@@ -226,8 +226,8 @@ def _again(job: Job, new: Side) -> str | None:
     except UnreadableBody:
         return None
     if seen.is_whole_page:
-        said, before = _whole(body, text, seen, job), _whole(new.body, new.text, seen, job)
-        if why_broken(title, said, body, before, new.body):
+        now, before = _whole(body, text, seen, job), _whole(new.body, new.text, seen, job)
+        if why_broken(title, now, body, before, new.body):
             return None
     return text
 
@@ -241,10 +241,10 @@ def _change(old: Side, new: Side, title: str, job: Job) -> tuple[FoundChange, tu
     verdict, score, reason = judgement.verdict, judgement.score, judgement.reason
     awaited = awaited_by(job.filters, old.text, new.text)
     if awaited is Matter.NOISE:
-        verdict, score, reason = awaited, min(score, _UNAWAITED), NOT_AWAITED
+        verdict, score, reason = awaited, min(score, _MOST_OF_NOISE), NOT_AWAITED
     elif awaited is Matter.MEANINGFUL and verdict is Matter.NOISE and not judgement.differs_at_every_fetch:
-        verdict, score, reason = awaited, max(score, _AWAITED), AWAITED
-    # what nobody waits for is no news, however many pages share it
+        verdict, score, reason = awaited, max(score, _LEAST_OF_MEANINGFUL), AWAITED
+    # what the page does not wait for is not reported, even if many pages share it
     cause = b"" if awaited is Matter.NOISE else judgement.cause
     change = FoundChange(
         judgement.kind.value, verdict.value, score, reason, judgement.words_added, judgement.words_removed, cause,

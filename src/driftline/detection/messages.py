@@ -1,4 +1,6 @@
-"""The sentences that people read about a change: every enum that decides something gets its words here.
+"""The sentences that people read about changes and about responses that are not the page.
+
+Every enum that decides something gets its words here.
 
 Nothing is decided in this module, and no other part of the package may decide anything by the words that it returns.
 It needs no parser, so that the main process can import it too.
@@ -22,6 +24,21 @@ ACCEPTED = "You accepted the page as it is now."
 REFILTERED = "The page did not change: it is read through other filters than before."
 REREAD = "The page did not change: it is read in another way than before."
 
+ERROR_PAGE = "The response is an error page, although its status says that all is well."
+TOO_MANY_REQUESTS = "The site says that it got too many requests, instead of showing the page."
+EMPTY_SHELL = "The response is an empty shell: the text of the page is gone, perhaps because it needs JavaScript."
+LOGIN_PAGE = "The site asks to log in instead of showing the page."
+CONSENT_PAGE = "The site asks for consent to cookies or the like instead of showing the page."
+PARKED_DOMAIN = "The domain is parked or for sale: the page is not there any more."
+EMPTY_RESPONSE = "The response is empty: the server sent no page."
+NO_TEXT = "The page shows no text."
+NO_TEXT_BUT_SCRIPTS = "The page shows no text: perhaps it is drawn by JavaScript, which only --render runs."
+CUT_OFF_PAGE = "The page broke off in the middle."
+BECAME_EMPTY = "The response is empty, but the document was not."
+NO_FEED = "The response is a web page, but the document was a feed."
+ERROR_MESSAGE = "The response is an error message, although its status says that all is well."
+CUT_OFF_DOCUMENT = "The document broke off in the middle."
+
 _NOISE: dict[NoiseKind, str] = {
     NoiseKind.AGE: "an age",
     NoiseKind.AUDIENCE: "a count of views or the like",
@@ -37,7 +54,7 @@ _NOISE: dict[NoiseKind, str] = {
     NoiseKind.FOR_MACHINES: "text that is there for machines",
     NoiseKind.LABELS: "the words of links and media",
     NoiseKind.LINKS: "links",
-    NoiseKind.LINKS_WITH_TEXT: "links that came or went with their words",
+    NoiseKind.LINKS_WITH_TEXT: "links that were added or removed with their words",
     NoiseKind.ORDER: "the order of things",
     NoiseKind.PROMOTION: "a promotion",
     NoiseKind.TITLE: "the title",
@@ -87,6 +104,12 @@ def also_changed(things: str) -> str:
 def things_changed(things: str, example: str) -> str:
     """Return the sentence for what changed where the text did not."""
     return f"{things[0].upper()}{things[1:]} changed: {example}."
+
+
+def block_page(provider: str) -> str:
+    """Return the sentence for a page that wants proof that the visitor is a person; `provider` may be empty."""
+    of = f" of {provider}" if provider else ""
+    return f"The site shows a block page{of} instead of the page: it wants proof that a person is there."
 
 
 def took_too_long(seconds: float) -> str:

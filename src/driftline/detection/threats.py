@@ -1,4 +1,4 @@
-"""Programs that are sent in the place of a page: told by what the server says of them, or by their first bytes."""
+"""Recognise dangerous content: programs in the place of a page, mixed content, hidden frames, obfuscated scripts."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _STARTS: tuple[tuple[bytes, str], ...] = (
     (b"dex\n03", "Android"),
 )
 _ALL_STARTS = (b"MZ", *(start for start, _ in _STARTS))
-_WHERE = 0x3C  # of a Windows program: the place where the place of its header is written
+_WHERE = 0x3C  # offset in a Windows program at which the offset of its header stands
 
 
 def why_executable(body: bytes, content_type: str, disposition: str) -> str | None:
-    """Why a decoded body is a program and no page, in a sentence; None if it is not."""
+    """Return a sentence that says why a decoded body is a program, None if it is not."""
     system = _system(body) if body.startswith(_ALL_STARTS) else None
     if system is not None:
         return f"The answer is a program for {system}, not a page: it is not kept."
@@ -53,7 +53,7 @@ def why_executable(body: bytes, content_type: str, disposition: str) -> str | No
 
 
 def _system(body: bytes) -> str | None:
-    """The system that a program runs on; None for what only begins like one."""
+    """Return the operating system of a program; None for what only begins like one."""
     for start, system in _STARTS:
         if body.startswith(start):
             return system
@@ -61,7 +61,7 @@ def _system(body: bytes) -> str | None:
     return "Windows" if body[at : at + 4] == b"PE\0\0" or (body.startswith(b"MZ") and b"\0" in body[2:64]) else None
 
 
-_SHOWN = 80  # letters of an address
+_SHOWN = 80  # characters of an address
 _FRAME_TAKES, _SCRIPT_TAKES = 40, 100  # bytes at least
 _INSECURE = b'src="http://'
 _TAG = re.compile(rb"<(script|iframe|frame|img|audio|video|source|embed|input|track)\b[^<>]*$", re.IGNORECASE)
@@ -72,25 +72,25 @@ _HIDDEN = re.compile(
     rb"|\b(?:width|height)\s*:\s*[01](?:px)?\s*[;\"']|(?:left|top)\s*:\s*-\d{3,}|opacity\s*:\s*0\s*[;\"']|\shidden[\s>=]",
     re.IGNORECASE,
 )
-_NOSCRIPT = 500  # bytes before a frame in which an open <noscript> may stand
+_NOSCRIPT = 500  # bytes before a frame that are searched for an open <noscript>
 _HOST = re.compile(rb"//([^/?#:\s]+)")
 _NUMBERS = re.compile(rb"String\.fromCharCode\((?:\s*(?:0x[0-9a-fA-F]+|\d+)\s*,){40}")
 _ESCAPES = re.compile(rb"(?:\\x[0-9a-fA-F]{2}){30}")
-#: words by which scripts are known that hide what they do
+#: what obfuscated scripts contain
 _WORDS = (
     (b"eval(function(p,a,c,k,e", "packed code that unpacks itself"),
     (b"eval(atob(", "code that is decoded and then run"),
     (b"document.write(unescape(", "markup that is decoded and then written"),
 )
-_IDENTIFIER = b"_0x"  # how programs that obfuscate scripts begin their names
+_IDENTIFIER = b"_0x"  # how obfuscators begin names
 _MANY = 5  # of them in a sample
 _SAMPLE, _APART = 256, 4_096  # bytes: how long a sample is, and how far apart they are
-_STRIDE = 64  # bytes: of a text of escapes, each of four bytes, every so many is a backslash
+_STRIDE = 64  # bytes: in a text of escapes, which have four bytes each, every 64th is a backslash
 _BACKSLASHES = b"\\" * 3
 
 
 class Threat(NamedTuple):
-    """What looks dangerous: its kind, a sentence, and the bytes to know it by in another version."""
+    """What looks dangerous: its kind, a sentence, and bytes that show whether another version has it too."""
 
     kind: WarningKind
     sentence: str
@@ -98,7 +98,7 @@ class Threat(NamedTuple):
 
 
 def mixed_content(body: bytes, url: str) -> Threat | None:
-    """A part of an encrypted page that is loaded without encryption, so that others may replace it on its way."""
+    """Return a part of an HTTPS page that is loaded over HTTP, so that anyone on its way may replace it."""
     if not url.startswith("https://"):
         return None
     at = body.find(_INSECURE)
@@ -115,7 +115,7 @@ def mixed_content(body: bytes, url: str) -> Threat | None:
 
 
 def intruders(body: bytes, url: str, old_size: int) -> list[Threat]:
-    """A hidden frame and an obfuscated script of a page that grew from this size, which may have been there before."""
+    """Return a hidden frame and an obfuscated script of a page that grew from this size. They may be old ones."""
     more = len(body) - old_size
     frame = _hidden_frame(body, url) if more >= _FRAME_TAKES else None
     code = _hidden_code(body) if more >= _SCRIPT_TAKES else None
@@ -123,7 +123,7 @@ def intruders(body: bytes, url: str, old_size: int) -> list[Threat]:
 
 
 def _hidden_frame(body: bytes, url: str) -> Threat | None:
-    """A frame that nobody can see and that shows a page of another host."""
+    """Return an invisible frame that loads a page of another host."""
     own = _HOST.search(url.encode("latin-1", "replace"))
     for frame in _at_each(body, b"<iframe", _FRAME):
         source = _SOURCE.search(frame[0])
@@ -134,14 +134,14 @@ def _hidden_frame(body: bytes, url: str) -> Threat | None:
             continue
         before = body[max(0, frame.start() - _NOSCRIPT) : frame.start()].lower()
         if before.rfind(b"<noscript") > before.rfind(b"</noscript"):
-            continue  # it is for who runs no scripts, as those that count visits
+            continue  # for browsers without scripts, as frames that count visits have it
         address = source[1][:_SHOWN].decode("latin-1")
         return Threat(WarningKind.HIDDEN_FRAME, f"A hidden frame appeared that loads {address}.", host[1])
     return None
 
 
 def _hidden_code(body: bytes) -> Threat | None:
-    """A script that hides what it does."""
+    """Return an obfuscated script."""
     for words, what in _WORDS:
         at = body.find(words)
         if at >= 0:
@@ -152,12 +152,12 @@ def _hidden_code(body: bytes) -> Threat | None:
     if escaped is not None:
         return _code("text spelled by escapes", escaped)
     if any(body.count(_IDENTIFIER, at, at + _SAMPLE) >= _MANY for at in range(0, len(body), _APART)):
-        return _code("names that mean nothing", _IDENTIFIER)  # they may be others at every fetch
+        return _code("names that mean nothing", _IDENTIFIER)  # the names may be others at every fetch
     return None
 
 
 def _at_each(body: bytes, words: bytes, pattern: re.Pattern[bytes]) -> Iterator[re.Match[bytes]]:
-    """What matches the pattern wherever these words stand; many times faster than to search for the pattern."""
+    """Yield the matches of the pattern where these words stand: many times faster than to search for the pattern."""
     at = body.find(words)
     while at >= 0:
         found = pattern.match(body, at)
@@ -167,12 +167,12 @@ def _at_each(body: bytes, words: bytes, pattern: re.Pattern[bytes]) -> Iterator[
 
 
 def _escaped(body: bytes) -> bytes | None:
-    """A long text in which every letter is an escape: in one of four phases, all samples of it are backslashes."""
-    for phase in range(4):
-        samples = body[phase::_STRIDE]
+    """Return a long text of escapes only: all samples of it are backslashes at one of four offsets."""
+    for offset in range(4):
+        samples = body[offset::_STRIDE]
         at = samples.find(_BACKSLASHES)
         while at >= 0:
-            found = _ESCAPES.match(body, phase + at * _STRIDE)
+            found = _ESCAPES.match(body, offset + at * _STRIDE)
             if found is not None:
                 return found[0]
             at = samples.find(_BACKSLASHES, at + 1)

@@ -1,7 +1,7 @@
 """The process that reads pages: `python -m driftline.detection.worker MEMORY`.
 
-It takes jobs on standard input and answers on standard output, one frame each: eight bytes of length, then the value as
-`marshal` writes it, which holds plain data only. It ends when its input does, so it never outlives the run.
+It reads jobs from standard input and writes findings to standard output, one frame each: eight bytes of length, then
+the value as `marshal` writes it, which is plain data only. It ends when its input does, so it never outlives the run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def write_frame(stream: IO[bytes], value: Any) -> None:
 
 
 def read_frame(stream: IO[bytes]) -> Any:
-    """The next value, or None at the end of the stream."""
+    """Return the next value; None at the end of the stream."""
     head = stream.read(LENGTH)
     if len(head) < LENGTH:
         return None
@@ -43,7 +43,7 @@ def serve(memory: int, examine: Callable[[Job], Finding] = examine) -> None:
     """Examine jobs until there are no more, within `memory` bytes of address space."""
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run decides when a page is given up, not the terminal
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process, which decides what is given up
     watch_expressions()
     hunt_less_for_cycles()
     source, sink = sys.stdin.buffer, sys.stdout.buffer
@@ -54,10 +54,10 @@ def serve(memory: int, examine: Callable[[Job], Finding] = examine) -> None:
 
 
 def run(memory: int, examine: Callable[[Job], Finding] = examine) -> NoReturn:
-    """Be a worker process, to its end."""
-    with suppress(BrokenPipeError):  # then the run is gone, and nobody waits for what is left in the buffers
+    """Run as a worker process, and exit."""
+    with suppress(BrokenPipeError):  # the main process is gone: nothing reads what is left in the buffers
         serve(memory, examine)
-    os._exit(0)  # to take everything apart first would only keep the run waiting
+    os._exit(0)  # without the clean-up of the interpreter, for which the main process would have to wait
 
 
 if __name__ == "__main__":

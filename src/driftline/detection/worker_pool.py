@@ -1,4 +1,4 @@
-"""The parent's side of the worker processes: jobs in, findings out. A page that kills its worker costs only itself."""
+"""The main process's side of the worker processes. A page that crashes its worker fails alone."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
     from driftline.capacity import ResourceUse
 
-# keep what was freed for the next page instead of giving it back to the system and asking for it again
+# keep freed memory for the next page instead of returning it to the system and requesting it again
 _MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(64 * 1024 * 1024), "MALLOC_TRIM_THRESHOLD_": str(128 * 1024 * 1024)}
 PROGRAM = "driftline.detection.worker"  # the module that a worker process runs
 _PIPE = 1024 * 1024
 _READ = 1024 * 1024
-_STARTING = 5.0  # seconds beside its deadline that a page may take: its process has to start, and to be sent the page
+_STARTING = 5.0  # seconds on top of the deadline, to start the process and to send it the page
 _SENT_AT_ONCE = 8 * 1024 * 1024
 
 
@@ -45,16 +45,16 @@ class WorkerPool:
         self._busy = Capacity("worker processes", most)
         self._lock = threading.Lock()
         self._ticks = ticks
-        self._patience = deadline + _STARTING
+        self._longest = deadline + _STARTING
         self._idle = [Worker(deadline=deadline, memory=memory, program=program, ticks=ticks) for _ in range(most)]
         self._workers = tuple(self._idle)
         self._stopped = False
 
     def examine(self, jobs: Sequence[Job]) -> list[Finding]:
-        """The findings of these jobs, in order, from whichever worker is free; RunStopped once `stop` was called."""
-        turn = self._busy.acquire(1)
-        assert turn is not None, "it is never closed: after a stop, too, each thread has to hear of it"
-        with turn:
+        """Return the findings of these jobs, in order, from the next free worker. Raise RunStopped after `stop`."""
+        permit = self._busy.acquire(1)
+        assert permit is not None, "it is never closed: after a stop, too, each thread has to see RunStopped"
+        with permit:
             with self._lock:
                 worker = self._idle.pop()  # the one used last, which has started up already
                 worker.at_page_since = self._ticks()
@@ -75,16 +75,16 @@ class WorkerPool:
         """Return whether a worker is busy with a page that has not used up its time."""
         with self._lock:
             busy = [worker for worker in self._workers if worker not in self._idle]
-        return any(self._ticks() - worker.at_page_since <= self._patience for worker in busy)
+        return any(self._ticks() - worker.at_page_since <= self._longest for worker in busy)
 
     def stop(self) -> None:
-        """Give up the pages at hand by ending every process at once."""
+        """End every process at once. The pages being read are given up."""
         self._stopped = True
         for worker in self._workers:
             worker.kill()
 
     def close(self) -> None:
-        """Let the processes end by themselves. To be called when no thread uses the pool any more."""
+        """Let the processes end by themselves. Call it when no thread uses the pool any more."""
         for worker in self._workers:
             worker.close()
 
@@ -92,7 +92,7 @@ class WorkerPool:
 class Worker:
     """One worker process, started when first needed. Used by one thread at a time; `kill` by any.
 
-    `at_page_since` is when it began with the page at hand, in `ticks`.
+    `at_page_since` is when it started on the current page, in `ticks`.
     """
 
     def __init__(
@@ -109,12 +109,12 @@ class Worker:
         self._poll = select.poll()
 
     def examine(self, jobs: Sequence[Job]) -> list[Finding]:
-        """The findings of these jobs, in order. A job that crashes the worker or passes its deadline is a failure."""
+        """Return the findings of these jobs, in order; a failure for one that crashes the worker or takes too long."""
         if self._process is not None and self._process.poll() is not None:
-            self._end()  # somebody else ended it while it had nothing to do, which is no page's fault
+            self._end()  # it was killed from outside while idle, which is no page's fault
         findings: list[Finding] = []
         while len(findings) < len(jobs) and not self._killed:
-            left = _some(jobs[len(findings) :])
+            left = _first_batch(jobs[len(findings) :])
             try:
                 self._send(left)
                 for _ in left:
@@ -130,7 +130,7 @@ class Worker:
         return findings
 
     def kill(self) -> None:
-        """End the process at once, for good. The thread that uses it gets findings for some of its jobs only."""
+        """End the process at once, and start no other. Its thread gets findings for some of its jobs only."""
         self._killed = True
         process = self._process
         if process is not None:
@@ -167,7 +167,7 @@ class Worker:
                 stderr=None if os.environ.get("DRIFTLINE_DEBUG") == "1" else subprocess.DEVNULL,
                 bufsize=0,
                 env=os.environ | _MALLOC,
-                process_group=0,  # a Ctrl-C in the terminal is for the run alone
+                process_group=0,  # Ctrl-C in the terminal is for the main process alone
             )
             assert process.stdin is not None
             assert process.stdout is not None
@@ -175,12 +175,12 @@ class Worker:
                 try:
                     fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
                 except OSError:
-                    break  # over the user's limit for pipes: the usual size works too
+                    break  # over the user's limit for pipes: the default size works too
             self._poll = select.poll()
             self._poll.register(process.stdout, select.POLLIN)
             self._process = process
             if self._killed:
-                process.kill()  # the kill came while it was starting
+                process.kill()  # `kill` was called while it was starting
         return self._process
 
     def _send(self, jobs: Sequence[Job]) -> None:
@@ -214,8 +214,8 @@ class Worker:
         return taken
 
 
-def _some(jobs: Sequence[Job]) -> Sequence[Job]:
-    """The first of the jobs, as many as the worker can hold beside what it needs to read one of them."""
+def _first_batch(jobs: Sequence[Job]) -> Sequence[Job]:
+    """Return the first of the jobs, as many as the worker can hold besides the memory that reading one takes."""
     total = 0
     for count, job in enumerate(jobs):
         total += len(job.wire) + len(job.again) + sum([len(packed[4]) for packed in job.blobs])

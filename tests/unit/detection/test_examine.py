@@ -125,4 +125,4 @@ WALL = b"<title>Just a moment...</title><h1>Checking your browser</h1><p>Enable 
 def test_a_wall_is_known_whatever_filters_leave_of_a_page(one: list[str]) -> None:
     page = f"<title>Prices</title><main>{LONG}</main><footer>Last updated today</footer>".encode()
     found = examine(job(WALL, after=examine(job(page, filters=[one])), filters=[one]))
-    assert found.failure.startswith("The site put up a wall")
+    assert found.failure.startswith("The site shows a block page")

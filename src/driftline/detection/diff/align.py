@@ -1,7 +1,7 @@
-"""Which lines of two texts belong together: those that stayed, those that were rewritten, those that moved.
+"""Align two texts line by line: which lines stayed, which were rewritten, which moved.
 
-What stands once in either text and in the same order is what the rest is held against, as in a patience diff: it gives
-places that read well, and takes time in proportion to the texts. Where nothing stands once, several lines together may.
+Lines that occur once in each text, in the same order, are the anchors of the alignment, as in a patience diff: the
+result reads well, and takes time in proportion to the texts. Where no line occurs once, several lines together may.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 _Item = TypeVar("_Item", bound="Hashable")
 
-# scripts that put no space between words: each of their characters is taken for a word
+# scripts without spaces between words: each of their characters counts as a word
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 WORD = rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+"
 _WORD = re.compile(WORD)
-_SPANS = (1, 4, 16)  # lines or words that are looked for together
-_SCANS = 50  # times that a text may be gone through: more are needed only for one that is made to be slow
+_SPANS = (1, 4, 16)  # lines or words that make up one anchor
+_SCANS = 50  # passes over a text: only one made to be slow needs more
 _REPETITIVE = 20_000  # pairs of equal items in one gap: past that, trying them all takes seconds
-_SHARED = 5_000  # items on one side: the time is their number by that of the matches
+_SHARED = 5_000  # items on one side: the time is their number times that of the matches
 _LIKE = 0.35  # share of words that two lines have in common if one was made from the other
-_TRIED = 1_600  # pairs of lines whose likeness is asked for at once
+_TRIED = 1_600  # pairs of lines whose similarity is computed at once
 _SLICE = 40  # lines on one side
 _BLOCK = 20  # bytes: a shorter line that stands elsewhere, such as 'Home', need not be the one that was here
 
@@ -54,21 +54,21 @@ class Gap(NamedTuple):
 
 
 def align(old: Sequence[str], new: Sequence[str]) -> list[AlignedLine]:
-    """All lines of both texts in one order that keeps theirs; what was removed before what was added."""
+    """Return the lines of both texts in one order that keeps theirs, removed lines before added ones."""
     open_gaps = gaps(old, new)
-    went = moves(old, new, open_gaps)
-    came = {there: here for here, there in went.items()}
+    moved_to = moves(old, new, open_gaps)
+    moved_from = {there: here for here, there in moved_to.items()}
     rows: list[AlignedLine] = []
     i = k = 0
     for gap in [*open_gaps, Gap(len(old), len(old), len(new), len(new))]:
         rows += [AlignedLine("same", *pair) for pair in zip(range(i, gap.i), range(k, gap.k), strict=True)]
-        rows += _gap_rows(gap, old, new, went, came)
+        rows += _gap_rows(gap, old, new, moved_to, moved_from)
         i, k = gap.j, gap.m
     return rows
 
 
 def gaps(old: Sequence[_Item], new: Sequence[_Item]) -> list[Gap]:
-    """What lies between the items that match, in order."""
+    """Return the gaps between matching items, in order."""
     found: list[Gap] = []
     i = k = 0
     for one, other in [*matching(old, new), (len(old), len(new))]:
@@ -79,7 +79,7 @@ def gaps(old: Sequence[_Item], new: Sequence[_Item]) -> list[Gap]:
 
 
 def matching(old: Sequence[_Item], new: Sequence[_Item]) -> list[tuple[int, int]]:
-    """The indexes of equal items that keep their order; not always the most there are, but those that read well."""
+    """Return the indexes of equal items in the same order: not always the most possible, but those that read well."""
     pairs: list[tuple[int, int]] = []
     unseen = [Gap(0, len(old), 0, len(new))]
     left = _SCANS * (len(old) + len(new))
@@ -97,7 +97,7 @@ def matching(old: Sequence[_Item], new: Sequence[_Item]) -> list[tuple[int, int]
         before, after = old[i:j], new[k:m]
         anchors = [(i + one, k + other) for one, other in _anchors(before, after)]
         if anchors:
-            # each gap but the first begins with an anchor, which is then taken for its equal beginning
+            # each gap but the first begins with an anchor, which is then matched as its equal beginning
             starts, ends = [(i, k), *anchors], [*anchors, (j, m)]
             unseen += [Gap(one, to, other, until) for (one, other), (to, until) in zip(starts, ends, strict=True)]
         else:
@@ -106,14 +106,14 @@ def matching(old: Sequence[_Item], new: Sequence[_Item]) -> list[tuple[int, int]
 
 
 def moves(old: Sequence[str], new: Sequence[str], open_gaps: Sequence[Gap]) -> dict[int, int]:
-    """Where lines of the gaps stand in another gap of the new text, old index to new.
+    """Return the lines that moved to another gap of the new text, old index to new.
 
-    A block is found by a line that there is one of, and takes its neighbours along.
+    A block is found by a line that occurs once, and extended to its neighbours.
     """
     gone = [at for gap in open_gaps for at in range(gap.i, gap.j)]
     come = [at for gap in open_gaps for at in range(gap.k, gap.m)]
     before, after = _once([old[at] for at in gone]), _once([new[at] for at in come])
-    went: dict[int, int] = {}
+    moved: dict[int, int] = {}
     here, there = set(gone), set(come)
 
     def both_moved(i: int, k: int) -> bool:
@@ -129,14 +129,14 @@ def moves(old: Sequence[str], new: Sequence[str], open_gaps: Sequence[Gap]) -> d
         while both_moved(i + end, k + end):
             end += 1
         if sum(len(old[i + step].encode("utf-8", "replace")) for step in range(first, end)) >= _BLOCK:
-            went |= {i + step: k + step for step in range(first, end)}
+            moved |= {i + step: k + step for step in range(first, end)}
             here.difference_update(range(i + first, i + end))
             there.difference_update(range(k + first, k + end))
-    return went
+    return moved
 
 
 def _anchors(old: Sequence[_Item], new: Sequence[_Item]) -> list[tuple[int, int]]:
-    """The most that stands once in either sequence and in the same order in both."""
+    """Return the longest choice of items that occur once in each sequence, in the same order."""
     for span in _SPANS:
         before, after = _once(_together(old, span)), _once(_together(new, span))
         both = [(at, after[item]) for item, at in before.items() if item in after]
@@ -150,7 +150,7 @@ def _together(items: Sequence[_Item], span: int) -> Iterable[Hashable]:
 
 
 def _once(items: Iterable[Hashable]) -> dict[Hashable, int]:
-    """Where the items stand that there is only one of, in order."""
+    """Return the indexes of the items that occur once, in order."""
     found: dict[Hashable, int] = {}
     for at, item in enumerate(items):
         found[item] = -1 if item in found else at
@@ -158,7 +158,7 @@ def _once(items: Iterable[Hashable]) -> dict[Hashable, int]:
 
 
 def _ascending(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest choice of these pairs, which ascend on their first side, that ascends on the other too."""
+    """Return the longest choice of these pairs, which ascend on their first side, that ascends on the second too."""
     lasts: list[int] = []
     chosen: list[int] = []
     before: list[int] = []
@@ -176,10 +176,10 @@ def _ascending(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _tried(old: Sequence[_Item], new: Sequence[_Item]) -> Iterator[tuple[int, int]]:
-    """Equal items of a gap in which nothing stands once; none if there are too many to try."""
+    """Yield equal items of a gap in which nothing occurs once; none if there are too many to try."""
     counts, others = Counter(new), Counter(old)
     if 0 < sum(counts[item] for item in old) <= _REPETITIVE:
-        # what only one side has matches nothing, and would be gone through again for each match
+        # items of only one side match nothing, and would be scanned again for each match
         here, there = (
             [at for at, item in enumerate(old) if item in counts],
             [at for at, item in enumerate(new) if item in others],
@@ -192,17 +192,17 @@ def _tried(old: Sequence[_Item], new: Sequence[_Item]) -> Iterator[tuple[int, in
 
 
 def _gap_rows(
-    gap: Gap, old: Sequence[str], new: Sequence[str], went: dict[int, int], came: dict[int, int]
+    gap: Gap, old: Sequence[str], new: Sequence[str], moved_to: dict[int, int], moved_from: dict[int, int]
 ) -> Iterator[AlignedLine]:
-    """The rows of a gap: what was rewritten in one row, and before it what is only in one of the texts."""
+    """Yield the rows of a gap: a rewritten line is one row, after the lines that only one of the texts has."""
     i, k = gap.i, gap.k
-    removed = [at for at in range(gap.i, gap.j) if at not in went]
-    added = [at for at in range(gap.k, gap.m) if at not in came]
+    removed = [at for at in range(gap.i, gap.j) if at not in moved_to]
+    added = [at for at in range(gap.k, gap.m) if at not in moved_from]
     for one, other in [*_rewritten(removed, added, old, new), (gap.j, gap.m)]:
         for at in range(i, one):
-            yield AlignedLine("left", at, went[at]) if at in went else AlignedLine("removed", at, -1)
+            yield AlignedLine("left", at, moved_to[at]) if at in moved_to else AlignedLine("removed", at, -1)
         for at in range(k, other):
-            yield AlignedLine("came", came[at], at) if at in came else AlignedLine("added", -1, at)
+            yield AlignedLine("came", moved_from[at], at) if at in moved_from else AlignedLine("added", -1, at)
         if one < gap.j:
             yield AlignedLine("same" if old[one] == new[other] else "edited", one, other)
         i, k = one + 1, other + 1
@@ -211,17 +211,17 @@ def _gap_rows(
 def _rewritten(
     removed: Sequence[int], added: Sequence[int], old: Sequence[str], new: Sequence[str]
 ) -> Iterator[tuple[int, int]]:
-    """The removed lines with the added ones that they were turned into, in order."""
+    """Yield the removed lines with the added lines that they became, in order."""
     if not removed or not added:
         return
-    # a long gap is looked at in slices, which stand at about the same height in both texts
+    # a long gap is compared in slices at about the same height in both texts
     most = max(len(removed), len(added))
     slices = 1 if len(removed) * len(added) <= _TRIED else -(-most // _SLICE)
     for part in range(slices):
         before, after = (
             lines[len(lines) * part // slices : len(lines) * (part + 1) // slices] for lines in (removed, added)
         )
-        chosen = _likest([_words(old[at]) for at in before], [_words(new[at]) for at in after])
+        chosen = _most_similar([_words(old[at]) for at in before], [_words(new[at]) for at in after])
         yield from ((before[one], after[other]) for one, other in chosen)
 
 
@@ -229,8 +229,8 @@ def _words(line: str) -> frozenset[str]:
     return frozenset(_WORD.findall(line)) or frozenset((line,))
 
 
-def _likest(old: Sequence[frozenset[str]], new: Sequence[frozenset[str]]) -> list[tuple[int, int]]:
-    """The pairs, in order, that are the most alike in all."""
+def _most_similar(old: Sequence[frozenset[str]], new: Sequence[frozenset[str]]) -> list[tuple[int, int]]:
+    """Return the pairs, in order, whose similarities have the largest sum."""
     where: dict[str, list[int]] = defaultdict(list)
     for at, words in enumerate(new):
         for word in words:
@@ -241,13 +241,13 @@ def _likest(old: Sequence[frozenset[str]], new: Sequence[frozenset[str]]) -> lis
         for word in words:
             for at in where.get(word, ()):
                 shared[at] += 1
-        likeness = [2 * common / (len(words) + len(others)) for common, others in zip(shared, new, strict=True)]
+        similarity = [2 * common / (len(words) + len(others)) for common, others in zip(shared, new, strict=True)]
         above = best[-1]
-        if max(likeness, default=0.0) < _LIKE:
+        if max(similarity, default=0.0) < _LIKE:
             best.append(above)
             continue
         row = [0.0]
-        for at, like in enumerate(likeness):
+        for at, like in enumerate(similarity):
             row.append(max(above[at] + like if like >= _LIKE else 0.0, above[at + 1], row[at]))
         best.append(row)
     pairs: list[tuple[int, int]] = []

@@ -1,7 +1,7 @@
-"""What differs between two versions as one HTML document to read in a browser, to send or to print.
+"""Render the difference of two versions as one HTML document to read in a browser, to send or to print.
 
-Nothing of it can do anything: every text is escaped, there is no script, no link out and nothing to load, and a policy
-in the document itself forbids all that but its own style.
+The document is inert: every text is escaped, it has no script, no external link and nothing to load, and its own
+Content-Security-Policy forbids everything but its style.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from driftline.detection.diff.align import AlignedLine, align
 from driftline.detection.diff.lines import match
 from driftline.detection.diff.markup import sentence
 from driftline.detection.diff.text_diff import Move, Piece, in_line, moves_of
-from driftline.detection.messages import words_changed
+from driftline.detection.messages import counted, words_changed
 from driftline.urls.parts import without_password
 from driftline.version import __version__
 
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from driftline.detection.diff.tables import ChangedCell
     from driftline.model import Change, Version
 
-_CONTEXT = 3  # lines that stayed, shown before and after a place
-_FEW_CELLS, _SHORT_CELLS = 10, 1_000  # letters of all: longer ones are read among the lines, where they stand too
-_FOLDED = 2  # lines: fewer take no more room than the line that would say so
+_CONTEXT = 3  # unchanged lines shown before and after a change
+_FEW_CELLS, _SHORT_CELLS = 10, 1_000  # characters of all: longer cells are easier to read among the lines
+_FOLDED = 2  # lines: fewer take no more room than the line that replaces them
 
-# what would steer how a text is shown, or is no character at all, is named instead
-_STEERING = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufff9-\ufffb" + "".join(
+# characters that would control how a text is shown, or are none, are replaced by their code points
+_CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufff9-\ufffb" + "".join(
     f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000)
 )
-_STEERS = re.compile(f"[{_STEERING}]")
-# and in what changed, also what takes no room: it may be all that changed
-_UNSEEN = re.compile(f"[{_STEERING}\u00ad\u061c\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]")
+_CONTROL = re.compile(f"[{_CONTROLS}]")
+# in what changed, also characters of no width: they may be all that changed
+_UNSEEN = re.compile(f"[{_CONTROLS}\u00ad\u061c\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]")
 _TAGS = {"added": "ins", "removed": "del"}
 
 _STYLE = """
@@ -128,9 +128,10 @@ def render(
     old: Version, new: Version, kinds: Sequence[Kind], change: Change | None = None, cells: Sequence[ChangedCell] = (),
     pictures: Mapping[int, bytes] | None = None,
 ) -> str:  # fmt: skip
-    """One HTML document that shows what differs; `change` is what was recorded when the newer version was found.
+    """Return an HTML document that shows what differs.
 
-    `pictures` are those of the versions that have one (PNG), by number.
+    `change` is the recorded change that led to the newer version. `pictures` are the screenshots (PNG) of the versions
+    that have one, by version number.
     """
     policy = f"{_POLICY}; img-src data:" if pictures else _POLICY
     before, after = (version.words for version in (old, new))
@@ -181,17 +182,17 @@ def _header(old: Version, new: Version, title: str, reason: str) -> Iterator[str
 
 
 def _kinds(kinds: Sequence[Kind], *, same_text: bool) -> Iterator[str]:
-    """What differs besides the text, so that the document says something also where the text is the same."""
+    """Yield what differs besides the text, so that the document is not empty where the text is the same."""
     if not kinds:
         if same_text:
             yield "<section><p>The two versions are equal.</p></section>"
         return
-    told = _shown(sentence(kinds, same_text=same_text))
+    summary = _shown(sentence(kinds, same_text=same_text))
     examples = [kind for kind in kinds if kind.examples]
     if not examples:
-        yield f"<section><p>{told}</p></section>"
+        yield f"<section><p>{summary}</p></section>"
         return
-    yield f"<section><details{' open' if same_text else ''}><summary>{told}</summary><ul>"
+    yield f"<section><details{' open' if same_text else ''}><summary>{summary}</summary><ul>"
     for kind in examples:
         items = "".join(f'<li dir="auto">{_shown(example)}</li>' for example in kind.examples)
         yield f"<li>{_shown(kind.words)}<ul>{items}</ul></li>"
@@ -199,12 +200,12 @@ def _kinds(kinds: Sequence[Kind], *, same_text: bool) -> Iterator[str]:
 
 
 def _cells(cells: Sequence[ChangedCell]) -> Iterator[str]:
-    """The cells of tables that changed, by column and row."""
+    """Yield the table cells that changed, by column and row."""
     if not cells:
         return
-    told = "1 table cell" if len(cells) == 1 else f"{len(cells):,} table cells"
+    heading = counted(len(cells), "table cell")
     is_short = len(cells) <= _FEW_CELLS and sum(len(cell.old) + len(cell.new) for cell in cells) <= _SHORT_CELLS
-    yield f'<section><details{" open" if is_short else ""}><summary>{told} changed</summary><ul class="cells">'
+    yield f'<section><details{" open" if is_short else ""}><summary>{heading} changed</summary><ul class="cells">'
     for cell in cells:
         pieces = "".join(map(_piece, in_line(cell.old, cell.new)))
         yield f'<li dir="auto"><b>{_shown(cell.place)}:</b> {pieces}</li>'
@@ -231,7 +232,7 @@ def _body(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
 
 
 def _stayed(rows: Sequence[AlignedLine], new: Sequence[str], *, first: bool, last: bool) -> Iterator[str]:
-    """Lines that stayed: those next to a place are shown, the rest is folded."""
+    """Yield unchanged lines: those next to a change are shown, the others are folded."""
     head, tail = 0 if first else _CONTEXT, 0 if last else _CONTEXT
     folded = len(rows) - head - tail
     if folded < _FOLDED:
@@ -260,7 +261,7 @@ def _place(rows: Sequence[AlignedLine], old: Sequence[str], new: Sequence[str]) 
 
 
 def _moved(rows: Sequence[AlignedLine], move: Move) -> str:
-    lines = "1 line" if len(rows) == 1 else f"{len(rows):,} lines"
+    lines = counted(len(rows), "line")
     if move.arrived:
         return f'{lines} moved here from <a href="#from-{move.from_line}">line {move.from_line:,}</a>'
     return f'{lines} moved to <a href="#to-{move.to_line}">line {move.to_line:,}</a>'
@@ -280,7 +281,7 @@ def _piece(piece: Piece) -> str:
 
 def _marked(kind: str, text: str) -> str:
     shown = escape(_UNSEEN.sub(_name, text))
-    # a space at an end is not what a reader looks for, unless it is all there is
+    # a space at either end is not marked, unless it is all that changed
     inner = shown.strip(" ") or shown
     before, after = shown.split(inner, 1) if shown else ("", "")
     tag = _TAGS.get(kind)
@@ -292,8 +293,8 @@ def _line(kind: str, at: int, content: str) -> str:
 
 
 def _shown(text: str) -> str:
-    """The text, escaped for an element or an attribute, with what would steer it named."""
-    return escape(_STEERS.sub(_name, text))
+    """Return the text escaped for an element or an attribute, without control characters."""
+    return escape(_CONTROL.sub(_name, text))
 
 
 def _name(found: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""Which lines of two texts differ, which of them belong together, and where they stand."""
+"""Find the lines in which two texts differ, pair those that belong together, and name the places they stand in."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _ALIKE = (
     ("\u00ad", ""), ("\u200b", ""), ("\ufeff", ""),
 )  # fmt: skip
 _LIKE = 0.3  # share of words that two lines have in common if one was made from the other
-_RARE = 20  # lines: a word that stands in more of them says nothing about which is which
+_RARE = 20  # lines: a word in more of them does not help to pair lines
 _CANDIDATES = 8
 _SOME = 20  # pairs
-_MOST = 400  # lines on one side: past that they are not matched, for it is another page
+_MOST = 400  # lines on one side: with more of them it is another page, and nothing is paired
 
 
 @dataclass(slots=True, eq=False)
 class Line:
     """A line that only one of the two texts has.
 
-    `folded` is how it is compared, with one kind of quote and dash, and `masked` that without what may change by
-    itself. `place` names the gap between the two lines around it that both texts have, and is empty if there are none.
-    `keys` are those that `lessons` gives it, for they are asked for often.
+    `folded` is the line with one kind of quote and dash, and `masked` that without numbers, dates and identifiers.
+    `place` is a hash of the lines above and below it that both texts have, and is empty if there are none. `keys`
+    caches those that `noise.learning` computes.
     """
 
     at: int
@@ -62,16 +62,16 @@ class Matching:
 
     @cached_property
     def old_lines(self) -> Container[str]:
-        """What the old text says, to ask whether a line is among it."""
+        """The lines of the old text, to test whether one is among them."""
         return self._lines(self.old)
 
     @cached_property
     def new_lines(self) -> Container[str]:
-        """What the new text says, to ask whether a line is among it."""
+        """The lines of the new text, to test whether one is among them."""
         return self._lines(self.new)
 
     def _lines(self, text: str) -> Container[str]:
-        # to take a text apart costs as much as to search it for some twenty lines
+        # splitting a text costs as much as searching it for some twenty lines
         return _Searched(f"\n{text}\n") if len(self.pairs) < _SOME else frozenset(text.split("\n"))
 
 
@@ -92,7 +92,7 @@ def match(old: str, new: str) -> Matching:
 
 
 class _Searched:
-    """The lines of a text that is searched for each."""
+    """The lines of a text, which is searched for each of them."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -102,7 +102,7 @@ class _Searched:
 
 
 class _Middle(NamedTuple):
-    """The lines of a text between those that it begins and ends with as another one does, and the two around them."""
+    """The lines of a text between a start and an end that another text shares, and the lines above and below."""
 
     lines: list[str]
     start: int
@@ -111,7 +111,7 @@ class _Middle(NamedTuple):
 
 
 def _middles(old: str, new: str) -> tuple[_Middle, _Middle]:
-    """Where the two texts differ, from the first such line to the last: most changes are near to each other."""
+    """Return the part of each text from the first line that differs to the last: most changes are close together."""
     shared = min(len(old), len(new))
     ends = len(old), len(new)
 
@@ -130,7 +130,7 @@ def _middles(old: str, new: str) -> tuple[_Middle, _Middle]:
 
 
 def _same(are_same: Callable[[int, int], bool], most: int) -> int:
-    """How many letters are the same in both texts, at most so many: by asking for half of those that are left."""
+    """Return how many characters are the same in both texts, at most `most`, by bisection."""
     least = 0
     while least < most:
         half = (least + most + 1) // 2
@@ -142,23 +142,23 @@ def _same(are_same: Callable[[int, int], bool], most: int) -> int:
 
 
 def folded(text: str) -> str:
-    """The text with one kind of quote and dash, and without what has no width."""
+    """Return the text with one kind of quote and dash, and without characters of no width."""
     if text.isascii():
         return text
     for found, used in _ALIKE:
-        # ten times faster than one pass that looks every character up
+        # ten times faster than one pass with a lookup for every character
         if found in text:
             text = text.replace(found, used)
     return text
 
 
 def key_of(kind: str, text: str) -> bytes:
-    """A short name for a text, apart from those of other kinds."""
+    """Return a hash of a text. The same text has another one for each kind."""
     return xxh3_64_digest(f"{kind}\n{text}".encode("utf-8", "surrogatepass"))
 
 
 def _left_over(texts: Sequence[str], counts: Counter[str], others: Counter[str]) -> list[int]:
-    """Where the texts stand that there are more of than in the other document, the last of each, in order."""
+    """Return the indexes of lines that occur more often than in the other document: the last ones, in order."""
     extra = {text: count - n for text, count in counts.items() if text and count > (n := others.get(text, 0))}
     found: list[int] = []
     for at in reversed([at for at, text in enumerate(texts) if text in extra] if extra else []):
@@ -170,7 +170,7 @@ def _left_over(texts: Sequence[str], counts: Counter[str], others: Counter[str])
 
 
 def _lines(middle: _Middle, left_over: Sequence[int]) -> list[Line]:
-    """The lines at these numbers, each with its place; lines that follow on each other share one."""
+    """Return the lines at these indexes, each with its place; adjacent lines share one."""
     texts = middle.lines
     found: list[Line] = []
     start = 0
@@ -190,7 +190,7 @@ def _lines(middle: _Middle, left_over: Sequence[int]) -> list[Line]:
 
 
 def _unlike(lines: list[Line], others: list[Line]) -> list[Line]:
-    """The lines without those that the other side has too, but for quotes and dashes."""
+    """Return the lines without those that the other side has too, apart from quotes and dashes."""
     if all(line.text is line.folded for line in lines) and all(line.text is line.folded for line in others):
         return lines
     there = Counter(line.folded for line in others)
@@ -203,7 +203,7 @@ def _unlike(lines: list[Line], others: list[Line]) -> list[Line]:
 
 
 def _paired(removed: Sequence[Line], added: Sequence[Line]) -> list[Pair]:
-    """Each removed line with the added one that it turned into, if there is one."""
+    """Return each removed line with the added line that it became, if there is one."""
     pairs: list[Pair] = []
     by_mask: dict[str, list[Line]] = defaultdict(list)
     for line in reversed(added):
@@ -228,14 +228,14 @@ def _paired(removed: Sequence[Line], added: Sequence[Line]) -> list[Pair]:
 
 
 def _likely(removed: Sequence[Line], added: Sequence[Line]) -> list[Pair]:
-    """Each removed line with the added one that has the most words in common with it, if those are many."""
+    """Return each removed line with the added line that shares most words with it, if these are many."""
     if not added:
         return [(line, None) for line in removed]
     vocabularies = [set(line.folded.split()) for line in added] if removed else []
-    asked = set(" ".join([line.folded for line in removed]).split())
+    removed_words = set(" ".join([line.folded for line in removed]).split())
     where: dict[str, list[int]] = defaultdict(list)
     for at, words in enumerate(vocabularies):
-        for word in words & asked:
+        for word in words & removed_words:
             where[word].append(at)
     rare = {word: found for word, found in where.items() if len(found) <= _RARE}
     gone: set[int] = set()
@@ -249,11 +249,11 @@ def _likely(removed: Sequence[Line], added: Sequence[Line]) -> list[Pair]:
             others = vocabularies[at]
             fewer, more = sorted((len(words), len(others)))
             if at in gone or fewer <= most * more:
-                continue  # they cannot have so much in common
+                continue  # they cannot share enough words
             common = len(words & others)
-            likeness = common / (fewer + more - common)
-            if likeness > most:
-                best, most = at, likeness
+            similarity = common / (fewer + more - common)
+            if similarity > most:
+                best, most = at, similarity
         if best >= 0:
             gone.add(best)
         pairs.append((line, added[best] if best >= 0 else None))

@@ -1,4 +1,4 @@
-"""What differs between two versions besides their text: links, media, attributes, metadata, structure, where from."""
+"""Compare two versions in what they have besides their text: links, media, attributes, metadata, structure."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _HTML = ("text/html", "application/xhtml+xml", "")
 _CODE = "scripts, styles or attributes that nobody sees"
 _UNREAD = "words that are hidden or left out by filters"
 _EXAMPLES = 5
-_LONGEST_LABEL = 1_000  # letters that links are told apart by
+_LONGEST_LABEL = 1_000  # characters that are compared
 _MORE_TAGS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """One kind of difference: how many there are, in figures and in words ('3 links'), and the first few."""
+    """One kind of difference: how many there are, as a number and in words ('3 links'), and the first few."""
 
     name: Name
     count: int
@@ -55,7 +55,7 @@ class Kind:
 
 
 class _Target(NamedTuple):
-    """What a link or a medium points to, and what it is called."""
+    """The address of a link or a medium, and its label."""
 
     noun: str
     label: str
@@ -63,7 +63,7 @@ class _Target(NamedTuple):
 
 
 def kinds_between(old: Version, new: Version) -> list[Kind]:
-    """In which kinds two versions of a page differ, besides their text; never empty if only their text is the same."""
+    """Return how two versions differ besides their text: at least in one kind if their text is the same."""
     found: list[Kind] = []
     if old.final_url != new.final_url:
         example = turned(without_password(old.final_url), without_password(new.final_url))
@@ -81,10 +81,10 @@ def kinds_between(old: Version, new: Version) -> list[Kind]:
 
 
 def kinds(old: str, new: str) -> list[Kind]:
-    """In which kinds two HTML documents differ, besides their text.
+    """Return how two HTML documents differ besides their text.
 
-    The structure is told only of documents with the same text: new text brings its tags along. Where nothing else
-    differs either, what nobody sees does.
+    The structure is compared only if the text is the same: new text brings its own tags. Where nothing else differs,
+    the difference is in what nobody sees.
     """
     if old == new:
         return []
@@ -102,7 +102,7 @@ def kinds(old: str, new: str) -> list[Kind]:
 
 
 def sentence(found: Sequence[Kind], *, same_text: bool) -> str:
-    """The kinds in one sentence; nothing if there are none."""
+    """Return the sentence that names these kinds; empty if there are none."""
     if not found:
         return ""
     words = listed([kind.words for kind in found])
@@ -110,17 +110,17 @@ def sentence(found: Sequence[Kind], *, same_text: bool) -> str:
 
 
 def is_html(version: Version) -> bool:
-    """Whether a version is an HTML document."""
+    """Return whether a version is an HTML document."""
     return version.content_type in _HTML and version.charset != "binary"
 
 
 def decoded(version: Version) -> str:
-    """The markup of a version."""
+    """Return the markup of a version."""
     return decode_text(version.body, f"text/html; charset={version.charset}")[0]
 
 
 def parse(markup: str) -> LexborHTMLParser:
-    """The document without scripts, styles and what only stands in for them."""
+    """Return the parsed document without scripts, styles, templates and noscript."""
     tree = LexborHTMLParser(markup)
     tree.strip_tags(_UNSEEN)
     return tree
@@ -140,7 +140,7 @@ def _metadata(old: LexborHTMLParser, new: LexborHTMLParser) -> list[Kind]:
 
 
 def _attributes(old: LexborHTMLParser, new: LexborHTMLParser) -> list[Kind]:
-    """What people see of attributes, but for the labels of media, which are told with them."""
+    """Return the visible attributes that differ, except the labels of media, which `_targets` compares."""
     before, after = ([(noun, text) for _, noun, text in attributes_of(tree) if noun != "alt"] for tree in (old, new))
     removed, added = _left_over(before, after), _left_over(after, before)
     if not removed and not added:
@@ -184,7 +184,7 @@ def _label(node: LexborNode) -> str:
 
 
 def _targets(name: Name, old: Sequence[_Target], new: Sequence[_Target]) -> list[Kind]:
-    """The targets that differ: first those that are called the same, then those that point to the same."""
+    """Return the links or media that differ, paired by their labels first, then by their addresses."""
     removed = _left_over(old, new)
     added = _left_over(new, old)
     changed = _paired(removed, added, by_label=True)
@@ -205,7 +205,7 @@ def _targets(name: Name, old: Sequence[_Target], new: Sequence[_Target]) -> list
 
 
 def _left_over(these: Iterable[_Item], others: Iterable[_Item]) -> list[_Item]:
-    """Those of these that the others do not have, or not as often, in order."""
+    """Return those of these that the others do not have, or have less often, in order."""
     extra = Counter(these) - Counter(others)
     found: list[_Item] = []
     for target in these:
@@ -216,7 +216,7 @@ def _left_over(these: Iterable[_Item], others: Iterable[_Item]) -> list[_Item]:
 
 
 def _paired(removed: list[_Target], added: list[_Target], *, by_label: bool) -> list[tuple[_Target, _Target]]:
-    """Those that turned into each other, which are then taken out of both lists."""
+    """Return those that became each other, and remove them from both lists."""
 
     def key(target: _Target) -> tuple[str, str]:
         return target.noun, target.label if by_label else target.address
@@ -242,10 +242,10 @@ def _structure(old: LexborHTMLParser, new: LexborHTMLParser) -> list[Kind]:
 
 
 def _tags(tree: LexborHTMLParser) -> list[str]:
-    """The tags of the body in order, but for those that are told of as links and media."""
+    """Return the tags of the body in order, except those of links and media."""
     nodes = [] if tree.body is None else tree.body.css("*")
-    told = _LINKS.keys() | _MEDIA.keys() | _MEDIA_PARTS
-    return [tag for node in nodes if (tag := node.tag or "") not in told]
+    compared = _LINKS.keys() | _MEDIA.keys() | _MEDIA_PARTS
+    return [tag for node in nodes if (tag := node.tag or "") not in compared]
 
 
 def _row(tags: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Cells of HTML tables that changed, told by their row and column: 'price / Model B: 12 → 14'."""
+"""Find the cells of HTML tables that changed, by row and column: 'price / Model B: 12 → 14'."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from driftline.model import Version
 
-_MOST_TABLES, _MOST_ROWS, _MOST_COLUMNS = 200, 5_000, 200  # what is past that is not told by cell
-_MOST_CELLS = 200_000  # of a document, each as often as it spans columns and rows
+_MOST_TABLES, _MOST_ROWS, _MOST_COLUMNS = 200, 5_000, 200  # beyond that, cells are not compared
+_MOST_CELLS = 200_000  # of a document; a cell counts for every column and row that it spans
 _MOST_LINES = 4  # of a cell
-_LONGEST_NAME = 60  # letters
+_LONGEST_NAME = 60  # characters
 
 
 class ChangedCell(NamedTuple):
-    """A cell that changed: the caption of its table, its row and column by name, and what it said and says."""
+    """A cell that changed: the caption of its table, the names of its row and column, its old and new text."""
 
     table: str
     row: str
@@ -43,7 +43,7 @@ class ChangedCell(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Table:
-    """A table as people read it: columns by name, and rows by name with their cells. No name is there twice."""
+    """A table: the indexes of its columns by name, and the cells of its rows by name. Names are unique."""
 
     caption: str
     columns: dict[str, int]
@@ -51,7 +51,7 @@ class _Table:
 
 
 def cells_between(old: Version, new: Version) -> list[ChangedCell]:
-    """The cells that changed between two versions, as far as the filters of the page leave them."""
+    """Return the cells that changed between two versions, without those that the page's filters leave out."""
     if old.text == new.text or not (is_html(old) and is_html(new)):
         return []
     before, after = (_runs(version.words.split("\n")) for version in (old, new))
@@ -63,7 +63,7 @@ def cells_between(old: Version, new: Version) -> list[ChangedCell]:
 
 
 def changed_cells(old: str, new: str) -> list[ChangedCell]:
-    """The cells that changed between two HTML documents: those of the same row and column of the same table."""
+    """Return the cells that changed between two HTML documents, matched by table, row and column."""
     found: list[ChangedCell] = []
     for before, after in _same_tables(_tables(old), _tables(new)):
         for row, cells in after.rows.items():
@@ -79,9 +79,9 @@ def changed_cells(old: str, new: str) -> list[ChangedCell]:
 
 
 def heading(cells: list[ChangedCell], removed: Sequence[str], added: Sequence[str]) -> str:
-    """The place of the cells that these lines are, for the head of a part of a diff; nothing if they are none.
+    """Return the place of the cells that these lines are, for the heading of a hunk; empty if they are no cells.
 
-    They are taken out of the list: another part that lost and gained the same lines is about other cells.
+    The cells are removed from the list: another hunk with the same lines is about other cells.
     """
     gone, come = Counter(removed), Counter(added)
     places: list[str] = []
@@ -98,9 +98,9 @@ def heading(cells: list[ChangedCell], removed: Sequence[str], added: Sequence[st
 
 
 def _runs(lines: Sequence[str]) -> set[str]:
-    """What cells can say that stand in a text: nothing, or a few whole lines of it, without white space."""
-    said = [_letters(line) for line in lines]
-    return {"", *("".join(said[at : at + many]) for at in range(len(said)) for many in range(1, _MOST_LINES + 1))}
+    """Return the texts that a cell of a document can have: none, or a few whole lines of it, without white space."""
+    texts = [_letters(line) for line in lines]
+    return {"", *("".join(texts[at : at + many]) for at in range(len(texts)) for many in range(1, _MOST_LINES + 1))}
 
 
 def _letters(text: str) -> str:
@@ -108,7 +108,7 @@ def _letters(text: str) -> str:
 
 
 def _same_tables(old: Sequence[_Table], new: Sequence[_Table]) -> Iterator[tuple[_Table, _Table]]:
-    """The tables that are in both: by caption and columns, and the rest in order if there are as many."""
+    """Yield the tables of both, paired by caption and columns, and the others in order if there are as many."""
     waiting: dict[tuple[str, tuple[str, ...]], list[_Table]] = defaultdict(list)
     for table in reversed(old):
         waiting[table.caption, tuple(table.columns)].append(table)
@@ -120,14 +120,14 @@ def _same_tables(old: Sequence[_Table], new: Sequence[_Table]) -> Iterator[tuple
         else:
             left.append(table)
     kept = {id(table) for same in waiting.values() for table in same}
-    rest = [table for table in old if id(table) in kept]
-    if len(rest) == len(left):
-        yield from zip(rest, left, strict=True)
+    others = [table for table in old if id(table) in kept]
+    if len(others) == len(left):
+        yield from zip(others, left, strict=True)
 
 
 def _tables(markup: str) -> list[_Table]:
     tree: LexborHTMLParser = parse(markup)
-    # one with others in it is there for the layout
+    # a table that contains tables is there for the layout
     nodes = [node for node in tree.css("table")[:_MOST_TABLES] if len(node.css("table")) <= 1]
     found: list[_Table] = []
     left = _MOST_CELLS
@@ -155,9 +155,9 @@ def _table(node: LexborNode, grid: list[list[str]], heads: list[list[bool]]) -> 
 
 
 def _grid(node: LexborNode, most: int) -> tuple[list[list[str]], list[list[bool]]]:
-    """What the cells of the rows say, each as often as it spans columns and rows, and which of them are heads.
+    """Return the texts of the cells by row, repeated for each column and row they span, and which are headings.
 
-    Rows past so many cells are left out.
+    Rows after `most` cells are left out.
     """
     grid: list[list[str]] = []
     heads: list[list[bool]] = []
@@ -183,7 +183,7 @@ def _grid(node: LexborNode, most: int) -> tuple[list[list[str]], list[list[bool]
 
 
 def _fill(texts: list[str], heads: list[bool], spans: dict[int, tuple[int, str, bool]]) -> None:
-    """Put in the cells of rows above that reach down to here."""
+    """Add the cells of rows above that span this row."""
     while spans.get(len(texts), (0, "", False))[0] > 0:
         left, text, is_head = spans[len(texts)]
         spans[len(texts)] = left - 1, text, is_head
@@ -192,13 +192,13 @@ def _fill(texts: list[str], heads: list[bool], spans: dict[int, tuple[int, str, 
 
 
 def _heads(node: LexborNode, grid: Sequence[Sequence[str]], heads: Sequence[Sequence[bool]]) -> int:
-    """How many rows at the top name the columns."""
+    """Return how many rows at the top are headings of columns."""
     marked = len(node.css("thead tr"))
     if 0 < marked < len(grid):
         return marked
     if heads[0] and sum(heads[0]) > 1:
         return 1
-    # nothing is marked: names have no digits, and stand over cells that say something else
+    # nothing is marked as a heading: the first row counts as one if it has no digits
     unmarked = not any(any(row) for row in heads)
     return int(unmarked and not any(character.isdigit() for text in grid[0] for character in text))
 
@@ -209,7 +209,7 @@ def _label(cells: Sequence[str], heads: Sequence[bool]) -> str:
 
 
 def _unique(names: Iterator[str], noun: str = "column") -> list[str]:
-    """The names, those that are empty by their number, and those that are there already numbered too."""
+    """Return the names made unique: a number for empty ones, and one added to repeated ones."""
     found: list[str] = []
     times: Counter[str] = Counter()
     for number, given in zip(count(1), names, strict=False):
@@ -229,7 +229,7 @@ def _span(cell: LexborNode, name: str) -> int:
 
 
 def _text(node: LexborNode) -> str:
-    # words of two blocks would run together
+    # without it, the words of two blocks would run together
     separator = " " if node.css_first("p, div, br, li") else ""
     return " ".join(node.text(separator=separator).split())
 

@@ -1,4 +1,4 @@
-"""What differs between two texts: by line for reading, by word for seeing."""
+"""Diff two texts: as a unified diff of lines, or word by word."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _TOKEN = re.compile(rf"(\s*)({WORD}|[^\w\s]|\Z)")
-_TORN = 12  # letters: so few that stayed between two larger changes would only tear a rewritten sentence apart
+_TORN = 12  # characters: so little unchanged text between two changes would only split a rewritten sentence
 
 
 class Move(NamedTuple):
-    """Where a block stood and where it stands, by the numbers of its first lines; `arrived` if it is shown there."""
+    """The old and new line number of a block that moved; `arrived` at its new place, otherwise at its old one."""
 
     from_line: int
     to_line: int
@@ -24,7 +24,7 @@ class Move(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A run of text that is in both, or was added, or was removed, or stands elsewhere in the other text."""
+    """A run of text that is in both texts, was added, was removed, or was moved."""
 
     kind: Literal["same", "added", "removed", "moved"]
     text: str
@@ -32,7 +32,7 @@ class Piece(NamedTuple):
 
 
 class _Edit(NamedTuple):
-    """Text of a line that was replaced, and what stayed after it."""
+    """Text of a line that was replaced, and the unchanged words after it."""
 
     removed: str
     added: str
@@ -43,9 +43,9 @@ def unified(
     old: str, new: str, old_name: str, new_name: str, context: int = 3,
     headed: Callable[[Sequence[str], Sequence[str]], str] | None = None,
 ) -> str:  # fmt: skip
-    """The unified diff of two texts, by line; empty if they are equal.
+    """Return the unified diff of two texts; empty if they are equal.
 
-    `headed` says what stands at the head of a place, given the lines that it lost and gained.
+    `headed` returns the heading of a hunk, given the lines it removes and adds.
     """
     before, after = (text.split("\n") if text else [] for text in (old, new))
     lines: list[str] = []
@@ -57,9 +57,9 @@ def unified(
 
 
 def by_word(old: str, new: str) -> list[list[Piece]]:
-    """The places that differ, each as a list of pieces that reads as the old and the new text at once.
+    """Return the places that differ, each as a list of pieces of both texts in reading order.
 
-    A block that moved is a piece of its own in two places: where it was, and where it is.
+    A block that moved is a piece of its own in two places: its old one and its new one.
     """
     before, after = old.split("\n"), new.split("\n")
     places = groupby(align(before, after), key=lambda row: row.kind == "same")
@@ -67,7 +67,7 @@ def by_word(old: str, new: str) -> list[list[Piece]]:
 
 
 def moves_of(rows: Iterable[AlignedLine]) -> Iterator[tuple[AlignedLine, Move | None]]:
-    """Each row with the move of the block that it belongs to, one for all of its rows; None if it did not move."""
+    """Yield each row with the move of its block, the same for all rows of the block; None if it did not move."""
     last: AlignedLine | None = None
     move: Move | None = None
     for row in rows:
@@ -80,7 +80,7 @@ def moves_of(rows: Iterable[AlignedLine]) -> Iterator[tuple[AlignedLine, Move | 
 
 
 def in_line(old: str, new: str) -> list[Piece]:
-    """What differs between two lines, as pieces that read as both of them at once."""
+    """Return the difference of two lines as pieces of both in reading order."""
     before, after = _TOKEN.findall(old), _TOKEN.findall(new)
     edits = [_Edit("", "", [])]
     i = k = 0
@@ -98,11 +98,11 @@ def in_line(old: str, new: str) -> list[Piece]:
             edits[-1].then.append(word)
         i, k = one + 1, other + 1
     edits.append(_Edit(_joined(before[i:]), _joined(after[k:]), []))
-    return _merged(piece for edit in _mended(edits) for piece in _pieces(edit))
+    return _merged(piece for edit in _merged_edits(edits) for piece in _pieces(edit))
 
 
 def _unified_places(old: Sequence[str], new: Sequence[str], context: int) -> Iterator[list[Gap]]:
-    """The gaps that are shown together, because their contexts touch."""
+    """Yield the gaps of each hunk: those whose contexts touch."""
     place: list[Gap] = []
     for gap in gaps(old, new):
         if place and gap.i - place[-1].j > 2 * context:
@@ -127,14 +127,14 @@ def _unified_lines(place: Sequence[Gap], old: Sequence[str], new: Sequence[str],
 
 
 def _range(start: int, end: int) -> str:
-    """Lines as a unified diff names them: a single one without its count, none by the line before."""
+    """Return a range of lines as a unified diff writes it: no count for one line, the line before for none."""
     if end - start == 1:
         return str(end)
     return f"{start + 1 if end > start else start},{end - start}"
 
 
 def _place(rows: Iterable[AlignedLine], old: Sequence[str], new: Sequence[str]) -> list[Piece]:
-    """The pieces of neighbouring rows. Line ends stand in the pieces, so that either side reads as its own lines."""
+    """Return the pieces of adjacent rows, line ends included, so that either side reads as its own lines."""
     pieces: list[Piece] = []
     in_old = in_new = False
     for row, move in moves_of(rows):
@@ -157,17 +157,17 @@ def _place(rows: Iterable[AlignedLine], old: Sequence[str], new: Sequence[str]) 
 
 
 def _merged(pieces: Iterable[Piece]) -> list[Piece]:
-    """The pieces without empty ones, neighbours of one kind in one."""
+    """Return the pieces without empty ones, adjacent pieces of one kind merged."""
     runs = groupby((piece for piece in pieces if piece.text), key=lambda piece: (piece.kind, piece.move))
     return [Piece(kind, "".join(piece.text for piece in run), move) for (kind, move), run in runs]
 
 
-def _mended(edits: Iterable[_Edit]) -> list[_Edit]:
-    """The edits, those in one that only a little parts."""
+def _merged_edits(edits: Iterable[_Edit]) -> list[_Edit]:
+    """Return the edits, merged where only little unchanged text separates them."""
     found: list[_Edit] = []
     for edit in edits:
         whole = edit
-        while found and _torn(found[-1], whole):
+        while found and _belong_together(found[-1], whole):
             last = found.pop()
             stayed = "".join(last.then)
             whole = _Edit(last.removed + stayed + whole.removed, last.added + stayed + whole.added, whole.then)
@@ -175,8 +175,8 @@ def _mended(edits: Iterable[_Edit]) -> list[_Edit]:
     return found
 
 
-def _torn(one: _Edit, other: _Edit) -> bool:
-    """Whether what stayed between two edits is less than either of them, or says nothing at all."""
+def _belong_together(one: _Edit, other: _Edit) -> bool:
+    """Return whether the text between two edits is shorter than either of them, or has no letter or digit."""
     least = min(max(len(edit.removed), len(edit.added)) for edit in (one, other))
     stayed = "".join(one.then).strip()
     return least > 0 and (len(stayed) <= min(least, _TORN) or not any(character.isalnum() for character in stayed))
@@ -191,7 +191,7 @@ def _joined(tokens: Iterable[tuple[str, str]]) -> str:
 
 
 def _changed(removed: str, added: str) -> list[Piece]:
-    """What is left of a change without the ends that both sides share."""
+    """Return the pieces of a replacement, white space that both sides share at their ends left out of it."""
     start = _shared(removed, added)
     head, removed, added = removed[:start], removed[start:], added[start:]
     end = _shared(removed[::-1], added[::-1])
@@ -202,7 +202,7 @@ def _changed(removed: str, added: str) -> list[Piece]:
 
 
 def _shared(one: str, other: str) -> int:
-    """How many white-space characters both begin with."""
+    """Return how many white-space characters both start with."""
     count = 0
     while count < min(len(one), len(other)) and one[count] == other[count] and one[count].isspace():
         count += 1

@@ -1,5 +1,5 @@
-"""Answers that are not the document that was there, of whatever format it is: empty ones, error messages of programs,
-web pages in the place of a feed, and data that breaks off.
+"""Recognise responses that are not the document of before, in any format: empty ones, error messages of programs, web
+pages in the place of a feed, and data that is cut off.
 """
 
 from __future__ import annotations
@@ -8,10 +8,7 @@ import json
 import re
 from typing import Any
 
-_EMPTY = "The answer is empty, where there was something."
-_NO_FEED = "The answer is a web page, where there was a feed."
-_MESSAGE = "The answer is an error message, though the server calls it good."
-_HALVED = "The document broke off in the middle."
+from driftline.detection import messages
 
 _START = 4_096  # bytes
 _PROLOGUE = rb"\A(?:\xef\xbb\xbf)?\s*(?:<\?[^>]*>\s*|<!--[^>]*>\s*)*"
@@ -28,22 +25,22 @@ _ERRORS = ("error", "errors")
 _STATES = ("status", "statusCode", "code")
 _WORDS = ("message", "title", "detail", "reason")
 _FAILED = ("error", "fail", "failed", "failure")
-_HALF = 0.5  # of what the document had
+_HALF = 0.5  # of the old fields
 
 
 def why_faulty(body: bytes, old_body: bytes) -> str | None:
-    """Why this is not the document that was there before, in a sentence; None if it may well be."""
+    """Return a sentence that says why this is not the document of before, None if it may be."""
     if not body or body.isspace():
-        return _EMPTY if old_body and not old_body.isspace() else None
+        return messages.BECAME_EMPTY if old_body and not old_body.isspace() else None
     if _PAGE.match(body[:_START]) and _FEED.match(old_body[:_START]):
-        return _NO_FEED
+        return messages.NO_FEED
     if _became_error(body, old_body):
-        return _MESSAGE
-    return _HALVED if _broke_off(body, old_body) else None
+        return messages.ERROR_MESSAGE
+    return messages.CUT_OFF_DOCUMENT if _broke_off(body, old_body) else None
 
 
 def _broke_off(body: bytes, old_body: bytes) -> bool:
-    """Whether data that ended as it should does not any more, though it begins the same way."""
+    """Return whether data that was complete before is cut off now, although it begins the same way."""
     root, old_root = (_ROOT.match(some[:_START]) for some in (body, old_body))
     if root is not None and old_root is not None:
         end = b"</" + root[1]
@@ -55,9 +52,9 @@ def _broke_off(body: bytes, old_body: bytes) -> bool:
 
 
 def _became_error(body: bytes, old_body: bytes) -> bool:
-    """Whether a program answers with an error, and with little of what it had to say before."""
+    """Return whether JSON became an error message, with little of its old content."""
     found = _object(body) if len(body) <= _LONGEST else None
-    if found is None or not _tells_error(found):
+    if found is None or not _reports_error(found):
         return False
     before = {name for name, value in (_object(old_body) or {}).items() if value}
     gone = {name for name in before if not found.get(name)}
@@ -74,8 +71,8 @@ def _object(body: bytes) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _tells_error(found: dict[str, Any]) -> bool:
-    """Whether an object says that something went wrong, in one of the ways that are common among programs."""
+def _reports_error(found: dict[str, Any]) -> bool:
+    """Return whether an object reports an error in one of the common ways."""
     if any(found.get(name) for name in _ERRORS):
         return True
     states = [found.get(name) for name in _STATES]

@@ -1,4 +1,8 @@
-"""What an answer says that the page did not say before, and whether it says a thing plainly or only mentions it."""
+"""Recognise responses that are not the page: block pages, soft 404s, logins, consent pages, empty shells.
+
+Words alone prove nothing, since a page may be about such things. They count if the page did not have them before, and
+if they are its heading or most of its text.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import unescape
 
+from driftline.detection import messages
 from driftline.detection.diff.lines import folded
 from driftline.detection.error_pages.patterns import (
     ABOUT_CONSENT,
     AGREE,
+    BLOCKED,
     CONSENT,
     CONSENT_WORDS,
     CRASH,
@@ -26,19 +32,18 @@ from driftline.detection.error_pages.patterns import (
     SCRIPT,
     TOO_MANY,
     WAITING,
-    WALL,
-    wall_of,
+    block_page_of,
 )
 
-_SHARE_OF_HEADING, _SHARE_OF_TEXT = 0.4, 0.5  # of a heading, and of all that is said
+_SHARE_OF_HEADING, _SHARE_OF_TEXT = 0.4, 0.5  # that words must be, of a heading and of the text
 _FIRST = 3  # lines, one of which may be a heading
 _TITLE = re.compile(rb"<title\b[^>]{0,500}>([^<]{0,1000})", re.IGNORECASE)
 _PARTS = re.compile(r"\s*[|·:]\s|\s-\s")  # of a title, one of which may name the site
 
 
 @dataclass(frozen=True, kw_only=True)
-class Saying:
-    """The title of an answer, its text and its body, and what the page was before."""
+class Response:
+    """The title, text and body of a response, and the text and body of the page before."""
 
     title: str
     text: str
@@ -53,25 +58,25 @@ class Saying:
 
     @cached_property
     def new_title(self) -> str:
-        """Its title, unless the page had the same before."""
+        """The title, empty if the page had the same before."""
         found = _TITLE.search(self.old_body)
         known = "" if found is None else " ".join(unescape(found[1].decode("utf-8", "replace")).split())
         return "" if self.title == known else folded(self.title)
 
     @property
     def headings(self) -> list[str]:
-        """What the answer calls itself, as the page never did: its title, and the lines that it begins with."""
+        """The title and the first lines, as far as they are new."""
         return [self.new_title, *self.fresh[:_FIRST]]
 
     @cached_property
     def left(self) -> float:
-        """The share of the letters of what the page said before that it still says: menus have many lines of few."""
+        """The share of the old text that is still there, by characters: menus have many short lines."""
         letters = sum(map(len, self._known))
         return sum(map(len, self._kept)) / letters if letters else 0.0
 
     @property
     def lines_left(self) -> float:
-        """The same by line."""
+        """The share of the old text that is still there, by lines."""
         return len(self._kept) / len(self._known) if self._known else 0.0
 
     @cached_property
@@ -83,137 +88,126 @@ class Saying:
         return self._known.intersection(self.text.split("\n"))
 
     def is_headed(self, words: re.Pattern[str]) -> bool:
-        """Whether these words stand in a heading."""
+        """Return whether a heading matches these words."""
         return any(map(words.search, self.headings))
 
     def is_mainly(self, words: re.Pattern[str]) -> bool:
-        """Whether these words are what it has to say: they make a heading, or there is little else.
+        """Return whether these words are most of a heading, or most of the new text.
 
-        A page may well mention or quote them, for it may be about such things.
+        Any page may mention or quote them.
         """
         parts = [part for text in self.headings for part in (text, *_PARTS.split(text))]
-        if any(len(found) >= _SHARE_OF_HEADING * len(part) for part in parts if (found := _said(words, part))):
+        if any(len(found) >= _SHARE_OF_HEADING * len(part) for part in parts if (found := _matched(words, part))):
             return True
-        telling = sum(len(line) for line in self.fresh if _said(words, line))
-        return telling > 0 and telling >= _SHARE_OF_TEXT * sum(map(len, self.fresh))
+        matching = sum(len(line) for line in self.fresh if _matched(words, line))
+        return matching > 0 and matching >= _SHARE_OF_TEXT * sum(map(len, self.fresh))
 
 
-def _said(words: re.Pattern[str], text: str) -> str:
-    """What of the text these words match; nothing if they only stand in quotes."""
+def _matched(words: re.Pattern[str], text: str) -> str:
+    """Return what of the text these words match; empty if they are only quoted."""
     found = words.search(text)
     return "" if found is None or text.count('"', 0, found.start()) % 2 else found.group()
 
 
-_SHORT = 1_500  # letters: walls and error pages say no more
-_SHORT_AT_FIRST = 600  # letters: of a page that nothing is known of
-_LONG = 6_000  # letters: what asks for consent may explain itself, and errors may stand among menus
-_MOST = 0.5  # of the lines before: a page that still says so much is there
-_FEW = 80  # letters
-_MUCH = 500  # letters: a page that said so much before does not fall silent on purpose
-_HALF = 0.7  # of the letters before
+_SHORT = 1_500  # characters: block pages and error pages have fewer
+_SHORT_AT_FIRST = 600  # characters: the same for a new page
+_LONG = 6_000  # characters: consent pages may be long, and errors may have menus around them
+_MOST = 0.5  # of the old text: a page that still has so much is the page
+_FEW = 80  # characters
+_MUCH = 500  # characters: a page that had so many does not become empty on purpose
+_HALF = 0.7  # of the old characters
 _END = 4_096  # bytes
-_SAME_END = 200  # letters before the place where it broke off that may differ
-
-_WALLED = "The site put up a wall{} instead of the page: it wants proof that a person is there."
-_AN_ERROR = "The answer is an error page, though the server calls it good."
-_TOO_OFTEN = "The site says that it was asked too often, instead of showing the page."
-_A_SHELL = "The answer is an empty shell: what the page said is gone, perhaps for want of JavaScript."
-_A_LOGIN = "The site asks to log in instead of showing the page."
-_A_CONSENT = "The site asks for consent to cookies or the like instead of showing the page."
-_FOR_SALE = "The domain is parked or for sale: the page is not there any more."
-_EMPTY = "The answer is empty: the server sent no page."
-_SILENT = "The page shows no text."
-_SILENT_BUT_SCRIPTED = "The page shows no text: perhaps it is drawn by JavaScript, which only --render runs."
+_SAME_END = 200  # characters before the cut that may differ
 
 
 def why_broken(title: str, text: str, body: bytes, old_text: str | None = None, old_body: bytes = b"") -> str | None:
-    """Why this is not the page, in a sentence; None if it may well be. `old_text` is what a known page said before."""
+    """Return a sentence that says why this is not the page, None if it may be. `old_text` is that of a known page."""
     before = old_text or ""
-    told = None
+    reason = None
     if not text and _is_blank(body) and (before or old_text is None):
-        return _EMPTY
+        return messages.EMPTY_RESPONSE
     if len(text) < (_SHORT if before else _SHORT_AT_FIRST):
-        told = _impostor(Saying(title=title, text=text, body=body, before=before, old_body=old_body))
-        if told is None and not text and (before or old_text is None):
-            told = _SILENT_BUT_SCRIPTED if SCRIPT.search(body) else _SILENT
+        reason = _known_error_page(Response(title=title, text=text, body=body, before=before, old_body=old_body))
+        if reason is None and not text and (before or old_text is None):
+            reason = messages.NO_TEXT_BUT_SCRIPTS if SCRIPT.search(body) else messages.NO_TEXT
     elif len(text) < _LONG and len(before) >= _MUCH:
-        told = _among_other_things(Saying(title=title, text=text, body=body, before=before, old_body=old_body))
-    if told is None and _broke_off(text, body, before, old_body):
-        told = "The page broke off in the middle."
-    return told
+        reason = _longer_error_page(Response(title=title, text=text, body=body, before=before, old_body=old_body))
+    if reason is None and _broke_off(text, body, before, old_body):
+        reason = messages.CUT_OFF_PAGE
+    return reason
 
 
 def _is_blank(body: bytes) -> bool:
     return not body or body.isspace()
 
 
-def _impostor(said: Saying) -> str | None:
-    """What a short text is, if it is not the page."""
-    text, before = said.text, said.before
-    if said.left >= _MOST:
+def _known_error_page(page: Response) -> str | None:
+    """Return a sentence that says what a short response is, if it is not the page."""
+    text, before = page.text, page.before
+    if page.left >= _MOST:
         return None
-    name = wall_of(said.body)
-    if (name and not wall_of(said.old_body)) or (said.is_mainly(WALL) and not WALL.search(before[:_SHORT])):
-        return _WALLED.format(f" of {name}" if name else "")
-    if len(before) >= _FEW and any(map(CRASH.search, said.fresh)) and not CRASH.search(before):
-        return _AN_ERROR
-    replaced = len(before) >= _FEW and not said.left and len(text) < _MUCH
+    name = block_page_of(page.body)
+    if (name and not block_page_of(page.old_body)) or (page.is_mainly(BLOCKED) and not BLOCKED.search(before[:_SHORT])):
+        return messages.block_page(name)
+    if len(before) >= _FEW and any(map(CRASH.search, page.fresh)) and not CRASH.search(before):
+        return messages.ERROR_PAGE
+    replaced = len(before) >= _FEW and not page.left and len(text) < _MUCH
     if not replaced and not (len(before) >= _MUCH and len(text) < len(before) / 2):
         return None
-    if said.is_mainly(TOO_MANY) and not TOO_MANY.search(before[:_SHORT]):
-        return _TOO_OFTEN
-    if (said.is_mainly(ERROR) or NUMBERED.fullmatch(said.new_title)) and not ERROR.search(before[:_SHORT]):
-        return _AN_ERROR
-    heading = f"{said.title}\n{text}"
-    if not said.left and PARKED.search(heading) and not PARKED.search(before):
-        return _FOR_SALE
+    if page.is_mainly(TOO_MANY) and not TOO_MANY.search(before[:_SHORT]):
+        return messages.TOO_MANY_REQUESTS
+    if (page.is_mainly(ERROR) or NUMBERED.fullmatch(page.new_title)) and not ERROR.search(before[:_SHORT]):
+        return messages.ERROR_PAGE
+    heading = f"{page.title}\n{text}"
+    if not page.left and PARKED.search(heading) and not PARKED.search(before):
+        return messages.PARKED_DOMAIN
     if _asks_for_consent(heading, before):
-        return _A_CONSENT
-    if _asks_to_log_in(said):
-        return _A_LOGIN
-    return _A_SHELL if said.lines_left < _MOST and _is_shell(said) else None
+        return messages.CONSENT_PAGE
+    if _asks_to_log_in(page):
+        return messages.LOGIN_PAGE
+    return messages.EMPTY_SHELL if page.lines_left < _MOST and _is_shell(page) else None
 
 
-def _asks_to_log_in(said: Saying) -> bool:
-    """Whether it has a field for a password, as the page never had, or one for a name and says what it is for."""
-    if PASSWORD.search(said.body) and not PASSWORD.search(said.old_body):
+def _asks_to_log_in(page: Response) -> bool:
+    """Return whether it has a new password field, or a field for a name under a heading such as 'Log in'."""
+    if PASSWORD.search(page.body) and not PASSWORD.search(page.old_body):
         return True
-    return bool(FIELD.search(said.body)) and said.is_headed(LOGIN) and not LOGIN.search(said.before.partition("\n")[0])
+    return bool(FIELD.search(page.body)) and page.is_headed(LOGIN) and not LOGIN.search(page.before.partition("\n")[0])
 
 
-def _is_shell(said: Saying) -> bool:
-    """Whether next to nothing is left of a page that said much, and nothing new is said: scripts are to say it."""
-    if not said.text or said.is_mainly(NEEDS_SCRIPT):
+def _is_shell(page: Response) -> bool:
+    """Return whether nearly all text is gone and nothing new is there, because scripts are to add it."""
+    if not page.text or page.is_mainly(NEEDS_SCRIPT):
         return True
-    if len(said.text) >= _FEW or len(said.before) < _MUCH or not SCRIPT.search(said.body):
+    if len(page.text) >= _FEW or len(page.before) < _MUCH or not SCRIPT.search(page.body):
         return False
-    silent = all(line in said.title or WAITING.fullmatch(line) for line in said.fresh)
-    return silent or (MOUNT.search(said.body) is not None and not MOUNT.search(said.old_body))
+    nothing_new = all(line in page.title or WAITING.fullmatch(line) for line in page.fresh)
+    return nothing_new or (MOUNT.search(page.body) is not None and not MOUNT.search(page.old_body))
 
 
-def _among_other_things(said: Saying) -> str | None:
-    """What a longer text is, if it is not the page: an error that says so in its title, or a long plea for consent."""
-    title, text, before = said.title, said.text, said.before
+def _longer_error_page(page: Response) -> str | None:
+    """Return a sentence that says what a longer response is: an error by its title, or a long consent page."""
+    title, text, before = page.title, page.text, page.before
     lowered = title.lower()
     if any(map(lowered.__contains__, ERROR_TITLES)) and ERROR.search(title) and not ERROR.search(before[:_SHORT]):
-        if said.left < _MOST and sum(map(len, said.fresh)) < _SHORT:
-            return _AN_ERROR
-    elif any(map(text[:_MUCH].lower().__contains__, CONSENT_WORDS)) and not said.left:
-        return _A_CONSENT if _asks_for_consent(f"{title}\n{text}", before) else None
+        if page.left < _MOST and sum(map(len, page.fresh)) < _SHORT:
+            return messages.ERROR_PAGE
+    elif any(map(text[:_MUCH].lower().__contains__, CONSENT_WORDS)) and not page.left:
+        return messages.CONSENT_PAGE if _asks_for_consent(f"{title}\n{text}", before) else None
     return None
 
 
 def _asks_for_consent(text: str, before: str) -> bool:
-    """Whether it speaks of consent from the start and of little else, with something to agree by, as it never did."""
+    """Return whether it is mostly about consent, from its start on and with a button to agree, unlike before."""
     if not CONSENT.search(text[:_MUCH]) or not AGREE.search(text) or CONSENT.search(before[:_SHORT]):
         return False
     return sum([len(line) for line in text.split("\n") if ABOUT_CONSENT.search(line)]) >= _MOST * len(text)
 
 
 def needs_script(title: str, text: str, body: bytes) -> bool:
-    """Whether the page shows nothing, or little more than that it wants JavaScript: a browser may show more.
+    """Return whether the page has no text, or little more than that it needs JavaScript: a browser may show more.
 
-    Of an answer without any content it shows nothing either.
+    An empty body does not count.
     """
     if not text:
         return not _is_blank(body)
@@ -221,12 +215,12 @@ def needs_script(title: str, text: str, body: bytes) -> bool:
 
 
 def says_error(title: str, text: str) -> bool:
-    """Whether a page of which nothing is known says, and says little else, that there is no such page."""
+    """Return whether a new page says little else than that there is no such page."""
     return len(text) < _SHORT_AT_FIRST and bool(ERROR.search(title) or ERROR.search(text[:_FEW]))
 
 
 def _broke_off(text: str, body: bytes, old_text: str, old_body: bytes) -> bool:
-    """Whether the document ends in the middle of what it said before, without the end that it had."""
+    """Return whether the document ends in the middle of its old text, without the end tag that it had."""
     if len(text) >= _HALF * len(old_text) or b"</html" not in old_body[-_END:].lower():
         return False
     start = max(len(text) // 2, len(text) - _SAME_END)

@@ -1,7 +1,7 @@
-"""What gives answers away that stand in the place of a page: the words of walls, errors, consents and parked domains.
+"""Patterns of responses that are not the page: words of block pages, errors, consent pages and parked domains.
 
-Words alone prove nothing, for a page may be about such things: `brokenness` says where they count. Marks in the markup
-are those of the wall itself, not of the guard that stands on every page of a site behind it.
+Words alone prove nothing, since a page may be about such things: `detect` decides where they count. Marks in the markup
+are those of a block page itself, not of the script that a protected site has on all its pages.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ def _any(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(patterns), re.IGNORECASE)
 
 
-WALL = _any(
+BLOCKED = _any(
     r"checking (?:if the site connection is secure|your browser)",
     r"verify(?:ing)? (?:that )?(?:you are|you're) (?:a )?human",
     r"(?:are you|i'?m|you are|you're) not a (?:ro)?bot\b|are you a (?:ro)?bot\b",
@@ -41,8 +41,8 @@ WALL = _any(
     r"bestätigen sie, dass sie (?:ein mensch|kein roboter)",
 )
 
-#: what only the page of a wall has, and who puts up such walls
-_WALLS = (
+#: what only block pages contain, and whose they are
+_BLOCK_PAGES = (
     (b"_cf_chl_opt", "Cloudflare"),
     (b"captcha-delivery.com", "DataDome"),
     (b"px-captcha", "HUMAN"),
@@ -55,7 +55,7 @@ _WALLS = (
     (b"anubis_challenge", "Anubis"),
     (b"ddos-guard/js-challenge", "DDoS-Guard"),
 )
-_LARGEST_WALL = 200_000  # bytes
+_LARGEST_BLOCK_PAGE = 200_000  # bytes
 
 ERROR = _any(
     r"\b(?:error|http)[ :-]*(?:40\d|410|429|50[0-4])\b",
@@ -81,9 +81,9 @@ ERROR = _any(
     r"not available in your (?:region|country|location)",
     r"^\W*welcome to nginx!|^\W*apache2 \w+ default page",
 )
-#: a title that is nothing but the number of an error; a line may be any number
+#: a title that is nothing but an error status; as a line of text it may be any number
 NUMBERED = re.compile(r"\W*(?:40\d|410|50[0-4])\W*")
-#: what no page says on purpose, however much else stands there
+#: what no page says on purpose, whatever else it has
 CRASH = _any(
     r"nothing was found at this location",
     r"\b(?:fatal|parse) error: .{0,2000}(?:stack trace|on line \d)|^traceback \(most recent call last\)",
@@ -92,7 +92,7 @@ TOO_MANY = _any(
     r"too many requests|you(?:'ve| have| are) (?:been |being )?rate[ -]limited|rate limit (?:was |has been )?exceeded",
     r"zu viele anfragen|trop de requêtes|demasiadas (?:solicitudes|peticiones)",
 )
-#: in titles, in small letters: looked for in those of all pages, so they must cost little
+#: in titles, in lower case: they are searched for in every page, so that they must be fast
 ERROR_TITLES = (
     "404", "410", "not found", "nicht gefunden", "introuvable", "no encontrada", "não encontrada", "non trovata",
     "niet gevonden", "не найдена", "見つかりません", "找不到", "unavailable", "server error", "bad gateway",
@@ -104,7 +104,7 @@ NEEDS_SCRIPT = _any(
 )
 
 SCRIPT = re.compile(rb"<script\b", re.IGNORECASE)
-#: where a script is to put the page
+#: where a script inserts the page
 MOUNT = re.compile(
     rb"<(\w[\w-]{0,40})\b[^>]{0,500}\bid\s*=\s*[\"']?(?:app|root|__next|__nuxt|react-root|main-app)[\"']?[^>]{0,500}>\s*</\1>",
     re.IGNORECASE,
@@ -133,9 +133,9 @@ CONSENT = _any(
     r"antes de (?:ir a|continuar)|valoramos (?:tu|su) privacidad|prima di (?:accedere|continuare)",
     r"la tua privacy|voordat (?:je|u) (?:verdergaat|naar)|(?:wij|we) (?:gebruiken|vragen) (?:cookies|toestemming)",
 )
-#: in the texts of all pages of some length, in small letters: they must cost little
+#: in texts, in lower case: they are searched for in every longer page, so that they must be fast
 CONSENT_WORDS = ("cookie", "privacy", "privatsphäre", "einwilligung", "vie privée", "privacidad", "toestemming")
-#: lines about such things, of which a plea for consent is made and a page with a banner is not
+#: lines about consent, of which a consent page mostly consists and a page with a banner does not
 ABOUT_CONSENT = _any(
     r"cookie|privacy|consent|personal|your data|partners|accept|reject|agree|advertis|measure|preferences",
     r"datenschutz|privatsphäre|einwillig|werbung|daten|akzeptier|zustimm|ablehnen|einstellungen",
@@ -160,8 +160,8 @@ PARKED = _any(
 )
 
 
-def wall_of(body: bytes) -> str:
-    """Who put up the wall that this body is; empty if no mark of one is in it."""
-    if len(body) > _LARGEST_WALL:
+def block_page_of(body: bytes) -> str:
+    """Return whose block page this body is; empty if it has no mark of one."""
+    if len(body) > _LARGEST_BLOCK_PAGE:
         return ""
-    return next((name for mark, name in _WALLS if mark in body), "")
+    return next((name for mark, name in _BLOCK_PAGES if mark in body), "")

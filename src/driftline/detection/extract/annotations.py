@@ -1,9 +1,9 @@
-"""What a page has besides its text, as lines among it: where links lead, what media it shows, what else can be seen.
+"""Annotate the text of a page with what it has besides: the addresses of links, media, attributes, metadata, structure.
 
-A page is read so only if its filters ask for it (`also`). A note stands after the line that it belongs to, such as
-`[link] Price list → example.com/prices-2.pdf`. So it is stored, compared, shown, searched and ignored as text is; only
-what makes it noise is another matter (see `noticing`). Addresses are written without what changes by itself: scheme,
-tracking, session ids, signatures, cache-busters, and for media also the host and the size that was asked for.
+This is done only for pages with an `also` filter. A note is a line after the line it belongs to, such as
+`[link] Price list → example.com/prices-2.pdf`. So it is stored, compared, shown, searched and ignored like text; only
+what makes it noise differs (`noise.judge_annotations`). Addresses are written without what changes by itself: scheme,
+tracking, session ids, signatures, cache-busters, and for media also the host and the requested size.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MEDIA = {
     "img": "image", "video": "video", "audio": "audio", "iframe": "frame", "embed": "embedded", "object": "embedded",
 }  # fmt: skip
 _SHOWN_AS_FILES = ("img", "video", "audio")
-#: the tags of media whose contents nobody sees where they work
+#: tags of media whose contents are shown only by browsers that do not support them
 MEDIA_UNSEEN = ["audio", "iframe", "object", "video"]
 _FOR_MACHINES = ["noscript", "script", "style", "template"]
 _ATTRIBUTES = ("alt", "title", "placeholder", "value", "label")
@@ -49,8 +49,8 @@ _ADDRESSED = (Also.LINKS, Also.MEDIA)
 _ARROW = " → "
 _NOTE = re.compile(rf"\[({'|'.join(_KINDS)})\] (.*)", re.DOTALL)
 _SOURCES = ("data-src", "data-lazy-src", "data-original", "src", "data-srcset", "srcset", "poster", "data")
-_LONGEST_LABEL, _LONGEST_VALUE = 80, 1_000  # letters
-_MOST_INSIDE, _MOST_OF_ONE = 100, 10_000  # nodes, and letters of one of them
+_LONGEST_LABEL, _LONGEST_VALUE = 80, 1_000  # characters
+_MOST_INSIDE, _MOST_OF_ONE = 100, 10_000  # nodes, and characters of one of them
 
 _NO_TARGET = re.compile(r"#|(?:javascript|data|blob|about):|.*/cdn-cgi/l/email-protection", re.IGNORECASE)
 _ADVERTISED = re.compile(
@@ -66,38 +66,38 @@ _SCHEME = re.compile(r"(?:https?:)?//", re.IGNORECASE)
 _HOST = re.compile(r"(?:https?:)?//[^/?#]*", re.IGNORECASE)
 _SESSION_IN_PATH = re.compile(r";(?:jsessionid|phpsessid|sid)=[^/?#;]*", re.IGNORECASE)
 _SIZE_IN_NAME = re.compile(r"-\d{2,4}x\d{2,4}(?=\.\w+$)|@[23]x(?=\.\w+$)")
-_FLEETING = re.compile(
+_VOLATILE = re.compile(
     r"(?:utm|mc|pk|mtm|hsa|_?ga|_hs|x-amz|x-goog|_nc)[_-].*|_gl|_ga|(?:fb|g|d)clid|msclkid|yclid|igshid|spm|scm|cmpid|ref"
     r"|referrer|ref_src|sid|session_?id|phpsessid|jsessionid|nonce|_wpnonce|_?csrf(?:_?token)?|authenticity_token"
     r"|_?token|__token__|expires?|signature|sig|key-pair-id|hmac|hdnts|_|ts|timestamp|cb|cachebuster|nocache|rnd"
     r"|rand(?:om)?|bust",
     re.IGNORECASE,
 )
-# words that name much else besides: what they say decides
-_MAYBE_FLEETING = re.compile(r"session|state|exp|policy|se|sp|st|sv|sr|oh|oe|time|cache|rev", re.IGNORECASE)
-_FLEETING_IN_FILES = re.compile(
+# names with other uses too: the value decides
+_MAYBE_VOLATILE = re.compile(r"session|state|exp|policy|se|sp|st|sv|sr|oh|oe|time|cache|rev", re.IGNORECASE)
+_VOLATILE_IN_FILES = re.compile(
     r"t|v|ver|version|w|h|width|height|q|quality|dpr|fit|auto|fm|format|crop|resize|size|itok|hash|mtime|updated",
     re.IGNORECASE,
 )
-_FLEETING_IN_FRAMES = re.compile(r"w|h|width|height", re.IGNORECASE)
-# seconds or milliseconds since 1970, or as people write it
+_VOLATILE_IN_FRAMES = re.compile(r"w|h|width|height", re.IGNORECASE)
+# Unix time in seconds or milliseconds, or an ISO date
 _TIME = re.compile(r"1\d{9}(?:\d{3})?|\d{4}-?\d\d-?\d\d[T ]\d\d:?\d\d(?::?\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?")
 _MIXED = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{8}", re.ASCII)
 _OPAQUE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w+=-]{24,}", re.ASCII)
 _NAMES_A_FILE = re.compile(r"id|fid|file|docs?|docid|v", re.IGNORECASE)
 _BUILD_IN_PATH = re.compile(r"/v?\d+\.\d+\.\d+(?=/)")
-# frames are mostly for machines: consent, captchas, sign-ins, statistics
+# most frames are invisible: consent, captchas, sign-ins, statistics
 _SHOWN_FRAME = re.compile(
     r"embed|player|video|youtu|vimeo|calendar|livestream|slides|docs\.|(?<![a-z])(?:maps?|forms?|charts?)(?![a-z])",
     re.IGNORECASE,
 )
 _SEEN_VALUES = {"", "text", "email", "search", "tel", "url", "number", "date"}
-#: types of fields that say by their value what they do: that is text
+#: types of fields whose value is their visible label
 BUTTONS = ("submit", "button")
 
 
 class Note(NamedTuple):
-    """One note: its noun, what it is called if it has an address, and that address or what it says."""
+    """One note: its noun, its label if it has an address, and that address or its text."""
 
     kind: Also
     noun: str
@@ -106,12 +106,12 @@ class Note(NamedTuple):
 
     @property
     def has_address(self) -> bool:
-        """Whether it points somewhere."""
+        """Whether its value is an address."""
         return self.kind in _ADDRESSED
 
 
 def note_of(line: str) -> Note | None:
-    """The note that a line of a text is, if it is one."""
+    """Return the note that a line is, None if it is text."""
     found = _NOTE.fullmatch(line) if line.startswith("[") else None
     if found is None:
         return None
@@ -120,21 +120,21 @@ def note_of(line: str) -> Note | None:
     if kind not in _ADDRESSED:
         return Note(kind, noun, "", rest)
     label, arrow, address = f" {rest}".rpartition(_ARROW)
-    return Note(kind, noun, label.strip(), address) if arrow else None  # headlines begin with '[video]' too
+    return Note(kind, noun, label.strip(), address) if arrow else None  # a headline may begin with '[video]' too
 
 
 def is_note(line: str) -> bool:
-    """Whether a line of a text is a note."""
+    """Return whether a line is a note."""
     return note_of(line) is not None
 
 
 def without_notes(text: str) -> str:
-    """The text without its notes."""
+    """Return the text without its notes."""
     return "\n".join(line for line in text.split("\n") if not is_note(line))
 
 
 def set_notes(tree: LexborHTMLParser, also: Collection[str]) -> None:
-    """Put what is asked for into the document, for `regions` to find in its text."""
+    """Insert notes of the wanted kinds into the document, for `regions.read_marks` to find in its text."""
     notes: list[tuple[LexborNode, str]] = []
     if Also.LINKS in also:
         notes += [(node, line) for node in _in_body(tree, "a[href], area[href]") for line in _link(node)]
@@ -142,27 +142,27 @@ def set_notes(tree: LexborHTMLParser, also: Collection[str]) -> None:
         notes += [(node, line) for node in _in_body(tree, ", ".join(_MEDIA)) for line in _medium(node)]
     if Also.ATTRIBUTES in also:
         notes += [(node, f"[{noun}] {text}") for node, noun, text in attributes_of(tree)]
-    # only now: the text of a link must not have the note of its image in it
+    # after all notes are made: the text of a link must not contain the note of its image
     for node, line in reversed(notes):
         node.insert_after(f"{NOTE}{without_marks(line, noted=True)}{NOTE_END}")
 
 
 def metadata_lines(markup: str) -> list[str]:
-    """The notes of what a document says of itself."""
+    """Return the notes of a document's metadata."""
     return [f"[{name}] {value}" for name, value in metadata_of(LexborHTMLParser(markup)).items() if value]
 
 
 def structure_line(markup: str) -> str:
-    """The note of which tags a document is made of, but for those of links and media, and what nobody sees."""
+    """Return the note that counts the visible tags of a document, except those of links and media."""
     tree = LexborHTMLParser(markup)
     tree.strip_tags(_FOR_MACHINES)
-    told = _LINKS.keys() | _MEDIA.keys()
-    counts = Counter(tag for node in _in_body(tree, "*") if (tag := node.tag or "") not in told)
+    others = _LINKS.keys() | _MEDIA.keys()
+    counts = Counter(tag for node in _in_body(tree, "*") if (tag := node.tag or "") not in others)
     return f"[{_STRUCTURE}] {', '.join(f'{tag} {many}' for tag, many in sorted(counts.items()))[:_LONGEST_VALUE]}"
 
 
 def metadata_of(tree: LexborHTMLParser) -> dict[str, str]:
-    """What a document says of itself, by what it is called in a sentence."""
+    """Return the title, description and the like of a document, by their names in a sentence."""
     found: dict[str, str] = {}
     heading = tree.css_first("head title")
     if heading is not None:
@@ -181,7 +181,7 @@ def metadata_of(tree: LexborHTMLParser) -> dict[str, str]:
 
 
 def attributes_of(tree: LexborHTMLParser) -> list[tuple[LexborNode, str, str]]:
-    """What attributes show to people: the elements, which attribute it is, and what it says."""
+    """Return the visible attributes of a document: element, attribute, value."""
     found: list[tuple[LexborNode, str, str]] = []
     for node in _in_body(tree, "[alt], [title], [placeholder], input[value], [aria-label]"):
         found += [(node, noun, text) for noun, text in seen_attributes(node)]
@@ -189,7 +189,7 @@ def attributes_of(tree: LexborHTMLParser) -> list[tuple[LexborNode, str, str]]:
 
 
 def seen_attributes(node: LexborNode) -> list[tuple[str, str]]:
-    """What the attributes of one element show to people: which attribute it is, and what it says."""
+    """Return the visible attributes of one element: attribute, value."""
     return [(noun, text) for noun, value in _seen(node) if (text := folded(value)[:_LONGEST_VALUE])]
 
 
@@ -205,11 +205,11 @@ def _seen(node: LexborNode) -> Iterator[tuple[str, str]]:
     if tag == "input" and (attributes.get("type") or "").lower() in _SEEN_VALUES:
         yield "value", attributes.get("value") or ""
     elif (label := attributes.get("aria-label")) and not beginning(node, 0):
-        yield "label", label  # it stands for a text that there is none of
+        yield "label", label  # it replaces the text that the element does not have
 
 
 def beginning(node: LexborNode, letters: int) -> str:
-    """The text of an element, folded; of one that has more letters than this, as much as shows it."""
+    """Return the text of an element, its white space folded, but not much more than `letters` characters."""
     found: list[str] = []
     for inner in _inside(node):
         words = inner.text_content
@@ -223,13 +223,13 @@ def beginning(node: LexborNode, letters: int) -> str:
 
 
 def source_of(node: LexborNode) -> str:
-    """The address of a medium that names it in an element of its own."""
+    """Return the address of a medium that has it in a `source` element."""
     sources = (child.attributes.get("src") for child in node.iter() if child.tag == "source")
     return next(filter(None, sources), "")
 
 
 def _inside(node: LexborNode) -> Iterable[LexborNode]:
-    """The first nodes in an element: thousands may stand in each other, and all of each would take quadratic time."""
+    """Return the first nodes in an element: reading all of thousands of nested ones would take quadratic time."""
     return islice(node.traverse(include_text=True), _MOST_INSIDE)
 
 
@@ -237,21 +237,21 @@ def _link(node: LexborNode) -> Iterator[str]:
     address = (node.attributes.get("href") or "").strip()
     if not address or _NO_TARGET.match(address) or _ADVERTISED.search(address):
         return
-    yield _addressed("link", _label(node), _SCHEME.sub("", _kept(address, _FLEETING), count=1))
+    yield _addressed("link", _label(node), _SCHEME.sub("", _kept(address, _VOLATILE), count=1))
 
 
 def _medium(node: LexborNode) -> Iterator[str]:
     attributes = node.attributes
     if attributes.get("width") in ("0", "1") or attributes.get("height") in ("0", "1"):
-        return  # it counts visits
+        return  # a pixel that counts visits
     named = [(attributes.get(name) or "").strip() for name in _SOURCES]
     named.append(source_of(node).strip())
     for address in named:
         first = address.split()[0].rstrip(",") if address else ""
         if first and not _NO_TARGET.match(first) and not _STAND_IN.search(first):
             if not _ADVERTISED.search(first) and (node.tag != "iframe" or _SHOWN_FRAME.search(first)):
-                of_media = _FLEETING_IN_FILES if node.tag in _SHOWN_AS_FILES else _FLEETING_IN_FRAMES
-                path = _HOST.sub("", _kept(first, _FLEETING, of_media), count=1)
+                of_media = _VOLATILE_IN_FILES if node.tag in _SHOWN_AS_FILES else _VOLATILE_IN_FRAMES
+                path = _HOST.sub("", _kept(first, _VOLATILE, of_media), count=1)
                 path = _SIZE_IN_NAME.sub("", _BUILD_IN_PATH.sub("", path))
                 yield _addressed(_MEDIA[node.tag or ""], _label(node), path)
             return
@@ -271,18 +271,18 @@ def _label(node: LexborNode) -> str:
     return label[:_LONGEST_LABEL].strip()
 
 
-def _kept(address: str, *fleeting: re.Pattern[str]) -> str:
-    """The address without a fragment and without the parameters that change by themselves."""
+def _kept(address: str, *volatile: re.Pattern[str]) -> str:
+    """Return the address without its fragment and without parameters that change by themselves."""
     path, _, query = _SESSION_IN_PATH.sub("", address.partition("#")[0]).partition("?")
-    parts = [part for part in query.replace("&amp;", "&").split("&") if part and not _is_fleeting(part, fleeting)]
+    parts = [part for part in query.replace("&amp;", "&").split("&") if part and not _is_volatile(part, volatile)]
     return f"{path}?{'&'.join(parts)}" if parts else path
 
 
-def _is_fleeting(parameter: str, patterns: Iterable[re.Pattern[str]]) -> bool:
+def _is_volatile(parameter: str, patterns: Iterable[re.Pattern[str]]) -> bool:
     name, _, value = (unquote(part) for part in parameter.partition("="))
     if any(pattern.fullmatch(name) for pattern in patterns) or _TIME.fullmatch(value):
         return True
-    if _MAYBE_FLEETING.fullmatch(name) and _MIXED.search(value):
+    if _MAYBE_VOLATILE.fullmatch(name) and _MIXED.search(value):
         return True
     return bool(_OPAQUE.fullmatch(value)) and not _NAMES_A_FILE.fullmatch(name)
 

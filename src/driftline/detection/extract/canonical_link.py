@@ -1,4 +1,4 @@
-"""The address that a page gives as its own: kept with each version, as a part of its body, and read from there."""
+"""Read the canonical address that a page declares from the body of a version."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def declared_address(version: Version) -> str | None:
-    """Where an HTML page says that it stands (`rel=canonical`), in full; None if it does not, or not on the web.
+    """Return the absolute `rel=canonical` address of an HTML page; None if it has none, or none with http or https.
 
-    It is a claim and no more: the page is not called by it, for it may name whatever it likes.
+    It is only a claim of the page, which may name any address: nothing is identified by it.
     """
     if not is_html(version):
         return None

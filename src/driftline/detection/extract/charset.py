@@ -1,7 +1,7 @@
 """The charset of a response body, and its text.
 
-Only the labels of the WHATWG encoding standard count as charsets: some codecs of Python are no encodings of text at
-all, and a page must not be able to choose those.
+Only the labels of the WHATWG encoding standard are accepted: some codecs of Python are not encodings of text, and a
+page must not be able to choose one of them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _CHARSETS = {label: (labels.split()[0], codec) for codec, labels in _LABELS.item
 
 
 def find_charset(label: str) -> tuple[str, str] | None:
-    """The standard's own name for the charset of that label, and its codec; None if there is no such label."""
+    """Return the standard's name for the charset of a label, and its codec; None if there is no such label."""
     return _CHARSETS.get(label.strip().lower())
 
 
@@ -68,16 +68,16 @@ _GUESSED_FROM = 65_536
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _ALL_BOMS = tuple(mark for mark, _ in _BOMS)
 _PIECE = 16_384  # bytes
-_LOOKED_AT = 4_096  # letters
-_SOME_CONTROLS, _FEW_CONTROLS = 30, 0.02  # and of the letters: text has none, and what is no text one in ten
+_LOOKED_AT = 4_096  # characters
+_SOME_CONTROLS, _FEW_CONTROLS = 30, 0.02  # and share of the characters: text has none, other data one in ten
 _SAID_TO_BE_TEXT = ("text/", "application/xhtml")
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
 def decode_text(body: bytes, content_type: str) -> tuple[str, str]:
-    """The body as text with the name of its charset: by byte order mark, header, markup, then by the bytes.
+    """Return the body as text, and its charset: by byte order mark, header or markup, else by a guess.
 
-    UnreadableBody if it is said to be text and is not.
+    Raise UnreadableBody if the server says that it is text and it is not.
     """
     text, charset = _decoded(body, content_type)
     start = text[:_LOOKED_AT]
@@ -97,9 +97,9 @@ def _decoded(body: bytes, content_type: str) -> tuple[str, str]:
         try:
             return body.decode(codec), name
         except UnicodeDecodeError:
-            continue  # the declaration is wrong, or a few bytes are
+            continue  # the declaration is wrong, or some bytes are
     if charset is None or (charset == _UTF_8 and _is_mostly_wrong(body)):
-        from charset_normalizer import from_bytes  # few pages leave their charset open: no worker loads it for others
+        from charset_normalizer import from_bytes  # loaded only when needed: few pages declare no charset
 
         guess = from_bytes(body[:_GUESSED_FROM]).best()
         charset = _UTF_8 if guess is None else (guess.encoding, guess.encoding)
@@ -108,17 +108,17 @@ def _decoded(body: bytes, content_type: str) -> tuple[str, str]:
 
 
 def _is_mostly_wrong(body: bytes) -> bool:
-    """Whether more of what is not ASCII is no UTF-8 than is: words would be told apart by their lengths only."""
+    """Return whether most of what is not ASCII is not UTF-8: decoded so, words would differ in their lengths only."""
     text = body[:_GUESSED_FROM].decode("utf-8", "replace")
     wrong = text.count("\ufffd")
     return 2 * wrong > sum(not letter.isascii() for letter in text)
 
 
 def is_utf_8(body: bytes, content_type: str, unwanted: str) -> bool:
-    """Whether the body as it is is what `decode_text` says in UTF-8, and has none of the unwanted characters.
+    """Return whether `decode_text` would decode the body as UTF-8, and it has none of the unwanted characters.
 
-    Where it is declared, a wrong byte stands for itself only, and it is enough to see at its start that it is text. It
-    is decoded in pieces that stay in the cache of the processor, in half the time that decoding the whole takes.
+    If UTF-8 is declared, single wrong bytes are replaced, and only the start of the body is checked. It is decoded in
+    pieces that fit into the processor's cache, in half the time that decoding the whole takes.
     """
     declared = _declared(body, content_type)
     if body.startswith(_ALL_BOMS) or declared not in (None, _UTF_8):
@@ -137,11 +137,11 @@ def is_utf_8(body: bytes, content_type: str, unwanted: str) -> bool:
 
 
 def _declared(body: bytes, content_type: str) -> tuple[str, str] | None:
-    """The name and the codec of the charset that the header or the markup names."""
+    """Return the name and the codec of the charset that the header or the markup names."""
     in_header = _CHARSET_IN_HEADER.search(content_type)
     in_markup = None if in_header else _CHARSET_IN_MARKUP.search(body, 0, _MARKUP_SEARCHED)
     declared = in_header.group(1) if in_header else in_markup.group(1).decode("latin-1") if in_markup else ""
     charset = find_charset(declared)
     if in_markup and charset and charset[0].startswith("utf-16"):
-        return _UTF_8  # markup that can be read as ASCII is not UTF-16, whatever it says
+        return _UTF_8  # a declaration that can be read as ASCII is not in UTF-16
     return charset

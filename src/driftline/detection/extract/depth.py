@@ -1,7 +1,7 @@
-"""What an element stands in, and markup that is nested too deep for any parser.
+"""Refuse markup that is nested too deep for any parser.
 
-At each tag a parser looks at all that are open, so the time is a square. A quick look at the tags refuses it in
-milliseconds. It can be deceived, by tags that close what is not open; then the deadline of the worker ends it.
+At each tag a parser goes through all open tags, so that deep nesting takes quadratic time. A quick count of the tags
+refuses it in milliseconds. Tags that close what is not open can deceive it; then the deadline of the worker applies.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from selectolax.lexbor import LexborNode
 
-_DEEPEST = 10_000  # levels: browsers give up at some hundred, and parsing so many takes a fourth of a second
+_DEEPEST = 10_000  # levels: browsers stop at some hundred, and parsing so many takes a quarter of a second
 _SHORTEST = len(b"<b>")
-_STRIDE = 61  # a prime, so that it is in step with no tag
+_STRIDE = 61  # bytes: a prime, so that no repeated tag has the same period
 _BLOCKS = 64
-# those that need no end, or are none
+# tags that need no end tag
 _UNNESTED = (
     "p|li|td|th|tr|dt|dd|option|optgroup|thead|tbody|tfoot|colgroup|rp|rt"
     "|area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr"
@@ -29,9 +29,9 @@ _TAG = re.compile(rf"<(/?)(?!(?:{_UNNESTED})[\s/>])[a-z](?:[^<>]*[^<>/])?(/?)>".
 
 
 def refuse_deep(markup: str | bytes) -> None:
-    """UnreadableBody if the tags of the markup are nested far deeper than in any page.
+    """Raise UnreadableBody if the tags of the markup are nested far deeper than in any real page.
 
-    Each look is cheaper than the next, and enough for nearly all pages.
+    The cheapest test comes first, and is enough for nearly all pages.
     """
     if len(markup) < _SHORTEST * _DEEPEST:
         return
@@ -41,7 +41,7 @@ def refuse_deep(markup: str | bytes) -> None:
 
 
 def _may_be_deep(body: bytes) -> bool:
-    """Whether so many more tags begin than end somewhere, those that need no end included."""
+    """Return whether too many more tags start than end at some point, counting those that need no end tag."""
     size = len(body) // _BLOCKS + 1
     depth = 0
     for start in range(0, len(body), size):
@@ -52,7 +52,7 @@ def _may_be_deep(body: bytes) -> bool:
 
 
 def _is_deep(body: bytes) -> bool:
-    """Whether so many tags are open at once."""
+    """Return whether too many tags are open at once."""
     depth = 0
     for tag in _TAG.finditer(body):
         end, whole = tag.groups()
@@ -66,7 +66,7 @@ def _is_deep(body: bytes) -> bool:
 
 
 def above(node: LexborNode) -> Iterator[int]:
-    """The elements that a node stands in, by their numbers, the innermost first."""
+    """Yield the memory ids of the elements around a node, the innermost first."""
     parent = node.parent
     while parent is not None:
         yield parent.mem_id

@@ -1,8 +1,8 @@
-"""The text of a document that a person sees, one block a line, and its letters: the same without any white space.
+"""Extract the visible text of a document, one block a line, and its letters: the text without any white space.
 
-The letters are what is compared. Two documents with equal letters say the same, however their white space, entities
-and tags are written, and the letters are had far cheaper than lines that read well, which only a new version needs. The
-work is done by the parser's own loops: a walk over the nodes in Python would cost more than everything else in a check.
+Letters are compared first: two documents with equal letters have the same text, however their white space, entities
+and tags are written, and letters cost far less than well-formed lines, which only a new version needs. The work is done
+by the parser's own loops: to visit the nodes in Python would cost more than everything else in a check.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from driftline.detection.extract.depth import refuse_deep
 from driftline.detection.extract.filters import nothing_left, sieve_of
 from driftline.detection.extract.formats import sniff
 from driftline.detection.extract.formats.base import FormattedText
-from driftline.detection.extract.regex_timeout import patience
+from driftline.detection.extract.regex_timeout import time_limit
 from driftline.detection.extract.regions import (
     BREAK,
     INLINE,
@@ -47,19 +47,19 @@ _NO_BREAK_SPACE = "\u00a0"
 
 
 class Extraction:
-    """A decoded body, read as far as somebody asks, through the filters of its page."""
+    """A decoded body, extracted through the filters of its page, each part when it is first needed."""
 
     def __init__(self, body: bytes, content_type: str, filters: Sequence[Sequence[str]] | None = None) -> None:
         self.content_type = kind = content_type.partition(";")[0].strip().lower()
         self._sieve = sieve = sieve_of(filters)
         self._tree: LexborHTMLParser | None = None
-        self._rendering = FormattedText(lines=())
+        self._formatted = FormattedText(lines=())
         self._blocks: Blocks | None = None
         self._metadata: list[str] = []
         steps, also = ((), frozenset[str]()) if sieve is None else (sieve.steps, sieve.also)
         unread = sniff.render_binary(body, kind, steps)
         if unread is not None:
-            self._rendering, self.charset = unread, "binary"
+            self._formatted, self.charset = unread, "binary"
             return
         templates = shows_templates(body)
         plain = not (steps or also or templates)
@@ -78,42 +78,42 @@ class Extraction:
             if Also.STRUCTURE in also:
                 self._metadata.append(structure_line(markup))
         else:
-            self._rendering = sniff.render(text, kind, steps)
+            self._formatted = sniff.render(text, kind, steps)
 
     @property
     def is_page(self) -> bool:
-        """Whether it is a document that a browser would show as a page."""
+        """Whether it is HTML."""
         return self._tree is not None
 
     @property
     def is_whole_page(self) -> bool:
-        """Whether it is a document that a browser would show as a page, of which nobody asked for certain parts."""
+        """Whether it is HTML, and no `select` filter names parts of it."""
         return self._tree is not None and not (self._sieve and self._sieve.names_parts)
 
     @property
     def is_narrowed(self) -> bool:
-        """Whether filters leave out anything of what it says."""
+        """Whether filters leave out any of its text."""
         return self._sieve is not None and self._sieve.narrows
 
     @property
     def is_selected(self) -> bool:
-        """Whether somebody said which parts of it count."""
+        """Whether a filter selects parts of it."""
         return self._sieve is not None and self._sieve.selects
 
     def letters(self) -> bytes:
-        """All that can be seen, without white space."""
+        """Return the visible text without white space."""
         if self._sieve is None and self.body is not None:
             return letters_of(self.body.text())
-        compared = self._rendering.compared
+        compared = self._formatted.compared
         return letters_of("\n".join(self.blocks().lines if compared is None else self._kept(compared)))
 
     def title(self) -> str:
-        """What the document calls itself, or nothing."""
+        """Return the title of the document; empty if it has none."""
         heading = None if self._tree is None else self._tree.css_first("title")
-        return self._rendering.title if heading is None else " ".join(heading.text().split())
+        return self._formatted.title if heading is None else " ".join(heading.text().split())
 
     def blocks(self) -> Blocks:
-        """The lines of `text` with the regions that they stand in: dearer, and instead of it."""
+        """Return the lines of `text` with their regions. Call it instead of `text`: it costs more."""
         if self._blocks is None:
             self._blocks = self._read_blocks()
         return self._blocks
@@ -121,15 +121,15 @@ class Extraction:
     def _read_blocks(self) -> Blocks:
         tree, sieve = self._tree, self._sieve
         if tree is None:
-            return Blocks(self._kept(self._rendering.lines))
+            return Blocks(self._kept(self._formatted.lines))
         blocks = read_marks(_runs(tree, set_marks(tree)), noted=sieve is not None and bool(sieve.also))
         if sieve is None:
             return blocks
         if sieve.selects:
-            # what somebody asks for counts wherever it stands
+            # what the user selected counts in every region
             blocks = Blocks(main_content(blocks) if sieve.main else blocks.lines)
         blocks = blocks.led_by(self._metadata)
-        with patience():
+        with time_limit():
             kept = blocks.without(sieve.ignores)
         if len(blocks) and not len(kept):
             raise nothing_left()
@@ -137,11 +137,11 @@ class Extraction:
 
     @property
     def body(self) -> LexborNode | None:
-        """The body of a page, without what nobody sees; None for any other document. `text` and `blocks` alter it."""
+        """The body element without invisible parts; None if it is not HTML. `text` and `blocks` modify it."""
         return None if self._tree is None else self._tree.body
 
     def text(self) -> str:
-        """All that can be seen, one block a line. To be asked last: it takes the document apart."""
+        """Return the visible text, one block a line. Call it last: it modifies the parsed document."""
         if self._tree is None or self._sieve is not None:
             return "\n".join(self.blocks().lines)
         return "\n".join(folded_lines(_runs(self._tree, self._tree.css(_INLINE)).split(BREAK)))
@@ -155,15 +155,15 @@ class Extraction:
 
 
 def letters_of(text: str) -> bytes:
-    """The text without its white space."""
-    # a space in its place costs half of what leaving it out of the bytes does
+    """Return the text without its white space."""
+    # replacing it by a space costs half of removing it from the bytes
     return text.replace(_NO_BREAK_SPACE, " ").encode("utf-8", "replace").translate(None, _WHITE_SPACE)
 
 
 def _runs(tree: LexborHTMLParser, inline: Iterable[LexborNode]) -> str:
-    """The runs of text between two tags that set something off, parted by BREAK."""
+    """Return the runs of text between block-level tags, separated by BREAK."""
     for node in tree.css(_SIDE_BY_SIDE):
-        # one word in the markup, but on the screen there is a gap between two links
+        # browsers show a gap between two links that have no space between them in the markup
         node.insert_before(" ")
     for node in inline:
         node.unwrap()
@@ -173,7 +173,7 @@ def _runs(tree: LexborHTMLParser, inline: Iterable[LexborNode]) -> str:
 
 
 def _parse(markup: str | bytes, also: frozenset[str] = frozenset()) -> LexborHTMLParser:
-    """The document without what nobody sees, with notes of what counts besides its text."""
+    """Return the parsed document without invisible parts, with notes for the `also` filters."""
     tree = LexborHTMLParser(markup)
     tree.strip_tags([tag for tag in _UNSEEN if tag not in MEDIA_UNSEEN] if also else _UNSEEN)
     drop_hidden(tree)

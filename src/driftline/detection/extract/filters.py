@@ -1,8 +1,8 @@
-"""The filters of a page: which parts of it count.
+"""The filters of a page: which parts of it are compared.
 
-`select` keeps parts and `drop` takes parts away, in the order in which they are given, named by CSS, XPath (`xpath:`)
-or JSONPath (`json:`); `select main` finds the main content by itself. What is left is read as lines: `ignore` leaves
-out some, and `trigger` says what must appear for a change to count. `also` adds what a page has besides its text.
+`select` keeps parts and `drop` removes parts, in the given order, named by CSS, XPath (`xpath:`) or JSONPath (`json:`);
+`select main` finds the main content automatically. Of the lines that are left, `ignore` leaves out some, and `trigger`
+says what must appear for a change to matter. `also` adds what a page has besides its text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from driftline.detection.extract.regex_timeout import RanAway, is_found, patience
+from driftline.detection.extract.regex_timeout import RegexTimeout, is_found, time_limit
 from driftline.errors import BadFilter, FailureKind, UnreadableBody
 from driftline.model import Also, Filter, FilterKind, Matter
 from driftline.store.blobs import digest
@@ -23,17 +23,17 @@ from driftline.store.blobs import digest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-EXTRACTOR = 4  # one more whenever documents are read in another way: that must not be told as a change of theirs
+EXTRACTOR = 4  # increased with every change of the extraction, which must not be reported as a change of the pages
 CSS, XPATH, JSON = "css", "xpath", "json"
 _LANGUAGES = {CSS: "a CSS selector", XPATH: "an XPath expression", JSON: "a JSONPath expression"}
 _MAIN = "main"
 _ALL = "all"
 _PREFIX = re.compile(rf"({CSS}|{XPATH}|{JSON}):\s*(.*)", re.DOTALL)
 _REGEX = re.compile(r"/(.+)/(i?)", re.DOTALL)
-_OTHER_FLAGS = re.compile(r"/(?:[^/\\]|\\.)+/([gimsuxy]+)", re.DOTALL)  # of other programs: no text that one looks for
+_OTHER_FLAGS = re.compile(r"/(?:[^/\\]|\\.)+/([gimsuxy]+)", re.DOTALL)  # as other programs have them
 _WHOLE = ("html", "body")
-_LONGEST = 1_000  # letters
-_KEPT_READY = 256
+_LONGEST = 1_000  # characters
+_CACHED = 256
 
 
 class Selector(NamedTuple):
@@ -68,31 +68,31 @@ class Sieve:
 
     @property
     def narrows(self) -> bool:
-        """Whether it leaves out anything of what a page says."""
+        """Whether it leaves out any of the text."""
         return self.main or bool(self.steps or self.ignored)
 
     @property
     def names_parts(self) -> bool:
-        """Whether somebody named the parts of the document that count."""
+        """Whether it names parts to select."""
         return any(not step.drops for step in self.steps)
 
     @property
     def selects(self) -> bool:
-        """Whether somebody said which parts of the document count, or that the main content does."""
+        """Whether it selects named parts or the main content."""
         return self.main or self.names_parts
 
     def ignores(self, line: str) -> bool:
-        """Whether this line does not count."""
+        """Return whether this line is left out."""
         return _matches(self.ignored, line)
 
     def kept(self, lines: Iterable[str]) -> list[str]:
-        """The lines that are not ignored."""
-        with patience():
+        """Return the lines that are not ignored."""
+        with time_limit():
             return [line for line in lines if not self.ignores(line)]
 
 
 def how_read(filters: Sequence[Sequence[str]] | None) -> str:
-    """A short name for the way in which a page with these filters is read: texts of the same page compare if equal."""
+    """Return a fingerprint of extractor and filters. Two texts of a page can be compared only if it is the same."""
     telling = [list(one) for one in filters or () if one[0] != FilterKind.TRIGGER]
     if not telling:
         return str(EXTRACTOR)
@@ -100,11 +100,11 @@ def how_read(filters: Sequence[Sequence[str]] | None) -> str:
 
 
 def sieve_of(filters: Sequence[Sequence[str]] | None) -> Sieve | None:
-    """These filters ready to use, None if there are none; BadFilter if one makes no sense."""
+    """Return these filters ready to use, None if there are none. Raise BadFilter for one that is not valid."""
     return _sieve(tuple((kind, value) for kind, value in filters)) if filters else None
 
 
-@lru_cache(_KEPT_READY)
+@lru_cache(_CACHED)
 def _sieve(filters: tuple[tuple[str, str], ...]) -> Sieve:
     named: dict[str, list[str]] = {kind.value: [] for kind in FilterKind}
     steps: list[Selector] = []
@@ -126,11 +126,11 @@ def _sieve(filters: tuple[tuple[str, str], ...]) -> Sieve:
 
 
 def check_filters(filters: Iterable[tuple[str, str]]) -> list[Filter]:
-    """The filters as they are stored; BadFilter says what is wrong with the first that is, and where."""
+    """Return the filters as they are stored. Raise BadFilter with what is wrong, and where, for the first bad one."""
     checked = [one for kind, value in filters for one in _parted(kind, value.strip())]
     for kind, value in checked:
         if not value:
-            raise BadFilter(f"The filter '{kind}' says nothing: give it a selector or a text.")
+            raise BadFilter(f"The filter '{kind}' is empty: give it a selector or a text.")
         if len(value) > _LONGEST:
             raise BadFilter(f"The filter '{kind} {value[:20]}…' is too long: {_LONGEST:,} characters are the most.")
     sieve = sieve_of(checked)
@@ -140,7 +140,7 @@ def check_filters(filters: Iterable[tuple[str, str]]) -> list[Filter]:
 
 
 def nothing_selected(step: Selector) -> UnreadableBody:
-    """The failure of a page on which a `select` finds nothing."""
+    """Return the error for a page on which a `select` matches nothing."""
     sentence = (
         f"The filter '{step}' matches nothing on this page: look at the page, and change the filter with "
         "'driftline edit'."
@@ -149,18 +149,18 @@ def nothing_selected(step: Selector) -> UnreadableBody:
 
 
 def nothing_left() -> UnreadableBody:
-    """The failure of a page of which the lines to ignore are all that there is."""
-    sentence = "The lines to ignore are all that this page says: change the filters with 'driftline edit'."
+    """Return the error for a page of which every line is ignored."""
+    sentence = "The filters ignore every line of this page: change the filters with 'driftline edit'."
     return UnreadableBody(FailureKind.SELECTION, sentence)
 
 
 def failed_selection(step: Selector, error: Exception) -> UnreadableBody:
-    """The failure of a page on which an expression cannot be worked out."""
+    """Return the error for a page on which an expression cannot be evaluated."""
     return UnreadableBody(FailureKind.SELECTION, f"The filter '{step}' fails on this page: {error}.")
 
 
 def refuse_others(steps: Iterable[Selector], languages: Sequence[str], kind: str) -> None:
-    """Fail on a `select` in a language that this kind of document is not asked in; such a `drop` drops nothing."""
+    """Raise UnreadableBody for a `select` in a language that this kind of document does not support."""
     for step in steps:
         if not step.drops and step.language not in languages:
             document = kind or "a document of no type"
@@ -169,15 +169,15 @@ def refuse_others(steps: Iterable[Selector], languages: Sequence[str], kind: str
 
 
 def awaited_by(filters: Sequence[Sequence[str]] | None, old: str, new: str) -> Matter | None:
-    """What the triggers of a page make of a change: noise if no line that was added is one that the page waits for.
+    """Return what the `trigger` filters say of a change: noise if no added line matches one of them.
 
-    It matters if there are more such lines than before. Where one of them only reads otherwise now, or the page waits
-    for nothing, it is None: let others judge.
+    It matters if more lines match than before. Where a matching line was only rewritten, or there is no trigger, None
+    is returned: other rules decide.
     """
     sieve = sieve_of(filters)
     if sieve is None or not sieve.triggers:
         return None
-    with patience():
+    with time_limit():
         before, after = (
             Counter(line for line in text.split("\n") if _matches(sieve.triggers, line)) for text in (old, new)
         )
@@ -187,18 +187,18 @@ def awaited_by(filters: Sequence[Sequence[str]] | None, old: str, new: str) -> M
 
 
 def counts_also(filters: Sequence[Sequence[str]] | None) -> bool:
-    """Whether something counts besides the text, and so stands among it."""
+    """Return whether there is an `also` filter, so that the text has notes."""
     return any(kind == FilterKind.ALSO for kind, _ in filters or ())
 
 
 def _parted(kind: str, value: str) -> list[Filter]:
-    """One filter for each of several things that count besides the text, which may be given at once."""
+    """Return one filter for each value of an `also` filter that names several."""
     if kind != FilterKind.ALSO:
         return [Filter(kind, value)]
     named = [name.strip().lower() for name in value.split(",")]
     unknown = next((name for name in named if name not in [*Also, _ALL]), None)
     if unknown is not None:
-        raise BadFilter(f"There is no '{unknown}' that can count also: use {', '.join(Also)} or {_ALL}.")
+        raise BadFilter(f"There is no 'also {unknown}': use {', '.join(Also)} or {_ALL}.")
     return [Filter(kind, one) for one in Also if one in named or _ALL in named]
 
 
@@ -207,10 +207,10 @@ def _matches(rules: Iterable[Rule], line: str) -> bool:
         try:
             if is_found(rule.pattern, line):
                 return True
-        except RanAway:
+        except RegexTimeout:
             sentence = (
-                f"The filter '{rule.kind} {rule.value}' takes too long on this page: write it so that what repeats in "
-                "it can match a text in one way only, and change it with 'driftline edit'."
+                f"The filter '{rule.kind} {rule.value}' takes too long on this page: avoid nested repetitions such as "
+                "(a+)+, and change it with 'driftline edit'."
             )
             raise UnreadableBody(FailureKind.SELECTION, sentence) from None
     return False
@@ -247,11 +247,11 @@ def _check_step(step: Selector) -> None:
         if step.drops and _drops_all(step):
             raise BadFilter(f"The filter '{step}' would leave nothing of any page: name the parts to leave out.")
         return
-    # no parser says where it failed, but each knows how much of the start is good
+    # no parser says where it failed: find the longest start that is valid
     ends = range(len(step.expression) - 1, 0, -1)
     good = next((end for end in ends if is_valid(step.expression[:end])), 0)
-    rest = step.expression[good:].strip() or step.expression
-    where = f"it makes no sense from '{rest}' on" if good else "it makes no sense from the start"
+    bad = step.expression[good:].strip() or step.expression
+    where = f"it makes no sense from '{bad}' on" if good else "it makes no sense from the start"
     raise BadFilter(f"The filter '{step}' is not {_LANGUAGES[step.language]}: {where}.")
 
 
@@ -287,7 +287,7 @@ def _is_json_path(expression: str) -> bool:
 
 
 def _drops_all(step: Selector) -> bool:
-    """Whether it takes away the body of any HTML document."""
+    """Return whether it removes the whole body of any HTML document."""
     if step.language == CSS:
         from selectolax.lexbor import LexborHTMLParser
 

@@ -1,7 +1,7 @@
-"""The blocks of a document, each with its role, the path that leads to it, its links and what its attributes show.
+"""Outline a document: its blocks, each with its role, a CSS selector, its links and visible attributes.
 
-It is there to be looked at, and to write selectors by: a check needs no more than lines and regions, and has them from
-the parser's own loops (see `regions`), many times faster.
+It helps people to write selectors. A check needs only lines and regions, and gets them from `regions`, many times
+faster.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from driftline.model import Region
 
 _INLINE = frozenset(INLINE)
-_PLAIN = re.compile(r"[A-Za-z][\w-]*")  # an id that a selector can name as it is
+_PLAIN = re.compile(r"[A-Za-z][\w-]*")  # an id that needs no escaping in a selector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlined:
-    """A block: `path` is a CSS selector that leads to its element, empty in a document that has none."""
+    """A block; `path` is the CSS selector of its element, empty in a document without elements."""
 
     text: str
     role: str
@@ -39,7 +39,7 @@ class Outlined:
 
 @dataclass(slots=True)
 class _Run:
-    """Text that is being put together, with what stands in it."""
+    """Text that is being collected, with its links and attributes."""
 
     texts: list[str] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
@@ -47,7 +47,7 @@ class _Run:
 
 
 def outline(body: LexborNode | None, blocks: Blocks) -> list[Outlined]:
-    """The blocks of a document: of its tree, with the roles of what was read of it."""
+    """Return the blocks of a parsed body, with the roles of the extracted `blocks`."""
     roles: dict[str, list[Region]] = defaultdict(list)
     for block in blocks:
         roles[block.text].append(block.region)
@@ -69,7 +69,7 @@ def outline(body: LexborNode | None, blocks: Blocks) -> list[Outlined]:
 
 
 def _runs(body: LexborNode) -> Iterator[tuple[LexborNode, _Run]]:
-    """The runs of text between two tags that set something off, each with the element that it stands in."""
+    """Yield the runs of text between block-level tags, each with its element."""
     run = _Run()
     around = [body]
     waiting: list[Iterator[LexborNode]] = [body.iter(include_text=True)]
@@ -99,14 +99,14 @@ def _runs(body: LexborNode) -> Iterator[tuple[LexborNode, _Run]]:
 
 
 class _Paths:
-    """The selectors of elements, each worked out once."""
+    """The selectors of elements, each computed once."""
 
     def __init__(self) -> None:
         self._known: dict[int, str] = {}
         self._steps: dict[int, str] = {}
 
     def of(self, node: LexborNode) -> str:
-        """The selector of an element: from the nearest one around it that has a name, or from the body."""
+        """Return the selector of an element, starting at its nearest ancestor with an id, or at the body."""
         passed: list[LexborNode] = []
         at: LexborNode | None = node
         while at is not None and at.mem_id not in self._known and at.tag not in ("body", "html"):

@@ -1,4 +1,4 @@
-"""Expressions of filters that would never come to an end: they are given up after a while."""
+"""Time limit for the regular expressions of filters, which may take exponential time."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-_PATIENCE = 2.0  # seconds of the processor's time that the expressions of a page may take to go through it
+_LIMIT = 2.0  # seconds of processor time for all expressions of a page
 _TICK = 0.1
 
 
-class RanAway(DriftlineError):
-    """An expression takes so long that it would never come to an end."""
+class RegexTimeout(DriftlineError):
+    """A regular expression exceeded its time limit."""
 
 
-class _Watch:
-    """Ends an expression that runs away. It needs a process that reads pages and nothing else: signals are global."""
+class _Timer:
+    """State of the timer. Signals are global, so it is used only in processes that do nothing but read pages."""
 
     set_up = False
     searching = False
 
 
 def watch_expressions() -> None:
-    """Let no expression of a filter run away in this process from now on. To be called by its main thread."""
+    """Enforce the time limit in this process from now on. Call it in the main thread."""
     signal.signal(signal.SIGVTALRM, _on_tick)
-    _Watch.set_up = True
+    _Timer.set_up = True
 
 
 def _on_tick(_number: int, _frame: FrameType | None) -> None:
-    if _Watch.searching:
+    if _Timer.searching:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        raise RanAway
+        raise RegexTimeout
 
 
 @contextmanager
-def patience() -> Iterator[None]:
-    """Within this block the expressions of filters may take so long and no longer, where somebody watches them."""
-    if not _Watch.set_up:
+def time_limit() -> Iterator[None]:
+    """Limit the time of the expressions within this block, if `watch_expressions` was called."""
+    if not _Timer.set_up:
         yield
         return
-    # again and again: the first tick may fall between two tries
-    signal.setitimer(signal.ITIMER_VIRTUAL, _PATIENCE, _TICK)
+    # repeatedly: the first signal may arrive between two searches
+    signal.setitimer(signal.ITIMER_VIRTUAL, _LIMIT, _TICK)
     try:
         yield
     finally:
@@ -55,9 +55,9 @@ def patience() -> Iterator[None]:
 
 
 def is_found(pattern: re.Pattern[str], line: str) -> bool:
-    """Whether the expression matches a part of the line; RanAway once that takes longer than there is patience for."""
-    _Watch.searching = True
+    """Return whether the expression matches a part of the line. Raise RegexTimeout when it takes too long."""
+    _Timer.searching = True
     try:
         return pattern.search(line) is not None
     finally:
-        _Watch.searching = False
+        _Timer.searching = False

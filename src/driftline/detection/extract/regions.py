@@ -1,4 +1,8 @@
-"""Which region of a document an element says it is: by its tag, its role, or the names that its author gave it."""
+"""Find the regions of a document, such as navigation, footer or main content, and the region of each line.
+
+An element claims to be a region by its tag, its role, or the id and classes that its author gave it. Marks are inserted
+before and after such elements, so that the regions can be read from the text that the parser extracts.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ _BY_TAG: dict[str, Region] = {
 }  # fmt: skip
 _BY_CLASS = {"p", "table"}
 _BY_ID_TOO = {"div", "section", "ul"}
-#: the tags of elements that may be a region without saying so by their role
+#: tags of elements that may be a region without a role
 CLAIMANTS = {*_BY_TAG, *_BY_CLASS, *_BY_ID_TOO}
 _BY_ROLE: dict[str, Region] = {
     "navigation": Region.NAVIGATION, "menu": Region.NAVIGATION, "menubar": Region.NAVIGATION,
@@ -33,7 +37,7 @@ _BY_ROLE: dict[str, Region] = {
     "complementary": Region.ASIDE, "dialog": Region.DIALOG, "alertdialog": Region.DIALOG,
     "search": Region.FORM, "main": Region.MAIN, "article": Region.MAIN,
 }  # fmt: skip
-# parts of names, in lower case; what stands between < and > is a whole word of one
+# parts of names, in lower case; < and > stand for the start and the end of a word
 _NAMES: dict[Region, str] = {
     Region.CONSENT: "cookie consent gdpr onetrust ccpa",
     Region.FOOTER: "<foot> <footer> copyright colophon",
@@ -49,14 +53,14 @@ _NAMES: dict[Region, str] = {
 
 
 def _any_of(parts: Iterable[str]) -> re.Pattern[str]:
-    """A pattern for any of these parts of names, told apart by their first letter: ten times as fast as one by one."""
-    rest: dict[str, list[str]] = defaultdict(list)
+    """Return a pattern for any of these parts of names, grouped by first letter: ten times faster than one by one."""
+    by_first: dict[str, list[str]] = defaultdict(list)
     for part in parts:
         first = part.strip("<")[0]
         begins = f"(?<![a-z]{first})" if part.startswith("<") else ""
         ends = "(?![a-z])" if part.endswith(">") else ""
-        rest[first].append(f"{begins}{part.strip('<>')[1:]}{ends}")
-    return re.compile("|".join(f"{first}(?:{'|'.join(others)})" for first, others in rest.items()))
+        by_first[first].append(f"{begins}{part.strip('<>')[1:]}{ends}")
+    return re.compile("|".join(f"{first}(?:{'|'.join(others)})" for first, others in by_first.items()))
 
 
 _BY_PART = {part.strip("<>"): region for region, parts in _NAMES.items() for part in parts.split()}
@@ -65,7 +69,7 @@ _HUMP = re.compile(r"([a-z])([A-Z])")
 
 
 def claimed(tag: str, attributes: Mapping[str, str | None]) -> Region | None:
-    """Which region an element says it is."""
+    """Return the region that an element claims to be, if any."""
     role = attributes.get("role")
     region = (_BY_ROLE.get(role) if role else None) or _BY_TAG.get(tag)
     if region is not None:
@@ -83,24 +87,25 @@ def claimed(tag: str, attributes: Mapping[str, str | None]) -> Region | None:
 
 
 def _named(name: str) -> Region | None:
-    """Which region the name of an element tells."""
+    """Return the region that the name of an element stands for, if any."""
     found = _PART.search(name if name.islower() else _HUMP.sub(r"\1-\2", name).lower())
     return _BY_PART[found.group()] if found else None
 
 
-# the same few names come again and again, within a page and from check to check
+# the same few names recur within a page and from check to check
 _NAMED: dict[str, Region | None] = {}
 _MOST_NAMES = 20_000
-_LONGEST_NAME = 500  # letters: longer ones are rarely seen twice, and a hostile page must not fill the memory with them
+_LONGEST_NAME = 500  # characters: longer ones are not cached, so that a hostile page cannot fill the memory
 
 
-BREAK = "\x00"  # between two runs of text; no text of a document can hold it: the parser replaces it
-_OPEN, _CLOSE, _LINK, _LINK_END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"  # code points that no text may hold
+BREAK = "\x00"  # between two runs of text; no document can contain it: the parser replaces it
+# noncharacters of Unicode, which no text may contain
+_OPEN, _CLOSE, _LINK, _LINK_END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"
 MARKS = _OPEN + _CLOSE + _LINK + _LINK_END
-NOTE, NOTE_END = "\ufdd4", "\ufdd5"  # around what a document says besides its text (see `notes`)
+NOTE, NOTE_END = "\ufdd4", "\ufdd5"  # around notes (see `annotations`)
 _NOTES = re.compile(f"{NOTE}([^{NOTE}{NOTE_END}]*){NOTE_END}")
 
-# the common ones only: each costs a pass over the document, and a rare one left out breaks a line, no more
+# the common ones only: each costs a pass over the document, and a missing one only breaks a line
 INLINE = [
     "a", "abbr", "b", "code", "em", "font", "i", "label", "mark", "small", "span", "strong", "sub", "sup", "time", "u",
 ]  # fmt: skip
@@ -108,24 +113,24 @@ _INLINE = set(INLINE)
 
 
 def _by_number(tags: Iterable[str]) -> dict[int, str]:
-    """The tags by their numbers: asking an element for the number of its tag costs a third of asking for the name."""
+    """Return the tags by the parser's tag ids: reading an id costs a third of reading a name."""
     markup = "".join(f"<{tag}></{tag}>" for tag in tags)
     return {node.tag_id: node.tag or "" for node in LexborHTMLParser(markup).css("body *")}
 
 
 _INLINE_IDS, _CLAIMANT_IDS = _by_number(INLINE), _by_number(CLAIMANTS)
 (_LINK_ID,) = _by_number(["a"])
-# an article has a head, a foot and asides of its own, which belong to what it says; what churns there is learned
+# header, footer and asides of an article belong to its content; what changes there all the time is learned
 _PARTS_OF_MAIN = {Region.HEADER, Region.FOOTER, Region.ASIDE}
-_SIGNS = {region: chr(0xFDD8 + number) for number, region in enumerate(Region)}  # no letter: they may stand in a text
+_SIGNS = {region: chr(0xFDD8 + number) for number, region in enumerate(Region)}  # noncharacters, as above
 _REGIONS = {sign: region for region, sign in _SIGNS.items()}
 _SPACES = "\t\xa0\r\f"
-_TOO_MUCH = 0.3  # of the letters outside links: what holds more of them is what the page is about
-_OUTSIDE = 0.2  # of the letters of a block: what holds fewer of them outside of links is a link
+_TOO_MUCH = 0.3  # of the characters outside links: a region with more of them is content
+_OUTSIDE = 0.2  # of the characters of a block: with fewer of them outside links, it is a link
 
 
 def without_marks(markup: str, *, noted: bool = False) -> str:
-    """The markup, without marks that a hostile author put there; also without those of notes if `noted`."""
+    """Return the markup without marks that a hostile author put there; also without those of notes if `noted`."""
     marks = MARKS + NOTE + NOTE_END if noted else MARKS
     return markup.translate(dict.fromkeys(map(ord, marks))) if any(mark in markup for mark in marks) else markup
 
@@ -133,7 +138,7 @@ def without_marks(markup: str, *, noted: bool = False) -> str:
 def set_marks(tree: LexborHTMLParser) -> list[LexborNode]:
     """Mark the regions and the links of the document, for `read_marks` to find in its text.
 
-    The elements that set nothing off are given back: to look for them once more costs as much as all the rest.
+    Return the inline elements: to search for them again would cost as much as all the marking.
     """
     inline: list[LexborNode] = []
     for node in tree.css("*"):
@@ -160,19 +165,19 @@ def _mark(node: LexborNode, tag: str) -> None:
 
 
 def folded(run: str) -> str:
-    """The run with its white space folded. Splitting into words is the dear part, so it is done only where it must."""
+    """Return the run with its white space folded. Splitting into words is slow, so it is done only where needed."""
     if "\n" in run or "  " in run or "\t" in run or "\xa0" in run or "\r" in run or "\f" in run:
         return " ".join(run.split())
     return run.strip()
 
 
 def folded_lines(runs: Iterable[str]) -> list[str]:
-    """The runs with their white space folded, without those that say nothing."""
+    """Return the runs with their white space folded, without empty ones."""
     return [line for run in runs if (line := folded(run))]
 
 
 class Blocks:
-    """The blocks of a document in reading order: their lines at once, and where one stands when it is asked for."""
+    """The blocks of a document in reading order: all lines, and each line's region when it is needed."""
 
     def __init__(
         self, lines: list[str], spans: list[_Span] | None = None, linked: AbstractSet[int] = frozenset()
@@ -183,7 +188,7 @@ class Blocks:
 
     @cached_property
     def has_main(self) -> bool:
-        """Whether the document says which part of it is the main one."""
+        """Whether the document marks its main content."""
         return any(span.region is Region.MAIN for span in self._spans)
 
     def __getitem__(self, at: int) -> Block:
@@ -196,14 +201,14 @@ class Blocks:
         return (self[at] for at in range(len(self.lines)))
 
     def led_by(self, lines: Sequence[str]) -> Blocks:
-        """The blocks after some lines that stand nowhere in particular."""
+        """Return the blocks with lines of no region before them."""
         if not lines:
             return self
         first = Blocks(list(lines))
         return Blocks(first.lines + self.lines, first._spans + self._spans, {len(lines) + at for at in self._linked})
 
     def without(self, unwanted: Callable[[str], bool]) -> Blocks:
-        """The blocks without those whose line is unwanted."""
+        """Return the blocks without unwanted lines."""
         kept = [at for at, line in enumerate(self.lines) if not unwanted(line)]
         lines, spans, linked = self.lines, self._spans, self._linked
         still_linked = {number for number, at in enumerate(kept) if at in linked}
@@ -211,19 +216,19 @@ class Blocks:
 
 
 def read_marks(text: str, *, noted: bool = False) -> Blocks:
-    """The blocks of a text that came out of a document with marks, and notes if `noted`, runs parted by BREAK."""
+    """Return the blocks of the text of a document with marks, and notes if `noted`; BREAK separates its runs."""
     for space in _SPACES:
-        # one kind to look for in each run; it is folded anyway
+        # one kind of white space is enough: it is folded anyway
         text = text.replace(space, "\n")
     lines: list[str] = []
     where: list[_Span] = []
     linked: set[int] = set()
     spans = [_Span(None, None)]
     span, in_link = spans[0], False
-    # splitting by one character at a time: a pattern for all marks would look at every letter
+    # split by one mark after the other: a pattern for all marks would test every character
     for opened, chunk in enumerate(text.split(_OPEN)):
         if opened:
-            claim = _REGIONS.get(chunk[:1])  # none in a mark that an author wrote as a character reference
+            claim = _REGIONS.get(chunk[:1])  # None for a mark that an author wrote as a character reference
             span = _Span(span, claim)
             spans.append(span)
             chunk = chunk[1:] if claim else chunk
@@ -236,7 +241,7 @@ def read_marks(text: str, *, noted: bool = False) -> Blocks:
                 in_link, outside = _read_links(part, in_link, noted, lines, linked)
                 span.letters += outside
             else:
-                # most of most documents: what can be done at once for many lines is not done one by one
+                # most of most documents: many lines are processed at once
                 lines += [
                     line
                     for run in part.split(BREAK)
@@ -249,21 +254,21 @@ def read_marks(text: str, *, noted: bool = False) -> Blocks:
 
 
 def _read_links(part: str, in_link: bool, noted: bool, lines: list[str], linked: set[int]) -> tuple[bool, int]:
-    """Add the lines of a part of a text that has links or notes, and note which of them are links.
+    """Add the lines of a part of a text that has links or notes to `lines`, and the indexes of links to `linked`.
 
-    Gives back whether it ends in a link, and how many letters stand outside of links.
+    Return whether it ends inside a link, and how many characters are outside links.
     """
     letters = 0
     for run in part.split(BREAK):
         notes = None
         if noted and NOTE in run:
-            # folded, for an author may have written such marks too
+            # folded, because an author may have written such marks too
             notes = folded_lines(_NOTES.findall(run))
             run = _NOTES.sub("", run)
         outside = len(run)
         if in_link or not run.isascii():
             if run[:1] == _LINK and run.find(_LINK_END) == outside - 1 and run.rfind(_LINK) == 0:
-                run, outside, in_link = run[1:-1], 0, False  # one link and nothing else, as most are
+                run, outside, in_link = run[1:-1], 0, False  # one link and nothing else: the common case
             elif in_link or _LINK in run or _LINK_END in run:
                 run, outside, in_link = _without_links(run, in_link)
         line = " ".join(run.split()) if "\n" in run or "  " in run else run.strip()
@@ -280,15 +285,15 @@ def _read_links(part: str, in_link: bool, noted: bool, lines: list[str], linked:
 
 
 def _without_links(run: str, in_link: bool) -> tuple[str, int, bool]:
-    """The run without the marks of links, how many letters stand outside of them, and whether it ends in one."""
-    parts = run.replace(_LINK_END, _LINK).split(_LINK)  # in turn outside and inside: no link is within another
+    """Return the run without marks of links, how many characters are outside links, and whether it ends in one."""
+    parts = run.replace(_LINK_END, _LINK).split(_LINK)  # alternately outside and inside a link: links are not nested
     outside = sum([len(part.strip()) for part in parts[1 if in_link else 0 :: 2]])
     begun, ended = run.rfind(_LINK), run.rfind(_LINK_END)
     return "".join(parts), outside, begun > ended or (in_link and ended < 0)
 
 
 def _settle(spans: list[_Span]) -> None:
-    """Decide which regions are what they claim to be, by how much of the document they hold."""
+    """Decide which claims are accepted, by how much of the document each span holds."""
     for span in reversed(spans):
         if span.parent is not None:
             span.parent.letters += span.letters
@@ -298,7 +303,7 @@ def _settle(spans: list[_Span]) -> None:
 
 
 class _Span:
-    """What lies between two marks of a region."""
+    """The part of a document between two marks of a region."""
 
     __slots__ = ("claim", "letters", "parent", "region")
 
@@ -314,7 +319,7 @@ class _Span:
         too_much = claim is not Region.MAIN and self.letters > most
         part_of_main = around is Region.MAIN and claim in _PARTS_OF_MAIN
         if claim is Region.BODY:
-            # what heads a document is part of it, also where that stands in its header
+            # the main heading of a document is content, even inside its header
             self.region = claim if around is Region.HEADER else around
         elif claim is None or too_much or part_of_main or around not in (Region.BODY, Region.MAIN):
             self.region = around

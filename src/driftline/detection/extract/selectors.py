@@ -1,4 +1,4 @@
-"""Parts of an HTML document: those that filters name, and the main content found by itself."""
+"""Select parts of an HTML document: those that filters name, or the main content."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from driftline.detection.extract.visibility import Attributes
     from driftline.model import Block
 
-# a part of a table means nothing outside of one: the parser would let its tags fall
+# outside a table, the parser would drop the tags of its parts
 _AROUND = dict.fromkeys(("tbody", "thead", "tfoot", "caption", "colgroup"), ("<table>", "</table>"))
 _AROUND |= {"tr": ("<table>", "</table>")} | dict.fromkeys(("td", "th"), ("<table><tr>", "</tr></table>"))
-#: elements that show nothing but an attribute, and those whose text is for machines
-_SAID_BY = {"input": "value", "img": "alt", "meta": "content"}
+#: elements whose only text is an attribute, and those whose text is not shown
+_TEXT_ATTRIBUTES = {"input": "value", "img": "alt", "meta": "content"}
 _RAW = ("script", "style", "noscript")
-_ENOUGH = 1 / 3  # of the letters that could be content: a smaller main element is only a part of it
+_ENOUGH = 1 / 3  # of the characters that may be content: a smaller main element is only a part of it
 
 
 def refine(markup: str, steps: Sequence[Selector]) -> str:
-    """The document with only the parts that these steps leave; UnreadableBody if one selects nothing."""
+    """Return the document with only the parts that these steps leave. Raise UnreadableBody if one selects nothing."""
     refuse_others(steps, (CSS, XPATH), "HTML")
     for step in steps:
         if step.language == CSS:
@@ -44,7 +44,7 @@ def refine(markup: str, steps: Sequence[Selector]) -> str:
 
 
 def main_content(blocks: Iterable[Block]) -> list[str]:
-    """The lines that a page is there for, without its navigation, footer, banners and lists of links."""
+    """Return the lines of the main content, without navigation, footer, banners and lists of links."""
     blocks = list(blocks)
     main = [block for block in blocks if block.region is Region.MAIN]
     content = [block for block in blocks if block.region is Region.MAIN or _may_be_content(block)]
@@ -81,7 +81,7 @@ def _by_xpath(markup: str, step: Selector) -> str:
     from lxml import etree, html
 
     tree = LexborHTMLParser(markup)
-    # as a browser has it: an expression copied from there names elements that the author left out
+    # as a browser builds it: an expression copied from there names elements that the author omitted
     root = html.document_fromstring(fit_for_xml(tree.html or ""), parser=html.HTMLParser(encoding="utf-8"))
     try:
         found = root.xpath(step.expression)
@@ -116,9 +116,9 @@ def _by_xpath(markup: str, step: Selector) -> str:
 
 
 def _outermost(nodes: Sequence[LexborNode]) -> list[LexborNode]:
-    """Those of the nodes that stand in no other of them, each once: a list of selectors may find one several times."""
+    """Return the nodes that are inside no other of them, each once: a list of selectors may match one several times."""
     found = {node.mem_id: node for node in nodes}
-    outside: set[int] = set()  # what is known to stand in none of them
+    outside: set[int] = set()  # elements known to be inside none of them
     kept: list[LexborNode] = []
     for node in found.values():
         passed: list[int] = []
@@ -137,14 +137,14 @@ def _outermost(nodes: Sequence[LexborNode]) -> list[LexborNode]:
 
 
 def _part(tag: str, attributes: Attributes, text: str, markup: str) -> str:
-    """A part as it stands in the document of those that were asked for, with what it says where that is no text."""
-    return _in_place(tag, markup) + _said(tag, attributes, text)
+    """Return the markup of a selected part, with the text of elements that have it in an attribute."""
+    return _in_place(tag, markup) + _text_of(tag, attributes, text)
 
 
-def _said(tag: str, attributes: Attributes, text: str) -> str:
-    """What an element says that shows no text of its own."""
-    if tag in _SAID_BY and (attributes.get("type") or "").lower() not in BUTTONS:
-        return escape(attributes.get(_SAID_BY[tag]) or "")
+def _text_of(tag: str, attributes: Attributes, text: str) -> str:
+    """Return the text of an element that shows none by itself."""
+    if tag in _TEXT_ATTRIBUTES and (attributes.get("type") or "").lower() not in BUTTONS:
+        return escape(attributes.get(_TEXT_ATTRIBUTES[tag]) or "")
     return f"<pre>{escape(text)}</pre>" if tag in _RAW else ""
 
 
@@ -154,7 +154,7 @@ def _in_place(tag: str, markup: str) -> str:
 
 
 def _document(tree: LexborHTMLParser, parts: Iterable[str]) -> str:
-    """A document of these parts alone. What was asked for is what it is about, wherever it stood before."""
+    """Return a document of these parts alone. They are its main content, in whatever region they were before."""
     title = tree.css_first("title")
     heading = "" if title is None else escape(title.text())
     body = "".join(f"<div>{part}</div>" for part in parts)

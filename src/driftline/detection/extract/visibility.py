@@ -1,8 +1,8 @@
-"""What stands in templates and is shown all the same: parts of a document that come late, and shadow roots.
+"""Decide what of a document is visible: hidden elements are removed, content of templates that browsers show is kept.
 
-React sends what takes long at the end of the document, hidden, until a script puts it in the place of a template.
-Without a browser nobody runs that script, and the page would say 'Loading…' for ever. A shadow root needs no script: a
-browser shows it as the inside of the element that it stands in.
+React streams slow parts at the end of the document, hidden, until a script moves each to the place of a template.
+Without a browser that script does not run, and the page would say 'Loading…' for ever. A shadow root needs no script: a
+browser shows it as the content of its parent element.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     Attributes = Mapping[str, str | None]
 
 
-_TEMPLATE = b"<template "  # a long word is found faster than a short one, and most documents have none
+_TEMPLATE = b"<template "  # a long text is found faster than a short one, and most documents have none
 _STAND_IN, _SHADOW_ROOT = b'<template id="B:', b"<template shadowroot"
 _SHADOWED = re.compile(r"<template(\s+shadowroot)?[^<>]*>|</template\s*>", re.IGNORECASE)
-# what stands for a part that comes late, and that part: the other way round where it completes another such part
+# a placeholder and its part, or the part and the placeholder inside of it
 _PUT = re.compile(r'\$R(?:[CR]\("(B:[0-9a-f]{1,8})","(S:[0-9a-f]{1,8})"|S\("(S:[0-9a-f]{1,8})","(P:[0-9a-f]{1,8})")')
-_MOST = 1_000  # parts: for each, all that it stands in is gone through
+_MOST = 1_000  # parts: for each, all its ancestors are visited
 _NAMED = "template[id^='B:'], template[id^='P:'], [id^='S:']"
 _BEGINS, _ENDS = ("$", "$?", "$!", "$~"), "/$"
 
 
 def shows_templates(body: bytes) -> bool:
-    """Whether there may be something in the templates of the document that a browser shows."""
+    """Return whether templates of the document may have content that a browser shows."""
     return _TEMPLATE in body and (_STAND_IN in body or _SHADOW_ROOT in body)
 
 
 def with_templates_shown(markup: str) -> str:
-    """The document with what its templates stand for in their places, as a browser shows it."""
+    """Return the document with its templates replaced by their content, as a browser shows it."""
     markup = _with_shadow_roots(markup)
     found = list(islice(_PUT.finditer(markup), _MOST))
     if not found:
@@ -49,12 +49,12 @@ def with_templates_shown(markup: str) -> str:
     for one in found:
         stand_in, part = named.get(one[1] or one[4]), named.get(one[2] or one[3])
         if stand_in is not None and part is not None:
-            _put(stand_in, part)
+            _move(stand_in, part)
     return tree.html or ""
 
 
 def _with_shadow_roots(markup: str) -> str:
-    shown: list[bool] = []  # of the templates that are open: whether it is a shadow root
+    shown: list[bool] = []  # for each open template, whether it is a shadow root
 
     def replaced(tag: re.Match[str]) -> str:
         if tag[0].startswith("</"):
@@ -65,33 +65,33 @@ def _with_shadow_roots(markup: str) -> str:
     return _SHADOWED.sub(replaced, markup)
 
 
-def _put(stand_in: LexborNode, part: LexborNode) -> None:
+def _move(stand_in: LexborNode, part: LexborNode) -> None:
     if stand_in.parent is None or part.parent is None or part.mem_id in above(stand_in):
-        return  # it was put somewhere before, or stands in itself
+        return  # it was moved before, or would be moved into itself
     stand_in.insert_before(part, move=True)
     part.unwrap()
-    for node in list(_meanwhile(stand_in)):
+    for node in list(_fallback(stand_in)):
         node.decompose()
     stand_in.decompose()
 
 
-def _meanwhile(stand_in: LexborNode) -> Iterator[LexborNode]:
-    """What is shown as long as the part is not there."""
+def _fallback(stand_in: LexborNode) -> Iterator[LexborNode]:
+    """Yield the nodes that are shown until the part arrives."""
     if not (stand_in.id or "").startswith("B:"):
         return
     depth, node = 0, stand_in.next
     while node is not None:
-        said = node.comment_content if node.is_comment_node else None
-        if said == _ENDS and depth == 0:
+        comment = node.comment_content if node.is_comment_node else None
+        if comment == _ENDS and depth == 0:
             return
-        depth += (said in _BEGINS) - (said == _ENDS)
+        depth += (comment in _BEGINS) - (comment == _ENDS)
         yield node
         node = node.next
 
 
-#: what the attribute `hidden` says of a part that is shown once somebody finds it
+#: value of `hidden` for an element that a search in the browser reveals
 FOUND = "until-found"
-_MAYBE_HIDDEN = "[hidden], [style*='none'], [style*='-9999']"  # each selector costs a look at every element
+_MAYBE_HIDDEN = "[hidden], [style*='none'], [style*='-9999']"  # each selector costs a pass over all elements
 _HIDDEN = re.compile(r"display: ?none|(?:left|top): ?-9999")
 _NEVER_HIDDEN = ("html", "body")
 _PANEL = re.compile(r"accordion|collaps|disclosure|expand|(?<![a-z])(?:faq|tabs?|tabpanel)(?![a-z])", re.IGNORECASE)
@@ -99,14 +99,14 @@ _OPENERS = ", ".join(f"{opener}[aria-controls]" for opener in ("button", "a", "[
 
 
 def drop_hidden(tree: LexborHTMLParser) -> None:
-    """Leave out what nobody sees."""
+    """Remove hidden elements, except those that readers can open."""
     for node, opened in _hidden(tree):
         if not opened:
             node.decompose()
 
 
 def mark_opened(markup: str) -> str:
-    """The document with what readers open marked as found: a part of it does not tell any more by what it is opened."""
+    """Return the document with hidden panels marked, because a part of it no longer shows what opens them."""
     tree = LexborHTMLParser(markup)
     found = [node for node, opened in _hidden(tree) if opened]
     for node in found:
@@ -115,12 +115,12 @@ def mark_opened(markup: str) -> str:
 
 
 def is_hidden(attributes: Attributes) -> bool:
-    """Whether an element with these attributes is not shown at first."""
+    """Return whether an element with these attributes is hidden at first."""
     return "hidden" in attributes or _HIDDEN.search(attributes.get("style") or "") is not None
 
 
 def _hidden(tree: LexborHTMLParser) -> Iterator[tuple[LexborNode, bool]]:
-    """The elements that are hidden, and whether readers open them."""
+    """Yield the hidden elements, and whether readers can open them."""
     named: set[str] | None = None
     for node in tree.css(_MAYBE_HIDDEN):
         attributes = node.attributes
@@ -134,7 +134,7 @@ def _hidden(tree: LexborHTMLParser) -> Iterator[tuple[LexborNode, bool]]:
 
 
 def _is_panel(attributes: Attributes) -> bool:
-    """Whether an element says that readers open it."""
+    """Return whether the attributes of an element are those of a panel that readers can open."""
     role = attributes.get("role")
     if role == "tabpanel" or (role == "region" and "aria-labelledby" in attributes):
         return True
@@ -143,7 +143,7 @@ def _is_panel(attributes: Attributes) -> bool:
 
 
 def _opened(tree: LexborHTMLParser) -> set[str]:
-    """The names of the elements that a button or a link opens."""
+    """Return the ids of the elements that a button or a link opens."""
     found = {(node.attributes["href"] or "")[1:] for node in tree.css("a[href^='#']")}
     for node in tree.css(_OPENERS):
         found.update((node.attributes["aria-controls"] or "").split())

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from driftline.detection.noise.refetch import SecondFetch
 
 _SCORE = 0.5  # the least of what matters: any change of text is more
+_SINGLE = (Also.METADATA, Also.STRUCTURE)  # a page has one of each
 _NOUNS = {"embedded": "embedded object", "audio": "audio track", "label": "label"}
 
 
@@ -168,9 +169,9 @@ def _notes(edit: LineEdit) -> list[Note]:
 
 
 def _counted(edits: Sequence[LineEdit]) -> str:
-    counts = Counter(_notes(edit)[-1].noun for edit in edits)
+    counts = Counter((_notes(edit)[-1].noun, _notes(edit)[-1].kind) for edit in edits)
     return listed([
-        noun if noun.startswith("the ") else counted(many, _NOUNS.get(noun, noun)) for noun, many in counts.items()
+        noun if kind in _SINGLE else counted(many, _NOUNS.get(noun, noun)) for (noun, kind), many in counts.items()
     ])  # fmt: skip
 
 

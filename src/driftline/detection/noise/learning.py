@@ -40,7 +40,7 @@ def learn(memory: Memory, judgement: Judgement, check: int) -> list[bytes]:
     return memory.note({_own_keys(line)[0] for line in lines} | (places - {b""}), check)
 
 
-def said_of(judgement: Judgement, matter: Matter) -> tuple[set[bytes], set[bytes]]:
+def feedback_keys(judgement: Judgement, matter: Matter) -> tuple[set[bytes], set[bytes]]:
     """Return the keys by which feedback on a change is remembered, for its page and for its host.
 
     If the change matters, the feedback is about the edits taken for noise so far, otherwise about the others. Where

@@ -45,7 +45,7 @@ _YEAR = re.compile(r"\d{4}")
 _YEAR_FIRST = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
 _YEAR_LAST = re.compile(r"(?<!\d)(\d{1,2})[-/.](\d{1,2})[-/.](\d{4})(?!\d)")
 
-# a token that is no address is passed over whole: to look for one from each of its letters on takes quadratic time
+# a token that is no address is skipped whole: to try each of its characters as a start takes quadratic time
 _MAIL = re.compile(r"\[email[\s\u00a0]+protected\]|([\w.+-]+)(@[\w-]+(?:\.[\w-]+)+)?", re.IGNORECASE)
 _BETWEEN_TOKENS = ".,:/()|-"
 _TOKEN = re.compile(r"[^\s.,:/()|-]+")
@@ -72,7 +72,7 @@ _RULED = re.compile(
     re.IGNORECASE,
 )
 _UUID = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE)
-# numbers that name something: where such a one is another one, it names something else
+# numbers that identify something: another number identifies something else
 _NAMING = re.compile(
     r"\b(?:donat\w*|bitcoin|btc|wallet|bc1\w+|0x[0-9a-f]{40}|sha-?\d*|md5|checksum|fingerprint|account|iban|vat|tax"
     r"|isbn|issn|docket|case|tracking|model|serial|licen[cs]e|patent|konto|compte|cuenta)\b",
@@ -97,7 +97,7 @@ _STOCK = re.compile(
     re.IGNORECASE,
 )
 _PROTECTED = re.compile(r"\[email[\s\u00a0]+protected\]", re.IGNORECASE)
-_OF_AGES = ("ago", "esterday", "now", "il y a", "vor ", "hace ", "geleden", "gestern", "gisteren", "назад", "前")
+_SIGNS_OF_AGES = ("ago", "esterday", "now", "il y a", "vor ", "hace ", "geleden", "gestern", "gisteren", "назад", "前")
 _AGES = re.compile(
     r"\b(?:just now|yesterday|(?:an?|one|\d+)\s+(?:sec(?:ond)?|min(?:ute)?|h(?:ou)?r|day|week|month|year)s?\s+ago"
     r"|\d+\s?(?:s|m|h|d|w|mo|y|mins?|hrs?)\s+ago"
@@ -112,24 +112,24 @@ _WEEKDAY = re.compile(
     r"\b(?:mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so|lun|mar|mer|jeu|ven|sam|dim)(?:\b|day|tag|di\b)|\b(?:open|hours)\b",
     re.IGNORECASE,
 )
-_HEAD = 1_000  # letters: what is known by such signs says so near its start, and a line may be a whole book
+_HEAD = 1_000  # characters that are searched: a line may be as long as a book
 _FEW_WORDS, _SOME_WORDS = 6, 8
 _LONG_TOKEN = 10
-_LONGEST_DATE = 40  # letters
+_LONGEST_DATE = 40  # characters
 _ONE_DAY = timedelta(days=1)
 _DAY = 24 * 60  # minutes
-_LATE = 15  # minutes that a time of day may be behind, for pages are kept in caches
-_AHEAD = 3  # minutes: clocks of servers are not exact
-_ZONES = 30  # minutes: nearly all time zones are so far apart
+_LATE = 15  # minutes that a time of day may be behind, because pages are cached
+_AHEAD = 3  # minutes: the clocks of servers are not exact
+_ZONES = 30  # minutes: nearly all time zones differ by a multiple
 
 
 def masked(text: str) -> str:
-    """The text without what may change by itself: equal for two texts that differ only in such tokens."""
+    """Return the text without numbers, dates and the like: equal for two texts that differ only in these."""
     text = _without_mail(text)
-    if any(map(text.__contains__, _OF_AGES)):
+    if any(map(text.__contains__, _SIGNS_OF_AGES)):
         text = _AGES.sub(" ", text)
     for mark in _BETWEEN_TOKENS:
-        # thrice as fast as a pattern for such tokens
+        # three times faster than a pattern for such tokens
         text = text.replace(mark, " ")
     stable = [token for token in text.split() if token.isalpha() or not _DIGIT.search(token)]
     if not _WRITTEN_MONTHS.isdisjoint(stable):
@@ -152,35 +152,35 @@ def _may_change(token: str) -> bool:
 
 
 def says_when(text: str) -> bool:
-    """Whether the text tells when the document was changed or comes into force."""
+    """Return whether the text says when the document was changed or comes into force."""
     return bool(_SAYS_WHEN.search(text[:_HEAD].lower()))
 
 
 def names_money(text: str) -> bool:
-    """Whether the text names a sum of money."""
+    """Return whether the text names a sum of money."""
     return bool(_MONEY.search(text[:_HEAD]))
 
 
 def names_stock(text: str) -> bool:
-    """Whether the text says whether something can be had."""
+    """Return whether the text says whether something is in stock or available."""
     return bool(_STOCK.search(text[:_HEAD]))
 
 
 def names_contact(text: str) -> bool:
-    """Whether the text says how or when somebody can be reached: a number to call, or opening hours."""
+    """Return whether the text has a telephone number or opening hours."""
     head = text[:_HEAD]
     return _CALL.search(head) is not None or (_WEEKDAY.search(head) is not None and _TIME.search(head) is not None)
 
 
 def dates_in(text: str) -> list[date]:
-    """The calendar dates that a text names near its start, in no particular order."""
+    """Return the calendar dates near the start of a text, in no particular order."""
     text = text[:_HEAD].lower()
     found: list[date] = []
     if not _YEAR.search(text):
         return found
     for day, month, year in _DAY_FIRST.findall(text):
         found += _date(year, _MONTHS[month], day)
-    # the names of the months are dear to look for, and most texts have no number that may be a day
+    # to search for names of months is slow, and most texts have no number that may be a day
     for month, day, year in _MONTH_FIRST.findall(text) if _DAY_BEFORE_YEAR.search(text) else ():
         found += _date(year, _MONTHS[month], day)
     for year, month, day in _YEAR_FIRST.findall(text):
@@ -191,7 +191,7 @@ def dates_in(text: str) -> list[date]:
 
 
 def shift_of_dates(old: str, new: str) -> int | None:
-    """By how many days a text moved that is nothing but one date; None for any other."""
+    """Return by how many days a text that is only a date moved; None for any other text."""
     if len(old) > _LONGEST_DATE or len(new) > _LONGEST_DATE:
         return None
     before, after = dates_in(old), dates_in(new)
@@ -203,14 +203,14 @@ def shift_of_dates(old: str, new: str) -> int | None:
 def volatile_noise(old: str, new: str, old_at: float, new_at: float) -> NoiseKind | None:
     """Return why the difference between two texts that are equal when `masked` means nothing; None if it may matter.
 
-    The times are those at which the two were fetched, in seconds since 1970. A text is explained only if all that
-    differs in it is: an age beside a price says nothing of the price.
+    `old_at` and `new_at` are when the two were fetched, as Unix time. A difference is explained only if all of it is:
+    an age beside a price does not explain the price.
     """
     if max(len(old), len(new)) > _HEAD:
         return None
     words = len(_WORD.findall(new))
     found = None
-    # in a long sentence, a time that has passed or a count is part of what it says
+    # in a long sentence, an age or a count is part of the content
     for kind, pattern in _EXPLAINED if words <= _SOME_WORDS else ():
         if pattern.search(new) and not (kind is NoiseKind.AUDIENCE and _RULED.search(new)):
             found = kind if pattern.findall(old) != pattern.findall(new) else found
@@ -240,14 +240,14 @@ def _noise_of_tokens(
     """Return the same for what is left of two texts without ages, counts and times, by the tokens that differ."""
     this_year = datetime.fromtimestamp(new_at, UTC).year
     if _COPYRIGHT.search(new) and all(_YEARS.fullmatch(token) for token in differing):
-        # a year to come, or one long ago, is no year in which the site was made
+        # a year far from now is not the year of a copyright notice
         years = {int(token) for token in differing[1::2]}
         return NoiseKind.COPYRIGHT_YEAR if all(abs(year - this_year) <= 1 for year in years) else None
     if words <= _SOME_WORDS and _TICKER.search(new):
         return NoiseKind.TICKER
     if says_when(new) or names_money(new):
         return None
-    if _follows_the_clock(old, new, old_at, new_at):
+    if _are_fetch_dates(old, new, old_at, new_at):
         return NoiseKind.CLOCK
     short = words <= _FEW_WORDS
     if dates_in(new) or _MEASURED.search(new) or not short or _NUMBERED.match(new):
@@ -256,43 +256,43 @@ def _noise_of_tokens(
         return None if _NAMING.search(new) else NoiseKind.IDENTIFIER
     if _CALL.search(new) or _AMOUNT.search(new) or not all(token.strip("+%#").isdigit() for token in differing):
         return None
-    # what is sold out, or is there again, is more than a count
+    # a count of zero, before or after, is more than a count: sold out, or back again
     return None if any(not token.strip("0+%#") for token in differing) else NoiseKind.COUNTER
 
 
 def _changing(text: str) -> list[str]:
-    """The tokens of a text that may change by themselves."""
+    """Return the tokens of a text that may change by themselves."""
     return [token for token in _tokens(text) if _may_change(token)]
 
 
 class _Time(NamedTuple):
-    """A time of day that a text tells, in minutes and seconds, and how many minutes it is off that of its fetch."""
+    """A time of day in a text, in minutes and seconds, and its difference to that of the fetch in minutes."""
 
     minute: int
     second: str
     off: int
 
 
-def _told_times(text: str, at: float) -> list[_Time]:
+def _times_in(text: str, at: float) -> list[_Time]:
     found: list[_Time] = []
     for hour, minute, half, other_hour, other_minute, second in _TIME.findall(text):
-        told = (int(hour or other_hour) % 12 if half else int(other_hour)) + (12 if half in ("p", "P") else 0)
-        told = told * 60 + int(minute or other_minute or 0)
-        found.append(_Time(told, second, (told - int(at // 60)) % _DAY))
+        minutes = (int(hour or other_hour) % 12 if half else int(other_hour)) + (12 if half in ("p", "P") else 0)
+        minutes = minutes * 60 + int(minute or other_minute or 0)
+        found.append(_Time(minutes, second, (minutes - int(at // 60)) % _DAY))
     return found
 
 
 def _is_clock(old: str, new: str, old_at: float, new_at: float, words: int) -> bool:
-    """Whether the times that differ between two texts are no more than the time at which these were made."""
-    before, after = _told_times(old, old_at), _told_times(new, new_at)
+    """Return whether the times that differ between two texts are only those at which they were generated."""
+    before, after = _times_in(old, old_at), _times_in(new, new_at)
     exact = all(time.second for time in after)
     if exact and len(before) == len(after) == 1 and _MADE.search(new):
         return True
-    return (exact or words <= _FEW_WORDS) and _tell_the_time(before, after, old_at, new_at)
+    return (exact or words <= _FEW_WORDS) and _are_fetch_times(before, after, old_at, new_at)
 
 
-def _tell_the_time(before: list[_Time], after: list[_Time], old_at: float, new_at: float) -> bool:
-    """Whether all times that differ are those at which the texts were fetched, or count down, in whatever time zone."""
+def _are_fetch_times(before: list[_Time], after: list[_Time], old_at: float, new_at: float) -> bool:
+    """Return whether all times that differ are the times of the fetches, in any time zone, or count down."""
     if len(before) != len(after):
         return False
     elapsed = (new_at - old_at) / 60
@@ -306,8 +306,8 @@ def _tell_the_time(before: list[_Time], after: list[_Time], old_at: float, new_a
     return True
 
 
-def _follows_the_clock(old: str, new: str, old_at: float, new_at: float) -> bool:
-    """Whether nothing differs but dates, and these are the days on which the texts were fetched."""
+def _are_fetch_dates(old: str, new: str, old_at: float, new_at: float) -> bool:
+    """Return whether only dates differ, and these are the days of the fetches."""
     before, after = dates_in(old), dates_in(new)
     if not before or len(before) != len(after) or _undated(old, before) != _undated(new, after):
         return False
@@ -320,7 +320,7 @@ def _follows_the_clock(old: str, new: str, old_at: float, new_at: float) -> bool
 
 
 def _undated(text: str, dates: list[date]) -> list[str]:
-    """The tokens of a text that may change by themselves, without those of its dates."""
+    """Return the tokens of a text that may change by themselves, without those of its dates."""
     numbers = {number for day in dates for number in (day.day, day.month, day.year)}
 
     def is_of_date(token: str) -> bool:

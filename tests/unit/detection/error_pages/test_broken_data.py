@@ -16,7 +16,7 @@ ITEMS = json.dumps({"items": ["lamp", "chair"], "total": 2, "error": None}).enco
 @pytest.mark.parametrize("old", [b"some words", ITEMS, FEED, b"\x89PNG\r\n"])
 def test_an_empty_answer_is_told_where_there_was_something(old: bytes) -> None:
     for body in (b"", b" \r\n"):
-        assert why_faulty(body, old) == "The answer is empty, where there was something."
+        assert why_faulty(body, old) == "The response is empty, but the document was not."
         assert why_faulty(body, b"\n") is None
     assert why_faulty(old, b"") is None
 
@@ -25,7 +25,7 @@ def test_a_page_in_the_place_of_a_feed_is_told() -> None:
     atom = b"\xef\xbb\xbf<?xml version='1.0'?><!-- made today --><feed xmlns='http://www.w3.org/2005/Atom'></feed>"
     for old in (FEED, atom):
         for body in (PAGE, b"<html><body>Page not found</body></html>", b"<?xml version='1.0'?><html/>"):
-            assert why_faulty(body, old) == "The answer is a web page, where there was a feed."
+            assert why_faulty(body, old) == "The response is a web page, but the document was a feed."
         assert why_faulty(old.replace(b"feed", b"rss"), old) is None
     assert why_faulty(PAGE, PAGE + b"<rss>") is None
     assert why_faulty(PAGE, b"some words") is None, "it may have been made a page"
@@ -45,7 +45,7 @@ def test_a_page_in_the_place_of_a_feed_is_told() -> None:
 def test_an_error_message_in_the_place_of_what_was_there_is_told(message: object) -> None:
     body = json.dumps(message).encode()
     for old in (ITEMS, PAGE, b"[1, 2]"):
-        assert why_faulty(body, old) == "The answer is an error message, though the server calls it good."
+        assert why_faulty(body, old) == "The response is an error message, although its status says that all is well."
     assert why_faulty(body, b'{"error": "gone", "at": 1}') is None, "it always was one"
 
 

@@ -11,9 +11,9 @@ BODY = f"<html><body>{PAGE}</body></html>".encode()
 @pytest.mark.parametrize(
     ("title", "text", "reason"),
     [
-        ("Just a moment...", "Checking your browser before you access example.com", "wall"),
-        ("Access Denied", "You don't have permission to access this server. Reference #18.2d", "wall"),
-        ("example.com", "Verify you are human by completing the action below.", "wall"),
+        ("Just a moment...", "Checking your browser before you access example.com", "block page"),
+        ("Access Denied", "You don't have permission to access this server. Reference #18.2d", "block page"),
+        ("example.com", "Verify you are human by completing the action below.", "block page"),
         ("404 Not Found", "Nothing here. Go home.", "error page"),
         ("Oops", "503 Service Unavailable", "error page"),
         ("Shop", "We are down for maintenance.", "error page"),
@@ -54,7 +54,7 @@ CONCERT = "\n".join(f"Band {number} plays in the town hall, and everybody may co
 )
 def test_an_error_in_the_place_of_a_short_page_is_told(title: str, text: str) -> None:
     told = why_broken(title, text, b"<html></html>", CONCERT, b"<html></html>")
-    assert told == "The answer is an error page, though the server calls it good."
+    assert told == "The response is an error page, although its status says that all is well."
 
 
 def test_a_page_that_is_still_there_may_speak_of_walls_and_errors() -> None:
@@ -93,7 +93,7 @@ def test_a_page_without_any_text_is_told_unless_it_never_had_any() -> None:
 
 @pytest.mark.parametrize("body", [b"", b" \r\n\t"])
 def test_an_empty_answer_is_told_as_one_and_a_browser_is_not_asked_for_more(body: bytes) -> None:
-    assert why_broken("", "", body) == "The answer is empty: the server sent no page."
+    assert why_broken("", "", body) == "The response is empty: the server sent no page."
     assert not needs_script("", "", body)
 
 
@@ -149,9 +149,9 @@ def judged(title: str, text: str, body: bytes = b"<html></html>", old: str | Non
 def test_a_wall_is_known_by_its_markup_and_named(body: bytes, name: str) -> None:
     words = body.rpartition(b"<p>")[2].decode() if b"<p>" in body else ""
     for old in (NEWS, None):
-        assert f"a wall of {name} instead of the page" in judged("example.com", words, body, old)
-    assert "wall" not in judged("The Harbour Times", NEWS + "\nOne more report.", body), "a guard that lets us in"
-    assert "wall" not in (why_broken("x", words, body, "Words that were a wall before, of some length.", body) or "")
+        assert f"a block page of {name} instead of the page" in judged("example.com", words, body, old)
+    assert "block page" not in judged("The Harbour Times", NEWS + "\nOne more report.", body), "a guard that lets us in"
+    assert "block page" not in (why_broken("x", words, body, "Words that were one before, of some length.", body) or "")
 
 
 @pytest.mark.parametrize(
@@ -165,8 +165,8 @@ def test_a_wall_is_known_by_its_markup_and_named(body: bytes, name: str) -> None
     ],
 )
 def test_a_wall_is_known_by_its_words(title: str, text: str) -> None:
-    assert "a wall instead of the page" in judged(title, text)
-    assert "a wall instead of the page" in judged(title, text, old=None)
+    assert "a block page instead of the page" in judged(title, text)
+    assert "a block page instead of the page" in judged(title, text, old=None)
 
 
 @pytest.mark.parametrize(
@@ -333,8 +333,8 @@ def test_a_page_that_says_nothing_and_has_scripts_is_a_shell() -> None:
             b"<input type=email name=loginfmt>",
             "asks to log in",
         ),
-        ("Too many requests", ["Too many requests", "You have been rate limited. Slow down."], b"", "asked too often"),
-        ("Shop", ["429 Too Many Requests"], b"", "asked too often"),
+        ("Too many requests", ["Too many requests", "You have been rate limited. Slow down."], b"", "too many"),
+        ("Shop", ["429 Too Many Requests"], b"", "too many"),
         ("404", ["404", "Oops! Nothing to see here."], b"", "an error page"),
         ("Shop", ["503 Service Temporarily Unavailable", "nginx"], b"", "an error page"),
     ],

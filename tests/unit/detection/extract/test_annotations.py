@@ -148,6 +148,6 @@ def test_a_title_that_says_what_the_element_says_is_no_note() -> None:
 def test_what_can_count_is_named_if_something_else_is_given() -> None:
     assert check_filters([("also", "media, links")]) == [("also", "links"), ("also", "media")]
     with pytest.raises(
-        BadFilter, match=r"no 'colours' that can count also: use links, media, attributes, metadata, structure or all"
+        BadFilter, match=r"There is no 'also colours': use links, media, attributes, metadata, structure or all"
     ):
         check_filters([("also", "links,colours")])

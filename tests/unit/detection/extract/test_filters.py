@@ -167,7 +167,7 @@ def test_a_line_is_ignored_by_text_in_any_case_or_by_regular_expression() -> Non
         ("select", "json:$.a[", ("JSONPath", "from '[' on")),
         ("ignore", "/a(b/", ("regular expression", "character 2")),
         ("trigger", "/[/", ("regular expression",)),
-        ("select", "  ", ("says nothing",)),
+        ("select", "  ", ("is empty",)),
         ("select", "json:", ("JSONPath", "from the start")),
         ("ignore", "x" * 2000, ("too long",)),
         ("nonsense", "x", ("no filter 'nonsense'", "select, drop, ignore, trigger")),
@@ -289,5 +289,5 @@ def test_a_drop_that_leaves_something_is_fine(value: str) -> None:
 
 @pytest.mark.parametrize(("content_type", "body"), [("text/html", b"<p>Fee 5"), ("application/json", b'{"fee": 5}')])
 def test_a_page_of_which_nothing_is_left_cannot_be_read(content_type: str, body: bytes) -> None:
-    with pytest.raises(UnreadableBody, match="all that this page says"):
+    with pytest.raises(UnreadableBody, match="ignore every line"):
         Extraction(body, content_type, [["ignore", "/.*/"]]).text()

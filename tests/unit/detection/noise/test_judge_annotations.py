@@ -12,7 +12,7 @@ from driftline.detection.extract.document import Extraction
 from driftline.detection.extract.regions import Blocks
 from driftline.detection.noise.edits import Experience, JudgedDocument, Judgement, ReadOnce
 from driftline.detection.noise.judge_annotations import judge_all
-from driftline.detection.noise.learning import learn, said_of
+from driftline.detection.noise.learning import feedback_keys, learn
 from driftline.model import Matter
 from driftline.noise_memory import Memory
 
@@ -161,7 +161,7 @@ def test_what_is_learned_of_the_text_does_not_hang_on_how_many_links_changed(lin
     assert (memory.to_bytes() != alone.to_bytes()) is noted
 
 
-def test_what_is_said_of_a_page_made_anew_takes_a_bounded_number_of_keys() -> None:
+def test_what_is_feedback_keys_a_page_made_anew_takes_a_bounded_number_of_keys() -> None:
     old, new = ("".join(f"<p><a href=/{to}/{at}>Part {at}</a></p>" for at in range(900)) for to in ("old", "new"))
-    for_page, for_host = said_of(judged(old, new), Matter.NOISE)
+    for_page, for_host = feedback_keys(judged(old, new), Matter.NOISE)
     assert 100 < len(for_host) <= len(for_page) <= 206

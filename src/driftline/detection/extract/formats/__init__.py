@@ -1,1 +1,1 @@
-"""Documents that are not HTML, as lines that read well: JSON, XML and feeds, tables, PDF."""
+"""Documents that are not HTML, as lines of text: JSON, XML and feeds, CSV, PDF."""

@@ -1,4 +1,4 @@
-"""What every format is turned into."""
+"""The common result of all formats, and helpers to make it."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-MOST_LINES = 200_000  # a document with more is taken as it is
-_MOST_LETTERS = 50_000_000
+MOST_LINES = 200_000  # a document with more is compared as plain text
+_MOST_CHARACTERS = 50_000_000
 _UNFIT_FOR_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormattedText:
-    """A document as lines that read well, and what it calls itself.
+    """A document as lines of text, and its title.
 
-    `compared` holds the same lines in an order in which they may be compared, where the order of the document means
-    nothing; it is None where that order counts.
+    `compared` has the same lines in a canonical order, for a format in which order means nothing; otherwise None.
     """
 
     lines: Sequence[str]
@@ -28,22 +27,22 @@ class FormattedText:
 
 
 def folded(text: str) -> str:
-    """The text on one line, no space twice."""
+    """Return the text on one line, its white space folded."""
     return " ".join(text.split())
 
 
 def fit_for_xml(text: str) -> bytes:
-    """The text for lxml, which takes nothing that XML does not allow, as control characters."""
+    """Return the text for lxml, which rejects characters that XML does not allow, such as controls."""
     return _UNFIT_FOR_XML.sub(" ", text).encode()
 
 
 def bounded(lines: Iterable[str]) -> list[str] | None:
-    """The lines; None if they are more than anybody reads, or longer: a path may repeat a long name on each of them."""
+    """Return the lines; None if they are too many or too long: a path may repeat a long name on each of them."""
     kept: list[str] = []
-    letters = 0
+    characters = 0
     for line in lines:
         kept.append(line)
-        letters += len(line)
-        if len(kept) > MOST_LINES or letters > _MOST_LETTERS:
+        characters += len(line)
+        if len(kept) > MOST_LINES or characters > _MOST_CHARACTERS:
             return None
     return kept

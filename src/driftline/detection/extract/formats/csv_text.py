@@ -1,4 +1,4 @@
-"""Tables of values parted by commas, semicolons, tabs or bars: one line a row, each value under its column's name."""
+"""Tables separated by commas, semicolons, tabs or bars: one line for each row, with the names of its columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SAMPLED = 20  # rows
 
 
 def render(text: str, kind: str) -> FormattedText | None:
-    """The rows of the table; None if it cannot be read as one."""
+    """Return the rows of the table; None if it cannot be read as one."""
     lines = text.removeprefix("\ufeff").splitlines(keepends=True)
     if len(lines) > MOST_LINES:
         return None
@@ -27,13 +27,13 @@ def render(text: str, kind: str) -> FormattedText | None:
         return None
     rows = [row for row in rows if any(row)]
     names = rows[0] if rows and _is_heading(rows[0]) else []
-    told = [" | ".join(names)] if names else []
-    found = bounded(chain(told, (_row(row, names) for row in rows[1 if names else 0 :])))
+    heading = [" | ".join(names)] if names else []
+    found = bounded(chain(heading, (_row(row, names) for row in rows[1 if names else 0 :])))
     return None if found is None else FormattedText(lines=found)
 
 
 def _delimiter(lines: Sequence[str]) -> str:
-    """The one that parts most of the first rows into as many columns as the very first."""
+    """Return the delimiter that gives most of the first rows as many columns as the very first."""
 
     def agreeing(delimiter: str) -> tuple[int, int]:
         counts = [len(row) for row in csv.reader(lines[:_SAMPLED], delimiter=delimiter) if row]
@@ -43,7 +43,7 @@ def _delimiter(lines: Sequence[str]) -> str:
 
 
 def _is_heading(row: Sequence[str]) -> bool:
-    """Whether these are names: every one there, no two alike, and none a number."""
+    """Return whether these are names of columns: none empty, none twice, none a number."""
     return (
         len(row) > 1 and all(row) and len(set(row)) == len(row) and not any(cell[0] in "0123456789-+" for cell in row)
     )

@@ -1,7 +1,7 @@
-"""JSON, one line for each value, under the path that leads to it.
+"""JSON, one line for each value with its path, such as `$.items[id=7].price: 12.5`.
 
-`$.items[id=7].price: 12.5`: the elements of an array are told by what identifies them, where something does, so that an
-insertion in the middle renames none of those that follow. The order of keys means nothing, that of an array does.
+The elements of an array are named by an identifier where they have one, so that an insertion does not rename those that
+follow. The order of keys means nothing, that of an array does.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[^\W\d][\w-]*")
 _NO_TEXT = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
 _IDENTIFIERS = ("id", "_id", "@id", "uuid", "guid", "key", "code", "sku", "slug", "name", "url", "href", "title")
-_LONGEST_IDENTIFIER = 100  # letters
-_DEEPEST = 60  # what lies deeper is written as it is, on one line
+_LONGEST_IDENTIFIER = 100  # characters
+_DEEPEST = 60  # levels: deeper values are written as JSON, on one line
 
 
 class _Number(float):
-    """A number that is shown as it was written, be it as long as it will."""
+    """A number that is shown as it was written, with all its digits."""
 
     __slots__ = ("written",)
     written: str
@@ -38,7 +38,7 @@ class _Number(float):
 
 
 def render(text: str, kind: str, steps: Sequence[Selector]) -> FormattedText | None:
-    """The lines of a JSON document, or of one with a JSON value on every line; None if it is neither."""
+    """Return the lines of a JSON document, or of one with a JSON value on every line; None if it is neither."""
     try:
         document = _parse(text)
         refuse_others(steps, (JSON,), kind)
@@ -62,7 +62,7 @@ def _parse(text: str) -> Any:
 
 
 def _places(document: Any, step: Selector) -> frozenset[tuple[str | int, ...]]:
-    """Where in the document the expression points to."""
+    """Return the locations in the document that the expression matches."""
     from jsonpath import JSONPathError, finditer
 
     try:
@@ -75,7 +75,7 @@ def _places(document: Any, step: Selector) -> frozenset[tuple[str | int, ...]]:
 
 
 class _Walk:
-    """Goes through a document, leaving out what filters leave out; the keys in their order or by name."""
+    """Walks a document without what filters leave out; keys in their order, or sorted by name."""
 
     def __init__(self, chosen: Sequence[tuple[Selector, frozenset[tuple[str | int, ...]]]], *, by_name: bool) -> None:
         self._selected = [places for step, places in chosen if not step.drops]
@@ -83,13 +83,13 @@ class _Walk:
         self._by_name = by_name
 
     def lines(self, document: Any) -> Iterator[str]:
-        """All lines."""
+        """Return the lines of the document."""
         return self._lines(document, "$", (), self._selected)
 
     def _lines(
         self, value: Any, path: str, place: tuple[str | int, ...], wanted: list[frozenset[tuple[str | int, ...]]]
     ) -> Iterator[str]:
-        """The lines below a place; `wanted` are the selections that have not been met on the way to it."""
+        """Yield the lines of a value; `wanted` are the selections that none of its ancestors is part of."""
         if any(place in places for places in self._dropped):
             return
         wanted = [places for places in wanted if place not in places]
@@ -111,7 +111,7 @@ def _step_to(key: str) -> str:
 
 
 def _labels(values: list[Any]) -> list[str]:
-    """What tells the elements of an array apart: what identifies them, else their number; plain values need nothing."""
+    """Return labels for the elements of an array: their identifiers, else their numbers, `*` for plain values."""
     if not any(isinstance(value, dict | list) for value in values):
         return ["*"] * len(values)
     if all(isinstance(value, dict) for value in values):
@@ -131,7 +131,7 @@ def _identity(value: Any) -> str:
 
 def _shown(value: Any) -> str:
     if isinstance(value, str):
-        # a text that reads like another value is told from it by its quotes
+        # quotes distinguish a text from a number or constant that reads the same
         return json.dumps(value) if not value or _NO_TEXT.fullmatch(value) else folded(value) or '""'
     if isinstance(value, _Number):
         return value.written

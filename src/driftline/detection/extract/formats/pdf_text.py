@@ -1,4 +1,4 @@
-"""PDF: the text of its pages, with the `pdf` extra."""
+"""The text of a PDF. It needs the `pdf` extra."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _MOST_PAGES = 200
 
 
 def render(body: bytes) -> FormattedText | None:
-    """The lines of all pages, one page after the other; None if it is encrypted, broken or has no text.
+    """Return the lines of all pages, one page after the other; None if it is encrypted, broken or has no text.
 
-    MissingExtra if nothing is installed that can read it.
+    Raise MissingExtra if the `pdf` extra is not installed.
     """
     try:
         from pypdf import PdfReader
     except ImportError:
         raise MissingExtra("Reading the text of a PDF", "pdf") from None
-    logging.getLogger("pypdf").disabled = True  # it tells of every oddity, and nobody listens
+    logging.getLogger("pypdf").disabled = True  # it logs every oddity of a file
     try:
         document = PdfReader(io.BytesIO(body))
         lines = [folded(line) for page in document.pages[:_MOST_PAGES] for line in page.extract_text().splitlines()]
@@ -29,7 +29,7 @@ def render(body: bytes) -> FormattedText | None:
         more = len(document.pages) - _MOST_PAGES
     except MemoryError:
         raise
-    except Exception:  # noqa: BLE001 whatever a broken document makes the parser raise, it is compared by its bytes
+    except Exception:  # noqa: BLE001 a document that the parser fails on is compared by its bytes
         return None
     if not any(lines):
         return None

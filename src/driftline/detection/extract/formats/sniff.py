@@ -1,4 +1,4 @@
-"""Which format a document is in, by its type, or by its start where the type says nothing."""
+"""Recognise the format of a document by its type, or by its start where the type says nothing."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _LOOKED_AT = 1024
 _HTML_IN_XML = re.compile(r"(?:<[?!][^>]*>|\s)*<html\b")
 
 
-# each format is loaded when the first document of it comes: most runs see none of the others
+# a format is imported with the first document of it: most runs need none of them
 
 
 def render_binary(body: bytes, kind: str, steps: Sequence[Selector]) -> FormattedText | None:
-    """The lines of a document that is not text: those of a PDF, else one that tells it by its bytes; None if it is."""
+    """Return the lines of a PDF, or one line with the digest of another binary document; None if it is text."""
     is_pdf = kind in _PDF or (kind in _SAYS_NOTHING and body.startswith(b"%PDF-"))
     if not is_pdf and not _is_binary(body, kind):
         return None
@@ -52,7 +52,7 @@ def render_binary(body: bytes, kind: str, steps: Sequence[Selector]) -> Formatte
 
 
 def is_html(text: str, kind: str) -> bool:
-    """Whether a document is a page."""
+    """Return whether a document is HTML."""
     if kind in _HTML:
         return True
     start = text[:_LOOKED_AT].lstrip().lower()
@@ -62,16 +62,16 @@ def is_html(text: str, kind: str) -> bool:
 
 
 def render(text: str, kind: str, steps: Sequence[Selector]) -> FormattedText:
-    """The lines of a document that is not HTML; as it is if it is plain text or cannot be read as what it says."""
+    """Return the lines of a document that is not HTML, as plain text if it is no valid JSON, XML or CSV."""
     found: FormattedText | None = None
-    untold = kind in _SAYS_NOTHING
+    is_untyped = kind in _SAYS_NOTHING
     start = text[:_LOOKED_AT].lstrip("\ufeff \t\r\n").lower()
     name = kind.rpartition("/")[2].removeprefix("x-")
-    if name in _JSON or name.endswith("+json") or (untold and start.startswith(("{", "["))):
+    if name in _JSON or name.endswith("+json") or (is_untyped and start.startswith(("{", "["))):
         from driftline.detection.extract.formats import json_text
 
         found = json_text.render(text, kind, steps)
-    elif name == "xml" or name.endswith("+xml") or (untold and start.startswith(_XML_STARTS)):
+    elif name == "xml" or name.endswith("+xml") or (is_untyped and start.startswith(_XML_STARTS)):
         from driftline.detection.extract.formats import xml_text
 
         found = xml_text.render_xml(text, kind, steps)

@@ -1,7 +1,7 @@
-"""Feeds, entry by entry: RSS, Atom and RDF.
+"""XML, one line for each value with its path, and feeds (RSS, Atom, RDF), entry by entry.
 
-Of the feed itself only the title is told: when it was built, by what, and how long it may be kept change by themselves.
-Entries may come in any order; each is told by its guid, id or link, and by what it says where several share one.
+Of a feed itself only the title is kept: its build date, generator and time to live change by themselves. The order of
+entries means nothing; an entry is identified by its guid, id or link, or else by its text.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _UNSEEN = ["script", "style", "template", "iframe", "noscript"]
 
 
 def is_feed(root: etree._Element) -> bool:
-    """Whether the document is a feed; its names are without prefixes."""
+    """Return whether the document, its namespaces stripped, is a feed."""
     return root.tag in _ROOTS and (root.tag == "feed" or root.find("channel") is not None)
 
 
 def render_feed(root: etree._Element) -> FormattedText:
-    """The title of the feed, then title, link, date, summaries and attached file of every entry, a line each."""
+    """Return the title of the feed, then title, link, date, summaries and attachment of every entry, a line each."""
     channel = root if root.tag == "feed" else root.find("channel")
-    title = "" if channel is None else _reduced(channel, "title")
+    title = "" if channel is None else _stripped(channel, "title")
     # the same entry may be listed twice
     entries = list(dict.fromkeys(map(_entry, root.iter(*_ENTRIES))))
     return FormattedText(
@@ -50,27 +50,27 @@ def render_feed(root: etree._Element) -> FormattedText:
 
 
 def _entry(entry: etree._Element) -> tuple[str, tuple[str, ...]]:
-    """What an entry is known by, and its lines."""
-    said = (_reduced(entry, "title"), _link(entry), _plain(entry, _DATES), *_summaries(entry), _attached(entry))
-    lines = tuple(filter(None, said))
+    """Return the identity of an entry, and its lines."""
+    parts = (_stripped(entry, "title"), _link(entry), _plain(entry, _DATES), *_summaries(entry), _attached(entry))
+    lines = tuple(filter(None, parts))
     return _plain(entry, _IDENTITIES) or _link(entry) or "\n".join(lines), lines
 
 
 def _summaries(entry: etree._Element) -> list[str]:
-    """All that an entry says, without what is only the beginning or a part of the rest."""
-    found = list(dict.fromkeys(_reduced(entry, name) for name in _SUMMARIES))
+    """Return the summaries of an entry, without those that another contains."""
+    found = list(dict.fromkeys(_stripped(entry, name) for name in _SUMMARIES))
     return [text for at, text in enumerate(found) if not any(text in other for other in found[:at] + found[at + 1 :])]
 
 
 def _attached(entry: etree._Element) -> str:
-    """The address of an attached file, without what may change at every fetch."""
+    """Return the address of an attachment without its query, which may change at every fetch."""
     attached = [one.get("url") for one in entry.iterchildren("enclosure")]
     attached += [one.get("href") for one in entry.iterchildren("link") if one.get("rel") == "enclosure"]
     return folded(next(filter(None, attached), "").partition("?")[0])
 
 
 def _plain(entry: etree._Element, names: Iterable[str]) -> str:
-    """The text of the first of these that says something."""
+    """Return the text of the first of these elements that has any."""
     for name in names:
         for found in entry.iterchildren(name):
             text = folded("".join(found.itertext(with_tail=False)))
@@ -79,8 +79,8 @@ def _plain(entry: etree._Element, names: Iterable[str]) -> str:
     return ""
 
 
-def _reduced(entry: etree._Element, name: str) -> str:
-    """The text of the element of that name, with the tags in it gone: titles and summaries are often HTML."""
+def _stripped(entry: etree._Element, name: str) -> str:
+    """Return the text of an element without tags: titles and summaries are often HTML."""
     text = _plain(entry, (name,))
     if "<" not in text and "&" not in text:
         return text
@@ -100,11 +100,11 @@ def _link(entry: etree._Element) -> str:
 
 _ATTRIBUTES = ("id", "key", "name", "code", "href", "url")
 _CHILDREN = ("id", "guid", "key", "code", "loc", "name", "title")
-_LONGEST_IDENTIFIER = 200  # letters
+_LONGEST_IDENTIFIER = 200  # characters
 
 
 def render_xml(text: str, kind: str, steps: Sequence[Selector]) -> FormattedText | None:
-    """The lines of an XML document or of a feed; None if it is neither, or declares entities."""
+    """Return the lines of an XML document or of a feed; None if it is neither, or declares entities."""
     if "<!ENTITY" in text:
         return None
     root = _parse(text)
@@ -138,22 +138,22 @@ def _parse(text: str) -> etree._Element | None:
         if root is None:
             return None
         _strip_namespaces(root)
-        # feeds are often slightly broken, and everybody reads them all the same
+        # feeds are often slightly broken, and feed readers accept that
         return root if not recover or is_feed(root) else None
     return None
 
 
 def _strip_namespaces(root: etree._Element) -> None:
-    """Names without their prefixes: nobody wants to declare namespaces to name an element."""
+    """Remove namespaces from all names, so that filters need not declare them."""
     for element in root.iter(etree.Element):
         try:
             element.tag = _local_name(element.tag)
         except ValueError:
-            element.tag = "_"  # a broken document: what is left of its name is no name
+            element.tag = "_"  # a broken document: the rest of its name is not valid
 
 
 def _local_name(name: object) -> str:
-    """A name without namespace, or without its prefix where the document forgot to declare it."""
+    """Return a name without its namespace, or without an undeclared prefix."""
     return re.split("[}:]", str(name))[-1]
 
 
@@ -177,7 +177,7 @@ def _drop(root: etree._Element, step: Selector) -> None:
 
 
 def _selected(root: etree._Element, steps: Sequence[Selector]) -> Iterator[str]:
-    """The lines of what is selected, each step within what the one before it left."""
+    """Return the lines of what is selected; each step applies to the result of the one before."""
     texts: list[str] = []
     for step in steps:
         if step.drops:
@@ -197,20 +197,20 @@ def _selected(root: etree._Element, steps: Sequence[Selector]) -> Iterator[str]:
 
 def _lines(element: etree._Element, path: str) -> Iterator[str]:
     for name, value in sorted(element.attrib.items()):
-        yield _told(f"{path}/@{_local_name(name)}", folded(str(value)))
+        yield _line(f"{path}/@{_local_name(name)}", folded(str(value)))
     text = folded(" ".join([element.text or "", *(child.tail or "" for child in element)]))
     if text or (not len(element) and not element.attrib):
-        yield _told(path, text)
+        yield _line(path, text)
     for below, child in _named(element, path):
         yield from _lines(child, below)
 
 
-def _told(path: str, value: str) -> str:
+def _line(path: str, value: str) -> str:
     return f"{path}: {value}" if value else f"{path}:"
 
 
 def _named(element: etree._Element, path: str) -> Iterator[tuple[str, etree._Element]]:
-    """The children with their paths, those of the same name told apart by what identifies them, or numbered."""
+    """Yield the children with their paths; those of the same name are labelled by an identifier or a number."""
     by_name: dict[str, list[etree._Element]] = defaultdict(list)
     for child in element.iterchildren(etree.Element):
         by_name[str(child.tag)].append(child)
@@ -225,14 +225,14 @@ def _labels(elements: Sequence[etree._Element]) -> list[str]:
         return [""]
     for name in _ATTRIBUTES:
         labels = [folded(str(element.get(name) or "")) for element in elements]
-        if _tell_apart(labels):
+        if _are_unique(labels):
             return [f"[@{name}={label}]" for label in labels]
     for name in _CHILDREN:
         labels = [folded(element.findtext(name) or "") for element in elements]
-        if _tell_apart(labels):
+        if _are_unique(labels):
             return [f"[{name}={label}]" for label in labels]
     return [f"[{number}]" for number in range(1, len(elements) + 1)]
 
 
-def _tell_apart(labels: Sequence[str]) -> bool:
+def _are_unique(labels: Sequence[str]) -> bool:
     return all(0 < len(label) <= _LONGEST_IDENTIFIER for label in labels) and max(Counter(labels).values()) == 1
