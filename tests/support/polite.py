@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from driftline.errors import FailureKind
-from driftline.fetch.host_queue import Errands
+from driftline.fetch.host_queue import PriorityRequests
 from driftline.fetch.politeness import PoliteLinks
 from driftline.fetch.redirects import onward, target_of
 from driftline.http.credentials import Access
@@ -43,12 +43,12 @@ class Run:
         self.taken: dict[str, Link] = {}
         self.outcomes: list[Outcome] = []
         self.slow: list[tuple[str, int, float]] = []
-        manners = {"host_delay": 1.0, "host_connections": 1, "address_connections": 8, "robots": "obey"}
+        policy = {"host_delay": 1.0, "host_connections": 1, "address_connections": 8, "robots": "obey"}
         self.source = Queue([
             Link(number, url, 1, None, access=self.accesses.get(number)) for number, url in enumerate(self.urls, 1)
         ])  # fmt: skip
         self.links = PoliteLinks(
-            self.source, settings(**manners | self.given), self.records, links=self.made, record=self.outcomes.extend,
+            self.source, settings(**policy | self.given), self.records, links=self.made, record=self.outcomes.extend,
             clock=lambda: self.now, ticks=lambda: self.now, slow=lambda *told: self.slow.append(told),
         )  # fmt: skip
 
@@ -81,10 +81,10 @@ class Run:
         return self.take()
 
     def redirect(
-        self, url: str, location: str, errands: Errands[Any] | None = None, *, address: str = ""
+        self, url: str, location: str, requests: PriorityRequests[Any] | None = None, *, address: str = ""
     ) -> list[Document]:  # fmt: skip
         """A redirect as the answer to what was taken last."""
-        return self.links.done([self.redirected(url, location, address=address)], errands)
+        return self.links.done([self.redirected(url, location, address=address)], requests)
 
     def redirected(self, url: str, location: str, *, address: str = "") -> Document:
         """The document of a redirect, as the answer to what was taken last."""

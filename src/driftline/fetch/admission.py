@@ -76,7 +76,7 @@ class Admission:
             if rules is not None:
                 self.apply(origin, rules)
                 self._judge(rules, origin.host, link, decisions)
-            elif self._hosts.quiet_for(origin.host) is not None:
+            elif self._hosts.paused_for(origin.host) is not None:
                 decisions.postponed.append((origin.host, link))
             else:
                 self._wait_for_robots(origin, link)
@@ -101,7 +101,7 @@ class Admission:
         origin.open_until = robots.until if robots.text is None and robots.failure is None else 0.0
         if rules.delay != origin.delay:
             origin.delay = rules.delay
-            self._hosts.ask(origin.host, self._origins.delay_at(origin.host))
+            self._hosts.set_crawl_delay(origin.host, self._origins.delay_at(origin.host))
 
     def decide_pending(self, origin: Origin, rules: Rules, links: Mapping[int, Link | None]) -> Decisions:
         """Decide about the links that wait for the robots.txt of this origin, until `release` lets them go.
