@@ -9,7 +9,7 @@ from typing import Any
 from driftline.errors import FailureKind
 from driftline.fetch.host_queue import PriorityRequests
 from driftline.fetch.politeness import PoliteLinks
-from driftline.fetch.redirects import onward, target_of
+from driftline.fetch.redirects import link_to_target, target_of
 from driftline.http.credentials import Access
 from driftline.model import Document, Failure, Link, Outcome
 from driftline.pipeline.sources import LinkQueue
@@ -92,7 +92,7 @@ class Run:
         block = f"HTTP/1.1 302 Found\r\nLocation: {location}\r\n\r\n".encode()
         target = target_of(url, block)
         assert target
-        led = onward(link, target, block, 0.01, [])
+        led = link_to_target(link, target, block, 0.01, [])
         assert led.way is not None
         redirects = led.way.redirects
         return Document(link, 302, block, b"", 0, url, redirects, self.now, 0.01, None, address, onward=led)

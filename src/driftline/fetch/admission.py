@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from driftline.fetch.origins import Item, LinkHost, Origin, WaitingLink, key_of
-from driftline.fetch.redirects import arrived, behind, not_asked
+from driftline.fetch.redirects import document_of_page, failure_at_target, unfetched_document
 from driftline.fetch.robots import robots_url
 from driftline.model import Failure, Link, Outcome, Verdict
 
@@ -156,5 +156,5 @@ class Admission:
 
 
 def _failed(link: Link, failure: Failure, now: float) -> Outcome:
-    failure = behind(link, failure)
-    return Outcome(arrived(not_asked(link, failure, now)), Verdict.FAILED, failure=failure)
+    failure = failure_at_target(link, failure)
+    return Outcome(document_of_page(unfetched_document(link, failure, now)), Verdict.FAILED, failure=failure)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from driftline.fetch.admission import BUSY, ROBOTS, WHOLE, Admission, Decisions
 from driftline.fetch.host_queue import Answer, HostQueue, Permit, PriorityRequests
 from driftline.fetch.origins import Item, LinkHost, Origin, Origins, WaitingLink, key_of, without_user
-from driftline.fetch.redirects import arrived
+from driftline.fetch.redirects import document_of_page
 from driftline.fetch.robots import robots_url
 from driftline.fetch.robots_cache import RobotsCache
 from driftline.http.headers import redirect_targets, retry_after
@@ -168,7 +168,7 @@ class PoliteLinks:
             self._count_browser_redirects(document, origin.host)
         if document.status in BUSY:
             self._record_pause(origin.host)
-        arrived(document)
+        document_of_page(document)
         if document.link.page_id == ROBOTS:
             self._record_robots(self._origins.known[key_of(document.link.url)], document)
             if document.redirects and document.failure is None and _is_robots(document.final_url):
