@@ -347,7 +347,7 @@ def _unreadable_variable() -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manners:
+class HostPolicy:
     """Requests at once, the seconds from an answer to the next request, and whether robots.txt is obeyed."""
 
     connections: int = 1
@@ -355,7 +355,7 @@ class Manners:
     robots: bool = True
 
 
-def manners_of(host: str, settings: Settings, tags: Mapping[str, Sequence[str]]) -> Manners:
+def host_policy(host: str, settings: Settings, tags: Mapping[str, Sequence[str]]) -> HostPolicy:
     """How a host is treated, whose pages have these tags by host.
 
     Its own settings go before those of a tag, and of several tags those that the user wrote first.
@@ -367,7 +367,7 @@ def manners_of(host: str, settings: Settings, tags: Mapping[str, Sequence[str]])
     delay = next((one.delay for one in chosen if one.delay is not None), settings.host_delay)
     connections = next((one.connections for one in chosen if one.connections is not None), settings.host_connections)
     robots = next((one.robots for one in chosen if one.robots is not None), settings.robots)
-    return Manners(connections=connections, delay=delay, robots=robots == "obey")
+    return HostPolicy(connections=connections, delay=delay, robots=robots == "obey")
 
 
 def _named(host: str, hosts: Mapping[str, HostSettings]) -> Iterator[HostSettings]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from driftline.errors import FailureKind
-from driftline.fetch.host_queue import Errands
+from driftline.fetch.host_queue import PriorityRequests
 from driftline.fetch.politeness import PoliteLinks
-from driftline.fetch.redirects import onward, target_of
+from driftline.fetch.redirects import link_to_target, target_of
 from driftline.http.credentials import Access
 from driftline.model import Document, Failure, Link, Outcome
 from driftline.pipeline.sources import LinkQueue
@@ -43,12 +43,12 @@ class Run:
         self.taken: dict[str, Link] = {}
         self.outcomes: list[Outcome] = []
         self.slow: list[tuple[str, int, float]] = []
-        manners = {"host_delay": 1.0, "host_connections": 1, "address_connections": 8, "robots": "obey"}
+        policy = {"host_delay": 1.0, "host_connections": 1, "address_connections": 8, "robots": "obey"}
         self.source = Queue([
             Link(number, url, 1, None, access=self.accesses.get(number)) for number, url in enumerate(self.urls, 1)
         ])  # fmt: skip
         self.links = PoliteLinks(
-            self.source, settings(**manners | self.given), self.records, links=self.made, record=self.outcomes.extend,
+            self.source, settings(**policy | self.given), self.records, links=self.made, record=self.outcomes.extend,
             clock=lambda: self.now, ticks=lambda: self.now, slow=lambda *told: self.slow.append(told),
         )  # fmt: skip
 
@@ -81,10 +81,10 @@ class Run:
         return self.take()
 
     def redirect(
-        self, url: str, location: str, errands: Errands[Any] | None = None, *, address: str = ""
+        self, url: str, location: str, requests: PriorityRequests[Any] | None = None, *, address: str = ""
     ) -> list[Document]:  # fmt: skip
         """A redirect as the answer to what was taken last."""
-        return self.links.done([self.redirected(url, location, address=address)], errands)
+        return self.links.done([self.redirected(url, location, address=address)], requests)
 
     def redirected(self, url: str, location: str, *, address: str = "") -> Document:
         """The document of a redirect, as the answer to what was taken last."""
@@ -92,7 +92,7 @@ class Run:
         block = f"HTTP/1.1 302 Found\r\nLocation: {location}\r\n\r\n".encode()
         target = target_of(url, block)
         assert target
-        led = onward(link, target, block, 0.01, [])
+        led = link_to_target(link, target, block, 0.01, [])
         assert led.way is not None
         redirects = led.way.redirects
         return Document(link, 302, block, b"", 0, url, redirects, self.now, 0.01, None, address, onward=led)

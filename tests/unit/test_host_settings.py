@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from driftline.settings import Manners, manners_of
+from driftline.settings import HostPolicy, host_policy
 from support.making import settings
 
 ALL = {"host_delay": 2.0, "host_connections": 1, "robots": "obey"}
@@ -35,5 +35,5 @@ TAGS = {"own": {"robots": "ignore", "delay": 0.5}, "few": {"delay": 7, "connecti
 )
 def test_what_is_said_of_a_host_goes_before_what_is_said_of_more(host: str, expected: dict[str, Any]) -> None:
     given = settings(**ALL, hosts=HOSTS, tags=TAGS)
-    found = manners_of(host, given, {"tagged.org": ["other", "own"], "twice.org": ["few", "own"]})
-    assert found == Manners(**{"delay": 2.0, "connections": 1, "robots": True} | expected)
+    found = host_policy(host, given, {"tagged.org": ["other", "own"], "twice.org": ["few", "own"]})
+    assert found == HostPolicy(**{"delay": 2.0, "connections": 1, "robots": True} | expected)

@@ -27,7 +27,7 @@ from driftline.pipeline.recorder import Recorder
 from driftline.pipeline.threads import Parts
 from driftline.pipeline.topologies import cores, wire
 from driftline.runtime import at_full_speed
-from driftline.settings import manners_of
+from driftline.settings import host_policy
 from driftline.store.access_records import Accesses
 from driftline.store.crawls import Sites
 from driftline.store.host_records import HostRecords
@@ -149,8 +149,8 @@ class Crawl:
         watched = recording.watched + (self._adopt(site, site.tag) if site.adopts and site.tag else 0)
         report = read_report(
             self._sites, site, list(seeds), asked_before=asked_before, watched=watched,
-            seconds=time.perf_counter() - started, requests=requests, bytes=size, tag=site.tag, quiet=links.quiet,
-            limit=limits.pages if frontier.limited else None,
+            seconds=time.perf_counter() - started, requests=requests, bytes=size, tag=site.tag,
+            quiet=links.paused_hosts, limit=limits.pages if frontier.limited else None,
         )  # fmt: skip
         if ends and not report.left:
             self._sites.finish(site.site_id, site.number, self._clock())
@@ -177,8 +177,9 @@ class Crawl:
         )
         tags = records.tagged(settings.tags)
         steps = SurveySteps(
-            workers, settings.max_body, kind=recording.kind, obeys=lambda host: manners_of(host, settings, tags).robots,
-            tracking=settings.tracking, keywords=keywords_of(options.keywords), kept=kept,
+            workers, settings.max_body, kind=recording.kind,
+            obeys=lambda host: host_policy(host, settings, tags).robots, tracking=settings.tracking,
+            keywords=keywords_of(options.keywords), kept=kept,
         )  # fmt: skip
         confirmer = Confirmer(steps, recorder, settings, links)
         rendered = RenderedVersions(self._store, self._clock, lambda: self._stop.requested)

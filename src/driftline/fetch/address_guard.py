@@ -1,7 +1,7 @@
-"""Which addresses are no part of the public web, so that nothing is fetched from them unless their network is allowed.
+"""The guard of private networks: no connection is opened to an IP address outside the public web unless it is allowed.
 
 The table follows IANA's registries of special-purpose addresses, and is stricter where no web site can be: of IPv6,
-only what is assigned as global unicast is public. An IPv4 address within an IPv6 address counts as well.
+only what is assigned as global unicast is public. An IPv4 address embedded in an IPv6 address is checked as well.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _KNOWN = 4_096  # addresses whose verdicts are remembered
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why nothing is fetched from an address: what it is, and the network to allow for whoever wants it."""
+    """Why no connection to an IP address is opened: its kind, and the network that a user would have to allow."""
 
     address: str
     kind: str
     network: str
 
 
-#: the first that holds an address names it
+#: the first network that contains an address says of which kind it is
 _SPECIAL: tuple[tuple[Network, str], ...] = tuple(
     (ip_network(network), kind)
     for network, kind in (
@@ -81,15 +81,15 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def judge_for(networks: Iterable[str]) -> Judge:
-    """What judges addresses where these networks are allowed, and remembers its verdicts."""
+    """Return a function that judges IP addresses, with these networks allowed, and remembers its verdicts."""
     return lru_cache(_KNOWN)(partial(judge, allowed=[ip_network(network) for network in networks]))
 
 
 def judge(text: str, allowed: Sequence[Network] = ()) -> Refusal | None:
-    """Why nothing is fetched from this address; None if it is public or in an allowed network.
+    """Return why no connection to this IP address is opened; None if it is public or in an allowed network.
 
-    An IPv4-mapped address is the IPv4 address: who connects to it sends IPv4. One for a NAT64 gateway is not, though it
-    leads to an IPv4 address, behind the gateway: allowing that network here does not allow it there.
+    An IPv4-mapped address counts as the IPv4 address: a connection to it sends IPv4. An address of a NAT64 gateway does
+    not: it leads to an IPv4 address behind the gateway, and allowing that network here does not allow it there.
     """
     address = ip_address(text)
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
@@ -104,13 +104,13 @@ def judge(text: str, allowed: Sequence[Network] = ()) -> Refusal | None:
 
 
 def name_of(url: str) -> str:
-    """The host of an address without its port; an IPv6 address without its brackets."""
+    """Return the host of a URL without its port; an IPv6 address without its brackets."""
     host = host_of(url)
     return host[1 : host.index("]")] if host.startswith("[") else host.partition(":")[0]
 
 
 def _special(address: Address) -> tuple[str, str] | None:
-    """The network that keeps an address from being public, and what its addresses are called."""
+    """Return the special-purpose network of an address and its kind; None if the address is public."""
     for network, kind in _SPECIAL:
         if address in network:
             return str(network), kind
@@ -124,8 +124,8 @@ Target: TypeAlias = tuple[int, int, int, tuple[str, int] | tuple[str, int, int, 
 _FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
-class Gate:
-    """Opens the sockets of one handle; `refused` says why it did not open the last one, which was for `address`."""
+class ConnectionGuard:
+    """Opens the sockets of one libcurl handle. `refused` is why it did not open the last one, to `address`."""
 
     __slots__ = ("_judge", "address", "refused")
 
@@ -134,13 +134,16 @@ class Gate:
         self.refused: Refusal | None = None
         self.address = ""
 
+    def __repr__(self) -> str:
+        return f"<ConnectionGuard address={self.address!r} refused={self.refused!r}>"
+
     def forget(self) -> None:
-        """Another transfer begins."""
+        """Forget the address of the last transfer, for another begins."""
         self.refused = None
         self.address = ""
 
     def open(self, _purpose: int, target: Target) -> socket.socket | int:
-        """A socket for libcurl to connect to the target with, or its word for none."""
+        """Return a socket for libcurl to connect to the target, or SOCKET_BAD if that is refused."""
         family, kind, protocol, address = target
         if family not in _FAMILIES:
             return pycurl.SOCKET_BAD
@@ -150,7 +153,7 @@ class Gate:
             return pycurl.SOCKET_BAD
         try:
             return _Socket(family, kind, protocol)
-        except OSError:  # too many open files, or a family that this machine does not speak
+        except OSError:  # too many open files, or an address family that this machine does not support
             return pycurl.SOCKET_BAD
 
 
@@ -163,7 +166,7 @@ class _Socket(socket.socket):
 
 
 def refused_failure(refusal: Refusal, url: str, *, redirected: bool) -> Failure:
-    """What it means that `url`, where redirects had led if `redirected`, is at an address that is not allowed."""
+    """Return the failure of a URL whose host has a refused address; `redirected` if redirects had led there."""
     name = name_of(url)
     what = f"{refusal.kind} address: allow it with --allow-network {refusal.network}."
     subject = f"{refusal.address} is" if name == refusal.address else f"'{name}' is at {refusal.address},"

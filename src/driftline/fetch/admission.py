@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from driftline.fetch.origins import Item, LinkHost, Origin, WaitingLink, key_of
-from driftline.fetch.redirects import arrived, behind, not_asked
+from driftline.fetch.redirects import document_of_page, failure_at_target, unfetched_document
 from driftline.fetch.robots import robots_url
 from driftline.model import Failure, Link, Outcome, Verdict
 
@@ -76,7 +76,7 @@ class Admission:
             if rules is not None:
                 self.apply(origin, rules)
                 self._judge(rules, origin.host, link, decisions)
-            elif self._hosts.quiet_for(origin.host) is not None:
+            elif self._hosts.paused_for(origin.host) is not None:
                 decisions.postponed.append((origin.host, link))
             else:
                 self._wait_for_robots(origin, link)
@@ -101,7 +101,7 @@ class Admission:
         origin.open_until = robots.until if robots.text is None and robots.failure is None else 0.0
         if rules.delay != origin.delay:
             origin.delay = rules.delay
-            self._hosts.ask(origin.host, self._origins.delay_at(origin.host))
+            self._hosts.set_crawl_delay(origin.host, self._origins.delay_at(origin.host))
 
     def decide_pending(self, origin: Origin, rules: Rules, links: Mapping[int, Link | None]) -> Decisions:
         """Decide about the links that wait for the robots.txt of this origin, until `release` lets them go.
@@ -156,5 +156,5 @@ class Admission:
 
 
 def _failed(link: Link, failure: Failure, now: float) -> Outcome:
-    failure = behind(link, failure)
-    return Outcome(arrived(not_asked(link, failure, now)), Verdict.FAILED, failure=failure)
+    failure = failure_at_target(link, failure)
+    return Outcome(document_of_page(unfetched_document(link, failure, now)), Verdict.FAILED, failure=failure)

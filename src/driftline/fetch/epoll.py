@@ -1,4 +1,4 @@
-"""Hearing of what happens on the sockets of many transfers, by epoll: `select` stops at 1,024 of them."""
+"""Waiting for the sockets of many transfers by epoll: `select` is limited to 1,024 of them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _AT_ONCE = 1_024
 
 
 class Sockets:
-    """What libcurl wants to hear of. Used by one thread; `wake` by any.
+    """The sockets that libcurl watches. Used by one thread; `wake` by any.
 
-    Between two transfers libcurl does not want to hear of a connection, for a moment as a rule. To take it out of epoll
-    and put it back for each page would be two calls of the system, so it stays there until something happens on it that
-    nobody waits for. By then it may be closed, which takes it out of epoll, and its number may be that of another.
+    Between two transfers libcurl stops watching a connection, as a rule for a moment. To unregister it from epoll and
+    register it again for each page would be two system calls, so it stays registered until an event occurs that libcurl
+    does not watch for. By then it may be closed, which unregisters it, and its number may be that of another socket.
     """
 
     def __init__(self) -> None:
@@ -34,25 +34,28 @@ class Sockets:
         self._waking = threading.Lock()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._wake, _READABLE)
-        self._unasked = {self._wake}  # what libcurl does not want to hear of now
+        self._unwatched = {self._wake}  # registered descriptors that libcurl does not watch now
+
+    def __repr__(self) -> str:
+        return f"<Sockets unwatched={len(self._unwatched)} closed={self._wake < 0}>"
 
     def watch(self, what: int, descriptor: int, _multi: object, _data: object) -> None:
-        """What libcurl wants to hear of a descriptor from now on; called by libcurl."""
+        """Set which events of a descriptor libcurl watches from now on; called by libcurl."""
         if what == _REMOVE:
-            self._unasked.add(descriptor)
+            self._unwatched.add(descriptor)
             return
-        self._unasked.discard(descriptor)
+        self._unwatched.discard(descriptor)
         try:
             self._epoll.modify(descriptor, _EVENTS[what])
         except FileNotFoundError:
             self._epoll.register(descriptor, _EVENTS[what])
 
     def wait(self, seconds: float) -> tuple[list[tuple[int, int]], bool]:
-        """The descriptors on which something happened, and what, in libcurl's terms; and whether somebody woke us."""
+        """Return the descriptors with events, in libcurl's terms, and whether `wake` was called."""
         found = self._epoll.poll(max(0.0, seconds), _AT_ONCE)
-        unasked = self._unasked
+        unwatched = self._unwatched
         woken = False
-        for descriptor in [descriptor for descriptor, _ in found if descriptor in unasked]:
+        for descriptor in [descriptor for descriptor, _ in found if descriptor in unwatched]:
             if descriptor == self._wake:
                 os.eventfd_read(descriptor)
                 woken = True
@@ -62,20 +65,20 @@ class Sockets:
         return [
             (descriptor, _IN if events == _READABLE else _action(events))
             for descriptor, events in found
-            if descriptor not in unasked
+            if descriptor not in unwatched
         ], woken
 
     def wake(self) -> None:
-        """Make `wait` return soon; nothing once this is closed."""
+        """Make `wait` return soon; does nothing once this is closed."""
         with self._waking:
             if self._wake >= 0:
                 os.eventfd_write(self._wake, 1)
 
     def close(self) -> None:
-        """Free all of it."""
+        """Close the descriptors of epoll and of `wake`."""
         self._epoll.close()
         with self._waking:
-            # another thread may wake us after this: the number of the descriptor can be somebody else's by then
+            # another thread may call `wake` after this, when the number may be that of another descriptor
             os.close(self._wake)
             self._wake = -1
 

@@ -1,4 +1,4 @@
-"""Why a fetch failed, told from libcurl's error numbers and HTTP's status codes."""
+"""Why a fetch failed, by libcurl's error numbers and HTTP status codes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import pycurl
 
 from driftline.errors import FailureKind
-from driftline.fetch.redirects import not_asked
+from driftline.fetch.redirects import unfetched_document
 from driftline.model import Document, Failure
 from driftline.urls.parts import without_password
 
@@ -35,7 +35,7 @@ _KINDS = {
     pycurl.E_SSL_INVALIDCERTSTATUS: _CERTIFICATE,
     pycurl.E_SSL_PINNEDPUBKEYNOTMATCH: _CERTIFICATE,
     pycurl.E_FILESIZE_EXCEEDED: FailureKind.TOO_LARGE,
-    pycurl.E_FTP_WEIRD_SERVER_REPLY: FailureKind.PROTOCOL,  # not of FTP alone, whatever its old name says
+    pycurl.E_FTP_WEIRD_SERVER_REPLY: FailureKind.PROTOCOL,  # of HTTP too, despite its old name
     pycurl.E_UNSUPPORTED_PROTOCOL: FailureKind.PROTOCOL,
     _TOO_LARGE: FailureKind.TOO_LARGE,
     pycurl.E_PARTIAL_FILE: FailureKind.BODY,
@@ -54,10 +54,10 @@ _SENTENCES = {
     FailureKind.CONNECTION: "The connection broke before the page was complete.",
 }
 
-_NO_PAGE = (204, 205, 206)  # no content, twice, and a part of a page that nobody asked for a part of
+_NO_PAGE = (204, 205, 206)  # No Content, Reset Content, and a Partial Content that was not requested
 _HEADERS = "The headers of the answer are larger than the limit."
 
-#: where libcurl's words tell more than its number: a part of them, and what they mean
+#: where libcurl's message says more than its number: a part of it, and what it means
 _TOLD = {
     "response headers": (FailureKind.TOO_LARGE, _HEADERS),
     "chunk hex-length": (FailureKind.BODY, _SENTENCES[FailureKind.BODY]),
@@ -72,7 +72,7 @@ _TOLD = {
 
 
 def transfer_failure(number: int, detail: str) -> Failure:
-    """What libcurl's error `number` means. Its own words follow in brackets, for they name ports and certificates."""
+    """Return the failure for libcurl's error `number`. Its message follows in brackets: it names ports and the like."""
     kind = _KINDS.get(number, _CONNECTION)
     detail = detail.strip().rstrip(".")
     sentence = _HEADERS if number == _TOO_LARGE else _SENTENCES[kind]
@@ -84,12 +84,12 @@ def transfer_failure(number: int, detail: str) -> Failure:
 
 
 def carries_page(status: int) -> bool:
-    """Whether an answer with this status is a page."""
+    """Return whether an answer with this status is a page."""
     return 200 <= status < 300 and status not in _NO_PAGE
 
 
 def status_failure(status: int) -> Failure:
-    """What it means that the server answered with a status that carries no page."""
+    """Return the failure for a status that carries no page."""
     try:
         name = f" {HTTPStatus(status).phrase}"
     except ValueError:
@@ -98,22 +98,22 @@ def status_failure(status: int) -> Failure:
 
 
 class Blocked(Protocol):
-    """Who knows which pages are not to be fetched."""
+    """The pages that are not to be fetched."""
 
     @property
     def any(self) -> bool:
-        """Whether anything is blocked at all."""
+        """Return whether anything is blocked at all."""
 
     @property
     def single(self) -> bool:
-        """Whether single addresses are blocked, and not whole hosts alone."""
+        """Return whether single URLs are blocked, and not only whole hosts."""
 
     def why(self, url: str) -> str | None:
-        """Why a page is not to be fetched, in a sentence; None if it may be."""
+        """Return why a page is not to be fetched, in a sentence; None if it may be."""
 
 
 class _Nothing:
-    """Where nothing is blocked."""
+    """Nothing is blocked."""
 
     any = single = False
 
@@ -125,13 +125,13 @@ NOTHING: Blocked = _Nothing()
 
 
 def unsafe_failure(reason: str, target: str | None = None) -> Failure:
-    """What it means that a page is blocked, or that it redirects to one that is."""
+    """Return the failure of a page that is blocked, or that redirects to a blocked `target`."""
     sentence = f"The page is blocked: {reason}"
     if target is not None:
         sentence = f"The page redirects to {without_password(target)}, which is blocked: {reason}"
     return Failure(kind=FailureKind.UNSAFE, sentence=sentence)
 
 
-def turned_away(link: Link, reason: str, now: float) -> Document:
-    """The document of a link that is not asked for, for it is blocked."""
-    return not_asked(link, unsafe_failure(reason, None if link.way is None else link.url), now)
+def blocked_document(link: Link, reason: str, now: float) -> Document:
+    """Return the document of a link that is not fetched because it is blocked."""
+    return unfetched_document(link, unsafe_failure(reason, None if link.way is None else link.url), now)

@@ -1,7 +1,7 @@
-"""Politeness by construction: what is to be fetched waits at its host, and taking it out is the permission to connect.
+"""Links wait at their hosts, and taking one from this queue is the permission to connect: politeness by construction.
 
-A host is a small state object. It is handed out only when its time has come, and comes back when the answer is in; so
-there is nothing to check, and nothing that could be forgotten.
+A host comes to the front of the queue only when its delay is over and it has a free connection, and is queued again
+when the answer is in. So there is nothing that a caller would have to check, and nothing that it could forget.
 """
 
 from __future__ import annotations
@@ -20,72 +20,84 @@ from driftline.http.headers import LONGEST_PAUSE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from driftline.settings import Manners
+    from driftline.settings import HostPolicy
 
 Item = TypeVar("Item")
 
-_LATENCIES = 2.0  # a host that takes long to answer gets this many times as long to rest
-_LONGEST_REST = 60.0  # seconds, by that rule
+_LATENCIES = 2.0  # the delay is at least this many times the time that the host takes to answer
+_LONGEST_DELAY = 60.0  # seconds, by that rule
 _SMOOTHING = 0.3
 _FIRST_BACK_OFF, _LONGEST_BACK_OFF = 5.0, 600.0  # seconds
-_NOWHERE, _IN_LINE, _IN_FRONT = range(3)  # where a host stands: the line in front is for those with errands
+_NOT_QUEUED, _QUEUED, _QUEUED_FIRST = range(3)  # states of a host; first come those with priority requests
 
 
 class _Address(Generic[Item]):
-    """An address that hosts share: how many requests there are, and the hosts that wait for room."""
+    """An IP address that hosts share: its transfers, and the hosts that wait until there are fewer."""
 
-    __slots__ = ("busy", "crowd")
+    __slots__ = ("transferring", "waiting")
 
     def __init__(self) -> None:
-        self.busy = 0
-        self.crowd: deque[Host[Item]] = deque()
+        self.transferring = 0
+        self.waiting: deque[Host[Item]] = deque()
 
 
 class Host(Generic[Item]):
-    """What is known of a host, and what waits for it. Only `Hosts` changes it."""
+    """A host with its limits and what waits for it; only `HostQueue` changes it.
+
+    `connections` and `delay` are the user's limits, `crawl_delay` is what robots.txt asks for. `next_request_at` is the
+    earliest time of the next request, `transferring` how many are under way, `latency` the usual seconds to an answer,
+    and `refusals` how many answers in a row asked us to slow down. `first` has what goes before all that is `waiting`.
+    """
 
     __slots__ = (
-        "address", "asked", "at", "busy", "connections", "contacted_at", "delay", "first", "latency", "name", "queued",
-        "refusals", "stale", "waiting",
+        "address", "connections", "contacted_at", "crawl_delay", "delay", "first", "latency", "name",
+        "next_request_at", "queued", "refusals", "stale_entries", "transferring", "waiting",
     )  # fmt: skip
 
-    def __init__(self, name: str, manners: Manners) -> None:
+    def __init__(self, name: str, policy: HostPolicy) -> None:
         self.name = name
-        self.connections = manners.connections
-        self.delay = manners.delay
-        self.asked = 0.0  # the delay that the host asks for
-        self.at = 0.0  # when the next request may begin
+        self.connections = policy.connections
+        self.delay = policy.delay
+        self.crawl_delay = 0.0
+        self.next_request_at = 0.0
         self.contacted_at = -math.inf  # when a request of an earlier run ended, or may have
-        self.busy = 0
+        self.transferring = 0
         self.latency = 0.0
-        self.refusals = 0  # in a row
-        self.queued = _NOWHERE
-        self.stale = 0  # places in line that count no more, for it was given a better one
+        self.refusals = 0
+        self.queued = _NOT_QUEUED
+        self.stale_entries = 0  # places in the queue to be skipped, for the host has a better one
         self.address: _Address[Item] | None = None  # none while it is not known
-        self.first: deque[tuple[Errands[Item] | None, Item]] = deque()
+        self.first: deque[tuple[PriorityRequests[Item] | None, Item]] = deque()
         self.waiting: deque[Item] = deque()
 
-    def rest(self) -> float:
-        """The seconds to leave it alone after an answer. A host without a delay is the user's own, and needs none."""
-        if not self.delay:
-            return self.asked
-        return max(self.delay, self.asked, min(_LATENCIES * self.latency, _LONGEST_REST))
+    def __repr__(self) -> str:
+        return (
+            f"<Host {self.name} connections={self.connections} delay={self.delay} crawl_delay={self.crawl_delay} "
+            f"transferring={self.transferring} waiting={len(self.waiting)} first={len(self.first)} "
+            f"next_request_at={self.next_request_at:.3f} latency={self.latency:.3f} refusals={self.refusals}>"
+        )
 
-    def rest_after(self, seconds: float, pause: float | None) -> float:
-        """The same after an answer that took so many seconds, and may have asked for a pause."""
+    def effective_delay(self) -> float:
+        """Return the seconds from an answer to the next request. A host with a delay of 0 is the user's own."""
+        if not self.delay:
+            return self.crawl_delay
+        return max(self.delay, self.crawl_delay, min(_LATENCIES * self.latency, _LONGEST_DELAY))
+
+    def delay_after(self, seconds: float, retry_after: float | None) -> float:
+        """Return the delay after an answer that took so many seconds; `retry_after` as in `Answer`."""
         self.latency += _SMOOTHING * (seconds - self.latency) if self.latency else seconds
-        if pause is None:
+        if retry_after is None:
             self.refusals = 0
-            return self.rest()
+            return self.effective_delay()
         self.refusals += 1
         back_off = min(_FIRST_BACK_OFF * 2.0 ** (min(self.refusals, 16) - 1), _LONGEST_BACK_OFF) if self.delay else 0.0
-        return max(self.rest(), min(pause, LONGEST_PAUSE), back_off)
+        return max(self.effective_delay(), min(retry_after, LONGEST_PAUSE), back_off)
 
 
 class Permit(Generic[Item]):
-    """The permission for one request at a host, from when it is granted until it is given back, once.
+    """The permission for one request to a host, from when it is granted until it is given back, once.
 
-    `held` is whether it still counts. A redirect within the host goes on with the same permit and another item.
+    `held` is whether it still counts. A redirect within the host is followed with the same permit and another item.
     """
 
     __slots__ = ("held", "host", "item")
@@ -95,8 +107,11 @@ class Permit(Generic[Item]):
         self.item: Item | None = item
         self.held = True
 
+    def __repr__(self) -> str:
+        return f"<Permit {self.host.name} held={self.held}>"
+
     def take_item(self) -> Item:
-        """Return what may be fetched now, and forget it: a link holds its permit, and must not be held by it in turn.
+        """Return what may be fetched now, and drop it: a link refers to its permit, which must not refer to the link.
 
         A cycle for every page would only be freed by the garbage collector, which runs seldom.
         """
@@ -105,17 +120,17 @@ class Permit(Generic[Item]):
         return item
 
 
-#: what came back: the permit it was fetched with, after how many seconds, from which address if that is known, and for
-#: how long the host asked to be left alone, 0 if it refused without saying for how long, and None if it did not refuse
+#: an answer: the permit of the request, the seconds that it took, the IP address if it is known, and the seconds of a
+#: Retry-After: 0 if the host asked us to slow down (429, 503) without one, and None if it did not ask
 Answer: TypeAlias = tuple[Permit[Item], float, str, float | None]
 
 
-class Errands(Generic[Item]):
-    """What goes before all that waits at a host, and to somebody of its own: `wake` tells of what was `granted`.
+class PriorityRequests(Generic[Item]):
+    """Requests of one owner that go before all that waits at their hosts, and that only their owner gets.
 
-    `waiting` counts those that are neither granted nor refused. What is `refused` will not be granted: its host wants
-    to be left alone for longer than anybody waits. Once they are `cancelled` by `Hosts.cancel`, nothing more is
-    granted.
+    `wake` is called when some were `granted` or `refused`, with no lock held; `waiting` counts those that are neither.
+    What is refused will not be granted: its host is paused for longer than anything waits. Once they are `cancelled` by
+    `HostQueue.cancel`, nothing more is granted.
     """
 
     def __init__(self, wake: Callable[[], None]) -> None:
@@ -125,40 +140,53 @@ class Errands(Generic[Item]):
         self.granted: deque[Permit[Item]] = deque()
         self.refused: deque[Item] = deque()
 
+    def __repr__(self) -> str:
+        return (
+            f"<PriorityRequests waiting={self.waiting} granted={len(self.granted)} refused={len(self.refused)} "
+            f"cancelled={self.cancelled}>"
+        )
+
 
 class HostQueue(Generic[Item]):
-    """What waits, by host. All methods may be called from any thread.
+    """Items that wait, by host. All methods may be called from any thread, and none waits for anything but the lock.
 
-    At a host there are never more requests at once than its manners allow, and each begins after its rest. At an
-    address that many hosts share, there are never more than `at_address` at once, as soon as it is known that they
-    share it. Nothing waits at a host that wants to be left alone for longer than `patience`: it is given back.
+    A host never has more requests at once than its policy allows, and each begins after the host's delay. At an IP
+    address that hosts share, there are never more than `address_connections`, as soon as it is known that they share
+    it. Nothing waits at a host that is paused for longer than `patience` seconds: it is returned to the caller.
     """
 
     def __init__(
-        self, *, at_address: int, patience: float = 60.0, clock: Callable[[], float] = time.monotonic
+        self, *, address_connections: int, patience: float = 60.0, clock: Callable[[], float] = time.monotonic
     ) -> None:  # fmt: skip
-        self._at_address = at_address
+        self._address_connections = address_connections
         self._patience = patience
         self._clock = clock
         self._lock = threading.Lock()
         self._ready: deque[Host[Item]] = deque()
         self._ready_first: deque[Host[Item]] = deque()
         self._later: list[tuple[float, int, Host[Item]]] = []
-        self._turns = count()
+        self._order = count()
         self._granted: deque[Permit[Item]] = deque()
         self._addresses: dict[str, _Address[Item]] = {}
         self._waiting = 0
-        self._errands: set[Errands[Item]] = set()  # those with something that waits, or was granted and not collected
-        self._to_wake: list[Errands[Item]] = []  # to be woken once the lock is released
+        self._requests: set[PriorityRequests[Item]] = set()  # with something that waits, or was not collected
+        self._to_wake: list[PriorityRequests[Item]] = []  # to be woken once the lock is released
         self._permits_granted = self._permits_returned = 0
         self._cleared = False
 
+    def __repr__(self) -> str:
+        # without the lock: it is read while debugging, and figures of different moments do no harm
+        return (
+            f"<HostQueue waiting={self._waiting} ready={len(self._ready)} ready_first={len(self._ready_first)} "
+            f"later={len(self._later)} transferring={self._permits_granted - self._permits_returned}>"
+        )
+
     def __len__(self) -> int:
-        """How many wait, errands for others left out."""
+        """Return how many items wait, priority requests of owners left out."""
         return self._waiting
 
     def put(self, items: Iterable[tuple[Host[Item], Item]]) -> list[tuple[Host[Item], Item]]:
-        """Let these wait for their turn, each after those of its host that wait already; those that may not wait."""
+        """Queue these, each behind those that wait at its host. Returns those whose host is paused for too long."""
         refused: list[tuple[Host[Item], Item]] = []
         with self._lock:
             if self._cleared:
@@ -168,7 +196,7 @@ class HostQueue(Generic[Item]):
             waiting = 0
             for pair in items:
                 host, item = pair
-                if host.at > latest:
+                if host.next_request_at > latest:
                     refused.append(pair)
                     continue
                 host.waiting.append(item)
@@ -178,65 +206,67 @@ class HostQueue(Generic[Item]):
             self._waiting += waiting
         return refused
 
-    def put_first(self, host: Host[Item], item: Item, errands: Errands[Item] | None = None) -> None:
-        """Let this go before all others of its host, to whoever takes next unless it is an errand of somebody."""
+    def put_first(self, host: Host[Item], item: Item, requests: PriorityRequests[Item] | None = None) -> None:
+        """Queue this before all others of its host: for the next `take`, or for `collect` if it has an owner."""
         with self._lock:
-            if errands is None and self._cleared:
+            if requests is None and self._cleared:
                 return
             now = self._clock()
-            if errands is not None and host.at > now + self._patience:
-                errands.refused.append(item)
+            if requests is not None and host.next_request_at > now + self._patience:
+                requests.refused.append(item)
                 return
-            host.first.append((errands, item))
-            if errands is None:
+            host.first.append((requests, item))
+            if requests is None:
                 self._waiting += 1
             else:
-                errands.waiting += 1
-                self._errands.add(errands)
-            if host.queued == _IN_LINE and host.at <= now:
-                host.stale += 1
-                self._to_the_front(host)
+                requests.waiting += 1
+                self._requests.add(requests)
+            if host.queued == _QUEUED and host.next_request_at <= now:
+                host.stale_entries += 1
+                self._queue_first(host)
             elif not host.queued:
                 self._queue(host, now)
 
-    def go_on(self, permit: Permit[Item], item: Item, address: str, errands: Errands[Item] | None = None) -> None:
-        """Hand this out next, by the permit of what came back from the same host, which is not `done` by that.
+    def continue_with(
+        self, permit: Permit[Item], item: Item, address: str, requests: PriorityRequests[Item] | None = None
+    ) -> None:
+        """Hand this out next with the permit of an answer of the same host, instead of calling `done` for that.
 
-        Its address is learned all the same: only the answer that opened a connection has one.
+        The IP address is learned all the same: only the answer that opened a connection has one.
         """
         with self._lock:
-            self._learn(permit.host, address)
-            if self._cleared if errands is None else errands.cancelled:
-                self._make_room(permit)
+            self._learn_address(permit.host, address)
+            if self._cleared if requests is None else requests.cancelled:
+                self._return_permit(permit)
                 return
             permit.item = item
-            if errands is None:
+            if requests is None:
                 self._granted.append(permit)
                 self._waiting += 1
             else:
-                errands.granted.append(permit)
-                self._errands.add(errands)
-                self._to_wake.append(errands)
+                requests.granted.append(permit)
+                self._requests.add(requests)
+                self._to_wake.append(requests)
         self._wake_owners()
 
     def take(self, most: int) -> list[Permit[Item]]:
-        """Up to `most` that may be fetched now; each must come back by `done` or `release`."""
+        """Return up to `most` permits for what may be fetched now; each must come back by `done` or `release`."""
         with self._lock:
             now = self._clock()
-            self._run_errands(now)
+            self._grant_requests(now)
             granted, ready = self._granted, self._ready
             found = [granted.popleft() for _ in range(min(most, len(granted)))]
             while ready and len(found) < most:
                 host = ready.popleft()
-                if host.stale:
-                    host.stale -= 1
+                if host.stale_entries:
+                    host.stale_entries -= 1
                 elif host.first:
-                    self._to_the_front(host)
-                    self._run_errands(now)
+                    self._queue_first(host)
+                    self._grant_requests(now)
                     if granted:
                         found.append(granted.popleft())
-                elif self._may(host, now):
-                    share = self._share(host, -(-(most - len(found)) // (len(ready) + 1)))
+                elif self._may_start(host, now):
+                    share = self._batch_size(host, -(-(most - len(found)) // (len(ready) + 1)))
                     waiting = host.waiting
                     found += [Permit(host, waiting.popleft()) for _ in range(share)]
                     self._grant(host, share, now)
@@ -244,264 +274,264 @@ class HostQueue(Generic[Item]):
         self._wake_owners()
         return found
 
-    def collect(self, errands: Errands[Item], most: int) -> list[Permit[Item]]:
-        """Up to `most` of these errands that may be fetched now; each must come back by `done` or `release`.
+    def collect(self, requests: PriorityRequests[Item], most: int) -> list[Permit[Item]]:
+        """Return up to `most` permits of these requests; each must come back by `done` or `release`.
 
-        Several threads may share the errands: each permit goes to one of them.
+        Several threads may share the requests: each permit goes to one of them.
         """
         with self._lock:
-            self._run_errands(self._clock())
-            collected = [errands.granted.popleft() for _ in range(min(most, len(errands.granted)))]
-            if not errands.granted and not errands.waiting:
-                self._errands.discard(errands)
+            self._grant_requests(self._clock())
+            collected = [requests.granted.popleft() for _ in range(min(most, len(requests.granted)))]
+            if not requests.granted and not requests.waiting:
+                self._requests.discard(requests)
         self._wake_owners()
         return collected
 
     def done(self, answers: Iterable[Answer[Item]]) -> list[tuple[Host[Item], Item]]:
-        """These answers are in. What waited at a host that now wants to be left alone for long, to be put off."""
+        """Give back the permits of these answers. Returns what waited at hosts that are now paused for too long."""
         refused: list[tuple[Host[Item], Item]] = []
         with self._lock:
             now = self._clock()
-            for permit, seconds, address, pause in answers:
+            for permit, seconds, address, retry_after in answers:
                 host = permit.host
-                self._leave(permit, address)
-                if host.delay or host.asked or pause is not None:
-                    rest = host.rest_after(seconds, pause)
-                    host.at = max(host.at, now + rest)
-                    if rest > self._patience:
-                        refused += self._put_off(host)
+                self._end_request(permit, address)
+                if host.delay or host.crawl_delay or retry_after is not None:
+                    delay = host.delay_after(seconds, retry_after)
+                    host.next_request_at = max(host.next_request_at, now + delay)
+                    if delay > self._patience:
+                        refused += self._drop_waiting(host)
                 if not host.queued and (host.waiting or host.first):
                     self._queue(host, now)
         self._wake_owners()
         return refused
 
     def release(self, permits: Iterable[Permit[Item]]) -> None:
-        """Give back those of these permits that are still held: their requests were not made, or were given up.
+        """Give back those of these permits that are still held: their requests were not made, or were aborted.
 
-        One that was given up may have reached the host, which rests as after an answer.
+        An aborted one may have reached the host, so its delay begins anew.
         """
         with self._lock:
             now = self._clock()
             for permit in permits:
                 if permit.held:
-                    permit.host.at = max(permit.host.at, now + permit.host.rest())
-                    self._make_room(permit)
+                    permit.host.next_request_at = max(permit.host.next_request_at, now + permit.host.effective_delay())
+                    self._return_permit(permit)
 
-    def cancel(self, errands: Errands[Item]) -> None:
-        """Let nothing of these errands wait any more, and give back what was granted and not fetched."""
+    def cancel(self, requests: PriorityRequests[Item]) -> None:
+        """Drop what is left of these requests, and give back the permits that were granted and not collected."""
         with self._lock:
-            errands.cancelled = True
-            self._errands.discard(errands)
-            while errands.granted:
-                self._make_room(errands.granted.popleft())
+            requests.cancelled = True
+            self._requests.discard(requests)
+            while requests.granted:
+                self._return_permit(requests.granted.popleft())
 
     def statistics(self) -> ResourceUse:
-        """Return how many requests are permitted at the moment and not given back, over all hosts."""
+        """Return how many permits are held at the moment, over all hosts."""
         with self._lock:
             granted, returned = self._permits_granted, self._permits_returned
             return ResourceUse(
                 name="host permits", in_use=granted - returned, limit=None, acquired=granted, released=returned
             )
 
-    def came_by(self, host: Host[Item], pause: float | None = None) -> list[tuple[Host[Item], Item]]:
-        """A browser sent a request to this host unasked, by a redirect: the next one is to wait for its rest.
+    def count_redirect(self, host: Host[Item], retry_after: float | None = None) -> list[tuple[Host[Item], Item]]:
+        """Count a request that a browser sent to this host by following a redirect: the next waits for the delay.
 
-        It may have asked for a `pause`: what waited there, to be put off, if that is a long one.
+        Returns what waited there if the answer had a `retry_after` that is too long to wait for.
         """
         with self._lock:
-            rest = max(host.rest(), min(pause or 0.0, LONGEST_PAUSE))
-            host.at = max(host.at, self._clock() + rest)
-            refused = self._put_off(host) if rest > self._patience else []
+            delay = max(host.effective_delay(), min(retry_after or 0.0, LONGEST_PAUSE))
+            host.next_request_at = max(host.next_request_at, self._clock() + delay)
+            refused = self._drop_waiting(host) if delay > self._patience else []
         self._wake_owners()
         return refused
 
-    def ask(self, host: Host[Item], delay: float) -> None:
-        """The host asks for so many seconds between two requests."""
+    def set_crawl_delay(self, host: Host[Item], delay: float) -> None:
+        """Set the seconds between two requests that the robots.txt of the host asks for."""
         with self._lock:
-            host.asked = delay
-            host.at = max(host.at, host.contacted_at + host.rest())
+            host.crawl_delay = delay
+            host.next_request_at = max(host.next_request_at, host.contacted_at + host.effective_delay())
 
     def contacted(self, host: Host[Item], seconds_ago: float) -> None:
-        """An earlier run may have sent a request so many seconds ago: the next waits for the host's rest.
+        """Note that an earlier run may have sent a request so many seconds ago: the next waits for the delay.
 
-        That is the delay which its robots.txt asks for, once that is known.
+        If robots.txt turns out to ask for a longer one, that counts from the same time.
         """
         with self._lock:
             if seconds_ago >= 0.0:
                 host.contacted_at = max(host.contacted_at, self._clock() - seconds_ago)
-                host.at = max(host.at, host.contacted_at + host.rest())
+                host.next_request_at = max(host.next_request_at, host.contacted_at + host.effective_delay())
 
-    def leave_alone(self, host: Host[Item], seconds: float) -> None:
-        """The host asked to be left alone, and so many seconds of that are left."""
+    def pause(self, host: Host[Item], seconds: float) -> None:
+        """Do not contact the host for so many seconds, which are left of an earlier Retry-After."""
         with self._lock:
-            host.at = max(host.at, self._clock() + min(seconds, LONGEST_PAUSE))
+            host.next_request_at = max(host.next_request_at, self._clock() + min(seconds, LONGEST_PAUSE))
 
-    def quiet_for(self, host: Host[Item]) -> float | None:
-        """The seconds that the host will still be left alone, if that is longer than anything may wait."""
+    def paused_for(self, host: Host[Item]) -> float | None:
+        """Return the seconds for which the host is still paused if that is longer than anything waits, else None."""
         with self._lock:
-            left = host.at - self._clock()
+            left = host.next_request_at - self._clock()
             return left if left > self._patience else None
 
-    def resting(self, hosts: Iterable[Host[Item]]) -> list[tuple[Host[Item], float]]:
-        """Which of these hosts are still to be left alone for longer than is usual, and for how many seconds."""
+    def still_paused(self, hosts: Iterable[Host[Item]]) -> list[tuple[Host[Item], float]]:
+        """Return those of these hosts that are paused for longer than their usual delay, and for how many seconds."""
         with self._lock:
             now = self._clock()
-            return [(host, host.at - now) for host in hosts if host.at - now > host.delay]
+            return [(host, host.next_request_at - now) for host in hosts if host.next_request_at - now > host.delay]
 
     def next_in(self) -> float | None:
-        """The seconds until something may be taken; None if nothing can before something comes back or is put in."""
+        """Return the seconds until something may be taken; None if that depends on an answer or a new item."""
         with self._lock:
             if self._ready or self._ready_first or self._granted:
                 return 0.0
             return max(0.0, self._later[0][0] - self._clock()) if self._later else None
 
-    def neglects_errands(self) -> bool:
-        """Whether an errand may be fetched now, and no request is under way anywhere: whose it is should have come."""
+    def neglects_requests(self) -> bool:
+        """Return whether a priority request may be fetched now while no transfer is under way: its owner is idle."""
         with self._lock:
-            granted = sum(len(errands.granted) for errands in self._errands)
+            granted = sum(len(requests.granted) for requests in self._requests)
             if self._permits_granted - self._permits_returned > granted:
                 return False
-            waiting = any(errands.waiting for errands in self._errands)
+            waiting = any(requests.waiting for requests in self._requests)
             due = bool(self._ready_first) or bool(self._later and self._later[0][0] <= self._clock())
             return bool(granted) or (waiting and due)
 
     def withdraw(self, hosts: Iterable[Host[Item]]) -> list[tuple[Host[Item], Item]]:
-        """Let nothing wait any more at these hosts but errands of others; what did."""
+        """Remove and return what waits at these hosts, except for priority requests of owners."""
         found: list[tuple[Host[Item], Item]] = []
         with self._lock:
             for host in () if self._cleared else hosts:
                 found += [(host, item) for item in host.waiting]
-                found += [(host, item) for errands, item in host.first if errands is None]
+                found += [(host, item) for requests, item in host.first if requests is None]
                 _clear(host)
             self._waiting -= len(found)
         return found
 
     def clear(self) -> None:
-        """Let nothing wait any more but errands of others; a host that is asked just now is cleared when that ends."""
+        """Remove everything but priority requests of owners, at hosts with a transfer under way once that ends."""
         with self._lock:
             self._cleared = True
             for host in (*self._ready, *self._ready_first, *[late for _, _, late in self._later]):
                 _clear(host)
             for address in self._addresses.values():
-                for host in address.crowd:
+                for host in address.waiting:
                     _clear(host)
             while self._granted:
-                self._make_room(self._granted.popleft())
+                self._return_permit(self._granted.popleft())
             self._waiting = 0
 
     def _wake_owners(self) -> None:
-        """Wake the owners of what was granted or refused. Called without the lock: what they do may take any time."""
+        """Wake the owners of what was granted or refused. Called without the lock: they may do anything."""
         if self._to_wake:
             with self._lock:
                 owners, self._to_wake = dict.fromkeys(self._to_wake), []
             for owner in owners:
                 owner.wake()
 
-    def _run_errands(self, now: float) -> None:
+    def _grant_requests(self, now: float) -> None:
         later = self._later
         while later and later[0][0] <= now:
-            self._come_up(heapq.heappop(later)[2])
+            self._queue_due(heapq.heappop(later)[2])
         while self._ready_first:
             host = self._ready_first.popleft()
             if not host.first:
-                host.queued = _IN_LINE
+                host.queued = _QUEUED
                 self._ready.append(host)
                 continue
-            if not self._may(host, now):
+            if not self._may_start(host, now):
                 continue
-            errands, item = host.first.popleft()
-            if errands is not None:
-                errands.waiting -= 1
-            if errands is None:
+            requests, item = host.first.popleft()
+            if requests is not None:
+                requests.waiting -= 1
+            if requests is None:
                 self._granted.append(Permit(host, item))
-            elif errands.cancelled:
+            elif requests.cancelled:
                 if host.waiting or host.first:
                     self._queue(host, now)
                 continue
             else:
-                errands.granted.append(Permit(host, item))
-                self._to_wake.append(errands)
+                requests.granted.append(Permit(host, item))
+                self._to_wake.append(requests)
             self._grant(host, 1, now)
 
-    def _come_up(self, host: Host[Item]) -> None:
-        if host.stale:
-            host.stale -= 1
+    def _queue_due(self, host: Host[Item]) -> None:
+        if host.stale_entries:
+            host.stale_entries -= 1
         elif host.first:
-            self._to_the_front(host)
+            self._queue_first(host)
         else:
             self._ready.append(host)
 
-    def _to_the_front(self, host: Host[Item]) -> None:
-        host.queued = _IN_FRONT
+    def _queue_first(self, host: Host[Item]) -> None:
+        host.queued = _QUEUED_FIRST
         self._ready_first.append(host)
 
-    def _may(self, host: Host[Item], now: float) -> bool:
-        """Whether a host that came up is to be asked now; if not, it comes up again when it may, and others before."""
-        host.queued = _NOWHERE
-        if host.busy >= host.connections or host.at > now or not (host.waiting or host.first):
+    def _may_start(self, host: Host[Item], now: float) -> bool:
+        """Return whether a request to a host from the queue may start now; if not, the host is queued again."""
+        host.queued = _NOT_QUEUED
+        if host.transferring >= host.connections or host.next_request_at > now or not (host.waiting or host.first):
             if host.waiting or host.first:
                 self._queue(host, now)
-            self._admit(host.address)
+            self._queue_next_at(host.address)
             return False
-        if host.address is not None and host.address.busy >= self._at_address:
-            host.queued = _IN_LINE
-            host.address.crowd.append(host)
+        if host.address is not None and host.address.transferring >= self._address_connections:
+            host.queued = _QUEUED
+            host.address.waiting.append(host)
             return False
         return True
 
-    def _share(self, host: Host[Item], most: int) -> int:
-        """How many may be taken from a host at once: one, unless it needs no rest."""
-        if host.delay or host.asked:
+    def _batch_size(self, host: Host[Item], most: int) -> int:
+        """Return how many items may be taken from a host at once: one, unless it needs no delay."""
+        if host.delay or host.crawl_delay:
             return 1
-        room = most if host.address is None else self._at_address - host.address.busy
-        return min(most, len(host.waiting), host.connections - host.busy, room)
+        room = most if host.address is None else self._address_connections - host.address.transferring
+        return min(most, len(host.waiting), host.connections - host.transferring, room)
 
     def _grant(self, host: Host[Item], requests: int, now: float) -> None:
-        host.busy += requests
+        host.transferring += requests
         self._permits_granted += requests
         if host.address is not None:
-            host.address.busy += requests
-        if host.delay or host.asked:
-            host.at = now + host.rest()
+            host.address.transferring += requests
+        if host.delay or host.crawl_delay:
+            host.next_request_at = now + host.effective_delay()
         if host.waiting or host.first:
             self._queue(host, now)
 
     def _queue(self, host: Host[Item], now: float) -> None:
-        """Let the host come up at its time, unless it has as many requests already as it may have."""
-        if host.busy >= host.connections:
+        """Queue the host for the time of its next request, unless it has all the transfers that it may have."""
+        if host.transferring >= host.connections:
             return
-        host.queued = _IN_LINE
-        if host.at > now:
-            heapq.heappush(self._later, (host.at, next(self._turns), host))
+        host.queued = _QUEUED
+        if host.next_request_at > now:
+            heapq.heappush(self._later, (host.next_request_at, next(self._order), host))
         elif host.first:
-            self._to_the_front(host)
+            self._queue_first(host)
         else:
             self._ready.append(host)
 
-    def _put_off(self, host: Host[Item]) -> list[tuple[Host[Item], Item]]:
+    def _drop_waiting(self, host: Host[Item]) -> list[tuple[Host[Item], Item]]:
         if self._cleared:
             _clear(host)
         items = [*host.waiting]
         host.waiting.clear()
-        for errands, item in host.first:
-            if errands is None:
+        for requests, item in host.first:
+            if requests is None:
                 items.append(item)
             else:
-                errands.waiting -= 1
-                errands.refused.append(item)
-                self._to_wake.append(errands)
+                requests.waiting -= 1
+                requests.refused.append(item)
+                self._to_wake.append(requests)
         host.first.clear()
         self._waiting -= len(items)
         return [(host, item) for item in items]
 
-    def _make_room(self, permit: Permit[Item]) -> None:
+    def _return_permit(self, permit: Permit[Item]) -> None:
         host = permit.host
-        self._leave(permit, "")
+        self._end_request(permit, "")
         if (host.waiting or host.first) and not host.queued:
             self._queue(host, self._clock())
 
-    def _leave(self, permit: Permit[Item], address: str) -> None:
-        """Count one request less at the host and its address, and let another in there; or learn which one it has."""
+    def _end_request(self, permit: Permit[Item], address: str) -> None:
+        """Count a transfer less at the host and its IP address, where another host may follow."""
         if not permit.held:
             raise RuntimeError(f"A permit for {permit.host.name} was given back twice.")
         permit.held = False
@@ -509,29 +539,29 @@ class HostQueue(Generic[Item]):
         host = permit.host
         if self._cleared:
             _clear(host)
-        host.busy -= 1
+        host.transferring -= 1
         place = host.address
         if place is not None:
-            place.busy -= 1
-            if place.crowd:
-                self._admit(place)
+            place.transferring -= 1
+            if place.waiting:
+                self._queue_next_at(place)
         else:
-            self._learn(host, address)
+            self._learn_address(host, address)
 
-    def _learn(self, host: Host[Item], address: str) -> None:
-        """Remember where the host is, by the first address that is seen: one that moves within a run does no harm."""
+    def _learn_address(self, host: Host[Item], address: str) -> None:
+        """Set the IP address of the host to the first that is seen: one that changes within a run does no harm."""
         if address and host.address is None:
             host.address = self._addresses.setdefault(address, _Address())
-            host.address.busy += host.busy
+            host.address.transferring += host.transferring
 
-    def _admit(self, address: _Address[Item] | None) -> None:
-        """Let one of the hosts come up that wait for room at this address."""
-        while address is not None and address.crowd:
-            host = address.crowd.popleft()
-            if not host.stale:
-                self._come_up(host)
+    def _queue_next_at(self, address: _Address[Item] | None) -> None:
+        """Queue the next of the hosts that wait for a free connection at this IP address."""
+        while address is not None and address.waiting:
+            host = address.waiting.popleft()
+            if not host.stale_entries:
+                self._queue_due(host)
                 return
-            host.stale -= 1
+            host.stale_entries -= 1
 
 
 def _clear(host: Host[Item]) -> None:

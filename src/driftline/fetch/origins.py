@@ -1,4 +1,4 @@
-"""Who is asked: the origins of the links with their hosts, and what waits there."""
+"""The origins and hosts of the links of a run, with their limits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from driftline.fetch.host_queue import Host
 from driftline.model import Link
-from driftline.settings import manners_of
+from driftline.settings import host_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class WaitingLink(NamedTuple):
-    """A link that waits, to be made anew when it is its turn."""
+    """The page id of a link that waits: the link is read from the store again when it is handed out."""
 
     page_id: int
     host: LinkHost
@@ -55,9 +55,9 @@ class Origin:
 
 
 class Origins:
-    """The origins and hosts that were met in a run. Its user sees to it that one thread at a time asks for new ones.
+    """The origins and hosts that were met in a run. Its user creates new ones in one thread at a time.
 
-    `known` has the origins by the beginnings of their addresses, which may name a user.
+    `known` has the origins by the beginnings of URLs up to the path, which may contain a user name and password.
     """
 
     def __init__(
@@ -74,55 +74,58 @@ class Origins:
         self._at: dict[str, list[Origin]] = defaultdict(list)
         self.known: dict[str, Origin] = {}
 
+    def __repr__(self) -> str:
+        return f"<Origins hosts={len(self._by_name)} known={len(self.known)} paused={len(self._pauses)}>"
+
     def of(self, key: str) -> Origin:
-        """The origin of this beginning of an address."""
+        """Return the origin of URLs that begin so, made anew if it is the first."""
         origin = self.known.get(key)
         if origin is None:
             name = without_user(key)
             origin = self.known.get(name)
             if origin is None:
                 host = self.host(name.partition("://")[2])
-                robots = manners_of(host.name, self._settings, self._tags).robots
+                robots = host_policy(host.name, self._settings, self._tags).robots
                 origin = self.known[name] = Origin(name, host, robots=robots)
                 self._at[host.name].append(origin)
             self.known[key] = origin
         return origin
 
     def delay_at(self, host: LinkHost) -> float:
-        """The seconds between two requests that a host asks for, the longest if http and https of it disagree."""
+        """Return the Crawl-delay of a host, the longer one if its http and https disagree."""
         return max(origin.delay for origin in self._at[host.name])
 
     def hosts(self) -> Iterable[LinkHost]:
-        """All that were met."""
+        """Return all hosts that were met."""
         return self._by_name.values()
 
-    def rest_after_others(self) -> None:
-        """Let all hosts rest, also those that are met later, for other processes may have asked them meanwhile."""
+    def delay_after_other_runs(self) -> None:
+        """Begin the delay of all hosts, also of those met later: another process may have contacted them meanwhile."""
         now = self._clock()
         self._last_end = self._records.last_end(now)
         for host in [*self._by_name.values()]:
             self._hosts.contacted(host, now - self._last_end)
 
     def host(self, name: str) -> LinkHost:
-        """The host of this name, which is left alone for as long as it asked for in an earlier run.
+        """Return the host of this name, made anew if it is the first time, with what is left of its Retry-After.
 
-        Any may have been asked for something just when the last run ended.
+        An earlier run may have contacted it just before it ended, so its delay counts from then.
         """
         host = self._by_name.get(name)
         if host is None:
-            host = self._by_name[name] = Host(name, manners_of(name, self._settings, self._tags))
+            host = self._by_name[name] = Host(name, host_policy(name, self._settings, self._tags))
             now = self._clock()
-            self._hosts.leave_alone(host, self._pauses.get(name, now) - now)
+            self._hosts.pause(host, self._pauses.get(name, now) - now)
             self._hosts.contacted(host, now - self._last_end)
         return host
 
 
 def key_of(url: str) -> str:
-    """The beginning of an address in canonical form, up to its path."""
+    """Return the beginning of a canonical URL, up to its path."""
     return url[: url.find("/", 8)]
 
 
 def without_user(key: str) -> str:
-    """The same without the user that it may name."""
+    """Return the same without the user name and password that it may contain."""
     scheme, _, rest = key.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2]}"

@@ -1,6 +1,7 @@
-"""Where redirects lead. None is followed here: what an answer leads to is a link like any other, for its own host.
+"""Targets of redirects. None is followed here or by libcurl: a target is a link like any other.
 
-So it waits for that host's permission, and all that is asked about a link is asked about it too.
+So it waits for the permission of its own host, and is subject to robots.txt, blocklists and the guard of private
+networks as any link is.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
 
     from driftline.settings import Settings
 
-#: answers that lead elsewhere if they say where
+#: statuses of redirects, if the answer has a Location
 MOVED = frozenset((300, 301, 302, 303, 307, 308))
-_LONGEST = 8_192  # letters of an address, and bytes of the cookies that are taken along
+_LONGEST = 8_192  # characters of a URL, and bytes of the cookies that are sent to the target
 _BEYOND_ASCII = re.compile("[\x80-\xff]")
 
 
 def target_of(url: str, headers: bytes) -> str | None:
-    """Where the answer of `url` leads, as browsers read it: empty if not on the web, None if nowhere."""
+    """Return the target of an answer of `url`, as browsers read it: "" if not http(s), None if there is no Location."""
     location = header(last_response(headers), b"location")
     if not location:
         return None
@@ -38,8 +39,8 @@ def target_of(url: str, headers: bytes) -> str | None:
     return target if target.startswith(("http://", "https://")) and len(target) <= _LONGEST else ""
 
 
-def why_not(link: Link, target: str, seconds: float, settings: Settings) -> Failure | None:
-    """Why a redirect to this target is not followed, after so many seconds for the answer; None if it is."""
+def redirect_refusal(link: Link, target: str, seconds: float, settings: Settings) -> Failure | None:
+    """Return why a redirect to this target is not followed, after so many seconds; None if it is."""
     redirects, before = (0, 0.0) if link.way is None else (link.way.redirects, link.way.seconds)
     kind, sentence = FailureKind.REDIRECTS, ""
     if not target:
@@ -51,25 +52,25 @@ def why_not(link: Link, target: str, seconds: float, settings: Settings) -> Fail
     return Failure(kind=kind, sentence=sentence) if sentence else None
 
 
-def onward(link: Link, target: str, headers: bytes, seconds: float, cookies: Sequence[bytes]) -> Link:
-    """The link that goes on from another at the target of its redirect.
+def link_to_target(link: Link, target: str, headers: bytes, seconds: float, cookies: Sequence[bytes]) -> Link:
+    """Return the link to the target of a redirect.
 
-    Of what came on the way only the statuses and targets are kept, for many may have to wait at one host. It has no
-    validators: they are those of the page itself. A password in the address of the page is for its origin alone.
+    Of the answers so far only statuses and targets are kept, for many links may have to wait at one host. It has no
+    validators: they belong to the page itself. A password in the URL of the page is sent to its own origin only.
     """
     start, redirects, before, known = link, 0, 0.0, b""
     if link.way is not None:
         start, redirects, before, known = link.way.start, link.way.redirects, link.way.seconds, link.way.headers
     answer = last_response(headers)
     location = header(answer, b"location") or ""
-    told = answer.partition(b"\n")[0].strip() + b"\r\nLocation: " + location.encode("latin-1") + b"\r\n\r\n"
+    line = answer.partition(b"\n")[0].strip() + b"\r\nLocation: " + location.encode("latin-1") + b"\r\n\r\n"
     kept = tuple(cookies) if sum(map(len, cookies)) <= _LONGEST else ()
-    way = Way(start, redirects + 1, known + told, before + seconds, kept)
+    way = Way(start, redirects + 1, known + line, before + seconds, kept)
     return Link(link.page_id, _with_user(start.url, target), link.sequence, None, access=start.access, way=way)
 
 
-def arrived(document: Document) -> Document:
-    """What came of a link that redirects led to, as the document of the page that they began at."""
+def document_of_page(document: Document) -> Document:
+    """Return the document of a target as that of the page whose redirects led there; others as they are."""
     way = document.link.way
     if way is not None:
         document.link = way.start
@@ -78,21 +79,21 @@ def arrived(document: Document) -> Document:
     return document
 
 
-def behind(link: Link, failure: Failure) -> Failure:
-    """What failed at a link, told with where redirects had led if they had."""
+def failure_at_target(link: Link, failure: Failure) -> Failure:
+    """Return a failure with the URL of the target if redirects had led to this link; others as they are."""
     if link.way is None:
         return failure
     why = failure.sentence[:1].lower() + failure.sentence[1:]
     return Failure(kind=failure.kind, sentence=f"The page redirects to {link.url}: {why}")
 
 
-def not_asked(link: Link, failure: Failure, now: float) -> Document:
-    """The document of a link that is not asked for."""
+def unfetched_document(link: Link, failure: Failure, now: float) -> Document:
+    """Return the document of a link that is not fetched, with the reason."""
     return Document(link, 0, b"", b"", 0, link.url, 0 if link.way is None else link.way.redirects, now, 0.0, failure)
 
 
 def _with_user(start: str, target: str) -> str:
-    """The target with the user that the address of the page names, if it is of the same origin and names none."""
+    """Return the target with the user and password of the page's URL if it has the same origin and names none."""
     user, _, host = urlsplit(start).netloc.rpartition("@")
     origin = f"{urlsplit(start).scheme}://{host}/"
     return target.replace("://", f"://{user}@", 1) if user and target.startswith(origin) else target

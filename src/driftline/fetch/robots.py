@@ -1,4 +1,4 @@
-"""What a host's robots.txt allows, as RFC 9309 says."""
+"""What a host's robots.txt allows, by RFC 9309."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from driftline.model import Failure, Robots
 if TYPE_CHECKING:
     from driftline.model import Document
 
-BELIEVED = 86_400.0  # seconds for which an answer holds at most
-_AGAIN = 600.0  # seconds before a server is asked again that failed
-_SOON = 60.0  # seconds before a host is asked again that could not be reached: the network here may be to blame
-_GIVEN_UP = 30 * 86_400.0  # seconds without an answer after which there is none
-_LONGEST = 512 * 1024  # letters: what follows is not read
+BELIEVED = 86_400.0  # seconds for which an answer is valid at most
+_AGAIN = 600.0  # seconds until the next request after a server error
+_SOON = 60.0  # seconds until the next request to a host that could not be reached: the local network may be to blame
+_GIVEN_UP = 30 * 86_400.0  # seconds without an answer after which the host counts as having no robots.txt
+_LONGEST = 512 * 1024  # characters: what follows is not read
 _MOST_WILDCARDS = 1_000  # rules with them: the largest sites have some hundred
-_LONGEST_DELAY = 300.0  # seconds between two requests, whatever a host would like
+_LONGEST_DELAY = 300.0  # seconds of a Crawl-delay: longer ones are cut
 _TOO_MANY = 429
-#: what keeps us from a host as a whole, and is told as such
+#: failures of the host as a whole, reported as they are
 _OUT_OF_REACH = (
     FailureKind.DNS, FailureKind.NOT_ALLOWED, FailureKind.REFUSED, FailureKind.TIMED_OUT, FailureKind.TLS,
     FailureKind.CERTIFICATE, FailureKind.UNSAFE, FailureKind.ACCESS,
 )  # fmt: skip
-#: what says nothing of a host if its redirects lead there
+#: failures that say nothing of the host itself if its redirects lead there
 _OFF_LIMITS = (FailureKind.NOT_ALLOWED, FailureKind.UNSAFE)
 
 
 class Rules:
-    """The rules of one host, for one name of a crawler."""
+    """The rules of one origin for one crawler name."""
 
     __slots__ = ("_name", "_rules", "robots")
 
@@ -42,7 +42,7 @@ class Rules:
         self._rules = Protego.parse(_bounded(robots.text)) if robots.text else None
 
     def refusal(self, url: str) -> Failure | None:
-        """Why this address may not be fetched; None if it may."""
+        """Return why this URL may not be fetched; None if it may."""
         if self.robots.failure is not None:
             return self.robots.failure
         if self._rules is None or self._rules.can_fetch(url, self._name):
@@ -55,28 +55,28 @@ class Rules:
 
     @property
     def delay(self) -> float:
-        """The seconds between two requests that the host asks for; none if it says nothing."""
+        """Return the Crawl-delay in seconds; 0 if there is none."""
         asked = self._rules.crawl_delay(self._name) if self._rules is not None else None
         return min(max(0.0, asked or 0.0), _LONGEST_DELAY)
 
 
 def product(user_agent: str) -> str:
-    """The name that robots.txt knows a crawler by: the first word of its User-Agent, without a version."""
+    """Return the name by which robots.txt names a crawler: the first word of its User-Agent, without a version."""
     return user_agent.strip().partition(" ")[0].partition("/")[0]
 
 
 def robots_url(url: str) -> str:
-    """Where the robots.txt of this address is."""
+    """Return the URL of the robots.txt for this URL."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/robots.txt"
 
 
 def read_robots(document: Document, text: str, before: Robots | None) -> Robots:
-    """What the answer to a request for robots.txt means, whose body says `text`, after what was known before.
+    """Return what the answer to a request for robots.txt means: `text` is its body, `before` what was known.
 
-    No such file allows everything, and so do redirects that lead to none, or where nobody may go. A server that fails
-    or cannot be reached allows nothing, except by an answer that is still known; after a month of that it counts as
-    having none.
+    A missing file allows everything, and so do redirects that lead nowhere or to an address that is not allowed. A
+    server error or a host that cannot be reached allows nothing, unless an earlier answer is known; after a month of
+    that the host counts as having no robots.txt.
     """
     now, status = document.fetched_at, document.status
     if document.failure is None:
@@ -97,7 +97,7 @@ def read_robots(document: Document, text: str, before: Robots | None) -> Robots:
 
 
 def _bounded(text: str) -> str:
-    """The text without rules with wildcards past the first so many: each of them costs every page a search."""
+    """Return the text without wildcard rules past the first 1,000: each of them is searched for every page."""
     if text.count("*") <= _MOST_WILDCARDS:
         return text
     kept: list[str] = []
@@ -115,7 +115,7 @@ def _none(now: float) -> Robots:
 
 
 def _unknown(document: Document) -> Failure:
-    """A host that is not there is told as such; one that fails at its robots.txt alone needs to be told apart."""
+    """Return why pages of a host cannot be fetched whose robots.txt failed."""
     failure = document.failure
     assert failure is not None
     if failure.kind in _OUT_OF_REACH:
@@ -123,5 +123,5 @@ def _unknown(document: Document) -> Failure:
     why = failure.sentence[:1].lower() + failure.sentence[1:].rstrip(".")
     return Failure(
         kind=FailureKind.ROBOTS,
-        sentence=f"Whether this page may be fetched is not known: asked for its robots.txt, {why}.",
+        sentence=f"It is not known whether this page may be fetched, because its robots.txt cannot be read: {why}.",
     )

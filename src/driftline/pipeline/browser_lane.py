@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from driftline.capacity import Reservation, ResourceUse
-    from driftline.fetch.host_queue import Errands
+    from driftline.fetch.host_queue import PriorityRequests
     from driftline.model import Document
     from driftline.pipeline.confirmer import Confirmer
     from driftline.pipeline.consumer import ConsumerSteps
@@ -68,16 +68,16 @@ class HostPermits(Protocol):
     def done(self, documents: list[Document]) -> list[Document]:
         """These are in, whose hosts had been asked with permission."""
 
-    def errands(self, wake: Callable[[], None]) -> Errands[Any]:
+    def priority_requests(self, wake: Callable[[], None]) -> PriorityRequests[Any]:
         """Where permissions arrive."""
 
-    def run_errand(self, link: Link, errands: Errands[Any]) -> None:
+    def request_first(self, link: Link, requests: PriorityRequests[Any]) -> None:
         """Ask for the permission to fetch this."""
 
-    def granted(self, errands: Errands[Any], most: int) -> list[Link]:
+    def granted(self, requests: PriorityRequests[Any], most: int) -> list[Link]:
         """What may be fetched now."""
 
-    def cancel(self, errands: Errands[Any]) -> None:
+    def cancel(self, requests: PriorityRequests[Any]) -> None:
         """Let nothing of these wait any more."""
 
     def abandon(self, links: Iterable[Link]) -> None:
@@ -124,7 +124,7 @@ class BrowserLane:
         self._items: deque[_Item] = deque()  # that may be rendered now
         self._asked: dict[int, _Item] = {}  # by page: that wait for the permission of their hosts
         self._open = 0  # in the lane, those that a thread works on among them
-        self._errands = hosts.errands(self._wake)
+        self._requests = hosts.priority_requests(self._wake)
         self._threads: list[threading.Thread] = []
         self._closed = self._given_up = False
         self.error: Exception | None = None
@@ -174,7 +174,7 @@ class BrowserLane:
             self._asked.clear()
             self._wanted.notify_all()
             renderer = self._renderer
-        self._hosts.cancel(self._errands)
+        self._hosts.cancel(self._requests)
         for item in items:
             self._let_go(item)
         if renderer is not None:
@@ -236,7 +236,7 @@ class BrowserLane:
         if late:
             self._let_go(item)
             return
-        self._hosts.run_errand(item.link, self._errands)
+        self._hosts.request_first(item.link, self._requests)
         self._wake()
 
     def _start_thread(self) -> None:
@@ -289,16 +289,16 @@ class BrowserLane:
 
     def _hear_hosts(self) -> None:
         """Line up what may be rendered by now, and let go of what may not be for long."""
-        for link in self._hosts.granted(self._errands, self._settings.render_slots):
+        for link in self._hosts.granted(self._requests, self._settings.render_slots):
             with self._lock:
                 item = self._asked.pop(link.page_id, None)
                 if item is not None:
                     self._items.append(item)
             if item is None:
                 self._hosts.abandon([link])
-        while self._errands.refused:
+        while self._requests.refused:
             with suppress(IndexError):  # another thread was faster
-                page_id = self._errands.refused.popleft().page_id
+                page_id = self._requests.refused.popleft().page_id
                 with self._lock:
                     item = self._asked.pop(page_id, None)
                 if item is not None:

@@ -193,7 +193,7 @@ class Run:
         reported = False
         try:
             parts, wired = self._check_all(links, right, run_id, tell, slow)
-            quiet = parts.links.quiet
+            quiet = parts.links.paused_hosts
             left = remain() if self._stop.requested or quiet else 0
             with suppress(StoreError):
                 ledger.publish(run_id, events_of)  # what is not published now is left to the next run
@@ -241,7 +241,7 @@ class Run:
         def follow_turns(links: PoliteLinks) -> None:
             def begin_turn() -> None:
                 if self._ledger.take_turn(run_id):
-                    links.rest_after_others()
+                    links.delay_after_other_runs()
 
             patiently(lambda: feed.on_turn(begin_turn), lambda: self._stop.requested)
 

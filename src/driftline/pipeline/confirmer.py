@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from driftline.capacity import Reservation, ResourceUse
     from driftline.fetch.failures import Blocked
-    from driftline.fetch.host_queue import Errands
+    from driftline.fetch.host_queue import PriorityRequests
     from driftline.fetch.origins import Item
     from driftline.fetch.politeness import PoliteLinks
     from driftline.pipeline.consumer import ConsumerSteps
@@ -119,10 +119,10 @@ class Confirmer:
     def _work(self) -> None:
         transfers = self._transfers
         assert transfers is not None
-        errands = self._links.errands(transfers.wake)
+        requests = self._links.priority_requests(transfers.wake)
         unconfirmed: dict[int, _Unconfirmed] = {}
         try:
-            self._confirm_all(transfers, errands, unconfirmed)
+            self._confirm_all(transfers, requests, unconfirmed)
         except RunStopped:
             pass
         except Exception as error:  # noqa: BLE001 kept for the thread that tends this one: nobody else can hear it
@@ -130,13 +130,13 @@ class Confirmer:
         finally:
             self.abandon()
             self._links.abandon(transfers.close())
-            self._links.cancel(errands)
+            self._links.cancel(requests)
             with self._lock:
                 left, self._waiting = self._waiting, []
             _release([*left, *unconfirmed.values()])
 
     def _confirm_all(
-        self, transfers: Transfers, errands: Errands[Item], unconfirmed: dict[int, _Unconfirmed]
+        self, transfers: Transfers, requests: PriorityRequests[Item], unconfirmed: dict[int, _Unconfirmed]
     ) -> None:  # fmt: skip
         """Fetch each change again that comes, until there are no more; `unconfirmed` are those at hand, by page."""
         links = self._links
@@ -145,15 +145,15 @@ class Confirmer:
                 more, self._waiting = self._waiting, []
             unconfirmed.update((change.outcome.document.link.page_id, change) for change in more)
             for change in more:
-                links.run_errand(_again(change.outcome.document.link), errands)
-            links.start(links.granted(errands, _SLOTS - transfers.active), transfers)
-            refused = [unconfirmed[errands.refused.popleft().page_id] for _ in range(len(errands.refused))]
+                links.request_first(_again(change.outcome.document.link), requests)
+            links.start(links.granted(requests, _SLOTS - transfers.active), transfers)
+            refused = [unconfirmed[requests.refused.popleft().page_id] for _ in range(len(requests.refused))]
             self._record([change.outcome for change in refused], refused, unconfirmed)
             if not unconfirmed and self._closed:
                 return
             documents = transfers.wait(_LOOK if len(unconfirmed) > transfers.active else _PATIENCE)
             if documents:
-                pages = links.done(documents, errands)
+                pages = links.done(documents, requests)
                 changes = [unconfirmed[document.link.page_id] for document in pages]
                 found = [(change.outcome, page) for change, page in zip(changes, pages, strict=True)]
                 self._record(self._steps.confirm(found), changes, unconfirmed)

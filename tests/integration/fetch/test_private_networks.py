@@ -11,7 +11,7 @@ import pycurl
 import pytest
 
 from driftline.errors import FailureKind
-from driftline.fetch.address_guard import Gate, judge_for
+from driftline.fetch.address_guard import ConnectionGuard, judge_for
 from driftline.fetch.curl import Transfers, crawl_through
 from driftline.model import Document
 from support.making import link, settings
@@ -281,10 +281,11 @@ def test_a_proxy_that_is_set_is_used_for_every_page(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_socket_that_cannot_be_opened_is_no_refusal() -> None:
-    gate = Gate(judge_for(["127.0.0.1"]))
-    assert gate.open(0, (2, 1, 9_999, ("127.0.0.1", 80))) == pycurl.SOCKET_BAD
-    assert gate.refused is None
+    guard = ConnectionGuard(judge_for(["127.0.0.1"]))
+    assert guard.open(0, (2, 1, 9_999, ("127.0.0.1", 80))) == pycurl.SOCKET_BAD
+    assert guard.refused is None
 
 
 def test_no_other_family_of_sockets_is_opened() -> None:
-    assert Gate(judge_for(["0.0.0.0/0", "::/0"])).open(0, (1, 1, 0, b"/run/docker.sock")) == pycurl.SOCKET_BAD
+    guard = ConnectionGuard(judge_for(["0.0.0.0/0", "::/0"]))
+    assert guard.open(0, (1, 1, 0, b"/run/docker.sock")) == pycurl.SOCKET_BAD

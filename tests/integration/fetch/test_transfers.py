@@ -12,7 +12,7 @@ import pytest
 
 from driftline.errors import FailureKind
 from driftline.fetch.curl import Transfers, crawl, crawl_through
-from driftline.fetch.redirects import onward
+from driftline.fetch.redirects import link_to_target
 from driftline.http.headers import header, last_response, redirect_targets
 from driftline.model import Document, Link
 from driftline.settings import Settings
@@ -236,7 +236,7 @@ def test_a_cookie_is_kept_while_redirects_lead_over_another_host() -> None:
 def test_the_time_that_answers_took_on_the_way_counts() -> None:
     given = settings(total_timeout=30.0)
     with Server(lambda _: answer(b"", length=10, hold=True)) as server:
-        late = onward(link("http://page.example/"), server.url(), b"HTTP/1.1 302 Found\r\n\r\n", 29.9, [])
+        late = link_to_target(link("http://page.example/"), server.url(), b"HTTP/1.1 302 Found\r\n\r\n", 29.9, [])
         fails_as(fetch_link(late, given), FailureKind.TIMED_OUT)
 
 

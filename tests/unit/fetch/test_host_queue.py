@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.fetch.host_queue import Errands, Host, HostQueue, Permit
-from driftline.settings import Manners
+from driftline.fetch.host_queue import Host, HostQueue, Permit, PriorityRequests
+from driftline.settings import HostPolicy
 
 
 @dataclass
@@ -36,14 +36,14 @@ class World:
     at_address: int = 100
 
     def __post_init__(self) -> None:
-        self.hosts: HostQueue[str] = HostQueue(at_address=self.at_address, clock=self.clock)
+        self.hosts: HostQueue[str] = HostQueue(address_connections=self.at_address, clock=self.clock)
         self._named: dict[str, Host[str]] = {}
         self.permits: dict[str, Permit[str]] = {}
 
     def host(self, item: str) -> Host[str]:
         name = item.partition("/")[0]
-        manners = Manners(delay=self.delay, connections=self.connections)
-        return self._named.setdefault(name, Host(name, manners))
+        policy = HostPolicy(delay=self.delay, connections=self.connections)
+        return self._named.setdefault(name, Host(name, policy))
 
     def put(self, *items: str) -> list[str]:
         return [item for _, item in self.hosts.put([(self.host(item), item) for item in items])]
@@ -54,8 +54,8 @@ class World:
     def take(self, most: int) -> list[str]:
         return self._remember(self.hosts.take(most))
 
-    def granted(self, errands: Errands[str]) -> list[str]:
-        return self._remember(self.hosts.collect(errands, 100))
+    def granted(self, requests: PriorityRequests[str]) -> list[str]:
+        return self._remember(self.hosts.collect(requests, 100))
 
     def _remember(self, permits: list[Permit[str]]) -> list[str]:
         items = [permit.take_item() for permit in permits]
@@ -107,7 +107,7 @@ def test_the_delay_that_a_host_asks_for_is_kept() -> None:
     world = World()
     world.put("a/1", "a/2")
     world.take(1)
-    world.hosts.ask(world.host("a/1"), 30.0)
+    world.hosts.set_crawl_delay(world.host("a/1"), 30.0)
     world.done("a/1")
     assert world.hosts.next_in() == pytest.approx(30.0)
 
@@ -131,8 +131,8 @@ def test_nothing_waits_at_a_host_that_wants_to_be_left_alone_for_long() -> None:
     assert world.done("a/1", pause=3_600.0) == ["a/2"]
     assert world.put("a/3", "b/2") == ["a/3"]
     assert len(world.hosts) == 1
-    assert world.hosts.quiet_for(world.host("a/3")) == pytest.approx(3_600.0)
-    assert world.hosts.quiet_for(world.host("b/2")) is None
+    assert world.hosts.paused_for(world.host("a/3")) == pytest.approx(3_600.0)
+    assert world.hosts.paused_for(world.host("b/2")) is None
     world.clock.now = 3_600.0
     assert world.put("a/3") == []
     assert "a/3" in world.take(10)
@@ -178,7 +178,7 @@ def test_the_address_is_learned_of_an_answer_that_leads_on_too_and_what_goes_on_
     world = World(at_address=2)
     world.put("a/1", "b/1", "c/1", "d/1")
     for one in world.take(10):
-        world.hosts.go_on(world.permits[one], f"{one}/further", "192.0.2.1")
+        world.hosts.continue_with(world.permits[one], f"{one}/further", "192.0.2.1")
     further = world.take(10)
     assert len(further) == 4
     for one in further[:3]:
@@ -197,46 +197,46 @@ def test_what_is_put_first_goes_before_what_waited_longer() -> None:
     assert world.take(10) == ["a/2"]
 
 
-def test_an_errand_goes_first_to_who_sent_it_and_counts_as_a_request_of_its_host() -> None:
+def test_a_priority_request_goes_first_to_who_sent_it_and_counts_as_a_request_of_its_host() -> None:
     world = World()
     woken: list[str] = []
-    errands: Errands[str] = Errands(lambda: woken.append("errand"))
+    requests: PriorityRequests[str] = PriorityRequests(lambda: woken.append("owner"))
     world.put("a/1", "a/2")
-    world.hosts.put_first(world.host("a"), "a/again", errands)
+    world.hosts.put_first(world.host("a"), "a/again", requests)
     assert world.take(10) == []
-    assert world.granted(errands) == ["a/again"]
-    assert woken == ["errand"]
+    assert world.granted(requests) == ["a/again"]
+    assert woken == ["owner"]
     world.done("a/again")
     world.clock.now = 1.0
     assert world.take(10) == ["a/1"]
 
 
-def test_an_errand_is_granted_at_its_time_though_nobody_takes_anything() -> None:
+def test_a_priority_request_is_granted_at_its_time_though_nobody_takes_anything() -> None:
     world = World()
-    errands: Errands[str] = Errands(lambda: None)
+    requests: PriorityRequests[str] = PriorityRequests(lambda: None)
     world.put("a/1")
     world.take(1)
-    world.hosts.put_first(world.host("a"), "a/again", errands)
+    world.hosts.put_first(world.host("a"), "a/again", requests)
     world.done("a/1")
-    assert world.granted(errands) == []
+    assert world.granted(requests) == []
     world.clock.now = 1.0
-    assert world.granted(errands) == ["a/again"]
+    assert world.granted(requests) == ["a/again"]
 
 
-def test_an_errand_is_refused_by_a_host_that_wants_to_be_left_alone() -> None:
+def test_a_priority_request_is_refused_by_a_host_that_wants_to_be_left_alone() -> None:
     world = World()
-    errands: Errands[str] = Errands(lambda: None)
+    requests: PriorityRequests[str] = PriorityRequests(lambda: None)
     world.put("a/1")
     world.take(1)
-    world.hosts.put_first(world.host("a"), "a/2", errands)
+    world.hosts.put_first(world.host("a"), "a/2", requests)
     world.done("a/1", pause=3_600.0)
-    world.hosts.put_first(world.host("a"), "a/3", errands)
-    assert [*errands.refused] == ["a/2", "a/3"]
+    world.hosts.put_first(world.host("a"), "a/3", requests)
+    assert [*requests.refused] == ["a/2", "a/3"]
 
 
 def test_a_request_that_a_redirect_made_counts_too() -> None:
     world = World()
-    world.hosts.came_by(world.host("b"))
+    world.hosts.count_redirect(world.host("b"))
     world.put("b/1")
     assert world.take(10) == []
     assert world.hosts.next_in() == pytest.approx(1.0)
@@ -246,7 +246,7 @@ def test_a_permission_goes_on_to_the_next_request_of_a_redirect_and_to_no_other(
     world = World()
     world.put("a/1", "a/2")
     assert world.take(10) == ["a/1"]
-    world.hosts.go_on(world.permits["a/1"], "a/1/further", "")
+    world.hosts.continue_with(world.permits["a/1"], "a/1/further", "")
     assert len(world.hosts) == 2
     assert world.take(10) == ["a/1/further"]
     world.clock.now += 10.0
@@ -264,27 +264,27 @@ def test_what_is_not_fetched_after_all_makes_room() -> None:
     assert world.take(10) == ["a/2"]
 
 
-def test_once_cleared_nothing_waits_but_errands() -> None:
+def test_once_cleared_nothing_waits_but_priority_requests() -> None:
     world = World()
-    errands: Errands[str] = Errands(lambda: None)
+    requests: PriorityRequests[str] = PriorityRequests(lambda: None)
     world.put("a/1", "b/1")
-    world.hosts.put_first(world.host("a"), "a/again", errands)
+    world.hosts.put_first(world.host("a"), "a/again", requests)
     world.hosts.clear()
     assert len(world.hosts) == 0
     assert world.take(10) == []
-    assert world.granted(errands) == ["a/again"]
+    assert world.granted(requests) == ["a/again"]
 
 
 def test_what_would_go_on_after_that_makes_room_for_them() -> None:
     world = World(at_address=1)
-    errands: Errands[str] = Errands(lambda: None)
+    requests: PriorityRequests[str] = PriorityRequests(lambda: None)
     world.put("a/1")
     world.take(10)
-    world.hosts.put_first(world.host("a"), "a/again", errands)
+    world.hosts.put_first(world.host("a"), "a/again", requests)
     world.hosts.clear()
-    world.hosts.go_on(world.permits["a/1"], "a/1/further", "192.0.2.1")
+    world.hosts.continue_with(world.permits["a/1"], "a/1/further", "192.0.2.1")
     world.clock.now += 1.0
-    assert (len(world.hosts), world.take(10), world.granted(errands)) == (0, [], ["a/again"])
+    assert (len(world.hosts), world.take(10), world.granted(requests)) == (0, [], ["a/again"])
 
 
 def test_a_host_that_is_asked_just_when_all_is_cleared_is_cleared_too() -> None:
@@ -303,14 +303,14 @@ def test_a_redirect_that_nobody_took_before_the_end_gives_its_permit_back() -> N
     world = World()
     world.put("a/1")
     world.take(1)
-    world.hosts.go_on(world.permits["a/1"], "a/1/further", "")
+    world.hosts.continue_with(world.permits["a/1"], "a/1/further", "")
     world.hosts.clear()
     assert world.hosts.statistics().in_use == 0
 
 
-def test_errands_that_are_cancelled_are_granted_no_more_and_give_back_what_was() -> None:
+def test_priority_requests_that_are_cancelled_are_granted_no_more_and_give_back_what_was() -> None:
     world = World()
-    cancelled: Errands[str] = Errands(lambda: None)
+    cancelled: PriorityRequests[str] = PriorityRequests(lambda: None)
     world.put("a/1", "b/1")
     world.take(1)
     world.hosts.put_first(world.host("a"), "a/again", cancelled)
@@ -325,19 +325,19 @@ def test_errands_that_are_cancelled_are_granted_no_more_and_give_back_what_was()
     assert world.hosts.statistics().in_use == 1
 
 
-def test_a_redirect_of_a_cancelled_errand_gives_its_permit_back() -> None:
+def test_a_redirect_of_a_cancelled_request_gives_its_permit_back() -> None:
     world = World()
-    errands: Errands[str] = Errands(lambda: None)
-    world.hosts.put_first(world.host("a"), "a/again", errands)
-    assert world.granted(errands) == ["a/again"]
-    world.hosts.cancel(errands)
-    world.hosts.go_on(world.permits["a/again"], "a/again/further", "", errands)
+    requests: PriorityRequests[str] = PriorityRequests(lambda: None)
+    world.hosts.put_first(world.host("a"), "a/again", requests)
+    assert world.granted(requests) == ["a/again"]
+    world.hosts.cancel(requests)
+    world.hosts.continue_with(world.permits["a/again"], "a/again/further", "", requests)
     assert world.hosts.statistics().in_use == 0
 
 
-def test_each_errand_is_granted_to_one_of_the_threads_that_share_them() -> None:
+def test_each_priority_request_is_granted_to_one_of_the_threads_that_share_them() -> None:
     world = World(delay=0.0, connections=20_000, at_address=20_000)
-    errands: Errands[str] = Errands(lambda: None)
+    requests: PriorityRequests[str] = PriorityRequests(lambda: None)
     together = threading.Barrier(4, timeout=10)
 
     def collect(_thread: int) -> list[str]:
@@ -345,9 +345,9 @@ def test_each_errand_is_granted_to_one_of_the_threads_that_share_them() -> None:
         for number in range(40):
             if together.wait() == 0:
                 for one in range(300):
-                    world.hosts.put_first(world.host("a"), f"a/{number}/{one}", errands)
+                    world.hosts.put_first(world.host("a"), f"a/{number}/{one}", requests)
             together.wait()
-            got += [permit.take_item() for permit in world.hosts.collect(errands, 300)]
+            got += [permit.take_item() for permit in world.hosts.collect(requests, 300)]
             together.wait()
         return got
 
@@ -382,7 +382,7 @@ def test_whatever_the_hosts_do_all_comes_once_and_no_host_gets_more_than_it_may(
 ) -> None:
     world = World(delay=delay, connections=connections, at_address=at_address)
     clock, hosts = world.clock, world.hosts
-    errands: Errands[str] = Errands(lambda: None)
+    requests: PriorityRequests[str] = PriorityRequests(lambda: None)
     items = {f"h{host}/{number}": (seconds, again) for number, (host, seconds, again) in enumerate(pages)}
     world.put(*items)
     in_flight: list[tuple[float, str]] = []
@@ -390,7 +390,7 @@ def test_whatever_the_hosts_do_all_comes_once_and_no_host_gets_more_than_it_may(
     began: dict[str, float] = {}
     seen: list[str] = []
     while len(hosts) or in_flight or len(seen) < len(items) + sum(again for _, again in items.values()):
-        for item in [*world.take(most), *world.granted(errands)]:
+        for item in [*world.take(most), *world.granted(requests)]:
             host = item.partition("/")[0]
             busy[host] = busy.get(host, 0) + 1
             assert busy[host] <= connections
@@ -407,9 +407,9 @@ def test_whatever_the_hosts_do_all_comes_once_and_no_host_gets_more_than_it_may(
             host = item.partition("/")[0]
             busy[host] -= 1
             world.done(item, items.get(item, (0.1, 0))[0], address=f"192.0.2.{int(host[1:]) % addresses}")
-            for errand in range(items.get(item, (0.0, 0))[1]):
-                hosts.put_first(world.host(item), f"{item}/{errand}", errands if errand else None)
+            for number in range(items.get(item, (0.0, 0))[1]):
+                hosts.put_first(world.host(item), f"{item}/{number}", requests if number else None)
     assert hosts.statistics().in_use == 0
     assert sorted(seen) == sorted([
-        *items, *[f"{item}/{errand}" for item, (_, again) in items.items() for errand in range(again)],
+        *items, *[f"{item}/{number}" for item, (_, again) in items.items() for number in range(again)],
     ])  # fmt: skip

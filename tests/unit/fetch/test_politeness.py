@@ -236,7 +236,7 @@ def test_a_host_that_wants_to_be_left_alone_has_its_pages_put_off_and_is_remembe
     run.take()
     assert len(run.answer("http://a/1", status=429, headers="Retry-After: 3600\r\n")) == 1
     assert run.source.later == {2: 3_600.0, 3: 3_600.0}
-    assert run.links.quiet == {"a": run.now + 3_600.0}
+    assert run.links.paused_hosts == {"a": run.now + 3_600.0}
     assert run.links.exhausted
     assert not run.outcomes, "what becomes of the page that was asked for is for others to say"
     run.links.flush()
@@ -315,20 +315,20 @@ def test_a_host_behind_a_redirect_asks_to_be_left_alone_for_itself() -> None:
     run.answer("http://a/1", status=503, headers=moved, final_url="http://b/dead")
     assert run.later(1.0) == ["http://a/2"], "it asked for nothing"
     assert [*run.source.later] == [2]
-    assert [*run.links.quiet] == ["b"]
+    assert [*run.links.paused_hosts] == ["b"]
     run.links.flush()
     assert [*run.records.quiet] == ["b"]
 
 
-def test_an_errand_goes_before_all_that_waits() -> None:
+def test_a_priority_request_goes_before_all_that_waits() -> None:
     run = allowed("http://a/1", "http://a/2")
     assert run.take() == ["http://a/1"]
-    errands = run.links.errands(lambda: None)
+    requests = run.links.priority_requests(lambda: None)
     again = Link(1, "http://a/1", 1, None)
-    run.links.run_errand(again, errands)
+    run.links.request_first(again, requests)
     run.answer("http://a/1")
     assert run.later(1.0) == []
-    assert run.links.granted(errands, 10) == [again]
+    assert run.links.granted(requests, 10) == [again]
     run.taken = {"http://a/1": again}
     run.answer("http://a/1")
     assert run.later(1.0) == ["http://a/2"]
@@ -339,7 +339,7 @@ def test_what_waits_can_be_given_back_and_come_again() -> None:
     assert run.take() == ["http://a/1"]
     assert run.links.give_back() == [2, 3]
     assert run.source.later == {2: 0.0, 3: 0.0}
-    assert run.links.quiet == {}, "nobody wants to be left alone"
+    assert run.links.paused_hosts == {}, "nobody wants to be left alone"
     run.answer("http://a/1")
     assert run.later(1.0) == []
     assert run.links.exhausted
@@ -392,8 +392,8 @@ def test_a_link_is_neglected_when_it_may_be_fetched_and_no_request_is_under_way(
 def test_a_second_fetch_is_neglected_when_it_may_begin_and_nobody_begins_it() -> None:
     run = allowed("http://a/1")
     assert run.take() == ["http://a/1"]
-    errands = run.links.errands(lambda: None)
-    run.links.run_errand(Link(1, "http://a/1", 1, None), errands)
+    requests = run.links.priority_requests(lambda: None)
+    run.links.request_first(Link(1, "http://a/1", 1, None), requests)
     assert not run.links.neglected(), "a request is under way"
     run.answer("http://a/1")
     assert run.links.exhausted
@@ -402,7 +402,7 @@ def test_a_second_fetch_is_neglected_when_it_may_begin_and_nobody_begins_it() ->
     assert run.links.neglected()
     run.take()
     assert run.links.neglected(), "it is granted, and nobody has collected it"
-    again = run.links.granted(errands, 1)
+    again = run.links.granted(requests, 1)
     assert not run.links.neglected()
     run.links.abandon(again)
     run.now += 1.0
@@ -412,27 +412,27 @@ def test_a_second_fetch_is_neglected_when_it_may_begin_and_nobody_begins_it() ->
 def test_second_fetches_that_are_refused_or_cancelled_are_not_neglected() -> None:
     run = allowed("http://a/1")
     assert run.take() == ["http://a/1"]
-    errands = run.links.errands(lambda: None)
-    run.links.run_errand(Link(1, "http://a/1", 1, None), errands)
+    requests = run.links.priority_requests(lambda: None)
+    run.links.request_first(Link(1, "http://a/1", 1, None), requests)
     run.answer("http://a/1", status=429, headers="Retry-After: 3600\r\n")
-    assert [link.page_id for link in errands.refused] == [1]
-    run.links.run_errand(Link(2, "http://b/1", 1, None), errands)
+    assert [link.page_id for link in requests.refused] == [1]
+    run.links.request_first(Link(2, "http://b/1", 1, None), requests)
     assert run.links.neglected()
-    run.links.cancel(errands)
+    run.links.cancel(requests)
     run.now += 3_600.0
     assert not run.links.neglected()
 
 
-def test_an_errand_is_not_given_back() -> None:
+def test_a_priority_request_is_not_given_back() -> None:
     run = allowed("http://a/1", "http://a/2")
     assert run.take() == ["http://a/1"]
-    errands = run.links.errands(lambda: None)
+    requests = run.links.priority_requests(lambda: None)
     again = Link(1, "http://a/1", 1, None)
-    run.links.run_errand(again, errands)
+    run.links.request_first(again, requests)
     assert run.links.give_back() == [2]
     run.answer("http://a/1")
     run.now += 1.0
-    assert run.links.granted(errands, 10) == [again]
+    assert run.links.granted(requests, 10) == [again]
 
 
 def test_pages_that_will_take_long_are_told_of_once() -> None:
@@ -475,7 +475,7 @@ def test_hosts_rest_after_the_turn_of_another_process(met: bool) -> None:
         run.answer("http://a/1")
     run.now += 10.0
     run.records.ended = run.now
-    run.links.rest_after_others()
+    run.links.delay_after_other_runs()
     assert run.take() == []
     assert run.later(0.9) == []
     assert sorted(run.later(0.1)) == ["http://a/2", "http://b/1"]

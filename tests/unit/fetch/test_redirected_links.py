@@ -195,7 +195,7 @@ def test_a_page_that_leads_to_a_host_that_wants_to_be_left_alone_is_put_off() ->
     run.answer("http://b/1", status=503, headers="Retry-After: 3600\r\n")
     run.redirect("http://a/1", "http://b/x")
     assert run.source.later == {2: pytest.approx(3_600.0)}
-    assert [*run.links.quiet] == ["b"]
+    assert [*run.links.paused_hosts] == ["b"]
     assert run.later(1.0) == ["http://a/2"]
     run.answer("http://a/2")
     assert run.links.exhausted
@@ -236,21 +236,21 @@ def test_what_redirects_led_to_is_not_begun_anew_however_many_wait() -> None:
     assert found == set(run.urls)
 
 
-def test_the_second_fetch_takes_its_redirects_as_errands() -> None:
+def test_the_second_fetch_takes_its_redirects_as_priority_requests() -> None:
     run = Run(["http://b/1"], given=OPEN)
     assert run.take() == ["http://b/1"]
     at_b = run.taken
-    errands = run.links.errands(lambda: None)
-    run.links.run_errand(Link(2, "http://a/1", 1, None), errands)
-    run.taken = {link.url: link for link in run.links.granted(errands, 9)}
-    run.redirect("http://a/1", "/inside", errands)
-    run.taken = {link.url: link for link in run.links.granted(errands, 9)}
-    run.redirect("http://a/inside", "http://b/x", errands)
-    assert run.links.granted(errands, 9) == []
+    requests = run.links.priority_requests(lambda: None)
+    run.links.request_first(Link(2, "http://a/1", 1, None), requests)
+    run.taken = {link.url: link for link in run.links.granted(requests, 9)}
+    run.redirect("http://a/1", "/inside", requests)
+    run.taken = {link.url: link for link in run.links.granted(requests, 9)}
+    run.redirect("http://a/inside", "http://b/x", requests)
+    assert run.links.granted(requests, 9) == []
     run.taken = at_b
     run.answer("http://b/1")
     assert run.later(1.0) == []
-    run.taken = {link.url: link for link in run.links.granted(errands, 9)}
+    run.taken = {link.url: link for link in run.links.granted(requests, 9)}
     assert told(run.answer("http://b/x")) == [(2, "http://a/1", "http://b/x", 2)]
     assert run.links.exhausted
 
@@ -261,15 +261,15 @@ def test_the_second_fetch_ends_where_it_is_not_known_that_it_may_go_on(answer: b
     run.take()
     if answer is not None:
         run.answer("http://b/robots.txt", answer)
-    errands = run.links.errands(lambda: None)
-    run.links.run_errand(Link(2, "http://a/1", 1, None), errands)
-    run.taken = {link.url: link for link in run.links.granted(errands, 9)}
-    assert run.redirect("http://a/1", "http://b/no/x", errands) == []
-    assert [link.page_id for link in errands.refused] == [2]
+    requests = run.links.priority_requests(lambda: None)
+    run.links.request_first(Link(2, "http://a/1", 1, None), requests)
+    run.taken = {link.url: link for link in run.links.granted(requests, 9)}
+    assert run.redirect("http://a/1", "http://b/no/x", requests) == []
+    assert [link.page_id for link in requests.refused] == [2]
     assert run.outcomes == []
-    run.links.run_errand(again := Link(3, "http://a/2", 1, None), errands)
+    run.links.request_first(again := Link(3, "http://a/2", 1, None), requests)
     run.now += 1.0
-    assert run.links.granted(errands, 9) == [again], "the host that redirected is free"
+    assert run.links.granted(requests, 9) == [again], "the host that redirected is free"
 
 
 def test_redirects_that_cannot_be_followed_for_the_store_fails_give_back_their_permits() -> None:

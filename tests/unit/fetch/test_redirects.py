@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from driftline.errors import FailureKind
-from driftline.fetch.redirects import arrived, onward, target_of, why_not
+from driftline.fetch.redirects import document_of_page, link_to_target, redirect_refusal, target_of
 from driftline.http.credentials import Access
 from driftline.http.headers import redirect_targets
 from driftline.model import Link
@@ -22,7 +22,7 @@ def led(url: str, *locations: str) -> Link:
     for location in locations:
         target = target_of(found.url, answer(location))
         assert target
-        found = onward(found, target, answer(location), 0.5, [])
+        found = link_to_target(found, target, answer(location), 0.5, [])
     return found
 
 
@@ -49,7 +49,7 @@ def test_what_an_earlier_answer_said_counts_no_more() -> None:
 
 def test_a_chain_ends_in_the_document_of_the_page_that_it_began_at() -> None:
     last = led("http://a/", "/b", "http://c/")
-    found = arrived(document(last, headers="ETag: x\r\n"))
+    found = document_of_page(document(last, headers="ETag: x\r\n"))
     assert (found.link.url, found.link.way, found.final_url) == ("http://a/", None, "http://c/")
     assert redirect_targets(found.headers) == ["/b", "http://c/"]
     assert found.seconds == pytest.approx(0.5 + 0.5 + 0.01)
@@ -57,7 +57,7 @@ def test_a_chain_ends_in_the_document_of_the_page_that_it_began_at() -> None:
 
 def test_what_a_server_says_along_with_a_redirect_is_not_kept_while_its_target_waits() -> None:
     wordy = answer("/b", *[f"X-{number}: {'x' * 1_000}" for number in range(100)])
-    way = onward(link("http://a/"), "http://a/b", wordy, 0.1, [b"x" * 1_000] * 100).way
+    way = link_to_target(link("http://a/"), "http://a/b", wordy, 0.1, [b"x" * 1_000] * 100).way
     assert way is not None
     assert len(way.headers) < 100
     assert way.cookies == ()
@@ -66,7 +66,7 @@ def test_what_a_server_says_along_with_a_redirect_is_not_kept_while_its_target_w
 def test_validators_stay_behind_and_access_goes_along() -> None:
     page = link("http://a/", known=known(etag='"x"'))
     page.access = Access(bearer="token")
-    found = onward(page, "http://b/", answer("http://b/"), 0.1, [b"cookie"])
+    found = link_to_target(page, "http://b/", answer("http://b/"), 0.1, [b"cookie"])
     assert (found.known, found.access, found.way and found.way.cookies) == (None, page.access, (b"cookie",))
 
 
@@ -85,8 +85,8 @@ def test_a_password_in_an_address_goes_to_its_origin_alone(locations: list[str],
 
 def test_there_are_only_so_many_redirects_over_all_hosts() -> None:
     given = settings(max_redirects=3)
-    assert why_not(led("http://a/", "http://b/", "http://a/"), "http://b/", 0.1, given) is None
-    failure = why_not(led("http://a/", "http://b/", "http://a/", "http://b/"), "http://a/", 0.1, given)
+    assert redirect_refusal(led("http://a/", "http://b/", "http://a/"), "http://b/", 0.1, given) is None
+    failure = redirect_refusal(led("http://a/", "http://b/", "http://a/", "http://b/"), "http://a/", 0.1, given)
     assert failure is not None
     assert failure.kind is FailureKind.REDIRECTS
     assert "more than 3 times" in failure.sentence
@@ -94,7 +94,7 @@ def test_there_are_only_so_many_redirects_over_all_hosts() -> None:
 
 def test_the_answers_of_all_hosts_share_one_time_limit() -> None:
     given = settings(total_timeout=1.2)
-    assert why_not(led("http://a/", "/b"), "http://a/c", 0.6, given) is None
-    failure = why_not(led("http://a/", "/b"), "http://a/c", 0.8, given)
+    assert redirect_refusal(led("http://a/", "/b"), "http://a/c", 0.6, given) is None
+    failure = redirect_refusal(led("http://a/", "/b"), "http://a/c", 0.8, given)
     assert failure is not None
     assert failure.kind is FailureKind.TIMED_OUT

@@ -148,4 +148,4 @@ def test_what_keeps_from_the_file_alone_is_told_apart_from_what_keeps_from_the_p
     assert blocked is not None
     assert broken is not None
     assert (blocked.kind, broken.kind) == (FailureKind.UNSAFE, FailureKind.ROBOTS)
-    assert "asked for its robots.txt" in broken.sentence
+    assert "its robots.txt cannot be read: " in broken.sentence

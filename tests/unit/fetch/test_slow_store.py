@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from driftline.errors import StoreUnavailable
-from driftline.fetch.host_queue import Errands, Host, HostQueue
+from driftline.fetch.host_queue import Host, HostQueue, PriorityRequests
 from driftline.model import Link, Robots
-from driftline.settings import Manners
+from driftline.settings import HostPolicy
 from support.hosts import Records
 from support.polite import Queue, Run, allowed
 
@@ -142,9 +142,11 @@ def test_a_source_may_call_back_when_pages_are_postponed() -> None:
 
 
 def test_an_owner_may_collect_what_it_is_woken_for_at_once() -> None:
-    hosts: HostQueue[str] = HostQueue(at_address=8, clock=lambda: 0.0)
+    hosts: HostQueue[str] = HostQueue(address_connections=8, clock=lambda: 0.0)
     collected: list[str | None] = []
-    errands: Errands[str] = Errands(lambda: collected.extend(one.item for one in hosts.collect(errands, 9)))
-    hosts.put_first(Host("a", Manners()), "again", errands)
+    requests: PriorityRequests[str] = PriorityRequests(
+        lambda: collected.extend(one.item for one in hosts.collect(requests, 9))
+    )
+    hosts.put_first(Host("a", HostPolicy()), "again", requests)
     assert hosts.take(1) == []
     assert collected == ["again"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from driftline.errors import StoreError
-from driftline.fetch.host_queue import Errands
+from driftline.fetch.host_queue import PriorityRequests
 from driftline.fetch.politeness import PoliteLinks
 from driftline.model import Document, Known, Link, Old, Outcome, Proof, Render, RenderMode, Verdict
 from driftline.pipeline.browser_lane import BrowserLane
@@ -69,21 +69,21 @@ class Doors:
         self.told += ["done" for _ in documents]
         return documents
 
-    def errands(self, wake: Callable[[], None]) -> Errands[Any]:
-        return Errands(wake)
+    def priority_requests(self, wake: Callable[[], None]) -> PriorityRequests[Any]:
+        return PriorityRequests(wake)
 
-    def run_errand(self, link: Link, errands: Errands[Any]) -> None:
+    def request_first(self, link: Link, requests: PriorityRequests[Any]) -> None:
         self.told.append("asked")
         if self.quiet:
-            errands.refused.append(link)
+            requests.refused.append(link)
         else:
             self.open.append(link)
 
-    def granted(self, errands: Errands[Any], most: int) -> list[Link]:
+    def granted(self, requests: PriorityRequests[Any], most: int) -> list[Link]:
         granted, self.open = self.open[:most], self.open[most:]
         return granted
 
-    def cancel(self, errands: Errands[Any]) -> None:
+    def cancel(self, requests: PriorityRequests[Any]) -> None:
         self.open.clear()
 
     def abandon(self, links: Iterable[Link]) -> None:

@@ -18,7 +18,7 @@ from driftline.fetch.browser.browser_failures import CRASHED, TOO_LONG, TOO_MUCH
 from driftline.fetch.browser.capture import Captured, capture
 from driftline.fetch.browser.chromium import BrowserGone, Chromium, find_browser
 from driftline.fetch.browser.proxy import Gateway, resolve
-from driftline.fetch.failures import NOTHING, turned_away, unsafe_failure
+from driftline.fetch.failures import NOTHING, blocked_document, unsafe_failure
 from driftline.http.credentials import MissingSecret
 from driftline.model import Document, Failure
 
@@ -159,7 +159,7 @@ class Renderer:
         """The document of a link; a browser that ends under it, or answers no more, costs one more try."""
         reason = self._blocked.why(link.url)
         if reason is not None:
-            return turned_away(link, reason, self._clock())
+            return blocked_document(link, reason, self._clock())
         captured: Captured | None = None
         began = time.monotonic()
         try:
