@@ -56,7 +56,8 @@ test: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest $(PARALLEL) $(ARGS)
+	$(BIN)/slipcover --source src/driftline --json --out .coverage.json -m pytest $(PARALLEL) $(ARGS)
+	@$(BIN)/python scripts/coverage_summary.py .coverage.json
 
 # twenty times as many examples, and new ones each time
 fuzz: setup
@@ -73,4 +74,4 @@ docs: $(DOCS_READY)
 	$(BIN)/mkdocs build --strict $(ARGS)
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.* site
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage.json site
