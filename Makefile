@@ -71,7 +71,7 @@ reference: setup
 	$(BIN)/python scripts/cli_reference.py docs/reference/cli.md
 
 docs: $(DOCS_READY)
-	$(BIN)/mkdocs build --strict $(ARGS)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict $(ARGS)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage.json site
