@@ -19,6 +19,27 @@ _TRIM = 15.0  # seconds
 _ALLOCATIONS = 50_000  # objects more than at the last hunt for cycles: a few thousand pages
 
 
+def command_name() -> str:
+    """Return what a user types to run this installation's command: "driftline" only if that is what the shell finds.
+
+    In a checkout that was set up by `make run` it is ".venv/bin/driftline".
+    """
+    import shlex  # imported here because every command imports this module, and few need the name
+    import shutil
+    from pathlib import Path
+
+    program = Path(sys.argv[0])
+    if program.name != "driftline":
+        return "driftline"
+    with suppress(OSError):
+        found = shutil.which("driftline")
+        if found is not None and program.samefile(found):
+            return "driftline"
+        program = program.absolute()
+        program = program.relative_to(Path.cwd()) if program.is_relative_to(Path.cwd()) else program
+    return shlex.quote(str(program))
+
+
 def hunt_less_for_cycles() -> None:
     """Look for cycles only now and then: the objects of a page form none, nor do those of imports.
 

@@ -5,10 +5,11 @@ import gc
 import subprocess
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
-from driftline.runtime import TURN, MemoryTrimmer, at_full_speed
+from driftline.runtime import TURN, MemoryTrimmer, at_full_speed, command_name
 
 
 def test_the_last_of_several_runs_puts_the_interpreter_back_whatever_the_order() -> None:
@@ -62,3 +63,34 @@ def test_free_memory_is_given_back_now_and_then() -> None:
         assert [trimmer.trim() for _ in range(4)] == [False, True, False, True]
     finally:
         gc.unfreeze()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a virtual environment whose command is being run."""
+    program = tmp_path / "check out" / ".venv" / "bin" / "driftline"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "argv", [str(program)])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path / "check out"
+
+
+def test_the_command_is_named_by_its_path_if_the_shell_would_not_find_it(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(checkout)
+    assert command_name() == ".venv/bin/driftline"
+    monkeypatch.chdir(Path(__file__).parent)
+    assert command_name() == f"'{checkout}/.venv/bin/driftline'"
+
+
+def test_the_command_is_driftline_if_the_shell_finds_it(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(checkout / ".venv" / "bin"))
+    assert command_name() == "driftline"
+
+
+def test_the_command_is_driftline_in_a_program_that_uses_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["my_program.py"])
+    assert command_name() == "driftline"
