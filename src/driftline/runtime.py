@@ -108,3 +108,13 @@ def at_full_speed() -> Iterator[None]:
         yield
     finally:
         _FULL_SPEED.end()
+
+
+def program() -> str:
+    """Return this command as the user can type it: a path such as .venv/bin/driftline if it is not on the PATH."""
+    called = sys.argv[0] if sys.argv else ""
+    if not called.endswith("/driftline"):
+        return "driftline"
+    import shutil
+
+    return "driftline" if shutil.which("driftline") == called else called

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from driftline.cli.help_panels import PIPELINE
 from driftline.cli.options import (
     HostConnectionsOption,
     HostDelayOption,
@@ -26,7 +27,6 @@ from driftline.cli.output import (
     NOTHING_YET,
     clean,
     clean_lines,
-    count,
     fields,
     local_time,
     named,
@@ -37,6 +37,7 @@ from driftline.cli.output import (
 )
 from driftline.errors import DriftlineError, UsageError
 from driftline.model import Turn
+from driftline.plurals import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,39 +58,61 @@ _REPORTED = (
 
 def check(
     urls: Annotated[
-        list[str] | None, typer.Argument(metavar="URL", help="Only these pages.", show_default=False)
+        list[str] | None,
+        typer.Argument(metavar="URL", help="Check only these pages. [default: all]", show_default=False),
     ] = None,
     tag: TagOption = None,
-    pipeline: Annotated[str, typer.Option(metavar=_PIPELINES, help="How the work is divided.")] = "two-section",
-    producers: Annotated[str, typer.Option(metavar="N|auto", help="Threads that fetch.")] = "auto",
-    slots: Annotated[str, typer.Option(metavar="S|auto", help="Transfers in flight per producer.")] = "auto",
-    consumers: Annotated[str, typer.Option(metavar="M|auto", help="Threads that compare.")] = "auto",
-    comparers: Annotated[
-        str, typer.Option(metavar="K|auto", help="Threads that only compare, in the three-section pipeline.")
-    ] = "auto",
-    queues: Annotated[int, typer.Option(metavar="Q", help="Document queues, in the two-section pipeline.")] = 1,
-    capacity: Annotated[
-        int | None, typer.Option(metavar="C", help="Documents the queue may hold. [default: 500]", show_default=False)
-    ] = None,
     every_one: Annotated[
-        bool, typer.Option("--all", help="Name every page that changed or failed, not only the first ten.")
+        bool, typer.Option("--all", help="List every page that changed or failed, not only the first ten.")
     ] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of continuing a run cut short.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Check all pages again instead of continuing an interrupted check.")
+    ] = False,
     accept: Annotated[
-        bool, typer.Option("--accept", help="Take what comes for the page, even if it looks like an error or a wall.")
+        bool,
+        typer.Option(
+            "--accept", help="Record what the server sends even if it looks like an error page or a login form."
+        ),
     ] = False,
     host_delay: HostDelayOption = None,
     host_connections: HostConnectionsOption = None,
     robots: RobotsOption = None,
-    stall_after: StallOption = None,
     allow_network: NetworksOption = None,
+    pipeline: Annotated[
+        str, typer.Option(metavar=_PIPELINES, help="How threads share the work.", rich_help_panel=PIPELINE)
+    ] = "two-section",
+    producers: Annotated[
+        str, typer.Option(metavar="N|auto", help="Threads that fetch.", rich_help_panel=PIPELINE)
+    ] = "auto",
+    slots: Annotated[
+        str, typer.Option(metavar="S|auto", help="Transfers in flight per producer.", rich_help_panel=PIPELINE)
+    ] = "auto",
+    consumers: Annotated[
+        str, typer.Option(metavar="M|auto", help="Threads that take documents to compare.", rich_help_panel=PIPELINE)
+    ] = "auto",
+    comparers: Annotated[
+        str,
+        typer.Option(
+            metavar="K|auto", help="Threads that only compare (three-section pipeline).", rich_help_panel=PIPELINE
+        ),
+    ] = "auto",
+    queues: Annotated[
+        int, typer.Option(metavar="Q", help="Document queues (two-section pipeline).", rich_help_panel=PIPELINE)
+    ] = 1,
+    capacity: Annotated[
+        int | None,
+        typer.Option(
+            metavar="C", help="Documents that the queue holds. [default: 500]", show_default=False,
+            rich_help_panel=PIPELINE,
+        ),
+    ] = None,
+    stall_after: StallOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
-) -> None:
+) -> None:  # fmt: skip
     """Check pages once and show what changed.
 
-    Where 'driftline run' or another check is at work on the same store, it waits for a minute at most until that has
-    nothing left to check.
+    If another 'driftline run' or 'check' is using the same store, wait for it for up to a minute.
     """
     from driftline.pipeline.plan import PipelineName, Plan, parse_count
 
@@ -100,9 +123,9 @@ def check(
         queues=queues, capacity=500 if capacity is None else capacity,
     )  # fmt: skip
     if urls and tag is not None:
-        raise UsageError("Say which pages to check: give their addresses or --tag, not both.")
+        raise UsageError("Give either URLs or --tag, not both.")
     if accept and not urls:
-        raise UsageError("Say which pages to accept as they are now: give their addresses with --accept.")
+        raise UsageError("Which pages? Give their URLs together with --accept.")
     polite: dict[str, Any] = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
     polite["stall_after"] = stall_after
     with opened(store, allow_networks=allow_network, make=False, patient=True, **polite) as watch_list:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from driftline.durations import format_frequency
 from driftline.errors import StoreError
 from driftline.http.headers import lifetime
 from driftline.model import Verdict
+from driftline.plurals import count
 from driftline.schedule import forecast
 from driftline.schedule.backoff import Patience
 from driftline.schedule.budget import Credit, format_rate
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
     from driftline.store.engine import Store
 
 _PROBED = 0.1  # of a pick by the paper's order goes to pages that its filter drops
-_BY = {"value": "what a check is worth", "intelligent": "the paper's order", "fixed": "interval", "uniform": "age"}
 
 
 class Scheduler:
@@ -90,18 +91,20 @@ class Scheduler:
         return float(np.isinf(self._known.index.every).sum()) / self._every
 
     def describe(self) -> str:
-        """What is done, in a sentence without its full stop."""
-        pages = f"{len(self):,} page{'' if len(self) == 1 else 's'}"
+        """Return how many pages are watched and how often, as a sentence without its full stop."""
+        pages = count(len(self), "page")
         every = self._known.index.every.astype(np.float64)
-        asked = float((1 / every[np.isfinite(every)]).sum())
-        if self._policy == "fixed" and self._budget is None:
-            return f"{pages}, each at its interval: {format_rate(asked + self.budget)}"
-        by = f"{format_rate(self.budget)} by {_BY[self._policy]}"
-        if not asked or self._policy == "fixed":
-            return f"{pages}, {by}"
+        intervals = every[np.isfinite(every)]
+        asked = float((1 / intervals).sum())
         if self._budget is not None:
-            return f"{pages}, {by}, {format_rate(min(asked, self._budget))} of it at intervals"
-        return f"{pages}, {format_rate(asked)} at intervals" + (f" and {by}" if self.budget else "")
+            part = f", {format_rate(min(asked, self._budget))} of them at fixed intervals" if asked else ""
+            return f"{pages}, at most {format_rate(self._budget)} checks{part}"
+        usual = f"about {format_frequency(self._every)}"
+        if not len(intervals):
+            return f"{pages}, {usual}"
+        own = "at its own interval" if len(intervals) == 1 else "at their own intervals"
+        others = len(self) - len(intervals)
+        return f"{pages}: {others:,} {usual}, {len(intervals):,} {own}" if others else f"{pages}, {own}"
 
     def refresh(self) -> None:
         """Read the whole watch list, with what was learned and what is still to be learned.

@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from driftline.errors import StoreBusy, StoreError, StoreLocked, StoreUnavailable
+from driftline.runtime import program
 from driftline.store.locks import patiently
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Planner:
             self._say(f"Waiting: {error}")
             return _LOOK
         if not busy:
-            empty = "No pages are watched yet: in another terminal, driftline add URL"
+            empty = f"No pages are watched yet. In another terminal: {program()} add https://example.com/"
             self._say(f"Watching {self._scheduler.describe()}." if len(self._scheduler) else empty)
         return _PAUSE if busy or self._caught_up(_PAUSE) else 0.0
 

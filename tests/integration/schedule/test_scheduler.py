@@ -447,25 +447,25 @@ def test_pages_that_only_ever_failed_are_not_said_to_be_new(schedule: Schedule) 
 
 
 @pytest.mark.parametrize(
-    ("options", "rates"),
+    ("options", "sentence"),
     [
-        ({}, "12/h at intervals and 2/h by what a check is worth"),
-        ({"policy": "uniform", "every": 7_200.0}, "12/h at intervals and 1/h by age"),
-        ({"policy": "fixed"}, "each at its interval: 14/h"),
-        ({"budget": 1.0}, "1/s by what a check is worth, 12/h of it at intervals"),
-        ({"budget": 1 / 3_600}, "1/h by what a check is worth, 1/h of it at intervals"),
-        ({"budget": 1.0, "policy": "fixed"}, "1/s by interval"),
+        ({}, "3 pages: 2 about once an hour, 1 at its own interval"),
+        ({"policy": "uniform", "every": 7_200.0}, "3 pages: 2 about every 2h, 1 at its own interval"),
+        ({"budget": 1.0}, "3 pages, at most 1/s checks, 12/h of them at fixed intervals"),
+        ({"budget": 1 / 3_600}, "3 pages, at most 1/h checks, 1/h of them at fixed intervals"),
     ],
 )
-def test_the_rate_that_is_named_counts_the_intervals(schedule: Schedule, options: dict[str, Any], rates: str) -> None:
+def test_the_description_says_how_often_pages_are_checked(
+    schedule: Schedule, options: dict[str, Any], sentence: str
+) -> None:
     schedule.add("often", every=300.0)
     schedule.add("usual", "other")
-    assert schedule.scheduler(**options).describe() == f"3 pages, {rates}"
+    assert schedule.scheduler(**options).describe() == sentence
 
 
-def test_where_all_pages_have_intervals_there_is_no_other_rate(schedule: Schedule) -> None:
+def test_the_description_of_pages_that_all_have_intervals_names_no_other_rate(schedule: Schedule) -> None:
     schedule.add("often", every=300.0)
-    assert schedule.scheduler().describe() == "1 page, 12/h at intervals"
+    assert schedule.scheduler().describe() == "1 page, at its own interval"
 
 
 def test_pages_with_intervals_earn_no_checks_for_the_others(schedule: Schedule) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from driftline.cli.browser_options import given_rendering, told_rendering, with_modes
+from driftline.cli.browser_options import given_rendering, describe_rendering, with_modes
 from driftline.errors import BadSetting, UsageError
 from driftline.model import Render, RenderMode
 
@@ -52,6 +52,6 @@ def test_what_contradicts_itself_is_refused() -> None:
 
 
 def test_how_a_page_is_rendered_is_told_in_words() -> None:
-    assert told_rendering(Render(wait_for="#a", steps=("scroll", "wait:1s"))) == (
+    assert describe_rendering(Render(wait_for="#a", steps=("scroll", "wait:1s"))) == (
         "rendered, waiting for #a, after scroll, wait:1s"
     )
