@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from driftline.pipeline.check_run import Report
     from driftline.pipeline.plan import Plan
 
-_NAMED = 10  # pages told by name, of those that changed and of those that failed
+_NAMED = 10  # pages listed of each kind
 _PIPELINES = "two-section|three-section|sequential"
 _REPORTED = (
     "pages", "new", "changed", "unchanged", "noisy", "failed", "left", "seconds", "effective_ms", "bytes", "pipeline",
@@ -140,10 +140,9 @@ def check(
     else:
         _summarise(report, progress.failures, None if every_one else _NAMED)
     if report.quiet:
-        _tell_quiet(report)
+        _print_postponed(report)
     if report.left and (progress.stopped or not report.quiet):
-        again = "'driftline check' with the same pages" if urls or tag else "'driftline check'"
-        say(f"Stopped: {count(report.left, 'page')} left; {again} continues the run.", to_stderr=True)
+        say(f"Stopped: {count(report.left, 'page')} left. Run the same command to continue.", to_stderr=True)
         raise typer.Exit(1)
 
 
@@ -166,7 +165,7 @@ def _checked(
         stop.request()
         watch_list.hurry()
         with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
-            say("Stopping: finishing what is in flight…", to_stderr=True)
+            say("Stopping after the requests in flight…", to_stderr=True)
 
     watch_list.on_trouble(lambda report: say(clean_lines(report), to_stderr=True))
     with first_signal(on_signal), Progress() as progress:
@@ -182,7 +181,7 @@ def _checked(
 
 
 def _summarise(report: Report, failures: Sequence[tuple[str, Failure]], most: int | None) -> None:
-    """What was found, with so many names of those that changed and of those that failed; None for all of them."""
+    """Print what was found, and at most so many pages of each kind; None means all of them."""
     for word, style in EVENT_STYLES.items():
         events = [event for event in report.events if event.event == word]
         for event in events[:most]:
@@ -206,23 +205,23 @@ def _summarise(report: Report, failures: Sequence[tuple[str, Failure]], most: in
     if report.blocked:
         parts.append(f"; {len(report.blocked):,} blocked, not fetched")
     if report.noisy:
-        parts.append(f"; {report.noisy:,} of the unchanged but for noise")
+        parts.append(f"; noise on {report.noisy:,} of the unchanged")
     say(
         f"{count(report.pages, 'page')} in {_seconds(report.seconds)}: ", *parts, " ",
         (f"({_three_digits(report.effective_ms)} ms a page, {size(report.bytes)})", "dim"),
     )  # fmt: skip
 
 
-def _tell_quiet(report: Report) -> None:
-    """Which hosts want to be left alone, so that their pages were not asked for: that is no failure of theirs."""
+def _print_postponed(report: Report) -> None:
+    """Print which hosts sent Retry-After, so that their other pages were not fetched."""
     for host, until in report.quiet.items():
-        say(clean(f"{host} wants to be left alone until {local_time(until)}: its other pages wait."), to_stderr=True)
-    say(f"{count(report.left, 'page')} left for later: 'driftline check' fetches them then.", to_stderr=True)
+        say(clean(f"{host} asked us to slow down (Retry-After) until {local_time(until)}."), to_stderr=True)
+    say(f"{count(report.left, 'page')} postponed: run 'driftline check' again after that.", to_stderr=True)
 
 
 def _tell_more(found: int, word: str, style: str, most: int | None) -> None:
     if most is not None and found > most:
-        say((f"{word:<7} ", style), f"… and {found - most:,} more: --all names them")
+        say((f"{word:<7} ", style), f"… and {found - most:,} more: list them with --all")
 
 
 def _three_digits(number: float) -> str:

@@ -198,7 +198,7 @@ def test_what_lets_us_in_at_one_host_does_not_move_to_another(
     with Server(let_in, address="127.0.0.2") as other:
         assert main_with(["edit", server.url("/a"), "--url", other.url("/a")]) == 0
         told = capsys.readouterr()
-        assert "Taken away, for it is not meant for this address: header X-Own, cookie s, password of me." in told.err
+        assert "Removed, because it was set for the old address: header X-Own, cookie s, password of me." in told.err
         assert "open-sesame" not in told.out + told.err
         main_with(["check", other.url("/a")])
         (asked,) = other.asked_for("/a")
@@ -215,7 +215,7 @@ def test_what_lets_us_in_stays_with_a_page_that_moves_within_its_host(
     main_with(["access", server.url("/a"), "--bearer", "open-sesame"])
     capsys.readouterr()
     assert main_with(["edit", server.url("/a"), "--url", server.url("/c"), "--tag", "moved"]) == 0
-    assert "Taken away" not in capsys.readouterr().err
+    assert "Removed, because" not in capsys.readouterr().err
     main_with(["check", server.url("/c")])
     assert server.asked_for("/c")[0].headers["authorization"] == "Bearer open-sesame"
 

@@ -90,7 +90,7 @@ def test_a_site_that_is_gone_is_an_error_each_time(site: Site, capsys: pytest.Ca
     del site.pages["/"]
     for _ in range(2):
         _, err = said(capsys, front, status=1)
-        assert err == f"driftline: Nothing is left at {front}: it is gone.\n"
+        assert err == f"driftline: {front} is gone: there is nothing to crawl.\n"
 
 
 def test_json_is_one_document(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,7 +122,7 @@ def test_a_crawl_that_is_limited_says_how_to_go_on(site: Site, capsys: pytest.Ca
     put(site, "/a")
     put(site, "/b")
     _, err = said(capsys, front, "--most", "2")
-    assert err == "1 address left, for a crawl fetches 2 pages at most (--most): the same command goes on.\n"
+    assert err == "1 URL left after the limit of 2 pages (--most): run the same command to continue.\n"
     out, err = said(capsys, front, "--most", "2")
     assert err.startswith("Going on with the crawl of ")
     assert out.splitlines()[-1].startswith("Fetched 1 page in ")
@@ -166,7 +166,7 @@ def test_bad_input_is_refused_in_one_sentence(
 def test_a_site_that_cannot_be_reached_is_an_error(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     """With the reason."""
     _, err = said(capsys, site.url("/missing"), status=1)
-    assert "Nothing was found at" in err
+    assert "No page found at" in err
     assert "404" in err
 
 
@@ -176,7 +176,7 @@ def test_a_seed_that_leads_elsewhere_says_where(capsys: pytest.CaptureFixture[st
 
     with Server(lambda _: redirect("https://elsewhere.example/")) as server:
         _, err = said(capsys, server.url(), status=1)
-    assert "leads to https://elsewhere.example/, which is out of scope" in err
+    assert "redirects to https://elsewhere.example/, which is outside the scope" in err
 
 
 def test_the_lab_tells_whether_a_crawl_is_what_it_should_be(capsys: pytest.CaptureFixture[str]) -> None:

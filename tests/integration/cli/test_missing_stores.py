@@ -69,7 +69,7 @@ def test_in_a_new_home_it_is_empty_and_stays_so(
 
 def test_a_new_user_is_told_how_to_add_a_page(capsys: pytest.CaptureFixture[str]) -> None:
     assert main_with(["list"]) == 0
-    assert capsys.readouterr() == ("", "No pages are watched yet: 'driftline add URL' adds one.\n")
+    assert capsys.readouterr() == ("", "No pages are watched yet: add one with 'driftline add https://example.com/'.\n")
     assert main_with(["list", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
 
