@@ -7,7 +7,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 typer reads the annotations when it runs
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,14 +17,12 @@ from driftline.cli.output import NOTHING_YET, clean, print_json_list, say
 from driftline.cli.text_tables import Column, Styled, print_table
 from driftline.cli.visit_command import seconds_of
 from driftline.errors import BadSetting, DriftlineError, UsageError
-from driftline.lab.bench.figures import require_matplotlib, save
 from driftline.plurals import count
 from driftline.visits.rank import By, keeps, order_named
 from driftline.visits.rank import rank as ranked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from driftline.model import Visited
 
@@ -42,6 +40,8 @@ _TITLES = {
 
 def check_plot(path: Path) -> None:
     """Raise DriftlineError if this figure cannot be written; call it before any work is done."""
+    from driftline.lab.bench.figures import require_matplotlib
+
     if path.suffix.lower() not in (".svg", ".png"):
         raise BadSetting(f"The figure '{path}' must end in .svg or .png.")
     if not path.parent.is_dir():
@@ -55,6 +55,8 @@ def draw_rank(rows: Sequence[Visited], by: By, path: Path) -> None:
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
+
+    from driftline.lab.bench.figures import save
 
     places = range(1, len(rows) + 1)
     figure, axes = plt.subplots(figsize=(9, 5), layout="constrained")

@@ -63,7 +63,6 @@ from driftline.durations import format_interval, parse_interval
 from driftline.errors import BadSetting, DriftlineError, UsageError
 from driftline.model import PageState
 from driftline.plurals import count
-from driftline.store.statements import in_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -279,6 +278,8 @@ def _state(name: str) -> PageState:
 
 def _with_safety(watch_list: Driftline, pages: Iterable[Page]) -> Iterator[tuple[Page, set[int], dict[int, Safety]]]:
     """Yield each page with the ids of its batch that are gone, and what is known about their safety."""
+    from driftline.store.statements import in_batches
+
     hosts = cache(watch_list.catalog.hosts)
     for some in in_batches(pages, _FIRST):
         gone, safety = watch_list.gone(some), watch_list.safety(some, hosts)

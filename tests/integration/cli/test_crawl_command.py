@@ -77,8 +77,8 @@ def test_what_is_gone_is_named_once(site: Site, capsys: pytest.CaptureFixture[st
     for _ in range(2):
         out, _ = said(capsys, front)
         assert site.url("/a") not in out
-        assert [line.split() for line in out.splitlines() if "gone, as told" in line] == [
-            ["gone,", "as", "told", "before", "1"]
+        assert [line.split() for line in out.splitlines() if "gone, reported" in line] == [
+            ["gone,", "reported", "before", "1"]
         ]
     assert (told(capsys, front)["failed"], told(capsys, front)["gone_before"]) == ([], 1)
 
@@ -135,7 +135,7 @@ def test_it_says_that_a_site_lists_more_than_is_taken_in(
     monkeypatch.setattr(crawl_options, "_TIMES", 1)
     front = put(site, "/", *(f"/{number}" for number in range(5)))
     _, err = said(capsys, front, "--most", "2")
-    assert err.splitlines()[0].startswith("3 addresses not followed, for too many wait already")
+    assert err.splitlines()[0].startswith("3 URLs not followed because the queue is full")
 
 
 @pytest.mark.parametrize(
@@ -149,9 +149,9 @@ def test_it_says_that_a_site_lists_more_than_is_taken_in(
         (["https://example.com/", "--include", "*"], "--include '*' says nothing"),
         (["https://example.com/", "--exclude", "/*"], "is excluded by --exclude"),
         (["https://example.com/", "--keywords", ","], "--keywords names no word"),
-        (["https://example.com/", "--tag", "x"], "give --watch too"),
+        (["https://example.com/", "--tag", "x"], "--tag needs --watch"),
         (["https://example.com/", "--watch", "--tag", "two words"], "is not a tag"),
-        ([], "No site is kept watched"),
+        ([], "No site is watched yet"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(

@@ -134,12 +134,12 @@ def test_the_doctor_names_a_page_that_is_called_as_it_would_not_be_today(
     told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told("add", "example.com/?id=1")
-    assert "Addresses: every page is watched under its canonical address." in told("doctor")
+    assert "Addresses: every page has its canonical URL." in told("doctor")
 
     monkeypatch.setenv("DRIFTLINE_TRACKING", "id")
 
-    would = "1 page would be watched under another address if added today, such as https://example.com/?id=1:"
-    assert f"Addresses: {would} 'driftline edit URL --url URL' renames one." in told("doctor")
+    would = "1 page would get another URL if added today, such as https://example.com/?id=1:"
+    assert f"Addresses: {would} move one with 'driftline edit URL --url NEW'." in told("doctor")
     told("edit", "example.com/?id=1", "--url", "example.com/?id=1")
     assert watched(told) == ["https://example.com/"]
 
