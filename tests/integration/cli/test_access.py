@@ -119,7 +119,7 @@ def test_a_tag_that_no_page_has_is_told(capsys: pytest.CaptureFixture[str], monk
         )
     main_with(["doctor"])
     told = "no page has the tag 'mebmers' (set by 'driftline access'), nor 'own' (in the settings file): "
-    assert f"Tags: {told}what is set for it counts for nothing." in capsys.readouterr().out
+    assert f"Tags: {told}its settings have no effect." in capsys.readouterr().out
     main_with(["access", "--tag", "mebmers", "--clear"])
     main_with(["access", "--tag", "members", "--bearer", "open-sesame"])
     monkeypatch.delenv("DRIFTLINE_TAGS")
