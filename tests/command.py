@@ -36,7 +36,7 @@ class Ended:
 
 def stopped(err: str) -> int:
     """The status of a `run` that was stopped and said this: 1 if that left pages behind whose turn it was."""
-    return int("left to the next run" in err)
+    return int("left for the next run" in err)
 
 
 @dataclass(slots=True)

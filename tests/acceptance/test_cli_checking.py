@@ -93,14 +93,14 @@ def test_a_signal_stops_the_run_and_the_next_check_continues_it(driftline: Comma
 
     assert process.returncode == 1
     assert '"left": 3' in out
-    assert "Stopping: finishing what is in flight…" in err
+    assert "Stopping after the requests in flight…" in err
     assert "3 pages left" in err
     assert "Traceback" not in err
 
     site.open_gate.set()
     again = driftline("check")
     assert again.status == 0
-    assert "Continuing the run that was cut short: 3 pages left; --fresh starts over." in again.err
+    assert "Continuing an interrupted check: 3 pages left. Start over with --fresh." in again.err
     assert again.out.startswith("3 pages in ")
 
 
@@ -133,7 +133,7 @@ def test_a_run_follows_the_pages_and_ends_on_a_signal(driftline: Command, site: 
     with driftline.start("run") as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        assert process.stderr.readline().startswith("No pages are watched yet: in another terminal")
+        assert process.stderr.readline().startswith("No pages are watched yet. In another terminal: driftline add ")
         driftline("add", page, "--every", "1s")
         assert "1 page seen for the first time" in process.stdout.readline()
         site.put("/a", "one two four")

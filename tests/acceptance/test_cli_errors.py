@@ -107,7 +107,7 @@ def test_a_list_that_cannot_be_read(driftline: Command, tmp_path: Path) -> None:
     assert_one_sentence(driftline("import", str(tmp_path)), 1, "directory")
     assert_one_sentence(driftline("import", "-", given=b"\x89PNG\r\n\xff\xfe"), 1, "UTF-8")
     assert_one_sentence(driftline("import", "-", given=b"a\0b"), 1, "not a text")
-    assert_one_sentence(driftline("import", "-", given=b"# nothing\n"), 1, "no address")
+    assert_one_sentence(driftline("import", "-", given=b"# nothing\n"), 1, "no URL")
 
 
 def test_a_store_that_cannot_be_used(driftline: Command, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_setting_that_means_nothing(driftline: Command, tmp_path: Path) -> Non
 
 
 def test_a_misspelled_variable_is_warned_of_once(driftline: Command) -> None:
-    told = "driftline: The variable DRIFTLINE_HOST_DELY sets nothing: perhaps DRIFTLINE_HOST_DELAY is meant.\n"
+    told = "driftline: The variable DRIFTLINE_HOST_DELY is not a setting: did you mean DRIFTLINE_HOST_DELAY?\n"
 
     ended = driftline("import", "-", given="example.com\n", DRIFTLINE_HOST_DELY="3", DRIFTLINE_SHOP_TOKEN="secret")
 

@@ -63,8 +63,8 @@ def test_noise_is_left_out_of_the_history_unless_all_is_asked_for(driftline: Com
     assert [check["verdict"] for check in driftline.json("history", url)] == ["new"]
     told = driftline("history", url)
     assert len(told.out.splitlines()) == 2
-    hidden = "1 check without anything new and 1 check with noise only"
-    assert told.err == f"Not shown: {hidden}; --all shows everything.\n"
+    hidden = "1 check that found nothing and 1 check that found only noise"
+    assert told.err == f"Not shown: {hidden}. Show everything with --all.\n"
 
     noise, same, new = driftline.json("history", url, "--all")
     assert (noise["proof"], noise["reason"]) == ("noise", "Only the page footer changed.")
@@ -124,7 +124,7 @@ def test_a_difference_is_unified_when_piped_and_by_word_on_a_terminal(driftline:
 
 def test_equal_versions_and_a_single_version_are_told_apart(driftline: Command, page: str, site: Site) -> None:
     same = driftline("diff", page, "2", "2")
-    assert (same.status, same.out) == (0, "Versions 2 and 2 are equal.\n")
+    assert (same.status, same.out) == (0, "Versions 2 and 2 are the same.\n")
     assert driftline.json("diff", page, "2", "2")["equal"] is True
 
     driftline("add", site.put("/b", "text"))
@@ -232,4 +232,4 @@ def test_the_blocks_of_a_page_are_shown_with_the_selectors_that_lead_to_them(dri
     block = driftline.json("show", page, "--blocks")[-1]
     assert (block["text"], block["links"], block["attributes"]) == ("The price is six euros.", [], [])
     refused = driftline("show", page, "--blocks", "--raw")
-    assert (refused.status, refused.err) == (2, "driftline: Say either --raw or --blocks.\n")
+    assert (refused.status, refused.err) == (2, "driftline: Give either --raw or --blocks, not both.\n")

@@ -27,7 +27,7 @@ def test_what_is_no_step_or_way_is_told_in_a_sentence(driftline: Command) -> Non
     assert "'jump:#more' is not a step: write click:CSS" in bad.err
     bad = driftline("add", URL, "--render=sometimes")
     assert bad.status == 2
-    assert "'sometimes' is no way to render a page" in bad.err
+    assert "--render does not take 'sometimes'" in bad.err
 
 
 def test_a_missing_browser_is_told_when_a_page_is_added(driftline: Command) -> None:

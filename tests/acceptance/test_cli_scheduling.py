@@ -147,7 +147,7 @@ def test_a_run_that_is_stopped_says_what_it_leaves(driftline: Command, site: Sit
             process.send_signal(signal.SIGINT)
             _, err = process.communicate()
     assert process.returncode == 1
-    assert err.endswith("Stopped: 1 page left to the next run.\n")
+    assert err.endswith("Stopped: 1 page left for the next run.\n")
 
 
 @pytest.mark.parametrize("words", [(), ("--once",)])
@@ -158,16 +158,17 @@ def test_a_run_says_that_pages_of_one_host_take_long_and_how_many_of_them_are_le
     with driftline.start("run", "-v", *words, "--host-delay", "50", DRIFTLINE_STOP_GRACE="0.2") as process:
         assert process.stderr is not None
         told = [process.stderr.readline()]
-        while not ("verdict=new" in "".join(told) and "Polite: " in "".join(told)):
+        while not ("verdict=new" in "".join(told) and "to be polite" in "".join(told)):
             told.append(process.stderr.readline())
         process.send_signal(signal.SIGINT)
         _, err = process.communicate()
-    [polite] = [line for line in told if line.startswith("Polite: ")]
+    [polite] = [line for line in told if "to be polite" in line]
     assert polite.split("about")[0] in [
-        f"Polite: {number} pages of {host_of(site.url('/'))} wait, a request every 50 s, " for number in (19, 20)
+        f"{number} pages on {host_of(site.url('/'))}, one request every 50 s to be polite: this takes "
+        for number in (19, 20)
     ]
-    assert "Polite" not in err
-    assert "Stopped: 19 pages left to the next run.\n" in err
+    assert "to be polite" not in err
+    assert "Stopped: 19 pages left for the next run.\n" in err
     assert process.returncode == 1
 
 

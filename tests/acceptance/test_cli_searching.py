@@ -80,5 +80,5 @@ def test_matches_are_marked_with_colours_or_brackets(driftline: Command, pages: 
 def test_words_that_were_never_there_are_told_so(driftline: Command, pages: tuple[str, str]) -> None:
     ended = driftline("search", "nowhere")
     assert (ended.status, ended.out) == (0, "")
-    assert ended.err == "No version is found in which these words appeared or disappeared.\n"
+    assert ended.err == "No version found in which these words appeared or disappeared.\n"
     assert driftline.json("search", "nowhere") == []

@@ -118,8 +118,8 @@ def test_compacting_makes_the_store_smaller_once_and_the_history_stays(driftline
     ended = driftline("compact")
 
     assert ended.status == 0, ended.err
-    assert ended.out.startswith("Compacted 6 contents from ")
-    assert driftline("compact").out.startswith("There was nothing to do: the store takes ")
+    assert ended.out.startswith("Compacted 6 stored texts from ")
+    assert driftline("compact").out.startswith("Nothing to compact: the store takes ")
     assert driftline.json("compact")["contents"] == 0
     for version, text in enumerate(words, start=1):
         assert text in driftline("show", page, "--version", str(version)).out
@@ -133,11 +133,11 @@ def test_after_an_edit_of_the_filters_all_versions_are_read_anew(driftline: Comm
     driftline("check")
     driftline("edit", page, "--drop", ".ad")
 
-    assert "Readings: 2 versions to read anew" in driftline("doctor").out
-    assert "Read 2 versions anew, 2 of them with another text now." in driftline("compact").out
+    assert "Texts: 2 versions to extract again" in driftline("doctor").out
+    assert "Extracted 2 versions again; the text of 2 is different now." in driftline("compact").out
     assert "every version is read as its page is today" in driftline("doctor").out
     assert driftline("show", page, "--version", "1").out == "five euros\n"
-    assert driftline("history", page).out.count("Its text was read anew") == 2
+    assert driftline("history", page).out.count("Its text was extracted again") == 2
     assert [bool(check["reread_at"]) for check in driftline.json("history", page)] == [True, True]
     driftline("edit", page, "--no-filters")
     assert driftline("run", "--once").out == "", "nothing is due, and nothing changed"

@@ -36,7 +36,7 @@ def test_visits_are_counted_and_ranked(driftline: Command) -> None:
     filtered = driftline("rank")
     assert "example.com/a" in filtered.out
     assert "example.com/b" not in filtered.out
-    assert filtered.err == "The filter drops 1 page, available at no more than 50 % of the visits.\n"
+    assert filtered.err == "Not shown: 1 page available at 50 % of the visits or less (TTL filter).\n"
 
 
 def test_the_threshold_of_the_filter_is_a_setting(driftline: Command) -> None:
@@ -76,7 +76,7 @@ def test_a_rank_is_drawn_as_svg_and_png(driftline: Command, tmp_path: Path) -> N
     driftline("visit", "https://example.com/$a$/", "--seconds", "5000")
     for name, start in (("rank.svg", b"<?xml"), ("rank.png", b"\x89PNG")):
         ended = driftline("rank", "--plot", str(tmp_path / name))
-        assert (ended.status, ended.err) == (0, f"The figure is {tmp_path / name}.\n")
+        assert (ended.status, ended.err) == (0, f"Saved {tmp_path / name}.\n")
         assert (tmp_path / name).read_bytes().startswith(start)
     assert driftline("rank", "--plot", str(tmp_path / "rank.pdf")).status == 2
     nowhere = driftline("rank", "--example", "--plot", str(tmp_path / "no" / "rank.svg"))
@@ -136,7 +136,7 @@ def test_bad_lines_are_told_by_their_number(driftline: Command, tmp_path: Path) 
         (("visits", "import", "/dev/null"), 2, "is not a file"),
         (("visits", "import", __file__), 2, "--format"),
         (("rank", "--by", "beauty"), 2, "frequency, weightage, intelligent"),
-        (("rank", "--json", "--csv"), 2, "exclude each other"),
+        (("rank", "--json", "--csv"), 2, "not both"),
     ],
 )
 def test_mistakes_are_told_in_a_sentence(
@@ -158,13 +158,16 @@ def test_visits_come_on_standard_input_too(driftline: Command) -> None:
 
 
 def test_a_rank_by_value_of_pages_that_are_not_watched_says_why_it_is_empty(driftline: Command) -> None:
-    assert driftline("rank", "--by", "value").err == "No pages are watched yet: 'driftline add URL' adds one.\n"
+    assert (
+        driftline("rank", "--by", "value").err
+        == "No pages are watched yet: add one with 'driftline add https://example.com/'.\n"
+    )
     driftline("visit", "a.example")
     ended = driftline("rank", "--by", "value")
     assert (ended.status, ended.out) == (0, "")
-    assert "1 visited page is not watched: 'driftline add URL' watches one" in ended.err
+    assert "1 visited page is not watched: add one with 'driftline add URL'" in ended.err
 
 
 def test_without_visits_there_is_nothing_to_rank(driftline: Command) -> None:
     assert driftline.json("rank") == []
-    assert "No visits are counted yet" in driftline("rank").err
+    assert "No visits yet: count them with" in driftline("rank").err

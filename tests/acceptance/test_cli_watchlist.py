@@ -13,7 +13,7 @@ def test_added_pages_are_listed_with_their_settings(driftline: Command) -> None:
     added = driftline("add", "https://Example.com/a#part", "example.com/b", "--every", "15m", "--tag", "news")
 
     assert added.status == 0
-    assert added.out == "Watching https://example.com/a\nWatching https://example.com/b\n"
+    assert added.out == "Added https://example.com/a\nAdded https://example.com/b\n"
     listed = driftline.json("list")
     assert [page["url"] for page in listed] == ["https://example.com/a", "https://example.com/b"]
     assert listed[0]["every"] == 900
@@ -31,7 +31,7 @@ def test_a_page_that_is_watched_already_is_said_to_be(driftline: Command) -> Non
     again = driftline("add", "https://example.com/a", "https://example.com/b", "--tag", "x")
 
     assert again.status == 0
-    assert again.out == "Already watched: https://example.com/a\nWatching https://example.com/b\n"
+    assert again.out == "Already watched: https://example.com/a\nAdded https://example.com/b\n"
     assert "driftline edit" in again.err
 
 
@@ -50,7 +50,7 @@ def test_an_import_keeps_good_lines_and_tells_the_others_by_number(driftline: Co
     ended = driftline("import", str(tmp_path / "list.txt"), "--tag", "list", "--every", "1d")
 
     assert ended.status == 0
-    assert ended.out == "Watching 2 more pages (2 lines passed over).\n"
+    assert ended.out == "Added 2 pages (2 lines skipped).\n"
     first, second = ended.err.splitlines()
     assert "line 4: " in first
     assert "stands on line 3 already" in first
@@ -62,9 +62,9 @@ def test_an_import_keeps_good_lines_and_tells_the_others_by_number(driftline: Co
 
 
 def test_an_import_reads_standard_input_and_may_be_repeated(driftline: Command) -> None:
-    assert driftline("import", "-", given="\ufeffexample.com/a\n").out == "Watching 1 more page.\n"
+    assert driftline("import", "-", given="\ufeffexample.com/a\n").out == "Added 1 page.\n"
     again = driftline("import", "-", given="example.com/a\n")
-    assert (again.status, again.out) == (0, "Watching 0 more pages (1 page watched already).\n")
+    assert (again.status, again.out) == (0, "Added 0 pages (1 already watched).\n")
 
 
 def test_an_edit_changes_settings_and_address(driftline: Command) -> None:
@@ -183,7 +183,7 @@ def test_pages_are_chosen_by_state_and_tag_and_shown_a_part_at_a_time(driftline:
 def test_a_list_longer_than_what_is_read_at_once_is_whole(driftline: Command, tmp_path: Path) -> None:
     pages = [f"https://example.com/{number}" for number in range(2_300)]
     (tmp_path / "list.txt").write_text("\n".join(pages))
-    assert driftline("import", str(tmp_path / "list.txt")).out == "Watching 2,300 more pages.\n"
+    assert driftline("import", str(tmp_path / "list.txt")).out == "Added 2,300 pages.\n"
 
     assert [page["url"] for page in driftline.json("list")] == pages
     lines = driftline("list").out.splitlines()
@@ -209,7 +209,7 @@ def test_an_import_as_json_of_bad_lines_only_names_them(driftline: Command, tmp_
 
     assert ended.status == 1
     assert [line["line"] for line in json.loads(ended.out)["passed_over"]] == [1, 2]
-    assert "holds no address" in ended.err
+    assert "has no URL" in ended.err
 
 
 def test_an_import_as_json_says_on_standard_error_which_pages_will_not_be_fetched(driftline: Command) -> None:

@@ -1,4 +1,4 @@
-"""`access`: what is sent along with the requests for pages, so that their servers let us in."""
+"""`access`: credentials, headers and proxies that are sent with the requests for a page."""
 
 from __future__ import annotations
 
@@ -18,33 +18,35 @@ if TYPE_CHECKING:
 
 
 def access(
-    urls: Annotated[
-        list[str] | None, typer.Argument(metavar="[URL]...", help="Addresses of watched pages.", show_default=False)
-    ] = None,
+    urls: Annotated[list[str] | None, typer.Argument(metavar="URL", help="Watched pages.", show_default=False)] = None,
     tag: Annotated[
         str | None,
-        typer.Option("--tag", metavar="TAG", help="All pages with this tag, now and later.", show_default=False),
+        typer.Option(
+            "--tag", metavar="TAG", help="Set it for all pages with this tag, now and later.", show_default=False
+        ),
     ] = None,
     header: Annotated[
         list[str] | None,
-        typer.Option("--header", "-H", metavar="'NAME: VALUE'", help="A header to send.", show_default=False),
+        typer.Option(
+            "--header", "-H", metavar="'NAME: VALUE'", help="Send this header; may be repeated.", show_default=False
+        ),
     ] = None,
     cookie: Annotated[
         list[str] | None,
-        typer.Option("--cookie", metavar="'NAME=VALUE'", help="A cookie to send, or several.", show_default=False),
+        typer.Option("--cookie", metavar="'NAME=VALUE'", help="Send this cookie; may be repeated.", show_default=False),
     ] = None,
     basic: Annotated[
         str | None,
         typer.Option(
-            "--basic", metavar="USER:PASSWORD", help="A user and a password (HTTP Basic).", show_default=False
+            "--basic", metavar="USER:PASSWORD", help="Log in with HTTP Basic authentication.", show_default=False
         ),
     ] = None,
     bearer: Annotated[
-        str | None, typer.Option("--bearer", metavar="TOKEN", help="A bearer token.", show_default=False)
+        str | None, typer.Option("--bearer", metavar="TOKEN", help="Send this bearer token.", show_default=False)
     ] = None,
     proxy: Annotated[
         str | None,
-        typer.Option("--proxy", metavar="URL", help="Fetch through this proxy, or 'none'.", show_default=False),
+        typer.Option("--proxy", metavar="URL", help="Fetch through this proxy; none for no proxy.", show_default=False),
     ] = None,
     without: Annotated[
         list[str] | None,
@@ -52,33 +54,33 @@ def access(
             "--without",
             metavar="NAME",
             show_default=False,
-            help="Take away the header or cookie of this name, or basic, bearer or proxy.",
+            help="Remove the header or cookie with this name, or basic, bearer or proxy.",
         ),
     ] = None,
-    clear: Annotated[bool, typer.Option("--clear", help="Take away all that is set, before adding any.")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Remove everything that is set, before adding any.")] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say how pages are got at that are not open to everybody, or show it.
+    """Set passwords, headers or a proxy for pages, or show them.
 
-    Secrets go to the origin of the page only, and are never shown. Any value may be env:NAME, to be read from that
-    variable whenever the page is fetched; - reads a password or token from standard input.
+    Secrets are sent only to the origin of the page and never shown. Any value may be env:NAME, which is read from that
+    environment variable at every fetch. A password or token given as - is read from standard input.
     """  # fmt: skip
     from driftline.http.credentials import Access, read_access
     from driftline.store.pages import check_tags
 
     if urls and tag is not None:
-        raise UsageError("Give the addresses of pages or --tag, not both.")
+        raise UsageError("Give either URLs or --tag, not both.")
     if tag is not None:
         (tag,) = check_tags([tag])
     if basic == "-" and bearer == "-":
-        raise UsageError("Standard input holds one secret: give the password or the token by it.")
+        raise UsageError("Only one secret can be read from standard input: give the other one as env:NAME.")
     basic, bearer = _from_input(basic), _from_input(bearer)
     for option, values in (
         ("--header", header), ("--cookie", cookie), ("--basic", [basic]), ("--bearer", [bearer]), ("--proxy", [proxy]),
     ):  # fmt: skip
         if "" in (values or ()):
-            raise UsageError(f"{option} is empty: was a variable not set? '--without' takes away what is set.")
+            raise UsageError(f"{option} is empty: is a variable not set? Use --without to remove what is set.")
     given = read_access(
         headers=header or (), cookies=cookie or (), basic=basic or "", bearer=bearer or "", proxy=proxy or ""
     )
@@ -88,7 +90,7 @@ def access(
 
     changes = bool(given or without or clear)
     if changes and not (urls or tag):
-        raise UsageError("Say which pages: give their addresses, or --tag.")
+        raise UsageError("Which pages? Give their URLs, or --tag.")
     with opened(store, make=False) as watch_list:
         pages = watch_list.catalog.find_all(urls) if urls else []
         if changes and tag:
@@ -97,24 +99,27 @@ def access(
             watch_list.accesses.edit_pages(pages, edit)
         of_pages, of_tags = watch_list.accesses.all()
         unused = watch_list.catalog.unused_tags([tag] if tag else [] if urls else of_tags)
-    found = _asked_for(of_pages, of_tags, [page.url for page in pages], tag)
+    found = _selected(of_pages, of_tags, [page.url for page in pages], tag)
     if as_json:
         print_json({name: one.shown() for name, one in found.items()})
     else:
         for name, one in found.items():
-            say(clean(f"{name}: {', '.join(one.shown()) or 'nothing is set'}"))
+            say(clean(f"{name}: {', '.join(one.shown()) or 'nothing set'}"))
         for label in sorted({label for page in pages for label in page.tags if label in of_tags}):
             say(clean(f"tag {label}: {', '.join(of_tags[label].shown())}"))
         if not found:
-            say("Nothing is set for any page: 'driftline access URL --header …' does.", to_stderr=True)
+            say(
+                "Nothing is set for any page: set a header with \"driftline access URL --header 'NAME: VALUE'\".",
+                to_stderr=True,
+            )
     for name in unused:
-        say(clean(f"No page has the tag '{name}' so far: 'driftline list' shows those in use."), to_stderr=True)
+        say(clean(f"No page has the tag '{name}' yet: see the tags in use with 'driftline list'."), to_stderr=True)
 
 
-def _asked_for(
+def _selected(
     of_pages: Mapping[str, Access], of_tags: Mapping[str, Access], urls: list[str], tag: str | None
 ) -> Mapping[str, Access]:
-    """The accesses of these pages and this tag, or of all that have any."""
+    """Return what is set for these pages or this tag; without either, for everything."""
     from driftline.http.credentials import Access
 
     if urls:

@@ -1,4 +1,4 @@
-"""`blocklist …`, `report-unsafe`: which pages are not to be fetched."""
+"""`blocklist …`, `report-unsafe`: pages that are never fetched."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from driftline.cli.help_panels import PanelCommand, PanelGroup
 from driftline.cli.options import JsonOption, NetworksOption, StoreOption, opened
-from driftline.cli.output import ago, clean, count, fields, iso, print_json, say
+from driftline.cli.output import ago, clean, fields, iso, print_json, say
 from driftline.cli.text_tables import Column, Styled, print_table
 from driftline.errors import DriftlineError, UsageError
+from driftline.plurals import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,41 +38,41 @@ _REPORTS = (
     Column(name="last", optional=True),
     Column(name="reasons", least=20, optional=True),
 )
-_TOLD = 10  # lines of a list that name nothing, and pages, told one by one
+_SHOWN = 10  # unreadable lines of a list, and blocked pages, that are listed
 
-blocklist_app = typer.Typer(help="Lists of unsafe hosts and addresses: nothing is fetched from them.")
+blocklist_app = typer.Typer(help="Manage lists of unsafe hosts and URLs.", cls=PanelGroup)
 
 
-@blocklist_app.command("add")
+@blocklist_app.command("add", cls=PanelCommand)
 def add(
     sources: Annotated[
         list[str],
         typer.Argument(
             metavar="FILE|URL",
-            help="A hosts file, a list of domains, Adblock rules for hosts or a CSV file with addresses, packed by "
-            "gzip or not; which it is, is found by itself.",
+            help="A hosts file, a list of domains, Adblock rules for hosts, or a CSV file with URLs; plain or gzip. "
+            "The format is detected.",
             show_default=False,
         ),
     ],
     name: Annotated[
         str | None,
-        typer.Option("--name", metavar="NAME", help="What to call it. [default: its file's name]", show_default=False),
+        typer.Option("--name", metavar="NAME", help="Name of the list. [default: its file name]", show_default=False),
     ] = None,
     allow_network: NetworksOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Block what a list names; subdomains of a host are blocked with it."""
+    """Add a list: its hosts, with their subdomains, and its URLs are blocked."""
     if name is not None and len(sources) > 1:
-        raise UsageError("--name is for one list: add them one by one.")
+        raise UsageError("--name works for one list only: add the lists one by one.")
     with opened(store, allow_network) as watch_list:
         taken = [watch_list.blocklists.add(source, name) for source in sources]
         _tell(watch_list, taken, as_json=as_json)
 
 
-@blocklist_app.command("update")
+@blocklist_app.command("update", cls=PanelCommand)
 def update(allow_network: NetworksOption = None, store: StoreOption = None, as_json: JsonOption = False) -> None:
-    """Read all lists again from where they came from."""
+    """Read all lists again from their files or URLs."""
     with opened(store, allow_network, make=False) as watch_list:
         results = watch_list.blocklists.update()
         taken = [one for one in results if not isinstance(one, DriftlineError)]
@@ -82,9 +84,9 @@ def update(allow_network: NetworksOption = None, store: StoreOption = None, as_j
         raise typer.Exit(1)
 
 
-@blocklist_app.command("list")
+@blocklist_app.command("list", cls=PanelCommand)
 def list_(store: StoreOption = None, as_json: JsonOption = False) -> None:
-    """Show the lists."""
+    """Show all lists."""
     with opened(store, make=False) as watch_list:
         lists = watch_list.blocklists.all()
     if as_json:
@@ -93,16 +95,16 @@ def list_(store: StoreOption = None, as_json: JsonOption = False) -> None:
         now = time.time()
         print_table(_LISTS, [_row(one, now) for one in lists])
     else:
-        say("There is no blocklist yet: 'driftline blocklist add FILE' adds one.", to_stderr=True)
+        say("There is no blocklist yet: add one with 'driftline blocklist add FILE'.", to_stderr=True)
 
 
-@blocklist_app.command("remove")
+@blocklist_app.command("remove", cls=PanelCommand)
 def remove(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name or its source.", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, file or URL.", show_default=False)],
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Forget a list; what only it blocked is fetched again."""
+    """Remove a list; what only this list blocked is fetched again."""
     with opened(store, make=False) as watch_list:
         gone = watch_list.blocklists.remove(name)
     if as_json:
@@ -113,19 +115,22 @@ def remove(
 
 def report_unsafe(
     url: Annotated[
-        str | None, typer.Argument(metavar="URL", help="The address of a page, watched or not.", show_default=False)
+        str | None, typer.Argument(metavar="URL", help="A page, watched or not.", show_default=False)
     ] = None,
-    reason: Annotated[str, typer.Option("--reason", metavar="WORDS", help="Why.", show_default=False)] = "",
-    votes: Annotated[int, typer.Option("--votes", min=1, metavar="N", help="How many votes this counts as.")] = 1,
-    whole_host: Annotated[bool, typer.Option("--host", help="All pages of its host, and of its subdomains.")] = False,
-    withdraw: Annotated[bool, typer.Option("--withdraw", help="Forget what was reported of it.")] = False,
-    listed: Annotated[bool, typer.Option("--list", help="Show what was reported.")] = False,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why it is unsafe.", show_default=False)] = "",
+    votes: Annotated[int, typer.Option("--votes", min=1, metavar="N", help="Count this as N votes.")] = 1,
+    whole_host: Annotated[bool, typer.Option("--host", help="Block its whole host, with subdomains.")] = False,
+    withdraw: Annotated[bool, typer.Option("--withdraw", help="Take back all reports about it.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="Show all reports.")] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say that a page is unsafe: nothing is fetched from it until the report is withdrawn."""
+    """Report a page as unsafe, so that it is never fetched.
+
+    With the setting unsafe_votes above 1, it takes that many votes.
+    """
     if (url is None) != listed or (listed and withdraw):
-        raise UsageError("Say one thing: URL, maybe with --withdraw; or --list alone.")
+        raise UsageError("Give a URL, with or without --withdraw, or --list alone.")
     with opened(store, make=not (listed or withdraw)) as watch_list:
         needed = watch_list.settings.unsafe_votes
         if url is None:
@@ -140,11 +145,11 @@ def report_unsafe(
 def _withdraw(watch_list: Driftline, url: str, *, whole_host: bool, as_json: bool) -> None:
     gone = watch_list.withdraw_report(url, whole_host=whole_host)
     if not gone:
-        raise DriftlineError(f"Nothing was reported of {url}: 'driftline report-unsafe --list' shows what was.")
+        raise DriftlineError(f"There is no report about {url}: see all reports with 'driftline report-unsafe --list'.")
     if as_json:
         print_json({"url": url, "withdrawn": gone})
     else:
-        say(clean(f"Withdrawn: {count(gone, 'report')} of {url}."))
+        say(clean(f"Took back {count(gone, 'report')} about {url}."))
 
 
 def _tell_report(found: Reported, needed: int, *, as_json: bool) -> None:
@@ -171,7 +176,7 @@ def _list_reports(reported: Sequence[Reported], needed: int, *, as_json: bool) -
         ]  # fmt: skip
         print_table(_REPORTS, rows)
     else:
-        say("Nothing was reported as unsafe: 'driftline report-unsafe URL' does it.", to_stderr=True)
+        say("There are no reports yet: report a page with 'driftline report-unsafe URL'.", to_stderr=True)
 
 
 def _what(one: Reported) -> str:
@@ -184,7 +189,7 @@ def _report_as_json(one: Reported, needed: int) -> dict[str, Any]:
 
 
 def _tell(watch_list: Driftline, taken: Sequence[Taken], *, as_json: bool) -> None:
-    """What came of reading lists, and which watched pages are blocked now."""
+    """Print what was read from lists, and which watched pages are blocked now."""
     blocked = watch_list.unsafe.pages()
     if as_json:
         lists = [
@@ -199,21 +204,21 @@ def _tell(watch_list: Driftline, taken: Sequence[Taken], *, as_json: bool) -> No
         return
     for one in taken:
         named = one.blocklist
-        for line, problem in one.problems[:_TOLD]:
+        for line, problem in one.problems[:_SHOWN]:
             say(clean(f"{named.name}, line {line}: {problem}"), to_stderr=True)
-        if named.skipped > _TOLD:
-            say(clean(f"{named.name}: {count(named.skipped - _TOLD, 'more line')} passed over."), to_stderr=True)
-        parts = [count(named.hosts, "host"), *([f"{named.addresses:,} addresses"] if named.addresses else [])]
+        if named.skipped > _SHOWN:
+            say(clean(f"{named.name}: {count(named.skipped - _SHOWN, 'more line')} skipped."), to_stderr=True)
+        parts = [count(named.hosts, "host"), *([count(named.addresses, "URL")] if named.addresses else [])]
         parts += [count(named.exceptions, "exception")] if named.exceptions else []
         say(clean(f"'{named.name}' blocks {', '.join(parts)} ({named.format})."))
-    for page in [*blocked.values()][:_TOLD]:
+    for page in [*blocked.values()][:_SHOWN]:
         say(("blocked ", "red"), clean(page.url), "  ", (clean(page.reason), "dim"))
-    if len(blocked) > _TOLD:
-        say(("blocked ", "red"), f"… and {len(blocked) - _TOLD:,} more: 'driftline list' names them")
+    if len(blocked) > _SHOWN:
+        say(("blocked ", "red"), f"… and {len(blocked) - _SHOWN:,} more: see 'driftline list'")
 
 
 def safety_as_json(safety: Safety | None) -> dict[str, Any]:
-    """Why a page is blocked, if it is, and what looks dangerous on it."""
+    """Return why a page is blocked, if it is, and its warnings, as a JSON object."""
     warnings = () if safety is None else safety.warnings
     return {
         "blocked": None if safety is None else safety.blocked,

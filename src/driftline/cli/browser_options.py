@@ -1,4 +1,4 @@
-"""The options of pages that are fetched through a browser, and `screenshot`: the pictures that were taken of them."""
+"""The options of pages that are rendered by Chromium, and `screenshot`, which writes the pictures taken of them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from driftline.cli.help_panels import BROWSER
 from driftline.cli.options import PageArgument, StoreOption, opened
 from driftline.cli.output import clean, out, say
 from driftline.errors import DriftlineError, UsageError
@@ -24,27 +25,30 @@ RenderOption = Annotated[
     str | None,
     typer.Option(
         _OPTION, metavar="[auto|never]",
-        help="Fetch it through Chromium; 'auto' only if it shows nothing without scripts.", show_default=False,
+        help="Load the page in Chromium; with 'auto', only if it shows no text otherwise.", show_default=False,
+        rich_help_panel=BROWSER,
     ),
 ]  # fmt: skip
 WaitOption = Annotated[
     str | None,
     typer.Option(
         "--wait-for", metavar="CSS", show_default=False,
-        help="With --render: capture the page once this is there; '' for nothing.",
+        help="Wait until this element is visible ('' to stop waiting for one).", rich_help_panel=BROWSER,
     ),
 ]  # fmt: skip
 StepOption = Annotated[
     list[str] | None,
     typer.Option(
         "--step", metavar="STEP", show_default=False,
-        help="With --render, before the capture: click:CSS, type:CSS=WORDS, press:KEY, scroll, wait:CSS or wait:2s.",
+        help="Do this first: click:CSS, type:CSS=TEXT, press:KEY, scroll, scroll:CSS, wait:CSS or wait:2s; may be "
+        "repeated.",
+        rich_help_panel=BROWSER,
     ),
 ]  # fmt: skip
 
 
 def with_modes(arguments: Sequence[str]) -> list[str]:
-    """The arguments with a mode after every --render: the option may stand alone, before an address too."""
+    """Return the arguments with a mode after every --render, so that the option also works without a value."""
     found: list[str] = []
     rest = list(arguments)
     while rest:
@@ -60,16 +64,14 @@ def with_modes(arguments: Sequence[str]) -> list[str]:
 def given_rendering(
     before: Render | None, mode: str | None, wait_for: str | None, steps: Sequence[str] | None, *, anew: bool = False
 ) -> Render | None:
-    """How a page is to be rendered that was rendered so before; None if it is not to be."""
+    """Return the new rendering settings of a page whose settings were `before`; None for not rendered."""
     from driftline.fetch.browser.steps import check_selector, check_steps
 
     if mode is not None and mode not in _MODES:
-        raise UsageError(f"'{mode}' is no way to render a page: use --render, --render auto or --render never.")
+        raise UsageError(f"--render does not take '{mode}': use --render, --render auto or --render never.")
     if mode == _NEVER:
         if wait_for or steps:
-            raise UsageError(
-                "A page that is not rendered waits for nothing and has no steps: leave out --render never."
-            )
+            raise UsageError("--wait-for and --step need a browser: leave out --render never.")
         return None
     if mode is None and before is None and not wait_for and not steps:
         return None
@@ -81,20 +83,20 @@ def given_rendering(
     )
 
 
-def told_rendering(render: Render) -> str:
-    """How a page is rendered, as a part of a sentence."""
-    how = "rendered" if render.mode is RenderMode.ALWAYS else "rendered if it shows nothing otherwise"
+def describe_rendering(render: Render) -> str:
+    """Return how a page is rendered, as a part of a sentence."""
+    how = "rendered" if render.mode is RenderMode.ALWAYS else "rendered if it shows no text otherwise"
     waits = f", waiting for {render.wait_for}" if render.wait_for else ""
     return f"{how}{waits}{', after ' + ', '.join(render.steps) if render.steps else ''}"
 
 
 def rendering_as_json(render: Render | None) -> dict[str, Any] | None:
-    """How a page is rendered, for programs."""
+    """Return how a page is rendered, as a JSON object."""
     return None if render is None else {"mode": render.mode, "wait_for": render.wait_for, "steps": list(render.steps)}
 
 
 def warn_of_browser(render: Render | None, named: str | None) -> None:
-    """Say at once what has to be installed for a page that is to be rendered."""
+    """Print what has to be installed first, if a page is to be rendered and no browser is found."""
     if render is None:
         return
     from driftline.fetch.browser.chromium import find_browser
@@ -110,17 +112,17 @@ def screenshot(
     version: Annotated[
         int | None,
         typer.Option(
-            "--version", metavar="N", help="Which version. [default: the newest that has one]", show_default=False
+            "--version", metavar="N", help="Version number. [default: the newest with a picture]", show_default=False
         ),
     ] = None,
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="The file to write; '-' is standard output.")
+        str, typer.Option("--output", "-o", metavar="FILE", help="File to write; - for standard output.")
     ] = "-",
     store: StoreOption = None,
 ) -> None:
-    """Write the picture (PNG) that was taken of a version of a rendered page."""
+    """Save the picture (PNG) of a version of a rendered page."""
     if output == "-" and out().is_terminal:
-        raise UsageError("A picture is nothing for a terminal: name a file with -o FILE.png.")
+        raise UsageError("The picture cannot be shown on a terminal: write it to a file with -o FILE.png.")
     with opened(store, make=False) as watch_list:
         picture = watch_list.screenshot(url, version)
     if output == "-":
@@ -131,5 +133,5 @@ def screenshot(
         Path(output).write_bytes(picture)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise DriftlineError(f"{output} cannot be written: {reason}; name a file in a folder of yours.") from None
-    say(clean(f"Written to {output}."), to_stderr=True)
+        raise DriftlineError(f"{output} cannot be written ({reason}): choose another file.") from None
+    say(clean(f"Saved {output}."), to_stderr=True)

@@ -15,19 +15,24 @@ _SHOWN = 50
 
 
 def changes(
-    url: Annotated[str | None, typer.Argument(metavar="[URL]", help="Only of this page.", show_default=False)] = None,
+    url: Annotated[str | None, typer.Argument(metavar="URL", help="Only this page.", show_default=False)] = None,
     since: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="Only since then: 1d, 3h, 2026-11-01.", show_default=False),
     ] = None,
     tag: TagOption = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="At most so many. [default: 50, all with --json]", show_default=False)
+        int | None,
+        typer.Option(min=1, metavar="N", help="Show at most N events. [default: 50, all with --json]",
+                     show_default=False),
     ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
-    """Show the event log, the newest first: changes, pages that fail or recovered, warnings, new and gone pages."""
+    """Show what changed lately, newest first.
+
+    Also pages that fail or recovered, warnings, and pages of a crawled site that are new, gone or moved.
+    """
     from driftline.store.events import event_document
 
     after = None if since is None else parse_moment(since, time.time())
@@ -39,7 +44,10 @@ def changes(
             return
         shown = list(events)
     if not shown:
-        say("Nothing was found yet." if since is None and url is None and tag is None else "Nothing was found.")
+        every = since is None and url is None and tag is None
+        say(
+            "Nothing has changed yet." if every else "Nothing found: try without --since, --tag or URL.", to_stderr=True
+        )
     more = limit is None and len(shown) > _SHOWN
     for event in shown[:_SHOWN] if more else shown:
         words = f"{named(event)}  {clean(event.headline)}"

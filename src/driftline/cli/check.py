@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from driftline.cli.help_panels import PIPELINE
 from driftline.cli.options import (
     HostConnectionsOption,
     HostDelayOption,
@@ -26,7 +27,6 @@ from driftline.cli.output import (
     NOTHING_YET,
     clean,
     clean_lines,
-    count,
     fields,
     local_time,
     named,
@@ -37,6 +37,7 @@ from driftline.cli.output import (
 )
 from driftline.errors import DriftlineError, UsageError
 from driftline.model import Turn
+from driftline.plurals import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from driftline.pipeline.check_run import Report
     from driftline.pipeline.plan import Plan
 
-_NAMED = 10  # pages told by name, of those that changed and of those that failed
+_NAMED = 10  # pages listed of each kind
 _PIPELINES = "two-section|three-section|sequential"
 _REPORTED = (
     "pages", "new", "changed", "unchanged", "noisy", "failed", "left", "seconds", "effective_ms", "bytes", "pipeline",
@@ -59,39 +60,61 @@ _EVENT_FIELDS = ("event", "at", "host", "urls", "kind", "score", "headline", "re
 
 def check(
     urls: Annotated[
-        list[str] | None, typer.Argument(metavar="URL", help="Only these pages.", show_default=False)
+        list[str] | None,
+        typer.Argument(metavar="URL", help="Check only these pages. [default: all]", show_default=False),
     ] = None,
     tag: TagOption = None,
-    pipeline: Annotated[str, typer.Option(metavar=_PIPELINES, help="How the work is divided.")] = "two-section",
-    producers: Annotated[str, typer.Option(metavar="N|auto", help="Threads that fetch.")] = "auto",
-    slots: Annotated[str, typer.Option(metavar="S|auto", help="Transfers in flight per producer.")] = "auto",
-    consumers: Annotated[str, typer.Option(metavar="M|auto", help="Threads that compare.")] = "auto",
-    comparers: Annotated[
-        str, typer.Option(metavar="K|auto", help="Threads that only compare, in the three-section pipeline.")
-    ] = "auto",
-    queues: Annotated[int, typer.Option(metavar="Q", help="Document queues, in the two-section pipeline.")] = 1,
-    capacity: Annotated[
-        int | None, typer.Option(metavar="C", help="Documents the queue may hold. [default: 500]", show_default=False)
-    ] = None,
     every_one: Annotated[
-        bool, typer.Option("--all", help="Name every page that changed or failed, not only the first ten.")
+        bool, typer.Option("--all", help="List every page that changed or failed, not only the first ten.")
     ] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of continuing a run cut short.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Check all pages again instead of continuing an interrupted check.")
+    ] = False,
     accept: Annotated[
-        bool, typer.Option("--accept", help="Take what comes for the page, even if it looks like an error or a wall.")
+        bool,
+        typer.Option(
+            "--accept", help="Record what the server sends even if it looks like an error page or a login form."
+        ),
     ] = False,
     host_delay: HostDelayOption = None,
     host_connections: HostConnectionsOption = None,
     robots: RobotsOption = None,
-    stall_after: StallOption = None,
     allow_network: NetworksOption = None,
+    pipeline: Annotated[
+        str, typer.Option(metavar=_PIPELINES, help="How threads share the work.", rich_help_panel=PIPELINE)
+    ] = "two-section",
+    producers: Annotated[
+        str, typer.Option(metavar="N|auto", help="Threads that fetch.", rich_help_panel=PIPELINE)
+    ] = "auto",
+    slots: Annotated[
+        str, typer.Option(metavar="S|auto", help="Transfers in flight per producer.", rich_help_panel=PIPELINE)
+    ] = "auto",
+    consumers: Annotated[
+        str, typer.Option(metavar="M|auto", help="Threads that take documents to compare.", rich_help_panel=PIPELINE)
+    ] = "auto",
+    comparers: Annotated[
+        str,
+        typer.Option(
+            metavar="K|auto", help="Threads that only compare (three-section pipeline).", rich_help_panel=PIPELINE
+        ),
+    ] = "auto",
+    queues: Annotated[
+        int, typer.Option(metavar="Q", help="Document queues (two-section pipeline).", rich_help_panel=PIPELINE)
+    ] = 1,
+    capacity: Annotated[
+        int | None,
+        typer.Option(
+            metavar="C", help="Documents that the queue holds. [default: 500]", show_default=False,
+            rich_help_panel=PIPELINE,
+        ),
+    ] = None,
+    stall_after: StallOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
-) -> None:
+) -> None:  # fmt: skip
     """Check pages once and show what changed.
 
-    Where 'driftline run' or another check is at work on the same store, it waits for a minute at most until that has
-    nothing left to check.
+    If another 'driftline run' or 'check' is using the same store, wait for it for up to a minute.
     """
     from driftline.pipeline.plan import PipelineName, Plan, parse_count
 
@@ -102,9 +125,9 @@ def check(
         queues=queues, capacity=500 if capacity is None else capacity,
     )  # fmt: skip
     if urls and tag is not None:
-        raise UsageError("Say which pages to check: give their addresses or --tag, not both.")
+        raise UsageError("Give either URLs or --tag, not both.")
     if accept and not urls:
-        raise UsageError("Say which pages to accept as they are now: give their addresses with --accept.")
+        raise UsageError("Which pages? Give their URLs together with --accept.")
     polite: dict[str, Any] = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
     polite["stall_after"] = stall_after
     with opened(store, allow_networks=allow_network, make=False, patient=True, **polite) as watch_list:
@@ -119,10 +142,9 @@ def check(
     else:
         _summarise(report, progress.failures, None if every_one else _NAMED)
     if report.quiet:
-        _tell_quiet(report)
+        _print_postponed(report)
     if report.left and (progress.stopped or not report.quiet):
-        again = "'driftline check' with the same pages" if urls or tag else "'driftline check'"
-        say(f"Stopped: {count(report.left, 'page')} left; {again} continues the run.", to_stderr=True)
+        say(f"Stopped: {count(report.left, 'page')} left. Run the same command to continue.", to_stderr=True)
         raise typer.Exit(1)
 
 
@@ -145,7 +167,7 @@ def _checked(
         stop.request()
         watch_list.hurry()
         with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
-            say("Stopping: finishing what is in flight…", to_stderr=True)
+            say("Stopping after the requests in flight…", to_stderr=True)
 
     watch_list.on_trouble(lambda report: say(clean_lines(report), to_stderr=True))
     with first_signal(on_signal), Progress() as progress:
@@ -161,7 +183,7 @@ def _checked(
 
 
 def _summarise(report: Report, failures: Sequence[tuple[str, Failure]], most: int | None) -> None:
-    """What was found, with so many names of those that changed and of those that failed; None for all of them."""
+    """Print what was found, and at most so many pages of each kind; None means all of them."""
     for word, style in EVENT_STYLES.items():
         events = [event for event in report.events if event.event == word]
         for event in events[:most]:
@@ -185,23 +207,23 @@ def _summarise(report: Report, failures: Sequence[tuple[str, Failure]], most: in
     if report.blocked:
         parts.append(f"; {len(report.blocked):,} blocked, not fetched")
     if report.noisy:
-        parts.append(f"; {report.noisy:,} of the unchanged but for noise")
+        parts.append(f"; noise on {report.noisy:,} of the unchanged")
     say(
         f"{count(report.pages, 'page')} in {_seconds(report.seconds)}: ", *parts, " ",
         (f"({_three_digits(report.effective_ms)} ms a page, {size(report.bytes)})", "dim"),
     )  # fmt: skip
 
 
-def _tell_quiet(report: Report) -> None:
-    """Which hosts want to be left alone, so that their pages were not asked for: that is no failure of theirs."""
+def _print_postponed(report: Report) -> None:
+    """Print which hosts sent Retry-After, so that their other pages were not fetched."""
     for host, until in report.quiet.items():
-        say(clean(f"{host} wants to be left alone until {local_time(until)}: its other pages wait."), to_stderr=True)
-    say(f"{count(report.left, 'page')} left for later: 'driftline check' fetches them then.", to_stderr=True)
+        say(clean(f"{host} asked us to slow down (Retry-After) until {local_time(until)}."), to_stderr=True)
+    say(f"{count(report.left, 'page')} postponed: run 'driftline check' again after that.", to_stderr=True)
 
 
 def _tell_more(found: int, word: str, style: str, most: int | None) -> None:
     if most is not None and found > most:
-        say((f"{word:<7} ", style), f"… and {found - most:,} more: --all names them")
+        say((f"{word:<7} ", style), f"… and {found - most:,} more: list them with --all")
 
 
 def _three_digits(number: float) -> str:

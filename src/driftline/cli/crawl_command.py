@@ -1,4 +1,4 @@
-"""`crawl`: the pages of a whole site."""
+"""`crawl`: find the pages of a whole site."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from driftline.cli.options import (
     StoreOption,
     opened,
 )
-from driftline.cli.output import clean, clean_lines, count, fields, local_time, print_json, say, size
+from driftline.cli.output import clean, clean_lines, fields, local_time, print_json, say, size
 from driftline.cli.text_tables import Column, print_table
 from driftline.errors import DriftlineError, UsageError
+from driftline.plurals import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from driftline.api import Driftline
     from driftline.crawl.report import CrawlReport
 
-_NAMED = 5  # addresses told by name, of each kind
+_NAMED = 5  # URLs listed of each kind
 _COLUMNS = (
     Column(name=""),
     Column(name="count", right=True),
@@ -39,58 +40,63 @@ def crawl(
     seeds: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="SEED", help="Where to begin; without any, the sites that are kept watched.", show_default=False
+            metavar="URL", show_default=False,
+            help="Where to start. [default: every site crawled with --watch before]",
         ),
     ] = None,
     scope: Annotated[
         str,
         typer.Option(
             metavar="host|domain|prefix",
-            help="What belongs to the site: the host of a seed, it and all hosts below it, or the folder of a seed.",
+            help="How far to go: the host of the start URL, its domain with subdomains, or its folder.",
         ),
     ] = "host",
     include: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATTERN", help="Only addresses such as /blog/*; may be given several times.",
+        typer.Option(metavar="PATTERN", help="Only URLs such as /blog/*; may be repeated.",
                      show_default=False),
     ] = None,
     exclude: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATTERN", help="No addresses such as */print/*; may be given several times.",
+        typer.Option(metavar="PATTERN", help="No URLs such as */print/*; may be repeated.",
                      show_default=False),
     ] = None,
     depth: Annotated[
-        int | None, typer.Option(metavar="N", help="Links away from a seed. [default: any]", show_default=False)
+        int | None,
+        typer.Option(metavar="N", help="Follow at most N links in a row. [default: no limit]", show_default=False),
     ] = None,
     most: Annotated[
         int | None,
-        typer.Option(metavar="N", help="How many pages to fetch; the same command goes on then. [default: 1,000,000]",
+        typer.Option(metavar="N", help="Fetch at most N pages; the same command continues. [default: 1,000,000]",
                      show_default=False),
     ] = None,
     keywords: Annotated[
         list[str] | None,
-        typer.Option(metavar="WORDS", help="What it is about, with commas: such links come first.", show_default=False),
+        typer.Option(metavar="WORDS", help="Fetch pages about these words first, separated by commas.",
+                     show_default=False),
     ] = None,
     watch: Annotated[
         bool | None,
         typer.Option(
             "--watch/--no-watch",
-            help="Watch the pages, and those that later crawls find; these tell which are new, gone or moved.",
+            help="Watch the pages found; later crawls report which are new, gone or moved.",
             show_default=False,
         ),
     ] = None,
     tag: Annotated[
         str | None,
-        typer.Option(metavar="TAG", help="The tag of the pages with --watch. [default: the host of the first seed]",
+        typer.Option(metavar="TAG", help="Tag of the watched pages. [default: the host of the first URL]",
                      show_default=False),
     ] = None,
     every: Annotated[
         str | None,
         typer.Option(metavar="TIME", show_default=False,
-                     help="How often 'run' crawls a site with --watch again. [default: the setting recrawl, 1d]"),
+                     help="How often 'driftline run' crawls a watched site again. [default: 1d]"),
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of going on where it was.")] = False,
-    every_one: Annotated[bool, typer.Option("--all", help="Name every address, not only the first few.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start over instead of continuing an interrupted crawl.")
+    ] = False,
+    every_one: Annotated[bool, typer.Option("--all", help="List every URL, not only the first few.")] = False,
     host_delay: HostDelayOption = None,
     host_connections: HostConnectionsOption = None,
     robots: RobotsOption = None,
@@ -98,15 +104,15 @@ def crawl(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
-    """Find the pages of a site: by its links, sitemaps and feeds."""
+    """Find the pages of a site by its links, sitemaps and feeds."""
     from driftline.urls.canonical import canonical
     from driftline.urls.parts import host_of
 
     if tag is not None and not watch:
-        raise UsageError("A --tag is for the pages that are watched: give --watch too.")
+        raise UsageError("--tag needs --watch.")
     if every is not None and not watch:
-        raise UsageError("An --every is for sites that are kept watched: give --watch too.")
-    named = [canonical(seed) for seed in seeds or ()]  # what is bad is refused before there is a store
+        raise UsageError("--every needs --watch.")
+    named = [canonical(seed) for seed in seeds or ()]  # refuse bad URLs before a store is created
     if watch and tag is None and named:
         tag = host_of(named[0])[:64]
     given: dict[str, Any] = {
@@ -129,16 +135,16 @@ def crawl(
     if as_json:
         found = [_as_json(report) for report in reports]
         print_json(found[0] if seeds else found)
-    _tell_ends(reports)
+    _print_remarks(reports)
     if stopped:
         raise typer.Exit(1)
 
 
 def _kept(watch_list: Driftline) -> list[tuple[list[str], dict[str, Any]]]:
-    """The sites that are kept watched, each with how it is crawled."""
+    """Return the watched sites, each with its crawl options."""
     kept = watch_list.sites()
     if not kept:
-        raise UsageError("No site is kept watched: 'driftline crawl SEED --watch' begins with one.")
+        raise UsageError("No site is watched yet: start with 'driftline crawl URL --watch'.")
     return [(site.seeds, {**site.options, "tag": site.tag}) for site in kept]
 
 
@@ -152,7 +158,7 @@ def _crawled(watch_list: Driftline, seeds: Sequence[str], options: dict[str, Any
         stop.request()
         watch_list.hurry()
         with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
-            say("Stopping: finishing what is in flight…", to_stderr=True)
+            say("Stopping after the requests in flight…", to_stderr=True)
 
     watch_list.on_trouble(lambda report: say(clean_lines(report), to_stderr=True))
     with first_signal(on_signal), CrawlProgress() as progress:
@@ -161,20 +167,20 @@ def _crawled(watch_list: Driftline, seeds: Sequence[str], options: dict[str, Any
 
 
 def _summarise(report: CrawlReport, most: int | None) -> None:
-    """What was found as a table, then what is different from the last crawl, by name."""
+    """Print what was found as a table, then the differences from the last crawl."""
     rows = [
         ("found", report.found, report.new),
         ("fetched", report.fetched, []),
         ("pages", report.pages, []),
-        ("not fetched: the sitemap says unmodified", report.unmodified, []),
+        ("not fetched, unmodified by sitemap", report.unmodified, []),
         ("redirects", report.redirects, []),
-        ("same as another", len(report.duplicates), [f"{one.url} = {one.like}" for one in report.duplicates]),
+        ("same as another page", len(report.duplicates), [f"{one.url} = {one.like}" for one in report.duplicates]),
         ("nearly the same", len(report.near), [f"{one.url} ≈ {one.like}" for one in report.near]),
-        ("error pages that come as good ones", len(report.soft), report.soft),
+        ("error pages sent with status 200", len(report.soft), report.soft),
         ("failed", len(report.failed), [f"{url}  {why}" for url, why in report.failed]),
-        ("gone, as told before", report.gone_before, []),
-        ("sitemaps and feeds that could not be read", len(report.unread_lists), []),
-        ("watched from now on", report.watched, []),
+        ("gone, reported before", report.gone_before, []),
+        ("unreadable sitemaps and feeds", len(report.unread_lists), []),
+        ("added to the watch list", report.watched, []),
     ]
     rows += [(f"skipped, {why}", one.count, one.examples) for why, one in report.skipped.items()]
     shown = [(name, many, some) for name, many, some in rows if many or name in ("found", "fetched", "pages")]
@@ -185,15 +191,15 @@ def _summarise(report: CrawlReport, most: int | None) -> None:
         news = [("new", "cyan", report.new), ("gone", "red", report.gone), ("changed", "yellow", changed)]
         news.append(("moved", "magenta", [f"{one.url} → {one.to}" for one in report.moved]))
         for word, style, urls in news:
-            _tell_some(word, style, urls, most)
+            _print_some(word, style, urls, most)
         if not any(urls for _, _, urls in news):
             say("Nothing is new, gone, moved or changed since the last crawl.")
     elif most is None:
-        _tell_some("found", "cyan", report.new, None)
+        _print_some("found", "cyan", report.new, None)
     if report.best:
         best = [f"{url}  {score:.2f}" for url, score in report.best]
-        _tell_some("best", "green", best, _NAMED if most is not None else None)
-    _tell_some("unread", "red", [f"{url}  {why}" for url, why in report.unread_lists], most)
+        _print_some("best", "green", best, _NAMED if most is not None else None)
+    _print_some("unread", "red", [f"{url}  {why}" for url, why in report.unread_lists], most)
     lists = f"{count(report.sitemaps, 'sitemap')}, {count(report.feeds, 'feed')}"
     say(
         f"Fetched {count(report.fetched_now, 'page')} in {report.seconds:.1f} s ",
@@ -201,51 +207,46 @@ def _summarise(report: CrawlReport, most: int | None) -> None:
     )
 
 
-def _tell_some(word: str, style: str, urls: Sequence[str], most: int | None) -> None:
+def _print_some(word: str, style: str, urls: Sequence[str], most: int | None) -> None:
     for url in urls[:most]:
         say((f"{word:<8}", style), clean(url))
     if most is not None and len(urls) > most:
-        say((f"{word:<8}", style), f"… and {len(urls) - most:,} more: --all names them")
+        say((f"{word:<8}", style), f"… and {len(urls) - most:,} more: list them with --all")
 
 
-def _tell_ends(reports: Sequence[CrawlReport]) -> None:
-    """Say what is left, and why nothing was found where that is so."""
+def _print_remarks(reports: Sequence[CrawlReport]) -> None:
+    """Print what is left to crawl; raise DriftlineError with the reason if a crawl found nothing."""
     from driftline.crawl.page_filter import NO_ROOM
 
     for report in reports:
         for host, until in report.quiet.items():
-            text = f"{host} wants to be left alone until {local_time(until)}: its other pages wait."
+            text = f"{host} asked us to slow down (Retry-After): crawl it again after {local_time(until)}."
             say(clean(text), to_stderr=True)
     for report in reports:
         if NO_ROOM in report.skipped:
-            many = _addresses(report.skipped[NO_ROOM].count)
-            say(f"{many} not followed, for too many wait already: the next crawl, or a larger --most, takes in more.",
-                to_stderr=True)  # fmt: skip
+            many = count(report.skipped[NO_ROOM].count, "URL")
+            say(f"{many} not followed because the queue is full: crawl again, or raise --most.", to_stderr=True)
     left = sum(report.left for report in reports)
     limit = max((report.limit for report in reports if report.limit is not None), default=None)
     if left:
-        why = "" if limit is None else f", for a crawl fetches {count(limit, 'page')} at most (--most)"
-        say(f"{_addresses(left)} left{why}: the same command goes on.", to_stderr=True)
+        why = "" if limit is None else f" after the limit of {count(limit, 'page')} (--most)"
+        say(f"{count(left, 'URL')} left{why}: run the same command to continue.", to_stderr=True)
     for report in reports:
         if not report.pages and not report.left:
             raise DriftlineError(_why_nothing(report))
 
 
-def _addresses(many: int) -> str:
-    return "1 address" if many == 1 else f"{many:,} addresses"
-
-
 def _why_nothing(report: CrawlReport) -> str:
     seed = report.seeds[0]
     if report.astray:
-        return f"{seed} leads to {report.astray}, which is out of scope: crawl that instead."
+        return f"{seed} redirects to {report.astray}, which is outside the scope: crawl that instead."
     if report.failed:
-        return f"Nothing was found at {seed}: {report.failed[0][1]}"
+        return f"No page found at {seed}: {report.failed[0][1]}"
     if report.gone or report.gone_before:
-        return f"Nothing is left at {seed}: it is gone."
+        return f"{seed} is gone: there is nothing to crawl."
     if "robots.txt" in report.skipped:
-        return f"The robots.txt of {seed} asks not to fetch it; for a site of your own, --robots ignore."
-    return f"Nothing was found at {seed}: what it answers is no page."
+        return f"robots.txt does not allow fetching {seed}: use --robots ignore if the site is yours."
+    return f"No page found at {seed}: what it sends is not a page."
 
 
 def _as_json(report: CrawlReport) -> dict[str, Any]:

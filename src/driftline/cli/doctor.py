@@ -1,4 +1,4 @@
-"""What `doctor` looks at, one finding each, with what to do about it."""
+"""What `doctor` examines: one finding each, with what to do about it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from driftline.cli.options import command_settings, is_named, no_store
-from driftline.cli.output import count, local_time, size
+from driftline.cli.output import local_time, size
 from driftline.errors import DriftlineError, MissingExtra, StoreUnavailable, UnsupportedStore
+from driftline.plurals import count
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
 _OLDEST = (3, 11)
 _FILES_WANTED = 4_096
 _PROBLEMS_SHOWN = 5
-_UNREAD = "; its contents were not read: 'driftline doctor' without --quick reads all."
+_UNREAD = "; its versions were not verified: run 'driftline doctor' without --quick."
 _PROXIES = ("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """One thing that was looked at: how it is, and if it is not well, what to do."""
+    """One finding: what was examined, whether it is well, and if not, what to do."""
 
     what: str
     well: bool
@@ -38,9 +39,9 @@ class Diagnosis:
 
 
 def examine(store: str | None, *, quick: bool = False) -> list[Diagnosis]:
-    """Look at everything; nothing that is broken keeps the rest from being looked at.
+    """Examine everything; a broken part does not keep the others from being examined.
 
-    When `quick`, no more than a few pages of the store are read.
+    With `quick`, only a few pages of the store are read.
     """
     return list(_findings(store, quick=quick))
 
@@ -54,11 +55,13 @@ def _findings(store: str | None, *, quick: bool) -> Iterator[Diagnosis]:
     try:
         settings = command_settings(store=store)
     except DriftlineError as error:
-        yield Diagnosis(what="Settings", well=False, detail=f"{error} Correct it; the rest could not be looked at.")
+        yield Diagnosis(
+            what="Settings", well=False, detail=f"{error} Correct it first: nothing else could be examined."
+        )
         return
     unknown = ", ".join(misspelled_variables())
-    ignored = f" No setting is called {unknown}, in the environment." if unknown else ""
-    yield Diagnosis(what="Settings", well=True, detail=f"every value is valid.{ignored}")
+    ignored = f" Ignored in the environment, because there is no such setting: {unknown}." if unknown else ""
+    yield Diagnosis(what="Settings", well=True, detail=f"all valid.{ignored}")
     yield _network(settings)
     yield _worker(settings)
     rendered = yield from _store(settings, quick=quick)
@@ -102,13 +105,18 @@ def _open_files() -> Diagnosis:
 
 def _network(settings: Settings) -> Diagnosis:
     if settings.proxy is not None:
-        detail = f"pages are fetched through {settings.proxy}, which has to guard private networks itself."
+        detail = f"pages are fetched through the proxy {settings.proxy}, which has to protect private networks itself."
         return Diagnosis(what="Network", well=True, detail=detail)
     besides = f" and {', '.join(settings.allow_networks)}" if settings.allow_networks else ""
     ignored = next(
-        (f" {name} is not used: set DRIFTLINE_PROXY to use it." for name in _PROXIES if name in os.environ), ""
+        (
+            f" The variable {name} is ignored: set DRIFTLINE_PROXY to use a proxy."
+            for name in _PROXIES
+            if name in os.environ
+        ),
+        "",
     )
-    return Diagnosis(what="Network", well=True, detail=f"pages may be at public addresses{besides}.{ignored}")
+    return Diagnosis(what="Network", well=True, detail=f"pages are fetched from public addresses{besides}.{ignored}")
 
 
 def _worker(settings: Settings) -> Diagnosis:
@@ -121,12 +129,12 @@ def _worker(settings: Settings) -> Diagnosis:
     finally:
         worker.close()
     if problem:
-        return Diagnosis(what=what, well=False, detail=f"it cannot read a page ({problem}): reinstall Driftline.")
-    return Diagnosis(what=what, well=True, detail="starts and reads a page.")
+        return Diagnosis(what=what, well=False, detail=f"cannot extract a page ({problem}): reinstall Driftline.")
+    return Diagnosis(what=what, well=True, detail="starts and extracts a page.")
 
 
 def _first_page(worker: Worker) -> str:
-    """What goes wrong when the worker reads a small page; nothing, as a rule."""
+    """Return what goes wrong when the worker extracts a small page; an empty text if nothing does."""
     from driftline.detection.compare import compare
     from driftline.model import Document, Link, Pair
 
@@ -141,21 +149,21 @@ def _first_page(worker: Worker) -> str:
     except (DriftlineError, OSError) as error:
         return str(error).rstrip(".")
     if outcome.version is None:
-        return outcome.failure.sentence.rstrip(".") if outcome.failure else "it finds nothing in it"
-    return "" if outcome.version.title == "well" else "it reads it wrongly"
+        return outcome.failure.sentence.rstrip(".") if outcome.failure else "nothing was found in it"
+    return "" if outcome.version.title == "well" else "its title is wrong"
 
 
 def _store(settings: Settings, *, quick: bool) -> Generator[Diagnosis, None, bool]:
-    """How the store is; whether it has pages that are rendered."""
+    """Yield findings about the store; return whether any of its pages is rendered in a browser."""
     from driftline.api import open as open_store
     from driftline.store.engine import is_there
 
     if not is_there(settings.store):
         named = is_named(settings)
-        there_will_be = f"none yet: 'driftline add URL' makes {settings.store}."
+        there_will_be = f"none yet: 'driftline add URL' creates {settings.store}."
         yield Diagnosis(what="Store", well=not named, detail=no_store(settings.store) if named else there_will_be)
         return False
-    advice = "restore a backup, or move the file away to start anew"
+    advice = "restore a backup, or move the file away to start over"
     try:
         with open_store(settings=settings) as watch_list:
             where = watch_list.where
@@ -163,7 +171,7 @@ def _store(settings: Settings, *, quick: bool) -> Generator[Diagnosis, None, boo
             yield _stall(watch_list.last_stall)
             if quick:
                 yield Diagnosis(
-                    what="Store", well=True, detail=f"{where} opens, and holds {count(pages, 'page')}{_UNREAD}"
+                    what="Store", well=True, detail=f"{where} opens and has {count(pages, 'page')}{_UNREAD}"
                 )
                 return rendered
             problems = watch_list.doctor()
@@ -173,13 +181,13 @@ def _store(settings: Settings, *, quick: bool) -> Generator[Diagnosis, None, boo
             let_in = watch_list.catalog.unused_tags(watch_list.accesses.all()[1])
             treated = watch_list.catalog.unused_tags(settings.tags)
     except DriftlineError as error:
-        told = str(error).rstrip(".")
+        problem = str(error).rstrip(".")
         if isinstance(error, StoreUnavailable):
-            advice = "start the database server, or see whether it hangs"
+            advice = "start the database server, or see why it does not answer"
         yield Diagnosis(
             what="Store",
             well=False,
-            detail=told + ("." if isinstance(error, MissingExtra | UnsupportedStore) else f": {advice}."),
+            detail=problem + ("." if isinstance(error, MissingExtra | UnsupportedStore) else f": {advice}."),
         )
         return False
     if problems:
@@ -190,7 +198,7 @@ def _store(settings: Settings, *, quick: bool) -> Generator[Diagnosis, None, boo
         )
         return False
     held = f"{count(pages, 'page')}, {count(versions, 'version')} in {size(stored)}"
-    yield Diagnosis(what="Store", well=True, detail=f"{where} holds {held}, all of them readable.")
+    yield Diagnosis(what="Store", well=True, detail=f"{where} has {held}, all readable.")
     yield _addresses(old_names)
     yield _tags(let_in, treated)
     yield _readings(*behind)
@@ -198,64 +206,64 @@ def _store(settings: Settings, *, quick: bool) -> Generator[Diagnosis, None, boo
 
 
 def _stall(last: Stalled | None) -> Diagnosis:
-    """Report the last time that a run stalled, as far as it is known."""
+    """Return when a run last stalled, and why."""
     if last is None:
-        return Diagnosis(what="Runs", well=True, detail="none has stalled.")
+        return Diagnosis(what="Runs", well=True, detail="no stall was recorded.")
     return Diagnosis(what="Runs", well=True, detail=f"the last stall was at {local_time(last.at)}. {last.report}")
 
 
 def _addresses(old_names: Sequence[str]) -> Diagnosis:
-    detail = "every page is watched under its canonical address."
+    detail = "every page has its canonical URL."
     if old_names:
-        would = f"{count(len(old_names), 'page')} would be watched under another address if added today"
-        detail = f"{would}, such as {old_names[0]}: 'driftline edit URL --url URL' renames one."
+        would = f"{count(len(old_names), 'page')} would get another URL if added today"
+        detail = f"{would}, such as {old_names[0]}: move one with 'driftline edit URL --url NEW'."
     return Diagnosis(what="Addresses", well=True, detail=detail)
 
 
 def _tags(let_in: Sequence[str], treated: Sequence[str]) -> Diagnosis:
-    found = [f"'{tag}' ('driftline access' names it)" for tag in let_in]
-    found += [f"'{tag}' (the settings name it)" for tag in treated]
-    detail = "every tag that something is set for is on a page."
+    found = [f"'{tag}' (set by 'driftline access')" for tag in let_in]
+    found += [f"'{tag}' (in the settings file)" for tag in treated]
+    detail = "every tag with settings is in use."
     if found:
-        detail = f"no page has the tag {', nor '.join(found)}: what is set for it counts for nothing."
+        detail = f"no page has the tag {', nor '.join(found)}: its settings have no effect."
     return Diagnosis(
         what="Tags", well=True, detail=detail
     )  # pages may get them yet, or those of another store have them
 
 
 def _readings(stale: int, unread: int) -> Diagnosis:
-    detail = "every version is read as its page is today."
+    detail = "the text of every version is up to date."
     if stale:
         detail = (
-            f"{count(stale, 'version')} to read anew: 'driftline run' does it in idle time, 'driftline compact' now."
+            f"{count(stale, 'version')} to extract again: 'driftline run' does it when idle, 'driftline compact' now."
         )
     if unread:
-        detail += (
-            f" {count(unread, 'version')} cannot be read through the filters of today, and keep the text they had."
-        )
-    return Diagnosis(what="Readings", well=True, detail=detail)
+        detail += f" {count(unread, 'version')} have nothing that today's filters select, and keep their old text."
+    return Diagnosis(what="Texts", well=True, detail=detail)
 
 
 def _browser(settings: Settings, *, wanted: bool) -> Diagnosis:
-    """Whether pages can be rendered: it is tried where that is wanted, for most people render nothing."""
+    """Return whether pages can be rendered; the browser is started only if one is needed."""
     from driftline.fetch.browser.chromium import find_browser
 
     try:
         path = find_browser(settings.browser)
     except DriftlineError as error:
-        return Diagnosis(what="Browser", well=not wanted, detail=f"none (needed for --render). {error}")
+        return Diagnosis(
+            what="Browser", well=not wanted, detail=f"none found; only pages with --render need one. {error}"
+        )
     if not wanted:
-        return Diagnosis(what="Browser", well=True, detail=f"{path} is there for pages with --render; none has it yet.")
+        return Diagnosis(what="Browser", well=True, detail=f"{path} (no page uses --render yet).")
     from driftline.fetch.browser.chromium import try_browser
 
     try:
         try_browser(path, settings)
     except DriftlineError as error:
         return Diagnosis(what="Browser", well=False, detail=str(error))
-    return Diagnosis(what="Browser", well=True, detail=f"{path} renders the pages with --render.")
+    return Diagnosis(what="Browser", well=True, detail=f"{path} starts and renders a page.")
 
 
 def _nginx() -> Diagnosis:
     found = shutil.which("nginx")
-    detail = f"{found}." if found else "not found; only 'driftline lab' needs it: install nginx to measure with it."
+    detail = f"{found}." if found else "not found; only 'driftline lab' uses it."
     return Diagnosis(what="nginx", well=True, detail=detail)

@@ -1,4 +1,4 @@
-"""`feedback`: overruling what Driftline makes of a change."""
+"""`feedback`: mark changes as noise or as important."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 _COLUMNS = (
     Column(name="change"),
     Column(name="when", optional=True),
-    Column(name="you said"),
+    Column(name="your mark"),
     Column(name="url", least=30, middle=True, keep=1),
-    Column(name="by itself it was", least=20, optional=True, style="dim"),
+    Column(name="judged as", least=20, optional=True, style="dim"),
 )
 _WORDS = {Matter.NOISE: "noise", Matter.MEANINGFUL: "matters"}
 
@@ -30,18 +30,23 @@ _WORDS = {Matter.NOISE: "noise", Matter.MEANINGFUL: "matters"}
 def feedback(
     change: Annotated[
         str | None,
-        typer.Argument(metavar="CHANGE", help="The change, as 'history' names it, such as 12-5.", show_default=False),
+        typer.Argument(
+            metavar="CHANGE", help="A change as shown by 'driftline history', such as 12-5.", show_default=False
+        ),
     ] = None,
-    noise: Annotated[bool, typer.Option("--noise", help="It is noise.")] = False,
-    matters: Annotated[bool, typer.Option("--matters", help="It matters.")] = False,
-    forget: Annotated[bool, typer.Option("--forget", help="Forget what you said of it.")] = False,
-    listed: Annotated[bool, typer.Option("--list", help="Show what you said of changes.")] = False,
+    noise: Annotated[bool, typer.Option("--noise", help="Do not report changes like this one.")] = False,
+    matters: Annotated[bool, typer.Option("--matters", help="Report changes like this one.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Remove your mark.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="Show all marks.")] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say that a change is noise, or that it matters: it is remembered for the page and its host."""
+    """Mark a change as noise, or as one that matters.
+
+    Later changes like it, on the page and on its host, are judged the same way.
+    """
     if noise + matters + forget + listed != 1 or (change is None) != listed:
-        raise UsageError("Say one thing: CHANGE with --noise, --matters or --forget; or --list alone.")
+        raise UsageError("Give a change with one of --noise, --matters or --forget, or --list alone.")
     with opened(store, make=False) as watch_list:
         if change is None:
             _list(watch_list.said(), as_json=as_json)
@@ -56,8 +61,8 @@ def _remember(watch_list: Driftline, change: str, matter: Matter, *, as_json: bo
     if as_json:
         print_json({"change": change, "url": url, "verdict": matter})
         return
-    kind = "noise" if matter is Matter.NOISE else "a change that matters"
-    say(clean(f"Changes like {change} are {kind} from now on, on {url} and where the same words stand on its host."))
+    will = "no longer be reported" if matter is Matter.NOISE else "be reported"
+    say(clean(f"Changes like {change} will {will}, on {url} and with the same words elsewhere on its host."))
 
 
 def _forget(watch_list: Driftline, change: str, *, as_json: bool) -> None:
@@ -65,7 +70,7 @@ def _forget(watch_list: Driftline, change: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"change": change, "url": url, "verdict": None})
         return
-    say(clean(f"Changes like {change} on {url} are judged as if you had said nothing."))
+    say(clean(f"Removed your mark: changes like {change} on {url} are judged automatically again."))
 
 
 def _list(said: list[Said], *, as_json: bool) -> None:
@@ -75,7 +80,7 @@ def _list(said: list[Said], *, as_json: bool) -> None:
         now = time.time()
         print_table(_COLUMNS, [_row(one, now) for one in said])
     else:
-        say("You have said nothing of any change: 'driftline feedback CHANGE --noise' does it.", to_stderr=True)
+        say("You have marked no change yet: mark one with 'driftline feedback CHANGE --noise'.", to_stderr=True)
 
 
 def _row(one: Said, now: float) -> list[str | Styled]:

@@ -17,7 +17,6 @@ from driftline.cli.output import (
     VERDICT_STYLES,
     ago,
     clean,
-    count,
     fields,
     iso,
     local_time,
@@ -29,6 +28,7 @@ from driftline.cli.output import (
 from driftline.cli.text_tables import Column, Styled, print_table
 from driftline.errors import DriftlineError, UsageError
 from driftline.model import Matter
+from driftline.plurals import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _COLUMNS = (
     Column(name="check", right=True),
     Column(name="when"),
-    Column(name="found"),
+    Column(name="result"),
     Column(name="proof", optional=True, style="dim"),
     Column(name="status", right=True, optional=True, keep=3),
     Column(name="ms", right=True, optional=True, keep=1),
@@ -57,7 +57,7 @@ _BLOCK_COLUMNS = (
     Column(name="path", least=20, middle=True),
     Column(name="text", least=30, keep=1),
 )
-# by kind of a piece: its style, and what stands around it where there is no colour
+# by kind of piece: its style, and the brackets that replace it without colour
 _MARKS = {"added": ("green", "{+", "+}"), "removed": ("red strike", "[-", "-]"), "moved": ("blue", "<~", "~>")}
 _BEGINNING = 60  # letters
 _SHOWN_CELLS = 20
@@ -65,14 +65,14 @@ _SHOWN_CELLS = 20
 
 def history(
     url: PageArgument,
-    limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="How many checks, the latest first.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="Show at most N checks.")] = 20,
     every_check: Annotated[
-        bool, typer.Option("--all", help="Also checks that found noise, or nothing new, each with its reason.")
+        bool, typer.Option("--all", help="Include checks that found nothing or only noise, with the reason.")
     ] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what the checks of a page found, the latest first."""
+    """Show what the checks of a page found, newest first."""
     with opened(store, make=False) as watch_list:
         page = watch_list.catalog.find(url)
         checks = watch_list.history(url, limit, news_only=not every_check)
@@ -87,33 +87,35 @@ def history(
         if shown := sorted({check.version for check in checks if check.version in pictured}):
             numbers = ", ".join(map(str, shown))
             say(
-                (f"Pictures of versions: {numbers}; 'driftline screenshot' writes one to a file.", "dim"),
+                (f"Versions with a picture: {numbers}. Save one with 'driftline screenshot'.", "dim"),
                 to_stderr=True,
             )
         if quiet:
-            say((_told_quiet(quiet, noisy), "dim"), to_stderr=True)
+            say((_hidden_checks(quiet, noisy), "dim"), to_stderr=True)
         if gone:
-            say("The page is gone: 'driftline run' tries it once a week.", to_stderr=True)
+            say("This page is gone: 'driftline run' tries it again once a week.", to_stderr=True)
     else:
-        say(clean(f'{url} was never checked: "driftline check {quote(url)}" does it.'), to_stderr=True)
+        say(clean(f'{url} was never checked: run "driftline check {quote(url)}".'), to_stderr=True)
 
 
 def show(
     url: PageArgument,
     version: Annotated[
         int | None,
-        typer.Option("--version", metavar="N", help="Which version. [default: the newest]", show_default=False),
+        typer.Option("--version", metavar="N", help="Version number. [default: the newest]", show_default=False),
     ] = None,
-    raw: Annotated[bool, typer.Option("--raw/--text", help="The body as it was sent, or its text.")] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw/--text", help="Show the body as the server sent it, or its text.")
+    ] = False,
     blocks: Annotated[
-        bool, typer.Option("--blocks", help="Its blocks, each with its role and the CSS selector that leads to it.")
+        bool, typer.Option("--blocks", help="List its blocks of text, each with a CSS selector for --select or --drop.")
     ] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a version of a page."""
+    """Show the text of a page, or of one of its versions."""
     if raw and blocks:
-        raise UsageError("Say either --raw or --blocks.")
+        raise UsageError("Give either --raw or --blocks, not both.")
     with opened(store, make=False) as watch_list:
         if blocks:
             _show_blocks(watch_list.outline(url, version), as_json=as_json)
@@ -127,7 +129,7 @@ def show(
         print_json({**_version_as_json(found, raw), **safety_as_json(safety)})
     elif raw and out().is_terminal:
         raise UsageError(
-            "A raw body may hold anything, also commands to your terminal: write it to a file, with '> FILE'."
+            "A raw body can contain control codes that upset a terminal: write it to a file with '> FILE'."
         )
     elif raw:
         sys.stdout.buffer.write(found.body)
@@ -155,18 +157,18 @@ def diff(
         int | None,
         typer.Argument(
             metavar="FROM",
-            help="The older version. [default: the one before TO, or before the newest change]",
+            help="Older version. [default: the one before TO, or before the last change]",
             show_default=False,
         ),
     ] = None,
     new: Annotated[
-        int | None, typer.Argument(metavar="TO", help="The newer version. [default: the newest]", show_default=False)
+        int | None, typer.Argument(metavar="TO", help="Newer version. [default: the newest]", show_default=False)
     ] = None,
     words: Annotated[
         bool | None,
         typer.Option(
             "--words/--unified",
-            help="Word by word, or as a unified diff. [default: words on a terminal, unified elsewhere]",
+            help="Show it word by word, or as a unified diff. [default: words on a terminal, else unified]",
             show_default=False,
         ),
     ] = None,
@@ -175,16 +177,16 @@ def diff(
         typer.Option(
             "--html",
             metavar="FILE",
-            help="Write it as an HTML document, to look at in a browser; '-' is standard output.",
+            help="Write an HTML page to open in a browser; - for standard output.",
             show_default=False,
         ),
     ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what differs between two versions of a page."""
+    """Show the difference between two versions of a page."""
     if html is not None and (as_json or words is not None):
-        raise UsageError("--html is a form of its own: leave out --words, --unified and --json.")
+        raise UsageError("--html cannot be combined with --words, --unified or --json.")
     with opened(store, make=False) as watch_list:
         page = watch_list.catalog.find(url)
         newest = watch_list.repository.newest_change(page)
@@ -203,8 +205,8 @@ def diff(
         pieces = [[_piece_as_json(piece) for piece in place] for place in places]
         named = {"url": page.url, "from_version": before, "to_version": after}
         others = [{"kind": kind.name, **fields(kind, "count", "words", "examples")} for kind in kinds]
-        told = {"equal": not unified, "unified": unified, "words": pieces, "cells": [cell._asdict() for cell in cells]}
-        print_json({**named, **told, "kinds": others})
+        found = {"equal": not unified, "unified": unified, "words": pieces, "cells": [cell._asdict() for cell in cells]}
+        print_json({**named, **found, "kinds": others})
     elif wanted and unified:
         _print_words(places)
         _print_cells(cells)
@@ -217,14 +219,14 @@ def diff(
     elif kinds:
         _print_kinds(kinds, same_text=True)
     else:
-        say(f"Versions {before} and {after} are equal.")
+        say(f"Versions {before} and {after} are the same.")
 
 
 def _refuse_one_version(page: Page, before: int, *, given: bool) -> None:
     if page.versions == 1 and not given:
-        raise DriftlineError(f"{page.url} has only one version so far: there is nothing to compare it with yet.")
+        raise DriftlineError(f"{page.url} has only one version so far: there is nothing to compare yet.")
     if page.versions and before == 0:
-        raise UsageError(f"There is no version before version 1 of {page.url}: name the versions to compare.")
+        raise UsageError(f"Version 1 of {page.url} is the first: name two versions to compare.")
 
 
 def _print_heading(version: Version) -> None:
@@ -244,8 +246,8 @@ def _write(document: str, file: str) -> None:
         Path(file).write_bytes(data)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise DriftlineError(f"{file} cannot be written: {reason}; name a file in a folder of yours.") from None
-    say(clean(f"Written to {file}: open it in a browser."), to_stderr=True)
+        raise DriftlineError(f"{file} cannot be written ({reason}): choose another file.") from None
+    say(clean(f"Saved {file}: open it in a browser."), to_stderr=True)
 
 
 def _print_kinds(kinds: list[Kind], *, same_text: bool, to_stderr: bool = False) -> None:
@@ -268,7 +270,7 @@ def _print_cells(cells: list[ChangedCell], *, to_stderr: bool = False) -> None:
 
 
 def _print_words(places: list[list[Piece]]) -> None:
-    """Every place that differs, removed words before added ones; in brackets as wdiff does where there is no colour."""
+    """Print every place that differs, removed words first; without colour, in brackets as wdiff does."""
     from rich.text import Text
 
     colours = out().color_system is not None and not out().no_color
@@ -289,15 +291,15 @@ def _append(line: Text, piece: Piece, *, colours: bool) -> None:
         return
     before, after = text.split(inner, 1)
     if piece.move is not None:
-        inner = _told_move(inner, piece.move)
+        inner = _describe_move(inner, piece.move)
     style, opening, closing = _MARKS[piece.kind]
     line.append(before)
     line.append(inner if colours else f"{opening}{inner}{closing}", style if colours else "")
     line.append(after)
 
 
-def _told_move(text: str, move: Move) -> str:
-    """The block where it stands now; where it stood, only how it begins and where it went."""
+def _describe_move(text: str, move: Move) -> str:
+    """Return the whole block at its new place; at its old place, its beginning and the line it moved to."""
     if move.arrived:
         return f"moved from line {move.from_line}: {text}"
     first = text.partition("\n")[0]
@@ -324,11 +326,10 @@ def _piece_as_json(piece: Piece) -> dict[str, Any]:
     return found
 
 
-def _told_quiet(quiet: int, noisy: int) -> str:
-    without, with_noise = count(quiet - noisy, "check"), count(noisy, "check")
-    hidden = [f"{without} without anything new"] if quiet > noisy else []
-    hidden += [f"{with_noise} with noise only"] if noisy else []
-    return f"Not shown: {' and '.join(hidden)}; --all shows everything."
+def _hidden_checks(quiet: int, noisy: int) -> str:
+    hidden = [f"{count(quiet - noisy, 'check')} that found nothing"] if quiet > noisy else []
+    hidden += [f"{count(noisy, 'check')} that found only noise"] if noisy else []
+    return f"Not shown: {' and '.join(hidden)}. Show everything with --all."
 
 
 def _row(check: Check, now: float) -> list[str | Styled]:
@@ -338,24 +339,24 @@ def _row(check: Check, now: float) -> list[str | Styled]:
         found = Styled(check.turned.turn, EVENT_STYLES[check.turned.turn])
     if check.change:
         recovered = f"{check.turned.reason} " if check.turned else ""
-        what = f"{recovered}{_told_change(check.change)} (change {check.change.id})"
+        what = f"{recovered}{_describe_change(check.change)} (change {check.change.id})"
     if check.warnings:
         what = " ".join([what, *(warned.sentence for warned in check.warnings)]).strip()
     if check.redirected_to:
         what = f"{what} Redirected to {check.redirected_to}".strip()
     if check.reread_at:
-        what = f"{what} Its text was read anew {ago(check.reread_at, now)}.".strip()
+        what = f"{what} Its text was extracted again {ago(check.reread_at, now)}.".strip()
     return [
         str(check.sequence), ago(check.at, now), found, check.proof or "", str(check.status or ""),
         f"{check.seconds * 1000:,.0f}", size(check.bytes), str(check.version or ""), what,
     ]  # fmt: skip
 
 
-def _told_change(change: Change) -> str:
+def _describe_change(change: Change) -> str:
     if change.said is None:
         return change.reason
-    said = "this is noise" if change.said is Matter.NOISE else "this matters"
-    return f"You said that {said}. By itself it was: {change.reason}"
+    marked = "noise" if change.said is Matter.NOISE else "a change that matters"
+    return f"You marked this as {marked}. {change.reason}"
 
 
 def _check_as_json(check: Check) -> dict[str, Any]:

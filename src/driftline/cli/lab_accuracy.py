@@ -1,4 +1,4 @@
-"""`lab detection`, `lab noise` and `lab storage`: how well it judges changes and keeps versions."""
+"""`lab detection`, `lab noise`, `lab storage`: how well changes are judged, and how compactly versions are kept."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 from driftline.cli.lab_output import table, tell
 from driftline.cli.options import JsonOption  # noqa: TC001 typer reads the annotations when it runs
 from driftline.cli.output import print_json, say
+from driftline.plurals import count
 
 
 def noise(
@@ -19,7 +20,7 @@ def noise(
     seed: Annotated[int, typer.Option(help="Another seed makes other pages and changes.")] = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Check a web that is all noise, and count what was told falsely and what was missed."""
+    """Count false and missed reports on a simulated, noisy web."""
     from driftline.lab.bench.noise_bench import edit_footers, watch
 
     rows = []
@@ -36,16 +37,16 @@ def noise(
     table(names, [tuple(f"{getattr(row, name):,}" for name in names) for row in rows])
     say(
         f"The same edit in the footers of {footers.pages:,} pages of a host: "
-        f"{footers.events:,} told, of {footers.pages_of_events:,} pages."
+        f"{count(footers.events, 'event')} about {footers.pages_of_events:,} pages."
     )
 
 
 def detection(
     folder: Annotated[Path, typer.Argument(help="A folder with pairs.jsonl or chains.jsonl, and their files.")],
-    errors: Annotated[int, typer.Option(min=0, help="How many of the worst errors are named, of each kind.")] = 10,
+    errors: Annotated[int, typer.Option(min=0, help="List so many of the worst errors of each kind.")] = 10,
     as_json: JsonOption = False,
 ) -> None:
-    """Judge labelled versions of real pages: how often Driftline is right, beside naive detectors."""
+    """Judge labelled changes of real pages, beside naive detectors."""
     from driftline.lab.bench import detection_bench as lab
 
     found = list(lab.examine(lab.cases(folder), tell))
@@ -74,7 +75,7 @@ def storage(
     folder: Annotated[Path, typer.Argument(help="A folder with chains.jsonl and its files.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Keep many versions of real pages: how small they are, at once and compacted, and how fast one is read back."""
+    """Store many versions of real pages, and measure size and reading time."""
     from driftline.lab.bench import storage_bench as lab
 
     rows = list(lab.measure(folder, tell))

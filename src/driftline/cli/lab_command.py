@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from driftline.cli import lab_accuracy, lab_paper, lab_scheduling, lab_servers, lab_speed
+from driftline.cli.help_panels import PanelCommand, PanelGroup
 
-lab_app = typer.Typer(help="Measure Driftline: its speed, its tuning, its judgement, and the paper's experiment.")
-lab_app.command()(lab_servers.web)
-lab_app.command()(lab_paper.experiment)
-lab_app.command()(lab_speed.speed)
-lab_app.command()(lab_speed.tuning)
-lab_app.command()(lab_speed.scale)
-lab_app.command()(lab_accuracy.noise)
-lab_app.command()(lab_accuracy.detection)
-lab_app.command()(lab_accuracy.storage)
-lab_app.command()(lab_scheduling.freshness)
-lab_app.command()(lab_scheduling.picking)
-lab_app.command()(lab_servers.hostile)
-lab_app.command()(lab_servers.polite)
-lab_app.command()(lab_servers.crawl)
-lab_app.command()(lab_servers.faults)
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+lab_app = typer.Typer(help="Measure speed, accuracy and politeness on test sites.", cls=PanelGroup)
+_COMMANDS: tuple[Callable[..., None], ...] = (
+    lab_servers.web,
+    lab_paper.experiment,
+    lab_speed.speed,
+    lab_speed.tuning,
+    lab_speed.scale,
+    lab_accuracy.noise,
+    lab_accuracy.detection,
+    lab_accuracy.storage,
+    lab_scheduling.freshness,
+    lab_scheduling.picking,
+    lab_servers.hostile,
+    lab_servers.polite,
+    lab_servers.crawl,
+    lab_servers.faults,
+)
+for _function in _COMMANDS:
+    lab_app.command(cls=PanelCommand)(_function)

@@ -1,4 +1,4 @@
-"""How the laboratory tells what it measures: a line that is written over, and plain tables."""
+"""Output of the `lab` commands: a progress line, and plain tables."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def tell(what: str) -> None:
-    """What is being measured now, on one line of standard error that is written over, if that is a terminal."""
+    """Show what is being measured, on a line of the terminal that the next call overwrites."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{what}")
         sys.stderr.flush()
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]], left: Sequence[str] = ()) -> None:
-    """A plain table: the first column and those named to the left, the others to the right."""
+    """Print a plain table; the first column and those named in `left` are aligned left, others right."""
     cells = [[str(cell) for cell in row] for row in (head, *rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     for number, row in enumerate(cells):

@@ -1,4 +1,4 @@
-"""`lab experiment`: the paper's study, with its tables beside ours."""
+"""`lab experiment`: the first paper's study, its tables beside ours."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def experiment(
     out: Annotated[Path, typer.Option(help="Folder for the results so far, and for the figures.")] = Path("experiment"),
     as_json: JsonOption = False,
 ) -> None:
-    """Repeat the paper's study: configurations 1, 2 and 3, Tables I to III and Figs. 5 and 6. It resumes if stopped."""
+    """Repeat the first paper's study and draw its figures.
+
+    Configurations 1, 2 and 3, Tables I to III and Figs. 5 and 6. An interrupted study continues.
+    """
     from driftline.lab.bench import paper_bench as lab
     from driftline.lab.bench.figures import draw, require_matplotlib
     from driftline.lab.bench.paper_bench import draw_up
@@ -48,11 +51,11 @@ def experiment(
         return
     _show_cells(measured)
     _show_findings(study, draw_up(measured))
-    say(f"The figures are {', '.join(str(path) for path in figures)}.")
+    say(f"Saved {', '.join(str(path) for path in figures)}.")
 
 
 def parse_numbers(text: str) -> list[int]:
-    """The numbers of a list such as '1-100', '10,20,78' or '1-10,78', in order and each once."""
+    """Return the numbers of a list such as '1-100' or '1-10,78', sorted and without duplicates."""
     found: set[int] = set()
     try:
         for part in text.split(","):
@@ -61,7 +64,7 @@ def parse_numbers(text: str) -> list[int]:
     except ValueError:
         raise BadSetting(f"'{text}' is not a list of numbers: write 1-100 or 10,20,78.") from None
     if not found or min(found) < 1 or max(found) > 512:
-        raise BadSetting("N goes from 1 to 512.")
+        raise BadSetting("N must be between 1 and 512.")
     return sorted(found)
 
 

@@ -29,7 +29,7 @@ def freshness(
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the means, as SVG or PNG.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Keep a simulated world, or the real one of a file, up to date by every policy on the same budget."""
+    """Compare scheduling policies on the same budget of checks."""
     from driftline.cli.rank_command import check_plot
     from driftline.lab.bench.figures import draw_freshness
     from driftline.lab.bench.freshness_bench import FreshnessRow, means, race
@@ -71,7 +71,7 @@ def freshness(
     )  # fmt: skip
     say(f"Means over {seeds} seeds." if seeds > 1 else "One seed.")
     if plot is not None:
-        say(f"The figure is {plot}.")
+        say(f"Saved {plot}.")
 
 
 def picking(
@@ -82,7 +82,7 @@ def picking(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure how long it takes to read a large watch list, to pick pages and to learn, and what memory that needs."""
+    """Measure time and memory of scheduling a large watch list."""
     from driftline.lab.bench.picking_bench import measure
 
     rows = [measure(count, store) for count in pages or (10_000, 100_000, 1_000_000)]

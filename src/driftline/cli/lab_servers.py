@@ -1,4 +1,4 @@
-"""`lab web`: serve the simulated web."""
+"""`lab web`, `hostile`, `polite`, `crawl`, `faults`: a simulated web, difficult servers and a failing database."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def web(
     urls: Annotated[Path | None, typer.Option(help="Write the addresses of all pages to this file.")] = None,
     ceiling: Annotated[bool, typer.Option("--ceiling", help="Measure how fast it can answer, then end.")] = False,
 ) -> None:
-    """Serve a simulated web on this machine until Ctrl-C; POST /lab/generation?n=N on any host makes pages change."""
+    """Serve a simulated web on this machine until Ctrl-C.
+
+    POST /lab/generation?n=N to any of its hosts changes pages.
+    """
     from driftline.cli.progress import first_signal
     from driftline.lab.simweb import simweb_client
     from driftline.lab.simweb.world import World
@@ -69,13 +72,16 @@ def hostile(
     only: Annotated[list[str] | None, typer.Option("--row", metavar="WORDS", help="Only rows so named.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check pages of servers that mean harm, and measure what each costs; status 1 if one breaks its bounds."""
+    """Check pages of hostile servers, and measure what each costs.
+
+    The exit status is 1 if one exceeds its limits.
+    """
     from driftline.lab.bench.hostile_bench import measure
     from driftline.lab.servers.hostile_servers import VILLAINS
 
     chosen = [one for one in VILLAINS if not only or any(words in one.name for words in only)]
     if not chosen:
-        raise BadSetting(f"No row is named so: there are {', '.join(one.name for one in VILLAINS)}.")
+        raise BadSetting(f"There is no such row: choose from {', '.join(one.name for one in VILLAINS)}.")
     rows = list(measure(chosen, tell))
     tell("")
     if as_json:
@@ -85,13 +91,13 @@ def hostile(
             ("row", "seconds", "at most", "peak MB", "at most", "outcome", "reason"),
             [
                 (row.row, f"{row.seconds:.2f}", f"{row.most_seconds:.0f}", f"{row.peak_mb:.0f}", f"{row.most_mb:.0f}",
-                 row.outcome, f"{row.reason}{'' if row.holds else '  <- not as it has to be'}")
+                 row.outcome, f"{row.reason}{'' if row.holds else '  <- exceeds its limits'}")
                 for row in rows
             ],
             left=("outcome", "reason"),
         )  # fmt: skip
         broken = sum(not row.holds for row in rows)
-        say(f"{len(rows) - broken} of {len(rows)} rows are as they have to be.")
+        say(f"{len(rows) - broken} of {len(rows)} rows are within their limits.")
     if not all(row.holds for row in rows):
         raise typer.Exit(1)
 
@@ -109,7 +115,7 @@ def polite(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Check a farm of hosts, and let their own logs tell whether that was polite, and how much time it wasted."""
+    """Check many hosts, and measure politeness by their logs."""
     from driftline.lab.bench.politeness_bench import measure
     from driftline.lab.servers.host_farm import Farm
 
@@ -142,7 +148,10 @@ def crawl(
     pages: Annotated[int, typer.Option(min=100, metavar="N", help="How many pages the site has.")] = 5_000,
     as_json: JsonOption = False,
 ) -> None:
-    """Crawl a site with traps, and let its own log tell whether every page was found, once, and nothing else."""
+    """Crawl a site full of traps, and compare with its log.
+
+    Every page must be fetched once, and nothing else.
+    """
     from driftline.lab.bench.bare_client import LabError
     from driftline.lab.bench.crawl_bench import measure
 
@@ -163,14 +172,14 @@ def crawl(
             ("requests in all", f"{found.requests:,}", ""),
             ("requests for redirects, lists, error pages and traps", f"{found.others:,}", ""),
             ("same as another page, nearly the same", f"{len(report.duplicates):,}, {len(report.near):,}", ""),
-            ("error pages that come as good ones", f"{len(report.soft):,}", "2"),
+            ("error pages sent with status 200", f"{len(report.soft):,}", "2"),
             *((f"addresses skipped, {why}", f"{one.count:,}", "") for why, one in report.skipped.items()),
             ("seconds", f"{found.seconds:.1f}", ""),
             ("pages a second", f"{found.pages_per_s:,.0f}", ""),
         ],
     )
     if found.missed or found.twice or found.repeated or found.forbidden or report.left:
-        raise LabError("The crawl is not what it should be: see the table.")
+        raise LabError("The crawl missed or repeated something: see the table.")
 
 
 def faults(
@@ -184,7 +193,10 @@ def faults(
     seed: Annotated[int, typer.Option(help="Another seed injects the faults at other moments.")] = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Run check, run and crawl while their database fails, on servers of its own; status 1 if anything is lost."""
+    """Run check, run and crawl while their database fails.
+
+    It starts database servers of its own. The exit status is 1 if anything is lost.
+    """
     from driftline.lab.bench.faults_bench import LONGEST_RECOVERY, measure
 
     def wanted(*names: str) -> bool:
@@ -194,7 +206,7 @@ def faults(
     rows = list(measure(restarts=restarts, freeze=freeze, kills=kills, seed=seed, only=wanted, told=tell))
     tell("")
     if not rows:
-        raise BadSetting("No row is named so: they are named by store, fault and command, as in 'sqlite locked run'.")
+        raise BadSetting("There is no such row: name it by store, fault and command, such as 'sqlite locked run'.")
     if as_json:
         print_json([{**asdict(row), "holds": row.holds} for row in rows])
     else:
@@ -204,7 +216,7 @@ def faults(
             [
                 (row.store, row.fault, row.command, row.times, row.changes, row.lost, row.duplicated, row.unreported,
                  row.repeated, "-" if row.recovery is None else f"{row.recovery:.1f}", row.at_once,
-                 f"{row.shortest:.3f}", f"{row.delay:g}", "" if row.holds else "<- not as it has to be")
+                 f"{row.shortest:.3f}", f"{row.delay:g}", "" if row.holds else "<- failed")
                 for row in rows
             ],
             left=("fault", "command", ""),

@@ -1,4 +1,4 @@
-"""`lab speed`, `lab tuning` and `lab scale`: how fast it is, whether it finds its own numbers, and how it grows."""
+"""`lab speed`, `lab tuning`, `lab scale`: speed, automatic tuning, and the cost of large stores."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def speed(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Race Driftline against bare downloading and against the work that no detector can avoid."""
+    """Measure pages per second, beside bare downloading."""
     from driftline.lab.bench import speed_bench as lab
     from driftline.lab.simweb import nginx
 
@@ -66,7 +66,10 @@ def tuning(
     only: Annotated[list[str] | None, typer.Option("--world", metavar="WORLD", help="Only this world.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare what `auto` finds with a grid search, in worlds bound by latency, bandwidth and CPU (two of these)."""
+    """Compare automatic tuning with a grid search.
+
+    On simulated webs limited by latency, by bandwidth and, twice, by CPU.
+    """
     from driftline.lab.bench import tuning_bench as lab
 
     known = [setting.name for setting in lab.settings()]
@@ -98,7 +101,10 @@ def scale(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure the seconds and the peak memory of every command on stores of 1,000 to 1,000,000 pages."""
+    """Measure time and memory of every command on large stores.
+
+    Stores of 1,000 to 1,000,000 pages, unless --pages says otherwise.
+    """
     from driftline.lab.bench import scale_bench as lab
 
     rows = []

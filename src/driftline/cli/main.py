@@ -1,7 +1,7 @@
-"""The command itself: what it offers, and how it ends.
+"""The command `driftline`: its subcommands, and its exit status.
 
 Exit status: 0 done, 1 it failed, 2 usage, 130 interrupted. Every error is one plain sentence; DRIFTLINE_DEBUG=1 shows
-where an unexpected one came from.
+the traceback of an unexpected one.
 """
 
 from __future__ import annotations
@@ -36,6 +36,17 @@ from driftline.cli import (
     watchlist,
 )
 from driftline.cli.filter_options import OrderedCommand
+from driftline.cli.help_panels import (
+    CHECKING,
+    LOOKING_BACK,
+    MEASURING,
+    SAFETY,
+    UPKEEP,
+    VISITS,
+    WATCH_LIST,
+    PanelCommand,
+    PanelGroup,
+)
 from driftline.cli.lab_command import lab_app
 from driftline.cli.output import complain
 from driftline.errors import DriftlineError, UsageError
@@ -43,45 +54,49 @@ from driftline.runtime import hunt_less_for_cycles
 from driftline.setting_errors import explain_option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _INTERRUPTED = 130
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # for what is to be written
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # output cannot be written
 
 app = typer.Typer(
     help="Watch web pages and see what changed.",
-    epilog="The watch list and its history are kept in a store: see --store of any command, or 'driftline settings'.",
+    epilog="Start with 'driftline add URL' and 'driftline run'. 'driftline COMMAND --help' explains a command.",
+    cls=PanelGroup,
     rich_markup_mode=None,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("add", cls=OrderedCommand)(watchlist.add)
-app.command("import")(watchlist.import_)
-app.command("list")(watchlist.list_)
-app.command("edit", cls=OrderedCommand)(watchlist.edit)
-app.command("remove")(watchlist.remove)
-app.command("access")(access.access)
-app.command("check")(check.check)
-app.command("run")(run.run)
-app.command("schedule")(schedule_command.schedule)
-app.command("crawl")(crawl_command.crawl)
-app.command("changes")(changes.changes)
-app.command("history")(history_commands.history)
-app.command("show")(history_commands.show)
-app.command("diff")(history_commands.diff)
-app.command("screenshot")(browser_options.screenshot)
-app.command("feedback")(feedback_command.feedback)
-app.command("search")(search_command.search)
-app.command("visit")(visit_command.visit)
-app.add_typer(visit_command.visits_app, name="visits")
-app.command("rank")(rank_command.rank)
-app.command("report-unsafe")(blocklist_command.report_unsafe)
-app.add_typer(blocklist_command.blocklist_app, name="blocklist")
-app.command("compact")(maintenance.compact)
-app.command("doctor")(maintenance.doctor)
-app.command("settings")(maintenance.settings)
-app.add_typer(lab_app, name="lab")
+_COMMANDS: tuple[tuple[str, str, Callable[..., None], type[PanelCommand]], ...] = (
+    (WATCH_LIST, "add", watchlist.add, OrderedCommand),
+    (WATCH_LIST, "import", watchlist.import_, PanelCommand),
+    (WATCH_LIST, "list", watchlist.list_, PanelCommand),
+    (WATCH_LIST, "edit", watchlist.edit, OrderedCommand),
+    (WATCH_LIST, "remove", watchlist.remove, PanelCommand),
+    (WATCH_LIST, "access", access.access, PanelCommand),
+    (CHECKING, "check", check.check, PanelCommand),
+    (CHECKING, "run", run.run, PanelCommand),
+    (CHECKING, "schedule", schedule_command.schedule, PanelCommand),
+    (CHECKING, "crawl", crawl_command.crawl, PanelCommand),
+    (LOOKING_BACK, "changes", changes.changes, PanelCommand),
+    (LOOKING_BACK, "history", history_commands.history, PanelCommand),
+    (LOOKING_BACK, "show", history_commands.show, PanelCommand),
+    (LOOKING_BACK, "diff", history_commands.diff, PanelCommand),
+    (LOOKING_BACK, "screenshot", browser_options.screenshot, PanelCommand),
+    (LOOKING_BACK, "search", search_command.search, PanelCommand),
+    (LOOKING_BACK, "feedback", feedback_command.feedback, PanelCommand),
+    (VISITS, "visit", visit_command.visit, PanelCommand),
+    (VISITS, "rank", rank_command.rank, PanelCommand),
+    (SAFETY, "report-unsafe", blocklist_command.report_unsafe, PanelCommand),
+    (UPKEEP, "compact", maintenance.compact, PanelCommand),
+    (UPKEEP, "doctor", maintenance.doctor, PanelCommand),
+    (UPKEEP, "settings", maintenance.settings, PanelCommand),
+)
+for _panel, _name, _function, _class in _COMMANDS:
+    app.command(_name, cls=_class, rich_help_panel=_panel)(_function)
+app.add_typer(visit_command.visits_app, name="visits", rich_help_panel=VISITS)
+app.add_typer(blocklist_command.blocklist_app, name="blocklist", rich_help_panel=SAFETY)
+app.add_typer(lab_app, name="lab", rich_help_panel=MEASURING)
 
 
 def _print_version(wanted: bool) -> None:
@@ -107,13 +122,13 @@ def main() -> NoReturn:
     hunt_less_for_cycles()
     status = main_with(sys.argv[1:])
     _discard_unwritable()
-    gc.freeze()  # all that was loaded goes with the process: to look for cycles in it would take a fifth of a short run
+    gc.freeze()  # a last garbage collection at exit would take a fifth of a short run
     sys.exit(status)
 
 
 def main_with(arguments: Sequence[str]) -> int:
-    """Run the command; its exit status."""
-    _open_what_is_closed()
+    """Run the command and return its exit status."""
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -127,16 +142,16 @@ def main_with(arguments: Sequence[str]) -> int:
     except DriftlineError as error:
         complain(str(error))
         return 2 if isinstance(error, UsageError) else 1
-    except Exception as error:  # noqa: BLE001 the last place: whatever went wrong, the user gets a sentence
-        return _told(error)
+    except Exception as error:  # noqa: BLE001 the last resort: every error becomes a sentence
+        return _report(error)
     return status if isinstance(status, int) else 0
 
 
-def _told(error: Exception) -> int:
-    # Typer carries its own copy of click since 0.2x and used click before: what they raise is told by its shape
+def _report(error: Exception) -> int:
+    # Typer has its own copy of click since 0.2x and used click before, so their errors are recognised by shape
     format_message = getattr(error, "format_message", None)
     if callable(format_message):
-        wrong = getattr(error.__cause__, "errors", None)  # Typer checks values by pydantic since 0.2x, in its words
+        wrong = getattr(error.__cause__, "errors", None)  # Typer checks values with pydantic since 0.2x
         if callable(wrong) and hasattr(error, "message"):
             error.message = explain_option(wrong()[0])
         context = getattr(error, "ctx", None)
@@ -149,19 +164,19 @@ def _told(error: Exception) -> int:
         traceback.print_exception(error)
         return 1
     if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
-        complain(f"The output could not be written, or not all of it: {error.strerror}.")
+        complain(f"The output could not be written completely: {error.strerror}.")
         return 1
-    # what a database driver says comes wrapped with the statement, which is of no use to the user
+    # SQLAlchemy adds the statement to the message of the driver, which does not help the user
     detail = str(getattr(error, "orig", None) or error).strip().partition("\n")[0].rstrip(".")
     kind = f"{type(error).__name__}: {detail}" if detail else type(error).__name__
-    complain(f"Something unexpected went wrong ({kind}): try 'driftline doctor'; DRIFTLINE_DEBUG=1 shows where it was.")
+    complain(f"Unexpected error ({kind}): run 'driftline doctor', or set DRIFTLINE_DEBUG=1 to see the traceback.")
     return 1
 
 
-def _open_what_is_closed() -> None:
-    """Who starts the command without an output or an error output wants to read nothing, and not that it fails.
+def _open_closed_streams() -> None:
+    """Open /dev/null for standard streams that were closed by the caller.
 
-    Nor may a file that is opened later take such a place, and be written to as if it were the output.
+    Otherwise printing fails, or a file opened later gets their descriptor and is overwritten by the output.
     """
     if sys.stdout is None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 open until the process ends
@@ -170,7 +185,7 @@ def _open_what_is_closed() -> None:
 
 
 def _discard_unwritable() -> None:
-    """Drop what cannot be written: the interpreter would try once more at its end, complain, and change the status."""
+    """Drop output that cannot be written: Python would try again at exit, complain, and change the exit status."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

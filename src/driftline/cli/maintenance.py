@@ -1,4 +1,4 @@
-"""`compact`, `doctor`, `settings`: keep the store small, see if everything is well, and how it is set."""
+"""`compact`, `doctor`, `settings`: the upkeep of a store and its settings."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from driftline.cli.options import JsonOption, StoreOption, command_settings, opened
-from driftline.cli.output import clean, clean_lines, count, fields, print_json, say, size
+from driftline.cli.output import clean, clean_lines, fields, print_json, say, size
 from driftline.cli.text_tables import Column, Styled, print_table
+from driftline.plurals import count
 
 if TYPE_CHECKING:
     from driftline.cli.doctor import Diagnosis
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
 
 
 def compact(store: StoreOption = None, as_json: JsonOption = False) -> None:
-    """Make the store smaller: compress again, at a high level, what was kept since the last time. Checks may go on.
+    """Make the store smaller.
 
-    Versions that were read through other filters, or by an older Driftline, are read anew before, and all are indexed
-    for searching. A store that is damaged is left as it is: see 'driftline doctor'.
+    Compresses what was added since the last time more tightly, extracts old versions again if the filters of their page
+    have changed, and indexes every version for 'driftline search'. Checks can go on meanwhile. A damaged store is not
+    changed: see 'driftline doctor'.
     """
     from driftline.cli.progress import counted
 
@@ -40,12 +42,15 @@ def compact(store: StoreOption = None, as_json: JsonOption = False) -> None:
 def doctor(
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="Do not read the whole store, which takes a minute or two for a million pages."),
+        typer.Option("--quick", help="Skip reading every version back, which takes minutes in a large store."),
     ] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check the store, the settings and what Driftline needs. Every version is read back and compared to the byte."""
+    """Check the installation, the settings and the store.
+
+    Every stored version is read back and verified, unless --quick.
+    """
     from driftline.cli.doctor import examine
 
     findings = examine(store, quick=quick)
@@ -61,7 +66,7 @@ def doctor(
 
 
 def settings(store: StoreOption = None, as_json: JsonOption = False) -> None:
-    """Show every setting, its value and where it came from."""
+    """Show every setting, its value and where it is set."""
     from driftline.settings import settings_file
 
     rows = _setting_rows(command_settings(store=store), store)
@@ -80,22 +85,35 @@ def settings(store: StoreOption = None, as_json: JsonOption = False) -> None:
 
 def _print_compacted(read: Reread, done: Compacted) -> None:
     if read.versions:
-        unread = f"; {read.unread:,} could not be, and stay as they were" if read.unread else ""
-        say(f"Read {count(read.versions, 'version')} anew, {read.changed:,} of them with another text now{unread}.")
+        unread = f"; {read.unread:,} could not be extracted and keep their old text" if read.unread else ""
+        say(
+            f"Extracted {count(read.versions, 'version')} again; the text of {read.changed:,} is different now{unread}."
+        )
     if read.skipped:
-        say(f"{count(read.skipped, 'version')} took too long or too much memory to read: try again.", to_stderr=True)
+        say(
+            f"{count(read.skipped, 'version')} took too long or too much memory: run 'driftline compact' again.",
+            to_stderr=True,
+        )
     say(_compacted(done))
     if done.unreadable:
-        say(f"{count(done.unreadable, 'content')} cannot be read: run 'driftline doctor'.", to_stderr=True)
+        say(
+            f"{count(done.unreadable, 'body', 'bodies')} cannot be read: run 'driftline doctor'.",
+            to_stderr=True,
+        )
 
 
 def _compacted(done: Compacted) -> str:
-    takes = f"the store takes {size(done.size)}."
+    takes = f"the store takes {size(done.size)}"
     if not done.contents and not done.removed:
-        return f"There was nothing to do: {takes}"
-    removed = f" and removed {done.removed:,} that no version needs" if done.removed else ""
-    sizes = f" from {size(done.before)} to {size(done.after)}" if done.contents else ""
-    return f"Compacted {count(done.contents, 'content')}{sizes}{removed}: {takes}"
+        return f"Nothing to compact: {takes}."
+    done_now = []
+    if done.contents:
+        sizes = f"from {size(done.before)} to {size(done.after)}"
+        done_now.append(f"compacted {count(done.contents, 'stored text')} {sizes}")
+    if done.removed:
+        done_now.append(f"removed {count(done.removed, 'stored text')} that no version needs")
+    sentence = " and ".join(done_now)
+    return f"{sentence[0].upper()}{sentence[1:]}: {takes}."
 
 
 def _print_finding(finding: Diagnosis) -> None:

@@ -1,4 +1,4 @@
-"""Options that many commands share, and opening the store that they name."""
+"""Options that several commands share, and `opened`, which opens the store that they name."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from driftline.cli.help_panels import PIPELINE, POLITENESS
 from driftline.cli.output import clean, complain, say
 from driftline.errors import BadSetting, StoreUnavailable, UsageError
 from driftline.model import POLICIES
@@ -29,11 +30,12 @@ StoreOption = Annotated[
     typer.Option(
         "--store",
         metavar="PATH|URL",
-        help="The store to use: a path or a postgresql:// URL. [default: DRIFTLINE_STORE, or a file of your own]",
+        help="Where pages are kept: a file or a postgresql:// URL. [default: DRIFTLINE_STORE, or a file in your data "
+        "folder]",
         show_default=False,
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ExecOption = Annotated[
     str | None,
     typer.Option(
@@ -50,71 +52,76 @@ OnceOption = Annotated[
     ),
 ]
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Log every check on standard error.")]
-PageArgument = Annotated[str, typer.Argument(metavar="URL", help="The address of a watched page.", show_default=False)]
+PageArgument = Annotated[str, typer.Argument(metavar="URL", help="A watched page.", show_default=False)]
 NetworksOption = Annotated[
     list[str] | None,
     typer.Option(
         "--allow-network", metavar="NETWORK", show_default=False,
-        help="Fetch from this network although it is private, such as 192.168.0.0/16; may be given several times.",
+        help="Allow fetching from this private network, such as 192.168.0.0/16; may be repeated.",
+        rich_help_panel=POLITENESS,
     ),
 ]  # fmt: skip
 HostDelayOption = Annotated[
     float | None,
     typer.Option(
         "--host-delay", metavar="SECONDS", show_default=False,
-        help="How long a host is left alone after an answer; 0 is for servers of your own. [default: 1]",
+        help="Pause between two requests to the same host; use 0 only for your own servers. [default: 1]",
+        rich_help_panel=POLITENESS,
     ),
 ]  # fmt: skip
 StallOption = Annotated[
     float | None,
     typer.Option(
         "--stall-after", metavar="SECONDS", show_default=False,
-        help="Report what everything waits for if nothing was recorded for so long although there is work to do; "
-        "'run' then starts its pipeline anew. [default: 60]",
+        help="Report a stall when nothing was recorded for this long although pages wait; 'run' then restarts its "
+        "pipeline. [default: 60]",
+        rich_help_panel=PIPELINE,
     ),
 ]  # fmt: skip
 HostConnectionsOption = Annotated[
     int | None,
     typer.Option(
-        "--host-connections", metavar="N", help="Requests at one host at once. [default: 1]", show_default=False
+        "--host-connections", metavar="N", help="Simultaneous requests to the same host. [default: 1]",
+        show_default=False, rich_help_panel=POLITENESS,
     ),
-]
+]  # fmt: skip
 RobotsOption = Annotated[
     str | None,
     typer.Option(
-        "--robots", metavar="obey|ignore", help="Whether robots.txt is obeyed; ignore is for sites of your own.",
-        show_default=False,
+        "--robots", metavar="obey|ignore", show_default=False, rich_help_panel=POLITENESS,
+        help="Whether to follow robots.txt; ignore it only on your own sites. [default: obey]",
     ),
 ]  # fmt: skip
 EveryOption = Annotated[
     str | None,
-    typer.Option("--every", metavar="TIME", help="How often to check: 30s, 15m, 2h, 1d or 1w.", show_default=False),
+    typer.Option("--every", metavar="TIME", help="How often to check: 30s, 15m, 2h, 1d, 1w.", show_default=False),
 ]
 UsualOption = Annotated[
     str,
     typer.Option(
-        "--every", metavar="TIME", help="How often a page is checked that has no interval of its own, on average."
+        "--every", metavar="TIME", help="Average time between checks of pages that have no interval of their own."
     ),
 ]
 BudgetOption = Annotated[
     str | None,
     typer.Option(
-        "--budget", metavar="RATE", help="How many checks there may be: 10/s, 600/m, 20000/d. [default: by --every]",
+        "--budget", metavar="RATE", help="Most checks per time: 10/s, 600/m, 20000/d. [default: follows from --every]",
         show_default=False,
     ),
 ]  # fmt: skip
 PolicyOption = Annotated[
     str | None,
     typer.Option(
-        "--policy", metavar="|".join(POLICIES), help="What is checked next. [default: value]", show_default=False
+        "--policy", metavar="|".join(POLICIES), show_default=False, rich_help_panel=PIPELINE,
+        help="How pages compete for the checks that --budget allows; see docs/scheduling.md. [default: value]",
     ),
-]
+]  # fmt: skip
 TagsOption = Annotated[
     list[str] | None,
-    typer.Option("--tag", metavar="TAG", help="A tag for the pages; may be given several times.", show_default=False),
+    typer.Option("--tag", metavar="TAG", help="Tag the pages; may be repeated.", show_default=False),
 ]
 TagOption = Annotated[
-    str | None, typer.Option("--tag", metavar="TAG", help="Only the pages with this tag.", show_default=False)
+    str | None, typer.Option("--tag", metavar="TAG", help="Only pages with this tag.", show_default=False)
 ]
 
 
@@ -123,13 +130,13 @@ def opened(
     store: str | None, allow_networks: list[str] | None = None, *, make: bool = True, patient: bool = False,
     **manners: Any,
 ) -> Iterator[Driftline]:  # fmt: skip
-    """The watch list that the option, the environment or the settings name, which may fetch from these networks.
+    """Open the store that the option, the environment or the settings name.
 
-    `manners` are settings of how hosts are treated, as far as they are given. Who is `patient` waits for a server that
-    does not answer, which may be starting.
+    `manners` are politeness settings, such as `host_delay`; those that are None keep their configured value. With
+    `patient`, wait for a database server that may still be starting.
 
-    A store that is not there is made, unless `make` is false, for who only looks or needs what is in it: then
-    whoever names it has mistyped it, and is told so; where nobody does, nothing was added yet, and it is an empty one.
+    A missing store is created. With `make` false (for commands that only read) a missing store that was named raises
+    UsageError, because its name is mistyped; the default store is replaced by an empty one.
     """
     from driftline.api import open as open_store
     from driftline.settings import parse_network
@@ -153,7 +160,7 @@ def opened(
 
 
 def _open_patiently(settings: Settings) -> Driftline:
-    """Open a store, trying again for half a minute while its server does not answer, which is said once."""
+    """Open a store, trying for half a minute while its server does not answer."""
     from driftline.api import open as open_store
 
     end = time.monotonic() + _LONGEST_START
@@ -165,13 +172,13 @@ def _open_patiently(settings: Settings) -> Driftline:
             if time.monotonic() >= end:
                 raise
             if not said:
-                say(clean(f"Waiting for {_LONGEST_START:g} s at most: {error}"), to_stderr=True)
+                say(clean(f"Waiting for up to {_LONGEST_START:g} s: {error}"), to_stderr=True)
                 said = True
         time.sleep(_PAUSE)
 
 
 def command_settings(**options: Any) -> Settings:
-    """The settings with these options of the command; a warning, once, for variables that are likely misspelled."""
+    """Return the settings with these options applied; warn once of environment variables that look misspelled."""
     from driftline.settings import load_command_settings
 
     _warn_of_misspelled_variables()
@@ -180,32 +187,32 @@ def command_settings(**options: Any) -> Settings:
 
 @cache
 def _warn_of_misspelled_variables() -> None:
-    """Warn of those that are nearly called like a setting; others may be for something else, such as a secret."""
+    """Warn of variables whose name is close to that of a setting; others may have another purpose."""
     from driftline.settings import misspelled_variables
 
     for name, meant in misspelled_variables().items():
         if meant is not None:
-            complain(f"The variable {name} sets nothing: perhaps {meant} is meant.")
+            complain(f"The variable {name} is not a setting: did you mean {meant}?")
 
 
 def is_named(settings: Settings) -> bool:
-    """Whether the store is one that somebody names: by the option, in the environment or in the settings file."""
+    """Return whether the store was named by the option, the environment or the settings file."""
     return "store" in settings.model_fields_set
 
 
 def no_store(where: str) -> str:
-    """That there is none, and how to make it."""
+    """Return the message for a missing store."""
     command = f"driftline add URL --store {quote(where)}"
-    return f"There is no store '{where}': correct its name, or make it with \"{command}\"."
+    return f"There is no store '{where}': correct its name, or create it with \"{command}\"."
 
 
 def pages_with(watch_list: Driftline, tag: str) -> list[Page]:
-    """The pages with a tag; UsageError if there are none, for then the tag is mistyped."""
+    """Return the pages with a tag; raise UsageError if no page has it."""
     insist_on_tag(watch_list, tag)
     return watch_list.pages(tag)
 
 
 def insist_on_tag(watch_list: Driftline, tag: str) -> None:
-    """UsageError if no page has this tag, for then it is mistyped."""
+    """Raise UsageError if no page has this tag."""
     if watch_list.catalog.unused_tags([tag]):
-        raise UsageError(f"No page has the tag '{tag}': 'driftline list' shows the tags.")
+        raise UsageError(f"No page has the tag '{tag}': see the tags in use with 'driftline list'.")

@@ -1,7 +1,7 @@
-"""How things are told to people and to programs: plain sentences, colours on a terminal, one JSON document.
+"""Output of the commands: sentences for people, coloured on a terminal, and JSON for programs.
 
-Whatever a page sent (its address, title or text) goes through `clean` before it reaches a terminal: a hostile page must
-not move the cursor, change colours or reorder what is read.
+Everything that a page sent (its address, title or text) goes through `clean` before it reaches a terminal: a hostile
+page must not move the cursor, change colours or reorder what is read.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from driftline.model import Turn, Verdict
+from driftline.plurals import count
+from driftline.runtime import command_name
 from driftline.urls.parts import without_password
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     from driftline.model import Event
 
-NOTHING_YET = "No pages are watched yet: 'driftline add URL' adds one."
+NOTHING_YET = f"No pages are watched yet: add one with '{command_name()} add https://example.com/'."
 VERDICT_STYLES = {
     Verdict.NEW: "cyan",
     Verdict.CHANGED: "yellow",
@@ -46,15 +48,15 @@ _REPLACEMENT = "\ufffd"
 _DIRECTIONS = (*range(0x200E, 0x2010), *range(0x2028, 0x202F), *range(0x2066, 0x206A))
 _CONTROLS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), *_DIRECTIONS, *range(0xD800, 0xE000)), _REPLACEMENT)
 _CONTROLS_IN_LINES = {code: text for code, text in _CONTROLS.items() if code not in (0x09, 0x0A)}
-_OWN_WORDS = ("text", "unified", "excerpt", "examples", "body_base64")  # what a page says, and is shown as it is
-_UNBOUNDED = 1_000_000  # columns: what is piped must not be wrapped at the width of nobody's terminal
+_OWN_WORDS = ("text", "unified", "excerpt", "examples", "body_base64")  # fields with the text of a page
+_UNBOUNDED = 1_000_000  # columns: piped output must not be wrapped
 _AGES = ((604_800, "week"), (86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
 def clean(text: str, *, lines: bool = False) -> str:
-    """The text with every control character replaced; line ends and tabs stay if `lines`, which are a page's own.
+    """Return the text with every control character replaced.
 
-    In what is not the text of a page, no password of an address is shown.
+    With `lines`, for the text of a page, line ends and tabs stay; otherwise passwords in addresses are hidden.
     """
     return text.translate(_CONTROLS_IN_LINES) if lines else without_password(text).translate(_CONTROLS)
 
@@ -66,18 +68,18 @@ def clean_lines(text: str) -> str:
 
 @cache
 def out() -> Console:
-    """Standard output, for what was asked for."""
+    """Return standard output, for the results of a command."""
     return _console(stderr=False)
 
 
 @cache
 def err() -> Console:
-    """Standard error, for progress and remarks."""
+    """Return standard error, for progress and remarks."""
     return _console(stderr=True)
 
 
 def say(*parts: str | tuple[str, str] | Text, to_stderr: bool = False) -> None:
-    """Print one line of texts, or (text, style) pairs, as they are: nothing in them is taken as markup."""
+    """Print one line made of texts and (text, style) pairs; nothing in them is read as markup."""
     from rich.text import Text
 
     (err() if to_stderr else out()).print(Text.assemble(*parts), soft_wrap=True)
@@ -89,7 +91,7 @@ def remark(sentence: str) -> None:
 
 
 def complain(sentence: str) -> None:
-    """One sentence on standard error; quick, so that nothing else has to be loaded to say it."""
+    """Print an error as one sentence on standard error, without loading rich."""
     name = "driftline:"
     if sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
         name = f"\x1b[31m{name}\x1b[0m"
@@ -98,9 +100,9 @@ def complain(sentence: str) -> None:
 
 
 def print_json(document: object) -> None:
-    """Print one JSON document on standard output; no password of an address is in it.
+    """Print one JSON document on standard output, with passwords in addresses hidden.
 
-    The lists of an object are written item by item: as one text, those of a million pages would take the most memory.
+    The lists of an object are written item by item, because one text for a million pages would take too much memory.
     """
     if not isinstance(document, dict) or not document:
         _write(_as_json(document, ""), "\n")
@@ -120,7 +122,7 @@ def print_json(document: object) -> None:
 
 
 def print_json_list(items: Iterable[object]) -> None:
-    """Print a JSON list on standard output as its items come, one a line; no password of an address is in it."""
+    """Print a JSON list on standard output as its items come, one per line, with passwords in addresses hidden."""
     between = "[\n  "
     for item in items:
         _write(between, _as_json(item, "", None))
@@ -130,10 +132,7 @@ def print_json_list(items: Iterable[object]) -> None:
 
 
 def _as_json(item: object, name: str, indent: str | None = "") -> str:
-    """Return an item as JSON, without passwords; `name` is that of the field which it is the value of.
-
-    It takes several lines, after the first each with this indentation; with None, it takes one.
-    """
+    """Return the value of the field `name` as JSON, with passwords hidden; on one line if `indent` is None."""
     readable = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     lines = None if indent is None else 2
     text = json.dumps(item, indent=lines, ensure_ascii=not readable)
@@ -158,17 +157,17 @@ def _without_passwords(item: object, name: str = "") -> object:
 
 
 def iso(at: float | None) -> str | None:
-    """A time for programs: ISO 8601 in UTC."""
+    """Return a time for programs: ISO 8601 in UTC."""
     return None if at is None else datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
 
 
 def local_time(at: float) -> str:
-    """A time for people: date and time of day where they are."""
+    """Return a time for people: date and time in their time zone."""
     return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def ago(at: float | None, now: float) -> str:
-    """How long ago that was, in words."""
+    """Return how long ago that was, in words."""
     if at is None:
         return "never"
     age = now - at
@@ -180,7 +179,7 @@ def ago(at: float | None, now: float) -> str:
 
 
 def size(amount: float) -> str:
-    """A number of bytes, in the unit that suits it."""
+    """Return a number of bytes in a readable unit."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if amount < 999.5:
             return f"{amount:,.0f} {unit}" if unit == "bytes" else f"{amount:,.3g} {unit}"
@@ -188,18 +187,13 @@ def size(amount: float) -> str:
     return f"{amount:,.3g} TB"
 
 
-def count(amount: int, noun: str) -> str:
-    """A number with its noun: '1 page', '6,540 pages'."""
-    return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
-
-
 def named(event: Event) -> str:
-    """The page of an event, or how many of a host there are."""
+    """Return the page of an event, or the number of its pages and their host."""
     return clean(event.urls[0] if len(event.urls) == 1 else f"{count(len(event.urls), 'page')} of {event.host}")
 
 
 def fields(item: Any, *names: str) -> dict[str, Any]:
-    """These attributes as a JSON object would hold them."""
+    """Return these attributes as a JSON object."""
     return {name: getattr(item, name) for name in names}
 
 
@@ -208,7 +202,7 @@ def _console(*, stderr: bool) -> Console:
 
     class Output(Console):
         def on_broken_pipe(self) -> None:
-            """Tell whoever prints that nobody reads it; rich would end the thread, and let all others print nowhere."""
+            """Raise BrokenPipeError; rich would end only the current thread, and others would print into nothing."""
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
     stream = sys.stderr if stderr else sys.stdout

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first asks a run to stop, the second ends the process at once."""
+"""Progress bars of the commands, and Ctrl-C: the first stops a run gently, the second ends the process."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
-from driftline.cli.output import VERDICT_STYLES, clean, count, err, local_time, say
+from driftline.cli.output import VERDICT_STYLES, clean, err, local_time, say
 from driftline.model import Failure, Verdict
+from driftline.plurals import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,9 +34,9 @@ _SHOW_CURSOR = b"\x1b[?25h\n"
 
 @contextlib.contextmanager
 def first_signal(stop: Callable[[], None], at_once: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Within this block the first signal calls `stop`, in its handler, and a second one ends the process.
+    """Within this block the first Ctrl-C or SIGTERM calls `stop`, and a second one ends the process with status 130.
 
-    `at_once` is what has to be done before that: it must be quick, and may not rely on anything that was being done.
+    `at_once` is called just before that. Both run in the signal handler, so they must be quick.
     """
     received = 0
 
@@ -60,11 +61,11 @@ def first_signal(stop: Callable[[], None], at_once: Callable[[], None] = lambda:
             signal.signal(number, handler)
 
 
-_LONG = 120.0  # seconds that a crawl has to go on for to be worth a word
+_LONG = 120.0  # seconds: a crawl that takes longer says so
 
 
 class Progress:
-    """Follows one check: shows the bar and keeps which pages failed. Told by any thread."""
+    """Follows one check: shows a progress bar and collects the failures. Thread-safe."""
 
     def __init__(self) -> None:
         self.failures: list[tuple[str, Failure]] = []
@@ -86,19 +87,19 @@ class Progress:
             self._bar.stop()
 
     def begun(self, total: int, continued: bool) -> None:
-        """The check starts, over so many pages."""
+        """Start, for so many pages."""
         self.total, self.continued = total, continued
         self._started = time.monotonic()
         if continued and total:
-            left = f"{count(total, 'page')} left; --fresh starts over."
-            say(f"Continuing the run that was cut short: {left}", to_stderr=True)
+            left = f"{count(total, 'page')} left. Start over with --fresh."
+            say(f"Continuing an interrupted check: {left}", to_stderr=True)
         if total and _on_terminal():
             self._bar = _bar()
             self._task = self._bar.add_task("", total=total, figures="")
             self._bar.start()
 
     def told(self, outcomes: Sequence[Outcome]) -> None:
-        """These outcomes are recorded."""
+        """Count outcomes that were recorded."""
         with self._lock:
             for outcome in outcomes:
                 self._counts[outcome.verdict] += 1
@@ -120,14 +121,14 @@ class Progress:
 
 
 def tell_slow(host: str, waiting: int, rest: float) -> None:
-    """So many pages of a host wait, with so many seconds between two requests."""
-    text = f"Polite: {count(waiting, 'page')} of {host} wait, a request every {rest:.3g} s, about "
-    text += f"{waiting * rest:,.0f} s in all; --host-delay 0 is for servers of your own."
+    """Print how long the pages of a host take, with `rest` seconds between two requests."""
+    text = f"{count(waiting, 'page')} on {host}, one request every {rest:.3g} s to be polite: this takes about "
+    text += f"{waiting * rest:,.0f} s. If the server is yours, use --host-delay 0."
     say(clean(text), to_stderr=True)
 
 
 class CrawlProgress:
-    """Follows one crawl: a bar of what is done of what is known so far. Told by any thread."""
+    """Follows one crawl: shows a bar of the pages fetched among those found so far."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -147,25 +148,25 @@ class CrawlProgress:
             self._bar.stop()
 
     def begun(self, crawl: Begun, waiting: int) -> None:
-        """The crawl starts, or goes on."""
+        """Start, or continue."""
         self._started = self._clock()
         if crawl.continued:
-            begun = f"Going on with the crawl of {local_time(crawl.started_at)}"
-            say(f"{begun}: {waiting:,} addresses wait; --fresh starts over.", to_stderr=True)
+            begun = f"Continuing the crawl of {local_time(crawl.started_at)}"
+            say(f"{begun}: {count(waiting, 'URL')} left. Start over with --fresh.", to_stderr=True)
         if _on_terminal():
             self._bar = _bar()
             self._task = self._bar.add_task("", total=None, figures="")
             self._bar.start()
 
     def told(self, outcomes: Sequence[Outcome], waiting: int) -> None:
-        """These outcomes are recorded, and so many addresses wait."""
+        """Count outcomes that were recorded; so many URLs are left."""
         self._done += len(outcomes)
         rate = self._done / max(self._clock() - self._started, 1e-3)
         if waiting / rate > _LONG and not self._warned:
             self._warned = True
-            text = f"Polite: {waiting:,} addresses wait so far, at {rate:,.3g} a second about "
-            text += f"{waiting / rate / 60:,.0f} minutes; Ctrl-C stops, and the same command goes on. "
-            text += "--host-delay 0 is for servers of your own."
+            text = f"{count(waiting, 'URL')} left so far, at {rate:,.3g} per second: this takes about "
+            text += f"{waiting / rate / 60:,.0f} minutes. Ctrl-C stops; the same command continues. "
+            text += "If the server is yours, use --host-delay 0."
             say(text, to_stderr=True)
         if self._bar is not None and self._task is not None:
             figures = f"[dim]{rate:,.0f}/s[/]"
@@ -174,7 +175,7 @@ class CrawlProgress:
 
 @contextmanager
 def counted() -> Iterator[Callable[[int, int], None]]:
-    """What shows that so many of so many are done."""
+    """Return a function that shows how many of how many are done, as a bar on a terminal."""
     bar = _bar() if _on_terminal() else None
     task = bar.add_task("", total=None, figures="") if bar else None
 

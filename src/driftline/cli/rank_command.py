@@ -1,4 +1,4 @@
-"""The second paper's Figs. 3, 4 and 5: a line for each column over the ranked pages."""
+"""`rank`: visited pages in order, as a table, CSV or figure (the second paper's Tables 2 to 4 and Figs. 3 to 5)."""
 
 from __future__ import annotations
 
@@ -7,53 +7,56 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 typer reads the annotations when it runs
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from driftline.cli.options import JsonOption, StoreOption, command_settings, opened
-from driftline.cli.output import NOTHING_YET, clean, count, print_json_list, say
+from driftline.cli.output import NOTHING_YET, clean, print_json_list, say
 from driftline.cli.text_tables import Column, Styled, print_table
 from driftline.cli.visit_command import seconds_of
 from driftline.errors import BadSetting, DriftlineError, UsageError
-from driftline.lab.bench.figures import require_matplotlib, save
+from driftline.plurals import count
 from driftline.visits.rank import By, keeps, order_named
 from driftline.visits.rank import rank as ranked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from driftline.model import Visited
 
 
-_NAMED = 40  # pages: the names of more could not be read
+_NAMED = 40  # pages: more labels than that could not be read
 _LONGEST = 28
 _FAR_APART = 20
 _TITLES = {
     By.FREQUENCY: "Visited pages, ranked by frequency",
     By.WEIGHTAGE: "Visited pages, ranked by weightage",
     By.INTELLIGENT: "Visited pages, filtered by TTL and ranked by frequency, weightage and TTL",
-    By.VALUE: "Watched pages, ranked by what a check of them is worth",
+    By.VALUE: "Watched pages, ranked by how useful a check is now",
 }
 
 
 def check_plot(path: Path) -> None:
-    """DriftlineError if no such figure can be drawn: to be found out before anything else is done."""
+    """Raise DriftlineError if this figure cannot be written; call it before any work is done."""
+    from driftline.lab.bench.figures import require_matplotlib
+
     if path.suffix.lower() not in (".svg", ".png"):
-        raise BadSetting(f"A figure is written as .svg or .png: got '{path}'.")
+        raise BadSetting(f"The figure '{path}' must end in .svg or .png.")
     if not path.parent.is_dir():
         raise DriftlineError(f"The figure {path} cannot be written: there is no folder {path.parent}.")
     require_matplotlib()
 
 
 def draw_rank(rows: Sequence[Visited], by: By, path: Path) -> None:
-    """Write the figure; the ending of its name says what it becomes."""
+    """Write the figure, as SVG or PNG by the ending of its name."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
+
+    from driftline.lab.bench.figures import save
 
     places = range(1, len(rows) + 1)
     figure, axes = plt.subplots(figsize=(9, 5), layout="constrained")
@@ -81,7 +84,7 @@ def draw_rank(rows: Sequence[Visited], by: By, path: Path) -> None:
 
 
 def _names(rows: Sequence[Visited]) -> list[str]:
-    """The addresses, without the site where all are of one, and cut in their middle."""
+    """Return labels for the pages: their URLs, shortened, without the host if all share it."""
     origins = {one.url[: one.url.index("/", 8)] for one in rows}
     shared = len(origins.pop()) if len(origins) == 1 else 0
     return [_cut(one.url[shared:] if shared else one.url.partition("://")[2]) for one in rows]
@@ -106,7 +109,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ranking:
-    """The ranked pages that are to be shown, how many were visited, and how many of these the filter keeps."""
+    """The ranked pages to show, how many pages were visited, and how many of these the TTL filter keeps."""
 
     rows: Iterable[Visited]
     visits: int
@@ -118,24 +121,33 @@ def rank(
     by: Annotated[
         str,
         typer.Option(
-            "--by", metavar="|".join(By), help="What comes first; intelligent also filters, value is of watched pages."
+            "--by", metavar="|".join(By),
+            help="The paper's filter and order (intelligent), most visits (frequency), most seconds (weightage), or "
+            "the watched pages that 'driftline run' checks first (value).",
         ),
     ] = By.INTELLIGENT,
     limit: Annotated[
-        int | None, typer.Option("--limit", min=1, metavar="N", help="Only the first so many.", show_default=False)
+        int | None, typer.Option("--limit", min=1, metavar="N", help="Show at most N pages.", show_default=False)
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option("--plot", metavar="FILE", help="Draw them as a line chart: .svg or .png.", show_default=False),
+        typer.Option("--plot", metavar="FILE", help="Draw a line chart: a .svg or .png file.", show_default=False),
     ] = None,
-    example: Annotated[bool, typer.Option("--example", help="Rank the 23 pages of the paper instead.")] = False,
+    example: Annotated[bool, typer.Option("--example", help="Rank the 23 example pages of the paper.")] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
-) -> None:
-    """Rank visited pages by how often, how long and with what success they were visited."""
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+) -> None:  # fmt: skip
+    """Show visited pages, the most used first.
+
+    Frequency is the number of visits to a page, weightage the seconds spent on it, and TTL the number of visits that
+    found the page available. The default order keeps only pages with TTL > frequency/2, those available at more than
+    half of their visits, and sorts them by frequency, then weightage, then TTL.
+
+    Count visits with 'driftline visit' and 'driftline visits import'.
+    """
     if as_json and as_csv:
-        raise UsageError("--json and --csv exclude each other.")
+        raise UsageError("Give either --json or --csv, not both.")
     order = order_named(by)
     if plot is not None:
         check_plot(plot)
@@ -144,7 +156,7 @@ def rank(
 
 
 def _print(found: _Ranking, plot: Path | None, order: By, *, example: bool, as_json: bool, as_csv: bool) -> None:
-    """Print the pages as they come, unless all of them are needed for a figure, and what there is to say of them."""
+    """Print the pages and remarks about them; all pages are kept in memory only for a figure."""
     valued, threshold = order is By.VALUE, found.threshold
     all_of_them = None if plot is None else list(found.rows)
     rows = iter(found.rows if all_of_them is None else all_of_them)
@@ -159,35 +171,35 @@ def _print(found: _Ranking, plot: Path | None, order: By, *, example: bool, as_j
     if valued and not first:
         say(_nothing_of_value(found.visits), to_stderr=True)
     elif not found.visits and not valued:
-        say("No visits are counted yet: see 'driftline visit' and 'driftline visits import'.", to_stderr=True)
+        say("No visits yet: count them with 'driftline visit URL' or 'driftline visits import FILE'.", to_stderr=True)
     if found.kept < found.visits and order is By.INTELLIGENT:
         dropped = count(found.visits - found.kept, "page")
         share = f"{threshold * 100:g} %"
-        say(f"The filter drops {dropped}, available at no more than {share} of the visits.", to_stderr=True)
+        say(f"Not shown: {dropped} available at {share} of the visits or less (TTL filter).", to_stderr=True)
     if plot is not None and all_of_them is not None:
         draw_rank(all_of_them, order, plot)
-        say(f"The figure is {plot}.", to_stderr=True)
+        say(f"Saved {plot}.", to_stderr=True)
 
 
 def _nothing_of_value(visits: int) -> str:
-    """Why there is nothing to rank by value, and what to do about it."""
+    """Return why there is nothing to rank by value, and what to do."""
     if not visits:
         return NOTHING_YET
-    unwatched = f"{count(visits, 'visited page')} {'is' if visits == 1 else 'are'} not watched"
+    unwatched = count(visits, "visited page is", "visited pages are")
     return (
-        f"Only a check of a watched page has a value, and {unwatched}: 'driftline add URL' watches one, 'driftline "
-        "visits import FILE --add' all those of a file."
+        f"--by value ranks watched pages, and {unwatched} not watched: add one with 'driftline add URL', or all pages "
+        "of a history with 'driftline visits import FILE --add'."
     )
 
 
 @contextmanager
 def _ranked(store: str | None, order: By, limit: int | None, *, example: bool) -> Iterator[_Ranking]:
-    """Rank the pages, for a block in which they are read."""
+    """Rank the pages; they can be read inside the block."""
     if example:
         from driftline.visits.rank import EXAMPLE
 
         if order is By.VALUE:
-            raise BadSetting("The paper's pages were never checked, so a check of them has no value.")
+            raise BadSetting("--by value ranks watched pages, and the paper's example has none: choose another order.")
         threshold = command_settings(store=store).rank_threshold
         rows, kept = ranked(EXAMPLE, order, threshold, limit), sum(keeps(one, threshold) for one in EXAMPLE)
         yield _Ranking(rows=rows, visits=len(EXAMPLE), kept=kept, threshold=threshold)
@@ -202,22 +214,26 @@ def _ranked(store: str | None, order: By, limit: int | None, *, example: bool) -
             else:
                 unsafe += 1
         if unsafe:
-            say(f"{count(unsafe, 'page')} left out, blocked as unsafe.", to_stderr=True)
+            say(f"Not shown: {count(unsafe, 'page')} blocked as unsafe.", to_stderr=True)
         yield _Ranking(rows=ordered, visits=visits, kept=kept, threshold=threshold)
 
 
 def _print_table(rows: Iterable[Visited], threshold: float, *, example: bool, valued: bool) -> None:
     # nothing of the example is watched
-    columns = [*(_COLUMNS[:-1] if example else _COLUMNS), *([Column(name="value", right=True)] if valued else [])]
-    cells = (_row(number, one, threshold, valued=valued) for number, one in enumerate(rows, start=1))
+    rows = iter(rows)
+    first = next(rows)
+    best = first.value or 1.0
+    columns = [*(_COLUMNS[:-1] if example else _COLUMNS), *([Column(name="of first", right=True)] if valued else [])]
+    numbered = enumerate(chain([first], rows), start=1)
+    cells = (_row(number, one, threshold, best if valued else None) for number, one in numbered)
     print_table(columns, (row[: len(columns)] for row in cells))
 
 
-def _row(number: int, one: Visited, threshold: float, *, valued: bool) -> list[str | Styled]:
+def _row(number: int, one: Visited, threshold: float, best: float | None) -> list[str | Styled]:
     kept = Styled("kept", "green") if keeps(one, threshold) else Styled("dropped", "red")
     figures = [f"{one.frequency:,}", seconds_of(one), f"{one.ttl:,}"]
-    value = [f"{one.value:.3g}"] if valued else []
-    return [str(number), str(one.sno or "–"), one.url, *figures, kept, "yes" if one.watched else "no", *value]
+    share = [] if best is None else [f"{one.value / best:.0%}"]
+    return [str(number), str(one.sno or "–"), one.url, *figures, kept, "yes" if one.watched else "no", *share]
 
 
 def _as_json(number: int, one: Visited, threshold: float, *, valued: bool) -> dict[str, Any]:
@@ -234,5 +250,5 @@ def _print_csv(rows: Iterable[Visited], threshold: float, *, valued: bool) -> No
     writer.writeheader()
     for number, one in enumerate(rows, start=1):
         row = _as_json(number, one, threshold, valued=valued)
-        told = {"url": clean(row["url"])} | {name: int(row[name]) for name in ("kept", "watched")}
-        writer.writerow(row | told)
+        shown = {"url": clean(row["url"])} | {name: int(row[name]) for name in ("kept", "watched")}
+        writer.writerow(row | shown)

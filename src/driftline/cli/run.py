@@ -35,7 +35,7 @@ def run(
     allow_network: NetworksOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Keep checking pages, those first whose check is worth most, and report what changed.
+    """Keep checking pages on a schedule and report changes.
 
     Watched sites are crawled again once a day, or as 'driftline crawl --every' says.
 

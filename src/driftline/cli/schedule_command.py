@@ -1,4 +1,4 @@
-"""`schedule`: what will be checked next, and why."""
+"""`schedule`: which pages are checked next, and why."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driftline.cli.options import BudgetOption, JsonOption, PolicyOption, StoreOption, UsualOption, opened
-from driftline.cli.output import NOTHING_YET, count, local_time, print_json, say
+from driftline.cli.output import NOTHING_YET, local_time, print_json, say
 from driftline.cli.text_tables import Column, print_table
+from driftline.plurals import count
 
 if TYPE_CHECKING:
     from driftline.schedule.forecast import ScheduledCheck
@@ -26,14 +27,14 @@ _BY_BUDGET = ("new", "value", "age")  # what the budget is spent on until then m
 
 
 def schedule(
-    limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="How many pages to show.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="Show at most N pages.")] = 20,
     every: UsualOption = "1h",
     budget: BudgetOption = None,
     policy: PolicyOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show which pages 'driftline run' will check next, and why."""
+    """Show which pages 'driftline run' checks next, and why."""
     with opened(store, make=False) as watch_list:
         scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, to_look=True)
         scheduler.refresh()

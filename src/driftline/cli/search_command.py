@@ -1,4 +1,4 @@
-"""`search`: the versions in which words appeared or disappeared."""
+"""`search`: find the versions in which words appeared or disappeared."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import typer
 
 from driftline.cli.options import JsonOption, StoreOption, TagOption, insist_on_tag, opened
-from driftline.cli.output import ago, clean, count, err, fields, iso, out, print_json, say
+from driftline.cli.output import ago, clean, err, fields, iso, out, print_json, say
 from driftline.model import MentionKind
+from driftline.plurals import count
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from driftline.model import Mention
 
-_LONG = 500  # versions: indexing more of them takes long enough to be told
+_LONG = 500  # versions: indexing more takes long enough to show a bar
 _WHEN = "a date, a date and time, or how long ago: 2026-01-31, 2026-01-31T18:00, 12h"
 
 
@@ -28,22 +29,24 @@ def search(
         list[str],
         typer.Argument(
             metavar="WORDS",
-            help="Words that must all be there; a phrase in quotes; the beginning of a word as 'begin*'.",
+            help='Words that must all occur, a "phrase" in quotes, or the beginning of a word: begin*.',
             show_default=False,
         ),
     ],
-    now: Annotated[bool, typer.Option("--now", help="Only pages whose newest version has the words.")] = False,
+    now: Annotated[bool, typer.Option("--now", help="Only pages whose newest version contains the words.")] = False,
     page: Annotated[
         str | None, typer.Option("--page", metavar="URL", help="Only this page.", show_default=False)
     ] = None,
     tag: TagOption = None,
     since: Annotated[
-        str | None, typer.Option("--since", metavar="WHEN", help=f"From then on: {_WHEN}.", show_default=False)
+        str | None, typer.Option("--since", metavar="WHEN", help=f"Only since then: {_WHEN}.", show_default=False)
     ] = None,
     until: Annotated[
         str | None, typer.Option("--until", metavar="WHEN", help="Only before then.", show_default=False)
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="How many, the latest first.")] = 20,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, metavar="N", help="Show at most N versions, the newest first.")
+    ] = 20,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -66,11 +69,11 @@ def search(
         for mention in found:
             _print(mention, at)
     else:
-        say("No version is found in which these words appeared or disappeared.", to_stderr=True)
+        say("No version found in which these words appeared or disappeared.", to_stderr=True)
 
 
 def _as_written(argument: str) -> str:
-    """The argument with the quotes that the shell took away: what was quoted there was meant as a phrase."""
+    """Return the argument in quotes if it holds spaces: the shell took away the quotes of a phrase."""
     return f'"{argument}"' if " " in argument.strip() and '"' not in argument else argument
 
 
@@ -88,8 +91,8 @@ def _print(mention: Mention, now: float) -> None:
         line.append(f"{opening}{clean(mention.excerpt[start:end])}{closing}", f"bold {style}")
         at = end
     line.append(clean(mention.excerpt[at:]))
-    told = f"  version {mention.version}, {ago(mention.at, now)}"
-    say((f"{mention.kind:<11} ", style), clean(mention.url), (told, "dim"))
+    version = f"  version {mention.version}, {ago(mention.at, now)}"
+    say((f"{mention.kind:<11} ", style), clean(mention.url), (version, "dim"))
     out().print(line, soft_wrap=True)
 
 
@@ -103,7 +106,7 @@ def _as_json(mention: Mention) -> dict[str, Any]:
 
 
 class _Indexing:
-    """Tells that versions are being indexed, if it takes long: with a bar on a terminal, with a line elsewhere."""
+    """Shows that versions are being indexed if that takes long: a bar on a terminal, else a line."""
 
     def __init__(self) -> None:
         self._bar: Bar | None = None
@@ -119,7 +122,7 @@ class _Indexing:
         self._stop()
 
     def told(self, done: int, total: int) -> None:
-        """So many versions are indexed."""
+        """Show how many versions are indexed."""
         if not self._begun and total > _LONG:
             self._begin(total)
         if self._bar is not None and self._task is not None:
@@ -129,7 +132,7 @@ class _Indexing:
 
     def _begin(self, total: int) -> None:
         self._begun = True
-        say(f"Indexing {count(total, 'version')} that were never searched…", to_stderr=True)
+        say(f"Indexing {count(total, 'version')} for the first search…", to_stderr=True)
         console = err()
         if console.is_terminal and not console.is_dumb_terminal:
             from rich.progress import BarColumn, MofNCompleteColumn

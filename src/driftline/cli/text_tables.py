@@ -1,4 +1,4 @@
-"""Tables that stay quick with a hundred thousand rows, fit a terminal, and are whole when piped."""
+"""Tables: cut to the width of a terminal, complete when piped, and fast with a hundred thousand rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from driftline.cli.output import clean, out
-from driftline.store.statements import in_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,9 +18,9 @@ _PORTION = 1_000  # rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column. On a narrow terminal it may be cut to its `least` width, or left out if it is `optional`.
+    """A column. On a narrow terminal it is cut to its `least` width, or left out if it is `optional`.
 
-    Of several, the one with the lowest `keep` gives way first. An address is cut in its `middle`: its end tells most.
+    Columns with a low `keep` are cut or left out first. URLs are cut in the `middle`, because their end says most.
     """
 
     name: str
@@ -41,12 +40,14 @@ class Styled(NamedTuple):
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Styled]]) -> None:
-    """Print rows under their headings as they come; on a terminal cut to its width, elsewhere whole.
+    """Print rows as they come; on a terminal cut to its width, elsewhere complete.
 
-    The columns are as wide as the first thousand rows need.
+    The first thousand rows decide the widths.
     """
     from rich.cells import cell_len
     from rich.text import Text
+
+    from driftline.store.statements import in_batches
 
     console = out()
     portions = in_batches(rows, _PORTION)
@@ -94,9 +95,9 @@ def _text(cell: str | Styled) -> str:
 
 
 def fit(widths: Sequence[int], columns: Sequence[Column], room: int) -> list[int]:
-    """The widths that the columns get in so much room; 0 for a column that is left out.
+    """Return the widths of the columns within `room` characters; 0 for a column that is left out.
 
-    Columns are cut before any is left out, and what is not optional stays even where there is too little room for it.
+    Columns are cut before any is left out; columns that are not optional always stay.
     """
     places = sorted(range(len(columns)), key=lambda place: columns[place].keep)
     optional = [place for place in places if columns[place].optional]

@@ -1,4 +1,4 @@
-"""`visit`, `visits import`: feed frequency, weightage and TTL."""
+"""`visit`, `visits import`: count visits to pages, for `rank` and the schedule."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from driftline.cli.help_panels import PanelCommand, PanelGroup
 from driftline.cli.options import JsonOption, StoreOption, opened
-from driftline.cli.output import clean, count, iso, print_json, say
+from driftline.cli.output import clean, iso, print_json, say
 from driftline.errors import DriftlineError
+from driftline.plurals import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,52 +22,57 @@ if TYPE_CHECKING:
     from driftline.model import Visited
     from driftline.visits.importer import Imported
 
-visits_app = typer.Typer(help="Visits to pages, from where they are recorded.")
+visits_app = typer.Typer(help="Import visits from browsers, server logs and tables.", cls=PanelGroup)
 
 
 def visit(
-    url: Annotated[str, typer.Argument(metavar="URL", help="The address of a page.", show_default=False)],
-    seconds: Annotated[float, typer.Option("--seconds", metavar="S", help="How long the visit took.")] = 0.0,
-    unavailable: Annotated[bool, typer.Option("--unavailable", help="The page could not be seen.")] = False,
-    add: Annotated[bool, typer.Option("--add", help="Watch the page if it is not watched yet.")] = False,
+    url: Annotated[str, typer.Argument(metavar="URL", help="A page, watched or not.", show_default=False)],
+    seconds: Annotated[float, typer.Option("--seconds", metavar="S", help="Length of the visit in seconds.")] = 0.0,
+    unavailable: Annotated[bool, typer.Option("--unavailable", help="The page was not available.")] = False,
+    add: Annotated[bool, typer.Option("--add", help="Also watch the page.")] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Count a visit to a page, watched or not."""
+    """Count a visit to a page."""
     with opened(store) as watch_list:
         visited = watch_list.visit(url, seconds=seconds, available=not unavailable, add=add)
     if as_json:
         print_json(visited_row(visited) | {"watched": visited.watched})
         return
-    times = f"{count(visited.frequency, 'visit')}, {seconds_of(visited)} s, available {count(visited.ttl, 'time')}"
+    spent = f"{seconds_of(visited)} s in all"
+    times = f"{count(visited.frequency, 'visit')}, {spent}, available {count(visited.ttl, 'time')}"
     say(clean(f"{visited.url}: {times}."))
     if not visited.watched:
-        say("It is not watched, and counted for later: --add watches it.", to_stderr=True)
+        say("This page is not watched: add it with --add.", to_stderr=True)
 
 
-@visits_app.command("import")
+@visits_app.command("import", cls=PanelCommand)
 def import_(
     file: Annotated[
         str,
         typer.Argument(
             metavar="FILE",
-            help="A browser's history, a server log or a table, packed by gzip or not; - for standard input.",
+            help="A browser history, a server log or a CSV file, plain or gzip; - for standard input.",
         ),
     ],
     file_format: Annotated[
         str | None,
-        typer.Option("--format", metavar="chrome|firefox|log|csv", help="What it is. [default: found by itself]"),
+        typer.Option("--format", metavar="chrome|firefox|log|csv", help="Format of the file. [default: detected]"),
     ] = None,
     site: Annotated[
-        str | None, typer.Option("--site", metavar="URL", help="The site that a server log is of.", show_default=False)
+        str | None,
+        typer.Option(
+            "--site", metavar="URL", help="The site of a server log, such as https://example.org.", show_default=False
+        ),
     ] = None,
-    add: Annotated[
-        bool, typer.Option("--add", help="Watch the pages that were available and are not watched yet.")
-    ] = False,
+    add: Annotated[bool, typer.Option("--add", help="Also watch the pages that were available.")] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Count the visits of a browser's history, a server log or a table; what was counted before counts nothing."""
+    """Count the visits in a browser history, a server log or a CSV file.
+
+    Importing a file again counts only its new visits.
+    """
     from driftline.cli.progress import counted
 
     with _as_file(file) as (path, name), opened(store) as watch_list, counted() as told:
@@ -79,16 +86,16 @@ def import_(
     if as_json:
         print_json(_as_json(done))
     elif done.bad and not done.visits + done.known + done.skipped:
-        raise DriftlineError(f"{name} holds no visit that can be read.")
+        raise DriftlineError(f"{name} has no readable visit in it: give the format with --format.")
     else:
-        say(_told(done, add=add))
+        say(_summary(done, add=add))
 
 
 @contextmanager
 def _as_file(file: str) -> Iterator[tuple[Path, str]]:
-    """Where the visits are, and what that is called; standard input is put into a file first, to be read twice.
+    """Return the file and its name for messages; standard input is copied to a file, because it is read twice.
 
-    A mistyped name is found out here, before a store is made for nothing.
+    Raise DriftlineError for a mistyped name here, before a store is created.
     """
     from driftline.visits.importer import insist_on_file
 
@@ -105,12 +112,12 @@ def _as_file(file: str) -> Iterator[tuple[Path, str]]:
 
 
 def seconds_of(visited: Visited) -> str:
-    """Its weightage for people, to a tenth of a second."""
+    """Return the weightage for people, to a tenth of a second."""
     return f"{visited.weightage:,.1f}".removesuffix(".0")
 
 
 def visited_row(visited: Visited) -> dict[str, Any]:
-    """The columns of the second paper's table, and when the visits were."""
+    """Return the columns of the second paper's table, and when the first and last visit were."""
     times = {
         name: iso(at) if at else None for name, at in (("first_at", visited.first_at), ("last_at", visited.last_at))
     }
@@ -119,13 +126,13 @@ def visited_row(visited: Visited) -> dict[str, Any]:
     } | times  # fmt: skip
 
 
-def _told(done: Imported, *, add: bool) -> str:
+def _summary(done: Imported, *, add: bool) -> str:
     remarks = [f"{done.known:,} counted before"] if done.known else []
-    remarks += [f"{done.skipped:,} skipped as no visits to web pages"] if done.skipped else []
-    remarks += [f"{done.bad:,} bad"] if done.bad else []
+    remarks += [f"{done.skipped:,} skipped: not visits to web pages"] if done.skipped else []
+    remarks += [f"{done.bad:,} unreadable"] if done.bad else []
     pages = f" to {count(done.pages, 'page')}" if done.visits and not done.known else ""
-    said = f"Counted {count(done.visits, 'visit')}{pages}" + (f" ({', '.join(remarks)})." if remarks else ".")
-    return f"{said} Watching {count(done.added, 'more page')}." if add else said
+    sentence = f"Counted {count(done.visits, 'visit')}{pages}" + (f" ({', '.join(remarks)})." if remarks else ".")
+    return f"{sentence} Added {count(done.added, 'page')}." if add else sentence
 
 
 def _as_json(done: Imported) -> dict[str, Any]:

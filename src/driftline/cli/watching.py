@@ -13,7 +13,6 @@ from driftline.cli.output import (
     VERDICT_STYLES,
     clean,
     clean_lines,
-    count,
     local_time,
     named,
     remark,
@@ -22,6 +21,7 @@ from driftline.cli.output import (
 from driftline.cli.progress import first_signal, tell_slow
 from driftline.model import Verdict
 from driftline.pipeline.stop import Stop
+from driftline.plurals import count
 from driftline.runtime import give_freed_memory_back
 from driftline.watch.service import Watcher
 
@@ -185,7 +185,7 @@ def watch(watch_list: Driftline, options: WatchOptions, line: str | None, *, ver
         stop.request()
         watch_list.hurry()
         with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
-            say("Stopping: finishing what is in flight…", to_stderr=True)
+            say("Stopping after the requests in flight…", to_stderr=True)
 
     watch_list.on_trouble(lambda report: say(clean_lines(report), to_stderr=True))
     watcher = Watcher(
@@ -207,7 +207,7 @@ def _command(line: str | None) -> UserCommand | None:
 
 def _summarise(result: WatchResult, *, once: bool) -> None:
     if result.left:
-        say(f"Stopped: {count(result.left, 'page')} left to the next run.", to_stderr=True)
+        say(f"Stopped: {count(result.left, 'page')} left for the next run.", to_stderr=True)
     if once and result.postponed:
         pages = count(result.postponed, "page")
         say(f"{pages} postponed: their hosts asked us to slow down (Retry-After).", to_stderr=True)

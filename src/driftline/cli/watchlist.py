@@ -1,4 +1,4 @@
-"""Private networks that pages were added from: what checks will say of them is said at once."""
+"""`add`, `import`, `list`, `edit`, `remove`: the watch list."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from driftline.cli.browser_options import (
     RenderOption,
     StepOption,
     WaitOption,
+    describe_rendering,
     given_rendering,
     rendering_as_json,
-    told_rendering,
     warn_of_browser,
 )
 from driftline.cli.filter_options import (
@@ -31,9 +31,10 @@ from driftline.cli.filter_options import (
     IgnoreOption,
     SelectOption,
     TriggerOption,
+    describe_filters,
     given_filters,
-    told,
 )
+from driftline.cli.help_panels import BROWSER, WHAT_COUNTS
 from driftline.cli.options import (
     EveryOption,
     JsonOption,
@@ -50,7 +51,6 @@ from driftline.cli.output import (
     VERDICT_STYLES,
     ago,
     clean,
-    count,
     fields,
     iso,
     print_json,
@@ -62,7 +62,7 @@ from driftline.cli.text_tables import Column, Styled, print_table
 from driftline.durations import format_interval, parse_interval
 from driftline.errors import BadSetting, DriftlineError, UsageError
 from driftline.model import PageState
-from driftline.store.statements import in_batches
+from driftline.plurals import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -72,11 +72,11 @@ if TYPE_CHECKING:
     from driftline.model import Page, Render, Safety
 
 
-_TOLD = 10  # networks
+_TOLD = 10  # networks named in warnings
 
 
 class PrivateNetworks:
-    """Collects pages whose addresses show that checks will not fetch them as things are set: `networks` are allowed."""
+    """Collects pages in private networks, which checks refuse to fetch except from the allowed `networks`."""
 
     def __init__(self, networks: Sequence[str]) -> None:
         from driftline.fetch.address_guard import judge_for
@@ -85,7 +85,7 @@ class PrivateNetworks:
         self._refused: dict[str, tuple[int, str, Refusal]] = {}  # how many of a network, and the first
 
     def look(self, urls: Iterable[str]) -> None:
-        """Note the pages that will not be fetched."""
+        """Note those pages that will not be fetched."""
         from driftline.fetch.address_guard import name_of
 
         for url in urls:
@@ -101,13 +101,14 @@ class PrivateNetworks:
                 self._refused[refusal.network] = (before + 1, first, why)
 
     def warn(self) -> None:
-        """Say which pages were noted, by network."""
+        """Print the pages that will not be fetched, by network, and how to allow it."""
         for network, (pages, url, refusal) in [*self._refused.items()][:_TOLD]:
-            which = f"{url} is" if pages == 1 else f"{count(pages, 'page')}, {url} the first, are"
+            which = f"{url} is" if pages == 1 else f"{count(pages, 'page')} such as {url} are"
             what = f"{refusal.address} is {refusal.kind} address"
-            say(clean(f"{which} fetched only with --allow-network {network}: {what}."), to_stderr=True)
+            how = f"check with --allow-network {network}, or set DRIFTLINE_ALLOW_NETWORKS={network}"
+            say(clean(f"{which} not fetched by default, because {what}: {how}."), to_stderr=True)
         if len(self._refused) > _TOLD:
-            say(f"So are pages in {count(len(self._refused) - _TOLD, 'more network')}.", to_stderr=True)
+            say(f"The same holds for pages in {count(len(self._refused) - _TOLD, 'more network')}.", to_stderr=True)
 
 
 _ALWAYS = 7  # columns that are shown even if they are empty
@@ -118,7 +119,7 @@ _COLUMNS = (
     Column(name="title", least=10, optional=True),
     Column(name="every", optional=True, keep=2, style="dim"),
     Column(name="last check", optional=True, keep=3),
-    Column(name="found"),
+    Column(name="result"),
     Column(name="versions", right=True),
     Column(name="tags", least=4, optional=True, keep=1, style="dim"),
     Column(name="filters", least=8, optional=True, style="dim"),
@@ -128,7 +129,7 @@ _COLUMNS = (
 
 def add(
     context: typer.Context,
-    urls: Annotated[list[str], typer.Argument(metavar="URL", help="Addresses of pages.", show_default=False)],
+    urls: Annotated[list[str], typer.Argument(metavar="URL", help="Pages to watch.", show_default=False)],
     every: EveryOption = None,
     tag: TagsOption = None,
     select: SelectOption = None,
@@ -142,7 +143,7 @@ def add(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Watch pages."""
+    """Add pages to watch."""
     from driftline.urls.canonical import written
 
     given = [written(url) for url in urls]  # what is bad is refused before there is a store
@@ -156,7 +157,7 @@ def add(
     if as_json:
         print_json(_added_as_json(wanted, added))
         return
-    _tell_added(wanted, added)
+    _print_added(wanted, added)
     networks = PrivateNetworks(watch_list.settings.allow_networks)
     networks.look(wanted)
     networks.warn()
@@ -165,17 +166,19 @@ def add(
         if page.id in safety:
             say(clean(f"{page.url}: {safety[page.id].sentence}"), to_stderr=True)
     if len(added) < len(wanted) and (every or tag or filters or rendering):
-        say("Pages that were watched already keep their settings: 'driftline edit' changes them.", to_stderr=True)
+        say("Pages that were already watched keep their settings: change them with 'driftline edit'.", to_stderr=True)
 
 
 def import_(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A text with one address a line, - for standard input.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A text file with one URL per line; - for standard input.")
+    ],
     every: EveryOption = None,
     tag: TagsOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Watch the pages of a list."""
+    """Add the pages listed in a file."""
     from driftline.urls.url_lists import read_text_list
 
     name = "Standard input" if file == "-" else file
@@ -187,7 +190,7 @@ def import_(
     passed = wanted = added = 0
 
     def good(text: Iterable[str]) -> Iterator[str]:
-        """Yield the addresses, and tell of the lines that are none."""
+        """Yield the URLs, and report the lines that hold none."""
         nonlocal passed
         for line in read_text_list(text, settings.tracking):
             if line.url is not None:
@@ -205,7 +208,7 @@ def import_(
         if not first:
             if as_json:
                 print_json({**found, "passed_over": bad})
-            raise DriftlineError(f"{name} holds no address that can be watched: write one a line.")
+            raise DriftlineError(f"{name} has no URL in it: write one per line.")
         with opened(store) as watch_list:
             urls = chain(first, urls)
             if seconds is not None and (settings.budget or settings.host_budget):
@@ -222,9 +225,9 @@ def import_(
         print_json({**found, "passed_over": bad})
         networks.warn()
         return
-    remarks = [f"{count(wanted - added, 'page')} watched already"] if added < wanted else []
-    remarks += [f"{count(passed, 'line')} passed over"] if passed else []
-    say(f"Watching {count(added, 'more page')}", f" ({', '.join(remarks)})." if remarks else ".")
+    remarks = [f"{wanted - added:,} already watched"] if added < wanted else []
+    remarks += [f"{count(passed, 'line')} skipped"] if passed else []
+    say(f"Added {count(added, 'page')}", f" ({', '.join(remarks)})." if remarks else ".")
     networks.warn()
 
 
@@ -234,18 +237,17 @@ def list_(
         list[str] | None,
         typer.Option(
             "--state", metavar="|".join(PageState), show_default=False,
-            help="Only pages of which the last check found this, or that were never checked, or keep failing; may be "
-            "given several times.",
+            help="Only pages in this state; may be repeated.",
         ),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", min=1, metavar="N", help="Only so many.", show_default=False)
+        int | None, typer.Option("--limit", min=1, metavar="N", help="Show at most N pages.", show_default=False)
     ] = None,
-    offset: Annotated[int, typer.Option("--offset", min=0, metavar="N", help="Skip so many first.")] = 0,
+    offset: Annotated[int, typer.Option("--offset", min=0, metavar="N", help="Skip the first N pages.")] = 0,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
-    """Show the pages that are watched, in the order in which they were added."""
+    """Show the watched pages, oldest first."""
     states = [_state(one) for one in state or ()]
     with opened(store, make=False) as watch_list:
         pages = _with_safety(watch_list, watch_list.iter_pages(tag, states, limit, min(offset, sys.maxsize)))
@@ -275,7 +277,9 @@ def _state(name: str) -> PageState:
 
 
 def _with_safety(watch_list: Driftline, pages: Iterable[Page]) -> Iterator[tuple[Page, set[int], dict[int, Safety]]]:
-    """Yield each page with what is known of it and its neighbours: which are gone, and which are unsafe."""
+    """Yield each page with the ids of its batch that are gone, and what is known about their safety."""
+    from driftline.store.statements import in_batches
+
     hosts = cache(watch_list.catalog.hosts)
     for some in in_batches(pages, _FIRST):
         gone, safety = watch_list.gone(some), watch_list.safety(some, hosts)
@@ -287,17 +291,21 @@ def edit(
     url: PageArgument,
     every: Annotated[
         str | None,
-        typer.Option("--every", metavar="TIME", help="How often to check it, or 'default'.", show_default=False),
+        typer.Option(
+            "--every", metavar="TIME", help="How often to check: 30s, 15m, 2h, 1d, 1w or default.", show_default=False
+        ),
     ] = None,
     tag: Annotated[
-        list[str] | None, typer.Option("--tag", metavar="TAG", help="Add a tag.", show_default=False)
+        list[str] | None,
+        typer.Option("--tag", metavar="TAG", help="Add this tag; may be repeated.", show_default=False),
     ] = None,
     untag: Annotated[
-        list[str] | None, typer.Option("--untag", metavar="TAG", help="Take a tag away.", show_default=False)
+        list[str] | None,
+        typer.Option("--untag", metavar="TAG", help="Remove this tag; may be repeated.", show_default=False),
     ] = None,
     move_to: Annotated[
         str | None,
-        typer.Option("--url", metavar="NEW", help="Its new address; the history stays.", show_default=False),
+        typer.Option("--url", metavar="NEW", help="Move the page and its history to another URL.", show_default=False),
     ] = None,
     select: SelectOption = None,
     drop: DropOption = None,
@@ -305,18 +313,18 @@ def edit(
     trigger: TriggerOption = None,
     also: AlsoOption = None,
     no_filters: Annotated[
-        bool, typer.Option("--no-filters", help="Take away the filters it has, before adding any.")
+        bool, typer.Option("--no-filters", help="Remove its filters, before adding any.", rich_help_panel=WHAT_COUNTS)
     ] = False,
     render: RenderOption = None,
     wait_for: WaitOption = None,
     step: StepOption = None,
     no_steps: Annotated[
-        bool, typer.Option("--no-steps", help="Take away the steps it has, before adding any.")
+        bool, typer.Option("--no-steps", help="Remove its steps, before adding any.", rich_help_panel=BROWSER)
     ] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Change how a page is watched; its history stays."""
+    """Change how a page is watched, and keep its history."""
     from driftline.pipeline.stop import Stop
     from driftline.watch.turn_taking import in_turn
 
@@ -324,7 +332,7 @@ def edit(
     rendered = render is not None or wait_for is not None or step or no_steps
     if every is None and not (tag or untag or filters or no_filters or rendered) and move_to is None:
         raise UsageError(
-            "Say what to change: --every, --tag, --untag, --url, --render, or a filter, as --select or --no-filters."
+            "Nothing to change: give --every, --tag, --untag, --url, --render, or a filter such as --select."
         )
     clear = every == "default"
     seconds = None if every is None or clear else parse_interval(every)
@@ -345,31 +353,29 @@ def edit(
         gone = watch_list.gone([page])
         safety = watch_list.safety([page])
     if lost := [one for one in let_in.shown() if one not in left]:
-        say(clean(f"Taken away, for it is not meant for this address: {', '.join(lost)}."), to_stderr=True)
+        say(clean(f"Removed, because it was set for the old address: {', '.join(lost)}."), to_stderr=True)
     if as_json:
         print_json(_as_json(page, gone, safety))
         return
-    often = "at the default interval" if page.every is None else f"every {format_interval(page.every)}"
-    filtered = f", filtered by {told(page.filters)}" if page.filters else ""
-    through = f", {told_rendering(page.render)}" if page.render else ""
+    often = "as often as the schedule decides" if page.every is None else f"every {format_interval(page.every)}"
+    filtered = f", filtered by {describe_filters(page.filters)}" if page.filters else ""
+    through = f", {describe_rendering(page.render)}" if page.render else ""
     say(clean(f"{page.url}: checked {often}, {_tags(page.tags)}{filtered}{through}."))
     warn_of_browser(page.render, watch_list.settings.browser)
 
 
 def remove(
-    urls: Annotated[
-        list[str] | None, typer.Argument(metavar="URL", help="Addresses of watched pages.", show_default=False)
-    ] = None,
+    urls: Annotated[list[str] | None, typer.Argument(metavar="URL", help="Watched pages.", show_default=False)] = None,
     tag: Annotated[
-        str | None, typer.Option("--tag", metavar="TAG", help="All pages with this tag.", show_default=False)
+        str | None, typer.Option("--tag", metavar="TAG", help="Remove all pages with this tag.", show_default=False)
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Stop watching pages and forget their history."""
+    """Remove pages and delete their history."""
     if bool(urls) == (tag is not None):
-        raise UsageError("Say which pages to remove: give their addresses, or --tag.")
+        raise UsageError("Which pages? Give their URLs, or --tag.")
     with opened(store, make=False) as watch_list:
         doomed = watch_list.catalog.find_all(urls) if urls else pages_with(watch_list, tag or "")
         if not yes and not _confirmed(doomed):
@@ -387,19 +393,19 @@ def remove(
 
 def _confirmed(doomed: Sequence[Page]) -> bool:
     if not sys.stdin.isatty():
-        raise UsageError("Removing pages forgets their history: add --yes to do it without being asked.")
+        raise UsageError("Removing pages deletes their history: confirm with --yes.")
     what = clean(doomed[0].url) if len(doomed) == 1 else count(len(doomed), "page")
     versions = sum(page.versions for page in doomed)
-    return typer.confirm(f"Remove {what} and forget {count(versions, 'version')} of history?", err=True)
+    return typer.confirm(f"Remove {what} and delete {count(versions, 'version')}?", err=True)
 
 
-def _tell_added(wanted: Sequence[str], added: set[str]) -> None:
+def _print_added(wanted: Sequence[str], added: set[str]) -> None:
     old = [url for url in wanted if url not in added]
     if len(wanted) > _NAMED:
-        say(f"Watching {count(len(added), 'more page')}", f" ({len(old):,} watched already)." if old else ".")
+        say(f"Added {count(len(added), 'page')}", f" ({len(old):,} already watched)." if old else ".")
         return
     for url in wanted:
-        say(f"Watching {clean(url)}" if url in added else f"Already watched: {clean(url)}")
+        say(f"Added {clean(url)}" if url in added else f"Already watched: {clean(url)}")
 
 
 def _added_as_json(wanted: Sequence[str], added: set[str]) -> dict[str, list[str]]:
@@ -411,7 +417,7 @@ def _added_as_json(wanted: Sequence[str], added: set[str]) -> dict[str, list[str
 
 @contextmanager
 def _text_of(file: str, name: str) -> Iterator[TextIO]:
-    """The lines of a list, for a block; DriftlineError, before any is given, unless all of it is a text in UTF-8."""
+    """Open a list for reading; raise DriftlineError at once if it is not UTF-8 text from beginning to end."""
     with ExitStack() as stack:
         try:
             data = sys.stdin.buffer if file == "-" else stack.enter_context(Path(file).open("rb"))
@@ -435,24 +441,24 @@ def _text_of(file: str, name: str) -> Iterator[TextIO]:
 def _insist_on_text(data: BinaryIO, name: str) -> None:
     for number, line in enumerate(data, start=1):
         if b"\0" in line:
-            raise DriftlineError(f"{name} is not a text: give a list with one address a line, in UTF-8.")
+            raise DriftlineError(f"{name} is not a text file: give a list with one URL per line, in UTF-8.")
         try:
             line.decode("utf-8")
         except UnicodeDecodeError:
-            raise DriftlineError(f"{name} is not a text in UTF-8 (line {number}): save it as UTF-8.") from None
+            raise DriftlineError(f"{name} is not UTF-8 text (line {number}): save it as UTF-8.") from None
 
 
 def _row(page: Page, gone: set[int], safety: dict[int, Safety], now: float) -> list[str | Styled]:
-    found = "gone" if page.id in gone else page.verdict or "not yet"
+    found = "gone" if page.id in gone else page.verdict or "–"
     verdict = Styled(found, VERDICT_STYLES[page.verdict] if page.verdict else "dim")
     unsafe = safety.get(page.id)
     if unsafe is not None and unsafe.blocked:
         verdict = Styled("blocked", "red")
     every = "" if page.every is None else format_interval(page.every)
     checked = ago(page.checked_at, now)
-    tags, filters = ",".join(page.tags), told(page.filters)
-    told_of = "" if unsafe is None else unsafe.sentence
-    return [page.url, page.title or "", every, checked, verdict, str(page.versions), tags, filters, told_of]
+    tags, filters = ",".join(page.tags), describe_filters(page.filters)
+    danger = "" if unsafe is None else unsafe.sentence
+    return [page.url, page.title or "", every, checked, verdict, str(page.versions), tags, filters, danger]
 
 
 def _tags(tags: Sequence[str]) -> str:

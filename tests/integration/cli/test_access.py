@@ -104,7 +104,7 @@ def test_it_can_be_taken_away(server: Server, store: Path, capsys: pytest.Captur
     assert main_with(["access", server.url("/a"), "--without", "bearer"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].endswith(": cookie a")
     assert main_with(["access", server.url("/a"), "--clear"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].endswith(": nothing is set")
+    assert capsys.readouterr().out.splitlines()[-1].endswith(": nothing set")
     with sqlite3.connect(store) as connection:
         assert connection.execute("select count(*) from pages where settings != '{}'").fetchone() == (0,)
 
@@ -114,10 +114,12 @@ def test_a_tag_that_no_page_has_is_told(capsys: pytest.CaptureFixture[str], monk
     for words in (["--tag", "mebmers", "--bearer", "open-sesame"], ["--tag", "mebmers", "--json"], []):
         capsys.readouterr()
         assert main_with(["access", *words]) == 0
-        assert "No page has the tag 'mebmers' so far: 'driftline list' shows those in use." in capsys.readouterr().err
+        assert (
+            "No page has the tag 'mebmers' yet: see the tags in use with 'driftline list'." in capsys.readouterr().err
+        )
     main_with(["doctor"])
-    told = "no page has the tag 'mebmers' ('driftline access' names it), nor 'own' (the settings name it): "
-    assert f"Tags: {told}what is set for it counts for nothing." in capsys.readouterr().out
+    told = "no page has the tag 'mebmers' (set by 'driftline access'), nor 'own' (in the settings file): "
+    assert f"Tags: {told}its settings have no effect." in capsys.readouterr().out
     main_with(["access", "--tag", "mebmers", "--clear"])
     main_with(["access", "--tag", "members", "--bearer", "open-sesame"])
     monkeypatch.delenv("DRIFTLINE_TAGS")
@@ -160,7 +162,7 @@ def test_what_a_page_has_by_its_tag_is_told_with_it(server: Server, capsys: pyte
     assert main_with(["access", "--tag", "members", "--bearer", "open-sesame"]) == 0
     capsys.readouterr()
     assert main_with(["access", server.url("/a")]) == 0
-    assert capsys.readouterr().out.splitlines() == [f"{server.url('/a')}: nothing is set", "tag members: bearer token"]
+    assert capsys.readouterr().out.splitlines() == [f"{server.url('/a')}: nothing set", "tag members: bearer token"]
 
 
 def test_what_was_seen_without_it_proves_nothing(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
@@ -198,7 +200,7 @@ def test_what_lets_us_in_at_one_host_does_not_move_to_another(
     with Server(let_in, address="127.0.0.2") as other:
         assert main_with(["edit", server.url("/a"), "--url", other.url("/a")]) == 0
         told = capsys.readouterr()
-        assert "Taken away, for it is not meant for this address: header X-Own, cookie s, password of me." in told.err
+        assert "Removed, because it was set for the old address: header X-Own, cookie s, password of me." in told.err
         assert "open-sesame" not in told.out + told.err
         main_with(["check", other.url("/a")])
         (asked,) = other.asked_for("/a")
@@ -215,7 +217,7 @@ def test_what_lets_us_in_stays_with_a_page_that_moves_within_its_host(
     main_with(["access", server.url("/a"), "--bearer", "open-sesame"])
     capsys.readouterr()
     assert main_with(["edit", server.url("/a"), "--url", server.url("/c"), "--tag", "moved"]) == 0
-    assert "Taken away" not in capsys.readouterr().err
+    assert "Removed, because" not in capsys.readouterr().err
     main_with(["check", server.url("/c")])
     assert server.asked_for("/c")[0].headers["authorization"] == "Bearer open-sesame"
 

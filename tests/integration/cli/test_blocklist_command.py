@@ -117,7 +117,7 @@ def test_rank_says_how_many_pages_are_left_out(told: Any, capsys: pytest.Capture
     main_with(["report-unsafe", "https://bad.example/x", "--host"])
     assert [row["url"] for row in told("rank")] == ["https://good.example/"]
     main_with(["rank"])
-    assert capsys.readouterr().err == "1 page left out, blocked as unsafe.\n"
+    assert capsys.readouterr().err == "Not shown: 1 page blocked as unsafe.\n"
 
 
 def test_warnings_are_told_by_check_list_show_and_history(

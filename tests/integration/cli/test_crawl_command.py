@@ -77,8 +77,8 @@ def test_what_is_gone_is_named_once(site: Site, capsys: pytest.CaptureFixture[st
     for _ in range(2):
         out, _ = said(capsys, front)
         assert site.url("/a") not in out
-        assert [line.split() for line in out.splitlines() if "gone, as told" in line] == [
-            ["gone,", "as", "told", "before", "1"]
+        assert [line.split() for line in out.splitlines() if "gone, reported" in line] == [
+            ["gone,", "reported", "before", "1"]
         ]
     assert (told(capsys, front)["failed"], told(capsys, front)["gone_before"]) == ([], 1)
 
@@ -90,7 +90,7 @@ def test_a_site_that_is_gone_is_an_error_each_time(site: Site, capsys: pytest.Ca
     del site.pages["/"]
     for _ in range(2):
         _, err = said(capsys, front, status=1)
-        assert err == f"driftline: Nothing is left at {front}: it is gone.\n"
+        assert err == f"driftline: {front} is gone: there is nothing to crawl.\n"
 
 
 def test_json_is_one_document(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,7 +122,7 @@ def test_a_crawl_that_is_limited_says_how_to_go_on(site: Site, capsys: pytest.Ca
     put(site, "/a")
     put(site, "/b")
     _, err = said(capsys, front, "--most", "2")
-    assert err == "1 address left, for a crawl fetches 2 pages at most (--most): the same command goes on.\n"
+    assert err == "1 URL left after the limit of 2 pages (--most): run the same command to continue.\n"
     out, err = said(capsys, front, "--most", "2")
     assert err.startswith("Going on with the crawl of ")
     assert out.splitlines()[-1].startswith("Fetched 1 page in ")
@@ -135,7 +135,7 @@ def test_it_says_that_a_site_lists_more_than_is_taken_in(
     monkeypatch.setattr(crawl_options, "_TIMES", 1)
     front = put(site, "/", *(f"/{number}" for number in range(5)))
     _, err = said(capsys, front, "--most", "2")
-    assert err.splitlines()[0].startswith("3 addresses not followed, for too many wait already")
+    assert err.splitlines()[0].startswith("3 URLs not followed because the queue is full")
 
 
 @pytest.mark.parametrize(
@@ -149,9 +149,9 @@ def test_it_says_that_a_site_lists_more_than_is_taken_in(
         (["https://example.com/", "--include", "*"], "--include '*' says nothing"),
         (["https://example.com/", "--exclude", "/*"], "is excluded by --exclude"),
         (["https://example.com/", "--keywords", ","], "--keywords names no word"),
-        (["https://example.com/", "--tag", "x"], "give --watch too"),
+        (["https://example.com/", "--tag", "x"], "--tag needs --watch"),
         (["https://example.com/", "--watch", "--tag", "two words"], "is not a tag"),
-        ([], "No site is kept watched"),
+        ([], "No site is watched yet"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(
@@ -166,7 +166,7 @@ def test_bad_input_is_refused_in_one_sentence(
 def test_a_site_that_cannot_be_reached_is_an_error(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     """With the reason."""
     _, err = said(capsys, site.url("/missing"), status=1)
-    assert "Nothing was found at" in err
+    assert "No page found at" in err
     assert "404" in err
 
 
@@ -176,7 +176,7 @@ def test_a_seed_that_leads_elsewhere_says_where(capsys: pytest.CaptureFixture[st
 
     with Server(lambda _: redirect("https://elsewhere.example/")) as server:
         _, err = said(capsys, server.url(), status=1)
-    assert "leads to https://elsewhere.example/, which is out of scope" in err
+    assert "redirects to https://elsewhere.example/, which is outside the scope" in err
 
 
 def test_the_lab_tells_whether_a_crawl_is_what_it_should_be(capsys: pytest.CaptureFixture[str]) -> None:

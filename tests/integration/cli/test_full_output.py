@@ -48,7 +48,7 @@ def test_a_full_disk_gets_a_sentence(
     capsys.readouterr()
     assert on_a_full_disk(words.replace("PAGE", page), monkeypatch) == 1
     said = capsys.readouterr()
-    assert said.err == "driftline: The output could not be written, or not all of it: No space left on device.\n"
+    assert said.err == "driftline: The output could not be written completely: No space left on device.\n"
 
 
 def test_what_a_run_could_not_print_is_told_by_the_next(
@@ -58,7 +58,7 @@ def test_what_a_run_could_not_print_is_told_by_the_next(
     main_with(["add", f"{page}missing"])
     capsys.readouterr()
     assert on_a_full_disk("run --once", monkeypatch) == 1
-    assert "The output could not be written, or not all of it: No space left" in capsys.readouterr().err
+    assert "The output could not be written completely: No space left" in capsys.readouterr().err
     assert main_with(["run", "--once"]) == 0
     assert f"failing   {page}missing" in capsys.readouterr().out
 

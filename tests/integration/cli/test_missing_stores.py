@@ -69,14 +69,14 @@ def test_in_a_new_home_it_is_empty_and_stays_so(
 
 def test_a_new_user_is_told_how_to_add_a_page(capsys: pytest.CaptureFixture[str]) -> None:
     assert main_with(["list"]) == 0
-    assert capsys.readouterr() == ("", "No pages are watched yet: 'driftline add URL' adds one.\n")
+    assert capsys.readouterr() == ("", "No pages are watched yet: add one with 'driftline add https://example.com/'.\n")
     assert main_with(["list", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
 
 
 def test_the_doctor_makes_none_either(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main_with(["doctor"]) == 0
-    assert f"Store: none yet: 'driftline add URL' makes {default_store()}." in capsys.readouterr().out
+    assert f"Store: none yet: 'driftline add URL' creates {default_store()}." in capsys.readouterr().out
     assert main_with(["doctor", "--store", str(tmp_path / "pages.db")]) == 1
     assert f"There is no store '{tmp_path / 'pages.db'}'" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []

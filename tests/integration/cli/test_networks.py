@@ -102,17 +102,19 @@ def test_adding_a_page_in_a_private_network_is_done_with_a_word_of_warning(
 ) -> None:
     listed = tmp_path / "list.txt"
     listed.write_text("http://example.com/\nhttp://[fd00::1]:8080/\nhttp://10.0.0.7/\n")
-    warned = "http://me:***@10.0.0.5/ is fetched only with --allow-network 10.0.0.0/8: 10.0.0.5 is a private address.\n"
+    allowed = "check with --allow-network 10.0.0.0/8, or set DRIFTLINE_ALLOW_NETWORKS=10.0.0.0/8."
+    warned = f"http://me:***@10.0.0.5/ is not fetched by default, because 10.0.0.5 is a private address: {allowed}\n"
     assert main_with(["add", "http://me:pw@0xa000005/"]) == 0
     assert capsys.readouterr().err == warned
     assert main_with(["import", str(listed)]) == 0
     assert capsys.readouterr().err.splitlines() == [
-        "http://[fd00::1]:8080/ is fetched only with --allow-network fc00::/7: fd00::1 is a private address.",
-        "http://10.0.0.7/ is fetched only with --allow-network 10.0.0.0/8: 10.0.0.7 is a private address.",
+        "http://[fd00::1]:8080/ is not fetched by default, because fd00::1 is a private address: "
+        + allowed.replace("10.0.0.0/8", "fc00::/7"),
+        f"http://10.0.0.7/ is not fetched by default, because 10.0.0.7 is a private address: {allowed}",
     ]
     assert main_with(["add", "http://10.0.0.7/", "http://10.0.0.6/", "http://a.example/"]) == 0
-    several = "2 pages, http://10.0.0.7/ the first, are fetched only with --allow-network 10.0.0.0/8"
-    assert capsys.readouterr().err == f"{several}: 10.0.0.7 is a private address.\n"
+    several = "2 pages such as http://10.0.0.7/ are not fetched by default, because 10.0.0.7 is a private address"
+    assert capsys.readouterr().err == f"{several}: {allowed}\n"
     monkeypatch.setenv("DRIFTLINE_ALLOW_NETWORKS", "10.0.0.0/8")
     assert main_with(["add", "http://10.0.0.8/", "https://example.org/"]) == 0
     assert capsys.readouterr().err == ""

@@ -170,7 +170,7 @@ def test_the_command_says_who_wants_to_be_left_alone_and_what_to_do(
         said = capsys.readouterr()
         assert f"The robots.txt of 127.0.0.1:{server.port} asks not to fetch this page" in said.out.replace("\n", " ")
         assert "1 page left for later" in said.err
-        assert "wants to be left alone until" in said.err
+        assert "asked us to slow down (Retry-After) until" in said.err
 
 
 def test_robots_txt_is_ignored_where_that_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

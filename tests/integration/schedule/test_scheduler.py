@@ -447,7 +447,7 @@ def test_pages_that_only_ever_failed_are_not_said_to_be_new(schedule: Schedule) 
 
 
 @pytest.mark.parametrize(
-    ("options", "rates"),
+    ("options", "sentence"),
     [
         ({}, "12 checks an hour at set intervals, the others about 2 checks an hour"),
         (
@@ -460,13 +460,15 @@ def test_pages_that_only_ever_failed_are_not_said_to_be_new(schedule: Schedule) 
         ({"budget": 1.0, "policy": "fixed"}, "at most once a second, each at its interval"),
     ],
 )
-def test_the_rate_that_is_named_counts_the_intervals(schedule: Schedule, options: dict[str, Any], rates: str) -> None:
+def test_the_description_says_how_often_pages_are_checked(
+    schedule: Schedule, options: dict[str, Any], sentence: str
+) -> None:
     schedule.add("often", every=300.0)
     schedule.add("usual", "other")
-    assert schedule.scheduler(**options).describe() == f"3 pages, {rates}"
+    assert schedule.scheduler(**options).describe() == sentence
 
 
-def test_where_all_pages_have_intervals_there_is_no_other_rate(schedule: Schedule) -> None:
+def test_the_description_of_pages_that_all_have_intervals_names_no_other_rate(schedule: Schedule) -> None:
     schedule.add("often", every=300.0)
     assert schedule.scheduler().describe() == "1 page, 12 checks an hour at set intervals"
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from driftline.cli.browser_options import given_rendering, told_rendering, with_modes
+from driftline.cli.browser_options import describe_rendering, given_rendering, with_modes
 from driftline.errors import BadSetting, UsageError
 from driftline.model import Render, RenderMode
 
@@ -41,7 +41,7 @@ def test_an_edit_keeps_what_it_does_not_name() -> None:
 
 
 def test_what_contradicts_itself_is_refused() -> None:
-    with pytest.raises(UsageError, match="no way to render"):
+    with pytest.raises(UsageError, match="--render does not take"):
         given_rendering(None, "often", None, None)
     with pytest.raises(UsageError, match="not rendered"):
         given_rendering(None, "never", "#a", None)
@@ -52,6 +52,6 @@ def test_what_contradicts_itself_is_refused() -> None:
 
 
 def test_how_a_page_is_rendered_is_told_in_words() -> None:
-    assert told_rendering(Render(wait_for="#a", steps=("scroll", "wait:1s"))) == (
+    assert describe_rendering(Render(wait_for="#a", steps=("scroll", "wait:1s"))) == (
         "rendered, waiting for #a, after scroll, wait:1s"
     )

@@ -23,5 +23,5 @@ def test_a_crawl_that_will_take_long_says_how_long_and_what_to_do(capfd: pytest.
         progress.told([outcome_of(document())] * 10, 600)
         progress.told([outcome_of(document())] * 10, 6_000)
     said = capfd.readouterr().err
-    assert said.startswith("Polite: 600 addresses wait so far, at 1 a second about 10 minutes;")
+    assert said.startswith("600 URLs left so far, at 1 per second: this takes about 10 minutes. ")
     assert said.count("\n") == 1

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.cli.output import ago, clean, clean_lines, count, iso, print_json, size
+from driftline.cli.output import ago, clean, clean_lines, iso, print_json, size
+from driftline.plurals import count
 
 
 @pytest.mark.parametrize(

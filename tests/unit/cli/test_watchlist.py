@@ -42,7 +42,7 @@ def watched(told: Told) -> list[str]:
 
 
 def test_a_page_that_is_added_in_another_spelling_is_watched_already(told: Told) -> None:
-    assert told("add", NAME) == f"Watching {NAME}\n"
+    assert told("add", NAME) == f"Added {NAME}\n"
 
     assert told("add", SHARED) == f"Already watched: {NAME}\n"
     assert json.loads(told("add", SHARED, NAME, "--json")) == {"added": [], "watched_already": [NAME]}
@@ -50,7 +50,7 @@ def test_a_page_that_is_added_in_another_spelling_is_watched_already(told: Told)
 
 
 def test_both_spellings_at_once_are_one_page(told: Told) -> None:
-    assert told("add", SHARED, NAME) == f"Watching {NAME}\n"
+    assert told("add", SHARED, NAME) == f"Added {NAME}\n"
     assert watched(told) == [NAME]
 
 
@@ -63,7 +63,7 @@ def test_what_looks_for_a_page_knows_every_spelling(told: Told, command: str) ->
 
 def test_what_is_suggested_can_be_pasted_into_a_shell(told: Told) -> None:
     page = "https://example.com/?a=1&b='2'~"
-    added = told("add", page).removeprefix("Watching ").strip()
+    added = told("add", page).removeprefix("Added ").strip()
     assert f'"driftline check {quote(added)}" does it' in told("history", added)
     assert f'check it with "driftline check {quote(added)}".' in told("show", added, status=1)
     told("remove", added, "--yes")
@@ -86,7 +86,7 @@ def test_an_import_tells_the_line_where_a_page_stood_before(told: Told, tmp_path
     said = told("import", str(tmp_path / "list.txt"))
 
     assert f"line 2: {NAME} stands on line 1 already." in said
-    assert "Watching 2 more pages (1 line passed over)." in said
+    assert "Added 2 pages (1 line skipped)." in said
     assert watched(told) == [NAME, "https://example.com/a"]
 
 
@@ -134,12 +134,12 @@ def test_the_doctor_names_a_page_that_is_called_as_it_would_not_be_today(
     told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told("add", "example.com/?id=1")
-    assert "Addresses: every page is watched under its canonical address." in told("doctor")
+    assert "Addresses: every page has its canonical URL." in told("doctor")
 
     monkeypatch.setenv("DRIFTLINE_TRACKING", "id")
 
-    would = "1 page would be watched under another address if added today, such as https://example.com/?id=1:"
-    assert f"Addresses: {would} 'driftline edit URL --url URL' renames one." in told("doctor")
+    would = "1 page would get another URL if added today, such as https://example.com/?id=1:"
+    assert f"Addresses: {would} move one with 'driftline edit URL --url NEW'." in told("doctor")
     told("edit", "example.com/?id=1", "--url", "example.com/?id=1")
     assert watched(told) == ["https://example.com/"]
 
