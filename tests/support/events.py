@@ -8,5 +8,8 @@ from driftline.pipeline.grouping import events_of
 
 def published_urls(pages: Driftline) -> list[str]:
     """Publish what is in the outbox, and name the page of each change, once for each event that it is in."""
-    events = pages.event_log().publish(events_of)
+    log = pages.event_log()
+    before = {event.id for event in log.list()}
+    log.publish(events_of)
+    events = [event for event in log.list() if event.id not in before]
     return [url for event in events if event.event == "changed" for url in event.urls]

@@ -19,6 +19,7 @@ from driftline.cli.output import (
     say,
 )
 from driftline.cli.progress import first_signal, tell_slow
+from driftline.errors import StoreError
 from driftline.model import Verdict
 from driftline.pipeline.stop import Stop
 from driftline.plurals import count
@@ -168,7 +169,8 @@ class _Terminal:
         try:
             yield listeners
         finally:
-            printer.close()
+            with contextlib.suppress(StoreError):  # if the store is away, the next run prints it
+                printer.close()
             if self._runner is not None:
                 self.all_delivered = self._runner.close(self._grace, lambda: self._stop.requested)
         if printer.error is not None:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 Group: TypeAlias = Callable[["list[Change]", "list[Turned]", "list[Danger]"], "list[Event]"]
 
 _PORTION = 500  # events that are read at once
+_AT_ONCE = 5_000  # findings of a kind that are published in one transaction
 _LISTED = select(events.c.id, events.c.source, events.c.payload)
 _TITLES = (
     select(pages.c.id, pages.c.tags, versions.c.title)
@@ -61,17 +62,16 @@ class EventLog:
         self._store = store
         self._stopped = stopped
 
-    def publish(self, group: Group, run_ids: Collection[int] | None = None, *, noise: bool = True) -> list[Event]:
-        """Turn what is in the outbox into events, and return them.
+    def publish(self, group: Group, run_ids: Collection[int] | None = None, *, noise: bool = True) -> int:
+        """Turn what is in the outbox into events, and return how many there are.
 
-        Of these runs only, unless `run_ids` is None. Without `noise`, what is noise on one page waits for more.
+        Of these runs only, unless `run_ids` is None. Without `noise`, what is noise on one page waits for more. Each
+        transaction takes a limited number of findings, so that any number of them takes little memory.
         """
-        if self._is_empty():
-            return []
 
-        def publish(connection: Connection) -> list[Event]:
+        def publish(connection: Connection) -> tuple[int, bool]:
             lock_events(connection)
-            found = read_outbox(connection, run_ids, noise=noise)
+            found = read_outbox(connection, run_ids, noise=noise, limit=_AT_ONCE)
             published: list[Event] = []
             for source, some in found.items():
                 published += [replace(event, source=source) for event in group(*some)]
@@ -79,9 +79,13 @@ class EventLog:
             versions_of = {
                 change.id: (change.from_version, change.to_version) for some in found.values() for change in some[0]
             }
-            return insert_events(connection, published, versions_of)
+            return len(insert_events(connection, published, versions_of)), bool(found)
 
-        return write_once(self._store, publish, self._stopped)
+        published, more = 0, not self._is_empty()
+        while more:
+            number, more = write_once(self._store, publish, self._stopped)
+            published += number
+        return published
 
     def _is_empty(self) -> bool:
         def look() -> bool:

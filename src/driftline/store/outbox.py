@@ -132,11 +132,13 @@ def is_empty(connection: Connection) -> bool:
     return connection.execute(_IS_NEW).first() is None
 
 
-def read_outbox(connection: Connection, run_ids: Collection[int] | None, *, noise: bool) -> dict[str, Found]:
-    """Return what is to be published, by the command that found it: `run`, or `check` for all others.
+def read_outbox(
+    connection: Connection, run_ids: Collection[int] | None, *, noise: bool, limit: int
+) -> dict[str, Found]:
+    """Return what is to be published, the oldest first, by the command that found it: `run`, or `check`.
 
-    Only what these runs found, unless `run_ids` is None. Without `noise`, changes that are noise are left in the
-    outbox: they are worth reporting only if many pages share them.
+    At most `limit` findings of a kind, and only what these runs found, unless `run_ids` is None. Without `noise`,
+    changes that are noise are left in the outbox: they are worth reporting only if many pages share them.
     """
     queries: list[Select[Any]] = [_CHANGES, _TURNS, _DANGERS]
     if not noise:
@@ -144,7 +146,7 @@ def read_outbox(connection: Connection, run_ids: Collection[int] | None, *, nois
     if run_ids is not None:
         queries = [query.where(checks.c.run_id.in_(run_ids)) for query in queries]
     by_run = runs.c.scope == RUN
-    scoped = [query.join(runs, runs.c.id == checks.c.run_id, isouter=True) for query in queries]
+    scoped = [query.join(runs, runs.c.id == checks.c.run_id, isouter=True).limit(limit) for query in queries]
     found = {
         "run": _read(connection, *(query.where(by_run) for query in scoped)),
         "check": _read(connection, *(query.where(or_(~by_run, runs.c.scope.is_(None))) for query in scoped)),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    from driftline.model import Event, Outcome
+    from driftline.model import Outcome
     from driftline.pipeline.stop import Stop
     from driftline.store.events import Group
 
@@ -33,8 +33,8 @@ _POLL = 5.0  # seconds between looks at what other processes have recorded
 class OutboxLog(Protocol):
     """Where events are published."""
 
-    def publish(self, group: Group, *, noise: bool) -> list[Event]:
-        """Turn what is in the outbox into events; without `noise`, leave what is noise on one page."""
+    def publish(self, group: Group, *, noise: bool) -> int:
+        """Turn the outbox into events and return how many; without `noise`, leave what is noise on one page."""
 
 
 class EventListener(Protocol):
@@ -140,7 +140,7 @@ class Publisher:
     def _publish(self, *, noise: bool) -> None:
         published = self._log.publish(events_of, noise=noise)
         if published:
-            _log.debug("published %d events, the last is %d", len(published), published[-1].id)
+            _log.debug("published %d events", published)
         for listener in self._listeners:
             listener.wake()
 

@@ -57,7 +57,11 @@ class World:
         return [self.record(self.found(body, url)) for body in bodies][-1]
 
     def publish(self, run_ids: list[int] | None = None, *, noise: bool = True) -> list[str]:
-        return [event.event for event in self.log.publish(events_of, run_ids, noise=noise)]
+        before = len(self.logged())
+        number = self.log.publish(events_of, run_ids, noise=noise)
+        new = self.logged()[: len(self.logged()) - before][::-1]
+        assert len(new) == number
+        return new
 
     def logged(self) -> list[str]:
         return [event.event for event in self.log.list()]

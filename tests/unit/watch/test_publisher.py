@@ -10,7 +10,6 @@ from driftline.errors import StoreUnavailable
 from driftline.model import (  # fmt: skip
     ChangeKind,
     ChangeSummary,
-    Event,
     Link,
     Matter,
     NewVersion,
@@ -38,11 +37,11 @@ class Evening:
     error: Exception | None = None
     stop: Stop = field(default_factory=Stop)
 
-    def publish(self, group: Group, *, noise: bool) -> list[Event]:
+    def publish(self, group: Group, *, noise: bool) -> int:
         if self.error is not None:
             raise self.error
         self.published.append((self.now - 100.0, noise))
-        return []
+        return 0
 
     def wake(self) -> None:
         self.woken += 1

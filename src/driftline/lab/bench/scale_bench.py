@@ -158,6 +158,8 @@ def commands(port: int, pages: int, files: Files) -> list[Command]:
         ("visit URL", ("visit", page)),
         ("show URL", ("show", page)),
         ("screenshot URL", ("screenshot", page)),
+        ("changes", ("changes",)),
+        ("changes --tag", ("changes", "--tag", _TAG)),
         ("history URL", ("history", page)),
         ("diff URL", ("diff", page)),
         ("feedback CHANGE", ("feedback", "10-2", "--noise")),
