@@ -7,6 +7,8 @@ with driftline.open("pages.db") as pages:
     for change in pages.check().changes:
         print(change.url, change.reason)
         print(pages.diff(change.url))
+    for event in pages.watch():  # keeps checking
+        print(event.headline)
 """
 
 from __future__ import annotations
@@ -21,6 +23,10 @@ __all__ = [
     "Check",
     "Driftline",
     "DriftlineError",
+    "Edit",
+    "Event",
+    "EventPage",
+    "FailedPage",
     "Mention",
     "Page",
     "Plan",
@@ -36,6 +42,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "FailedPage": "driftline.pipeline.check_run",
+    "Edit": "driftline.model",
+    "EventPage": "driftline.model",
+    "Event": "driftline.model",
     "Change": "driftline.model",
     "Check": "driftline.model",
     "Driftline": "driftline.api",
@@ -56,8 +66,8 @@ _HOMES = {
 if TYPE_CHECKING:
     from driftline.api import Driftline, open  # noqa: A004 driftline.open is what a reader expects
     from driftline.errors import DriftlineError
-    from driftline.model import Change, Check, Mention, Page, Render, RenderMode, Version
-    from driftline.pipeline.check_run import Report
+    from driftline.model import Change, Check, Edit, Event, EventPage, Mention, Page, Render, RenderMode, Version
+    from driftline.pipeline.check_run import FailedPage, Report
     from driftline.pipeline.plan import Plan
     from driftline.pipeline.stop import Stop
     from driftline.settings import Settings, load_settings
@@ -69,3 +79,8 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"module 'driftline' has no attribute '{name}'")
     return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names, for completion and `help`, although they are imported on first use."""
+    return sorted({*globals(), *__all__})

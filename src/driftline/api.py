@@ -162,15 +162,40 @@ class Driftline:
         With `render`, the pages are fetched through Chromium.
         """
         from driftline.detection.extract.filters import check_filters
-        from driftline.fetch.browser.steps import check_selector, check_steps
 
+        _insist_on_lists(tags=tags, filters=filters)
         seconds = None if every is None else parse_interval(every)
         if render is not None:
-            check_steps(render.steps)
-            check_selector(render.wait_for or "")
+            _check_render(render)
         if seconds is not None:  # pages that are watched already keep the intervals they have
             self.insist_on_room(seconds, self.catalog.unwatched(urls))
         return self.catalog.add(urls, every=seconds, tags=tags, filters=check_filters(filters), render=render)
+
+    def edit(
+        self, url: str, *, every: str | None = None, tags: Sequence[str] | None = None,
+        filters: Sequence[tuple[str, str]] | None = None, render: Render | None = None, move_to: str | None = None,
+    ) -> Page:  # fmt: skip
+        """Change how a page is watched, and return it; its history stays. What is None stays as it is.
+
+        `tags` and `filters` replace those it has. `every="default"` takes its own interval away. With `move_to` the
+        page is watched at another address from now on.
+        """
+        from driftline.detection.extract.filters import check_filters
+
+        _insist_on_lists(tags=tags or (), filters=filters or ())
+        page = self.catalog.find(url)
+        clear = every == "default"
+        seconds = None if every is None or clear else parse_interval(every)
+        if seconds is not None:
+            self.insist_on_room(seconds, [page.url])
+        if render is not None:
+            _check_render(render)
+        return self.catalog.edit(
+            url, every=seconds, clear_every=clear, tag=tags or (),
+            untag=() if tags is None else [tag for tag in page.tags if tag not in tags], move_to=move_to,
+            filters=() if filters is None else check_filters(filters), clear_filters=filters is not None,
+            render=lambda kept: kept if render is None else render,
+        )  # fmt: skip
 
     def insist_on_room(self, every: float, urls: Sequence[str]) -> None:
         """BadSetting if these pages at this interval would take too much of a budget that was set, with all others.
@@ -417,6 +442,7 @@ class Driftline:
         """
         from driftline.crawl.crawl_options import Options
 
+        _insist_on_lists(include=include, exclude=exclude, keywords=keywords)
         if not seeds:
             raise UsageError("Say where to begin: give the address of a site.")
         options = Options(
@@ -803,6 +829,21 @@ class Driftline:
         after = self.repository.version(page, new)
         before = self.repository.version(page, after.number - 1 if old is None else old)
         return before, after
+
+
+def _insist_on_lists(**given: object) -> None:
+    """Raise UsageError if a string is given where a list is expected: it would be taken for a list of its letters."""
+    for name, value in given.items():
+        if isinstance(value, str):
+            raise UsageError(f"{name} takes a list: write {name}=[{value!r}].")
+
+
+def _check_render(render: Render) -> None:
+    from driftline.fetch.browser.steps import check_selector, check_steps
+
+    _insist_on_lists(steps=render.steps)
+    check_steps(render.steps)
+    check_selector(render.wait_for or "")
 
 
 def _rate(text: str | None) -> float | None:

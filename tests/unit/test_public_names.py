@@ -14,6 +14,11 @@ def test_every_listed_name_can_be_had() -> None:
 def test_the_list_is_what_a_notebook_user_needs() -> None:
     """A name that is added or dropped is a decision, made here too."""
     assert sorted(driftline.__all__) == [
-        "Change", "Check", "Driftline", "DriftlineError", "Mention", "Page", "Plan", "Render", "RenderMode", "Report",
-        "Settings", "Stop", "Version", "__version__", "load_settings", "open",
+        "Change", "Check", "Driftline", "DriftlineError", "Edit", "Event", "EventPage", "FailedPage", "Mention", "Page",
+        "Plan", "Render", "RenderMode", "Report", "Settings", "Stop", "Version", "__version__", "load_settings", "open",
     ]  # fmt: skip
+
+
+def test_they_are_offered_by_completion() -> None:
+    """Although they are imported on first use."""
+    assert set(driftline.__all__) <= set(dir(driftline))

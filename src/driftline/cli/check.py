@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
     from driftline.api import Driftline
     from driftline.cli.progress import Progress
-    from driftline.model import Failure
     from driftline.pipeline.check_run import Report
     from driftline.pipeline.plan import Plan
 
@@ -138,9 +137,9 @@ def check(
             watch_list.catalog.accept(chosen)
         report, progress = _checked(watch_list, chosen, plan, fresh)
     if as_json:
-        print_json(_as_json(report, plan, progress.failures))
+        print_json(_as_json(report, plan))
     else:
-        _summarise(report, progress.failures, None if every_one else _NAMED)
+        _summarise(report, None if every_one else _NAMED)
     if report.quiet:
         _print_postponed(report)
     if report.left and (progress.stopped or not report.quiet):
@@ -182,7 +181,7 @@ def _checked(
     return report, progress
 
 
-def _summarise(report: Report, failures: Sequence[tuple[str, Failure]], most: int | None) -> None:
+def _summarise(report: Report, most: int | None) -> None:
     """Print what was found, and at most so many pages of each kind; None means all of them."""
     for word, style in EVENT_STYLES.items():
         events = [event for event in report.events if event.event == word]
@@ -192,7 +191,7 @@ def _summarise(report: Report, failures: Sequence[tuple[str, Failure]], most: in
                 say("          ", clean(url))
         _tell_more(len(events), word, style, most)
     told = {url for event in report.events if event.event == Turn.FAILING for url in event.urls}
-    failures = [(url, failure) for url, failure in failures if url not in told]
+    failures = [(one.url, one.failure) for one in report.failures if one.url not in told]
     for url, failure in failures[:most]:
         say(("failed  ", "red"), clean(url), "  ", (clean(failure.sentence), "dim"))
     _tell_more(len(failures), "failed", "red", most)
@@ -237,7 +236,7 @@ def _seconds(seconds: float) -> str:
     return f"{minutes} min {seconds} s"
 
 
-def _as_json(report: Report, plan: Plan, failures: Sequence[tuple[str, Failure]]) -> dict[str, Any]:
+def _as_json(report: Report, plan: Plan) -> dict[str, Any]:
     from driftline.pipeline.grouping import headline_of
 
     changed = ("id", "url", "kind", "score", "reason", "from_version", "to_version")
@@ -252,5 +251,7 @@ def _as_json(report: Report, plan: Plan, failures: Sequence[tuple[str, Failure]]
             for event in report.events
         ],
         "blocked": [page._asdict() for page in report.blocked],
-        "failures": [{"url": url, "kind": failure.kind, "reason": failure.sentence} for url, failure in failures],
+        "failures": [
+            {"url": one.url, "kind": one.failure.kind, "reason": one.failure.sentence} for one in report.failures
+        ],
     }

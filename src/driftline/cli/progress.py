@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from driftline.cli.output import VERDICT_STYLES, clean, err, local_time, say
-from driftline.model import Failure, Verdict
+from driftline.model import Verdict
 from driftline.plurals import count
 
 if TYPE_CHECKING:
@@ -65,10 +65,9 @@ _LONG = 120.0  # seconds: a crawl that takes longer says so
 
 
 class Progress:
-    """Follows one check: shows a progress bar and collects the failures. Thread-safe."""
+    """Follows one check and shows a progress bar. Thread-safe."""
 
     def __init__(self) -> None:
-        self.failures: list[tuple[str, Failure]] = []
         self.total = 0
         self.continued = self.stopped = False
         self._counts: Counter[Verdict] = Counter()
@@ -101,10 +100,7 @@ class Progress:
     def told(self, outcomes: Sequence[Outcome]) -> None:
         """Count outcomes that were recorded."""
         with self._lock:
-            for outcome in outcomes:
-                self._counts[outcome.verdict] += 1
-                if outcome.failure is not None:
-                    self.failures.append((outcome.document.link.url, outcome.failure))
+            self._counts.update(outcome.verdict for outcome in outcomes)
             done = self._counts.total()
             figures = self._figures(done)
         if self._bar is not None and self._task is not None:

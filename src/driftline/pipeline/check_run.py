@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from driftline.fetch.failures import Blocked
     from driftline.fetch.politeness import Source
     from driftline.fetch.robots_cache import Records
-    from driftline.model import Barred, Danger, Event, Link, Old, Outcome, Turned
+    from driftline.model import Barred, Danger, Event, Failure, Link, Old, Outcome, Turned
     from driftline.pipeline.browser_lane import BrowserRecords, PageRenderer
     from driftline.pipeline.plan import Plan
     from driftline.pipeline.queue import QueueStatistics
@@ -92,6 +92,14 @@ class RightToCheck(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FailedPage:
+    """A page whose check failed, and why."""
+
+    url: str
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """What a run found.
 
@@ -123,6 +131,7 @@ class Report:
     queues: list[QueueStatistics] = field(default_factory=list)
     quiet: dict[str, float] = field(default_factory=dict)
     blocked: list[Barred] = field(default_factory=list)
+    failures: list[FailedPage] = field(default_factory=list)
     resources: list[ResourceUse] = field(default_factory=list)
 
 
@@ -211,7 +220,7 @@ class Run:
             effective_ms=seconds / max(pages, 1) * 1000, bytes=tally.bytes, pipeline=plan.pipeline,
             producers=wired.producers, slots=wired.slots, consumers=wired.consumers, comparers=wired.comparers,
             continued=continued, changes=tally.changes(), events=tally.events(),
-            queues=wired.queues, quiet=quiet, blocked=list(left_out.values()),
+            queues=wired.queues, quiet=quiet, blocked=list(left_out.values()), failures=tally.failures,
             resources=parts.resources(),
         )  # fmt: skip
 
@@ -339,6 +348,7 @@ class RunTally:
         self.counts: Counter[Verdict] = Counter()
         self.bytes = 0  # of the documents, on the wire
         self.noisy = 0  # pages of which only noise changed
+        self.failures: list[FailedPage] = []
         self._changes: list[Change] = []
         self._turned: list[Turned] = []
         self._dangers: list[Danger] = []
@@ -348,6 +358,11 @@ class RunTally:
         self.counts.update([outcome.verdict for outcome in outcomes])
         self.bytes += sum([outcome.document.size for outcome in outcomes])
         self.noisy += sum([outcome.proof is Proof.NOISE for outcome in outcomes])
+        self.failures += [
+            FailedPage(url=outcome.document.link.url, failure=outcome.failure)
+            for outcome in outcomes
+            if outcome.failure is not None
+        ]
         self._changes += changes_of(outcomes)
         self._turned += turned_by(outcomes)
         self._dangers += dangers_by(outcomes)
