@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Integer, bindparam, case, delete, func, insert, select, update
 
-from driftline.store.commits import write_once
 from driftline.store.events import insert_events
+from driftline.store.locks import write_once
 from driftline.store.schema import addresses, sites, skips
 
 if TYPE_CHECKING:

@@ -15,9 +15,15 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError, IntegrityEr
 
 from driftline.errors import MissingExtra, StoreError, StoreLocked, StoreUnavailable, UnsupportedStore
 from driftline.store.hung_server import ServerWatch
-from driftline.store.leases import LeaseKeeper
-from driftline.store.process_locks import TO_BE_NEXT, TO_CHECK, TO_KEEP_CHECKING, held_by_file, is_held_by_file
-from driftline.store.revisions import revision
+from driftline.store.locks import revision
+from driftline.store.process_locks import (
+    TO_BE_NEXT,
+    TO_CHECK,
+    TO_KEEP_CHECKING,
+    LeaseKeeper,
+    held_by_file,
+    is_held_by_file,
+)
 from driftline.store.statements import Statements
 
 if TYPE_CHECKING:

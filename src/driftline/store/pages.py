@@ -12,10 +12,8 @@ from sqlalchemy import Text, and_, cast, delete, exists, func, insert, or_, sele
 from driftline.errors import BadSetting, FailureKind, StoreError, UnknownPage, UsageError
 from driftline.http.credentials import Access, Home
 from driftline.model import FETCHED_OTHERWISE, GIVEN_UP, Failure, Filter, Page, PageState, Verdict, stored_render
-from driftline.store.commits import write_once
 from driftline.store.feedback import forget_on_hosts, keys_on_hosts
-from driftline.store.locks import lock_addresses, patiently
-from driftline.store.revisions import count_revision
+from driftline.store.locks import count_revision, lock_addresses, patiently, write_once
 from driftline.store.schema import pages, states, versions
 from driftline.store.statements import in_batches
 from driftline.urls.canonical import acceptable, canonical, problem_with, reduced, written

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import bindparam, select, text
 
 from driftline.model import Visited
-from driftline.store.revisions import count_revision
+from driftline.store.locks import count_revision
 from driftline.store.schema import pages, visit_keys, visits
 from driftline.store.statements import in_batches
 
