@@ -48,9 +48,9 @@ WHERE blobs.level IS NULL ORDER BY blobs.page_id, blobs.digest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """What compacting came to.
+    """The result of compacting.
 
-    So many contents were compressed again, which took `before` bytes and take `after`; so many were removed because no
+    `contents` were compressed again, which took `before` bytes and take `after`; `removed` ones are gone because no
     version needs them; `unreadable` ones are left alone, each time. The store takes `size` bytes now.
     """
 
@@ -65,9 +65,9 @@ class Compacted:
 def compact(store: Store, told: Callable[[int, int], None] | None = None) -> Compacted:
     """Compress again what was stored since the last time, and give the space back.
 
-    It uses up to eight cores, and lets others go first on them. A check that runs at the same time waits no longer than
-    a few rows take, or, where contents are removed that no version needs, than a walk through the versions of a
-    thousand pages. After every transaction, `told` how many of how many contents are done.
+    It uses up to eight cores, at the lowest priority. A check that runs at the same time waits no longer than a few
+    rows take, or, where contents are removed that no version needs, than reading the versions of a thousand pages.
+    After every transaction, `told` is called with how many of how many contents are done.
     """
     removed = _sweep(store)
     done = skipped = before = after = 0
@@ -108,13 +108,13 @@ def compact(store: Store, told: Callable[[int, int], None] | None = None) -> Com
 
 
 def _stand_back() -> None:
-    """Let every other thread of the machine go first; on Linux that is a matter of the thread, not of the process."""
+    """Give this thread the lowest priority; on Linux that is a matter of the thread, not of the process."""
     this = threading.get_native_id()
     os.setpriority(os.PRIO_PROCESS, this, max(_NICENESS, os.getpriority(os.PRIO_PROCESS, this)))
 
 
 def _some(store: Store, most: int) -> tuple[list[BlobKey], dict[int, dict[bytes, Blob]]]:
-    """The keys of some blobs that are not compacted yet, and by page all that they are built from."""
+    """Return the keys of some blobs that are not compacted yet, and by page all that they are built from."""
     with store.read() as connection:
         query = select(blobs.c.page_id, blobs.c.digest).where(_LOOSE).limit(most)
         keys = sorted((page_id, name) for page_id, name in connection.execute(query))  # as `locks` asks for
@@ -132,7 +132,7 @@ def _smallest(key: BlobKey, chains: Mapping[int, Mapping[bytes, Blob]]) -> Blob 
 
 
 def _replace(connection: Connection, packed: Mapping[BlobKey, Blob]) -> None:
-    """Put the blobs in the places of those of the same keys, unless these are gone or have another base by now."""
+    """Replace blobs of the same keys, unless these are gone or have another base by now."""
     if not packed:
         return
     lock = "FOR UPDATE OF blobs" if connection.dialect.name == "postgresql" else ""
@@ -152,7 +152,7 @@ def _row(page_id: int, blob: Blob) -> dict[str, Any]:
 
 
 def _sweep(store: Store) -> int:
-    """Remove the blobs that no version of their page is built from; how many there were."""
+    """Remove the blobs that no version of their page is built from. Returns how many there were."""
     removed = after = 0
     while True:
         portion = select(pages.c.id).where(pages.c.id > after).order_by(pages.c.id).limit(_PAGES_AT_ONCE)
@@ -174,7 +174,7 @@ def _sweep(store: Store) -> int:
 
 
 def _unneeded(connection: Connection, first: int, last: int) -> list[BlobKey]:
-    """The keys of the blobs of these pages that cannot be reached from any of their versions or states."""
+    """Return the keys of the blobs of these pages that no version or state of theirs is built from."""
     query = select(blobs.c.page_id, blobs.c.digest, blobs.c.base).where(blobs.c.page_id.between(first, last))
     bases = {(page_id, name): base for page_id, name, base in connection.execute(query)}
     needed: set[BlobKey] = set()

@@ -1,6 +1,6 @@
 """The history databases of Chrome, Edge and other Chromium browsers, and of Firefox.
 
-They are read from a copy, so that the browser is never kept waiting: SQLite would lock the file that it reads.
+They are read from a copy, so that the browser never waits: SQLite would lock the file that it reads.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ ORDER BY v.visit_date, v.id
 
 @contextmanager
 def copied(path: Path, name: str) -> Iterator[sqlite3.Connection]:
-    """A copy of a database that somebody may be writing to, with what its log holds; gone in the end.
+    """Open a copy of a database that another program may be writing to, for a `with` block.
 
-    `name` is what it is called when it cannot be read.
+    `name` is what the file is called in errors.
     """
     with tempfile.TemporaryDirectory(prefix="driftline-") as folder:
         for _ in range(_TRIES):
@@ -96,7 +96,7 @@ def copied(path: Path, name: str) -> Iterator[sqlite3.Connection]:
 
 
 def _trouble(name: str, error: sqlite3.Error, *, whole: bool) -> str:
-    """What is wrong with a copy that SQLite cannot read, and what helps."""
+    """Return a sentence about a copy that SQLite cannot read, and what to do."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest says which kind of it
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         if not whole:
@@ -108,19 +108,19 @@ def _trouble(name: str, error: sqlite3.Error, *, whole: bool) -> str:
 
 
 def tables(connection: sqlite3.Connection) -> set[str]:
-    """The names of the tables of a database."""
+    """Return the names of the tables of a database."""
     return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
 def read_chrome(connection: sqlite3.Connection, tally: ImportTally) -> Iterator[Visit]:
-    """The visits of a Chromium browser in their order; how long each took is what it counted, up to a limit."""
+    """Yield the visits of a Chromium browser in order, with the seconds that it counted, up to a limit."""
     tally.total = _count(connection, _CHROME_VISITS)
     tally.skipped += _count(connection, "FROM visits") - tally.total
     return _visits("chrome", connection.execute(_CHROME), _FROM_1601_TO_1970, tally)
 
 
 def read_firefox(connection: sqlite3.Connection, tally: ImportTally) -> Iterator[Visit]:
-    """The visits of Firefox in their order; how long each took is what it counted, else the time to the next visit."""
+    """Yield the visits of Firefox in order, with the seconds that it counted, else those until the next visit."""
     has_views = "moz_places_metadata" in tables(connection)
     query = _FIREFOX.format(views=_VIEWS if has_views else _NO_VIEWS, visits=_with_views(_FIREFOX_VISITS))
     tally.total = _count(connection, _FIREFOX_VISITS)
@@ -162,7 +162,7 @@ def _count(connection: sqlite3.Connection, source: str) -> int:
 
 
 def _state(path: Path) -> list[tuple[int, int] | None]:
-    """What is different after the browser wrote."""
+    """Return times and sizes that differ after the browser wrote."""
     found: list[tuple[int, int] | None] = []
     for suffix in _BESIDE:
         try:
