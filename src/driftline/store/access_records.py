@@ -29,7 +29,7 @@ class Accesses:
     def all(self) -> tuple[dict[str, Access], dict[str, Access]]:
         """Return the access of pages by address, and that of tags by name."""
         with self._store.read() as connection:
-            # most pages have none: the database leaves them out faster than their settings are read
+            # most pages have none: the database filters them faster than their settings are parsed
             mentioned = cast(pages.c.settings, Text).contains('"access"')
             of_pages = connection.execute(select(pages.c.url, pages.c.settings).where(mentioned).order_by(pages.c.id))
             found = {url: _read(settings) for url, settings in of_pages if "access" in settings}
@@ -48,7 +48,7 @@ class Accesses:
     def edit_pages(self, some: Sequence[Page], edit: Callable[[Access], Access]) -> None:
         """Change the access of these pages themselves."""
         with self._store.write() as connection:
-            for page in sorted(some, key=lambda one: one.id):  # as `locks` asks for
+            for page in sorted(some, key=lambda one: one.id):  # in the order of locks, see `locks`
                 kept = select(pages.c.settings).where(pages.c.id == page.id).with_for_update(key_share=True)
                 settings = connection.scalar(kept) or {}
                 changed = _with(settings, edit(_read(settings)))
@@ -58,7 +58,7 @@ class Accesses:
     def edit_tag(self, tag: str, some: Sequence[Page], edit: Callable[[Access], Access]) -> None:
         """Change the access of a tag, which these pages carry."""
         with self._store.write() as connection:
-            # a tag of which nothing is set has no row that others could wait for, until it is made
+            # a tag without settings has no row that others could wait for, until it is inserted
             settings = connection.execute(self._store.statements.tag, {"name": tag, "settings": {}}).scalar_one()
             changed = _with(settings, edit(_read(settings)))
             this = tags.c.name == tag

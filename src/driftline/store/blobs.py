@@ -28,7 +28,7 @@ else:
     from backports import zstd
 
 DEEPEST = 20
-DEEPEST_BODY = DEEPEST - 1  # which leaves a step for its text
+DEEPEST_BODY = DEEPEST - 1  # leaves a step for its text
 MOST_DECODED = 10_000_000  # bytes, which take 3 to 8 ms; a body that is larger than half of it is one step away
 LEVEL = 3
 HIGH_LEVEL = 19
@@ -36,7 +36,7 @@ _SMALLEST_BASE = 8  # bytes: zstd takes no shorter dictionary
 _LARGE = 1_000_000  # bytes of base and contents together
 _LARGEST_TABLE = 24
 _WORTH_BRANCHING = 0.5  # of the bytes of the full copy that the chain starts with
-_LONGEST_CHAIN = 2 * DEEPEST  # a longer one is not ours, or goes in a circle
+_LONGEST_CHAIN = 2 * DEEPEST  # a longer one is corrupt, or circular
 _Parameter = zstd.CompressionParameter
 _WINDOWS = _Parameter.window_log.bounds()
 _LARGEST_WINDOW = zstd.DecompressionParameter.window_log_max
@@ -68,7 +68,7 @@ def pack(data: bytes, name: bytes, base: Blob | None = None, base_data: bytes = 
             return Blob(name, None, 0, len(data), zstd.compress(data, LEVEL))
         return Blob(name, base.digest, base.depth + 1, len(data), _delta(data, base_data, LEVEL))
     except zstd.ZstdError as error:
-        raise MemoryError from error  # all bytes can be compressed: what fails is to get room for it
+        raise MemoryError from error  # compressing can only fail for lack of memory
 
 
 def pack_next(data: bytes, name: bytes, last: Blob | None, last_data: bytes, blobs: Mapping[bytes, Blob]) -> Blob:
@@ -190,7 +190,7 @@ def _delta(data: bytes, base_data: bytes, level: int) -> bytes:
     window = min(max(both.bit_length(), lowest), highest)
     parameters: dict[int, int] = {_Parameter.compression_level: level, _Parameter.window_log: window}
     if both > _LARGE and level == LEVEL:
-        # the tables of the level are too small to find a page again in so much: ten times slower, twenty times smaller
+        # the tables of the level are too small to find matches in so much data: ten times slower, twenty times smaller
         table = min(window, _LARGEST_TABLE)
         parameters |= {_Parameter.hash_log: table, _Parameter.chain_log: table}
     compressor = zstd.ZstdCompressor(options=parameters, zstd_dict=zstd.ZstdDict(base_data, is_raw=True).as_prefix)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from driftline.store.engine import Store
     from driftline.store.statements import BlobKey
 
-_AT_ONCE = 32  # blobs to a transaction
+_AT_ONCE = 32  # blobs in a transaction
 _PAGES_AT_ONCE = 1_000  # pages that are swept at a time
 _MOST_THREADS = 8  # each may take 200 MB for a page of 20 MB
 _NICENESS = 15
@@ -99,7 +99,7 @@ def compact(store: Store, told: Callable[[int, int], None] | None = None) -> Com
     with suppress(StoreBusy):
         store.shrink()
     with store.read() as connection:
-        # those of earlier times too: as long as they are there, the store is not well
+        # also those found before: as long as they are there, the store is damaged
         damaged = select(func.count()).select_from(blobs).where(blobs.c.level == _UNREADABLE)
         unreadable = connection.scalar(damaged) or 0
     return Compacted(
@@ -117,7 +117,9 @@ def _some(store: Store, most: int) -> tuple[list[BlobKey], dict[int, dict[bytes,
     """Return the keys of some blobs that are not compacted yet, and by page all that they are built from."""
     with store.read() as connection:
         query = select(blobs.c.page_id, blobs.c.digest).where(_LOOSE).limit(most)
-        keys = sorted((page_id, name) for page_id, name in connection.execute(query))  # as `locks` asks for
+        keys = sorted(
+            (page_id, name) for page_id, name in connection.execute(query)
+        )  # in the order of locks, see `locks`
         return keys, read_chains(connection, keys)
 
 
@@ -139,7 +141,7 @@ def _replace(connection: Connection, packed: Mapping[BlobKey, Blob]) -> None:
     found = run_on_pairs(connection, _STILL_LOOSE + lock, [*packed], "bytea")
     same = [(page_id, name) for page_id, name, base in found if packed[page_id, name].base == base]
     if same:
-        # a row that shrinks where it is leaves a gap in its page: written anew, the rows stand side by side
+        # a row that shrinks in place leaves a gap in its database page: deleted and inserted, rows are adjacent
         connection.execute(_DELETE, [{"page": page_id, "name": name} for page_id, name in same])
         connection.execute(insert(blobs), [_row(page_id, packed[page_id, name]) for page_id, name in same])
 
@@ -163,7 +165,7 @@ def _sweep(store: Store) -> int:
             first, after = page_ids[0], page_ids[-1]
             found = _unneeded(connection, first, after)
         if found:
-            # all of a page in one transaction: a check must not come upon a chain of which half is gone
+            # all blobs of a page in one transaction: a check must not find half of a chain
             with store.write() as connection:
                 lock_blobs(connection)
                 found = _unneeded(connection, first, after)

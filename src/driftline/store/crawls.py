@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from driftline.store.engine import Store
 
 
-KNOWN = 1_000_000.0  # the priority of pages that earlier rounds found: they come after all that is new
+KNOWN = 1_000_000.0  # the priority of pages found in earlier rounds: they come after everything new
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +117,7 @@ class Result(NamedTuple):
 
 _CHUNK = 500
 _EXAMPLES = 5
-_ADOPTS = "adopts"  # in the options of a site, while pages that were found before are still to be watched
+_ADOPTS = "adopts"  # in the options of a site, while pages found before are still to be added to the watch list
 _HERE = addresses.c.id == bindparam("this")
 
 
@@ -157,7 +157,7 @@ class Sites:
                 return Begun(site_id=site_id, number=1, continued=False, started_at=now, tag=watched_as, adopts=adopts)
             site_id, number, started = row.id, row.round, row.started_at
             continued = row.finished_at is None and not fresh
-            # a crawl that was to adopt pages, and was cut short before it did, is to do so now
+            # a crawl that was interrupted before it adopted pages is to do so now
             adopts = watched_as is not None and (before is None or bool(row.options.get(_ADOPTS)))
             kept |= {"every": kept.get("every") or row.options.get("every"), _ADOPTS: adopts}
             values = {"tag": watched_as, "options": kept, "started_at": now}
@@ -419,7 +419,7 @@ _OTHER = (
     .where(_HERE)
     .values(
         **_SETTLED,
-        # gone is told once, and stays until it is a page again
+        # gone is reported once, and stays until it is a page again
         gone_round=case((addresses.c.gone_round == 0, bindparam("of", type_=Integer)), else_=addresses.c.gone_round),
     )
 )

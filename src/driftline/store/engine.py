@@ -239,7 +239,7 @@ class Store:
         return is_held_by_file(TO_BE_NEXT, self.path)
 
     def right_to_keep_checking(self) -> Having:
-        """Be the only 'driftline run' for a block; StoreBusy if there is one. Other commands may check pages in turn."""
+        """Be the only 'driftline run' for a block; StoreBusy if there is one. Others may check pages in turn."""
         return self._have(TO_KEEP_CHECKING)
 
     def _have(self, right: Right) -> Having:
@@ -285,7 +285,7 @@ class Store:
             return pages * (connection.scalar(text("PRAGMA page_size")) or 0)
 
     def shrink(self) -> None:
-        """Give the free space of an embedded store back to the file system, in small steps so that no writer waits long."""
+        """Give the free space of an embedded store back to the file system, in steps so that no writer waits long."""
         if self.path is None:
             return  # PostgreSQL does that by itself
         self._insist()

@@ -138,7 +138,7 @@ def _unpin_on_host(
 def _unpin(memory: Memory, keys: set[bytes], left: Sequence[Row[tuple[str]]], column: str) -> None:
     memory.unpin(keys)
     for other in left:
-        # the same may have been said of another change, or the opposite before
+        # there may be the same feedback on another change, or the opposite before
         memory.pin(keys & _split(getattr(other, column)), Matter(other.verdict))
 
 

@@ -47,7 +47,7 @@ _BLOBS_AT_ONCE = 100
 
 _THIS_CHANGE = and_(changes.c.page_id == checks.c.page_id, changes.c.sequence == checks.c.sequence)
 _OF_THIS_CHANGE = and_(feedback.c.page_id == changes.c.page_id, feedback.c.sequence == changes.c.sequence)
-# the user's word on a change outweighs what the check found
+# feedback on a change outweighs the verdict of the check
 _matter = func.coalesce(feedback.c.verdict, changes.c.verdict)
 _THIS_TURN = and_(turns.c.page_id == checks.c.page_id, turns.c.sequence == checks.c.sequence)
 _FOUND_NEWS = func.coalesce(_matter == Matter.MEANINGFUL.value, checks.c.verdict != Verdict.UNCHANGED.value)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from driftline.store.engine import Store
 
 _CHUNK = 500
-_FORGOTTEN = 60 * 86_400.0  # seconds after which what a robots.txt said is of no use: nobody asked that host again
+_FORGOTTEN = 60 * 86_400.0  # seconds after which a robots.txt is removed: its host was not contacted again
 
 
 class HostRecords:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from driftline.model import Render
     from driftline.store.engine import Store
 
-_COMMITTED = 2_000  # pages that are added in one transaction: a moment, for those who wait to write
+_COMMITTED = 2_000  # pages added in one transaction: it should be short for other writers
 _PORTION = 1_000  # pages that are read at a time
 _Value = TypeVar("_Value")
 
@@ -203,11 +203,11 @@ class Catalog:
         found = self.find(url)
         labels = check_tags(tag)
         target = None if move_to is None else canonical(move_to, self._tracking)
-        # a run that is under way would record what the old address sent under the new one
+        # a run in progress would record an answer of the old address under the new one
         with nullcontext() if target is None else self._store.right_to_check(), self._store.write() as connection:
             if target is not None:
                 lock_addresses(connection)
-            # what others changed meanwhile is to stay, and who changes more is to wait; a check only if the page moves
+            # keep what others changed meanwhile, and let others wait who change more; checks only if the address changes
             this = _PAGES.where(pages.c.id == found.id).with_for_update(of=pages, key_share=target is None)
             row = connection.execute(this).first()
             if row is None:
@@ -226,7 +226,7 @@ class Catalog:
                 "settings": _others(row.settings, let_in=Home(page.url).has(address)) | _stored(wanted, fetched),
             }
             if moves or wanted != page.filters or fetched != page.render:
-                # what the other address sent, or was seen through other filters, proves nothing: compare in full
+                # answers of another address, or texts by other filters, prove nothing: compare in full
                 reset: dict[str, Any] = {"etag": None, "last_modified": None, "wire": b""}
                 if fetched != page.render:
                     reset["reading"] = FETCHED_OTHERWISE
@@ -252,7 +252,7 @@ class Catalog:
         with self._store.write() as connection:
             said: dict[str, set[bytes]] = {}
             for some in in_batches(sorted(ids)):
-                # from here on nobody says anything of them
+                # from here on no feedback on them can be added
                 locked = select(pages.c.id).where(pages.c.id.in_(some)).order_by(pages.c.id).with_for_update()
                 connection.execute(locked)
                 for host, keys in keys_on_hosts(connection, some).items():
@@ -294,7 +294,7 @@ def urls_after(store: Store, page_id: int, limit: int) -> Sequence[tuple[int, st
 
 
 class _Forms(NamedTuple):
-    """The forms in which an address may be watched: as written, if other rules held when it was added, and as of now."""
+    """The forms in which an address may be watched: as written, if added under other rules, and as of now."""
 
     written: str
     canonical: str

@@ -72,7 +72,7 @@ class Fresh:
 
 
 class Readings:
-    """Says which versions are out of date. `how` names the way in which a page with these filters is extracted today."""
+    """Says which versions are out of date. `how` names the way in which a page of these filters is read today."""
 
     def __init__(self, store: Store, how: Callable[[Filters], str], clock: Callable[[], float] = time.time) -> None:
         self._store = store
@@ -133,7 +133,9 @@ class Readings:
             valid = [(stale, fresh) for stale, fresh in read if there.get(stale.number) == (stale.body, stale.text)]
             blobs = [blob for _, fresh in valid if fresh for blob in fresh.blobs]
             rows = [(page.page_id, blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in blobs]
-            self._store.statements.blob.many(connection, sorted(rows, key=itemgetter(0, 1)))  # as `locks` asks for
+            self._store.statements.blob.many(
+                connection, sorted(rows, key=itemgetter(0, 1))
+            )  # in the order of locks, see `locks`
             changed = [stale.number for stale, fresh in valid if fresh and fresh.text != stale.text]
             for stale, fresh in valid:
                 this = and_(versions.c.page_id == page.page_id, versions.c.number == stale.number)

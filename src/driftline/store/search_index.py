@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from driftline.store.engine import Store
     from driftline.store.history import Repository
 
-KEPT = "="  # before a word that stands in a line that is new or gone, but stays as frequent as it was
+KEPT = "="  # prefix of a word in a line that is new or gone, if the word is as frequent as before
 GAINED, LOST = _SIDES = 0, 1  # the two sides of a version
 
 _AT_ONCE = 64  # versions in one transaction: others write in between

@@ -11,7 +11,7 @@ from driftline.store.schema import stalls
 if TYPE_CHECKING:
     from driftline.store.engine import Store
 
-_KEPT = 20  # the newest, which is enough to see a pattern
+_KEPT = 20  # newest stalls, enough to see a pattern
 
 
 class Stalled(NamedTuple):

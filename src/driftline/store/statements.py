@@ -52,13 +52,13 @@ if TYPE_CHECKING:
     from sqlalchemy import Column, ColumnElement, Connection, Engine, Table, Update
     from sqlalchemy.sql.dml import UpdateBase
 
-    #: the values of a row by the names that a statement has for them
+    #: the values of a row, by their names in a statement
     Given = Mapping[str, ColumnElement[Any]]
 
 
 _Value = TypeVar("_Value")
 
-AT_ONCE = 500  # values that are named in a statement
+AT_ONCE = 500  # values in the list of a statement
 
 
 def in_batches(values: Iterable[_Value], most: int = AT_ONCE) -> Iterator[list[_Value]]:
@@ -68,7 +68,7 @@ def in_batches(values: Iterable[_Value], most: int = AT_ONCE) -> Iterator[list[_
         yield some
 
 
-_LATER = {"unread", "reread_at"}  # what is said of a version only when it is read anew
+_LATER = {"unread", "reread_at"}  # set only when a version is extracted again
 #: execution options of a query for many rows or large ones, of numbers, texts and bytes: PostgreSQL then sends them in
 #: binary, from which numbers and bytes are read several times faster than from text
 BINARY = {"driftline_binary": True}
@@ -88,7 +88,7 @@ OLD_COLUMNS = (
     states.c.reading,
 )  # fmt: skip
 
-# written into the statement: a bound value would have to be given with every row
+# literals: a bound value would have to be given with every row
 _NONE: ColumnElement[int] = literal_column("0")
 _ONE: ColumnElement[int] = literal_column("1")
 
@@ -137,7 +137,7 @@ def _new_version(given: Given) -> Update:
         kept_body=given["whole"],
         kept_text=given["words"],
         changed_at=func.coalesce(given["since"], states.c.changed_at),
-        # the first version is all there is; one that is read in another way than those before leaves work to do
+        # a first version has no older ones; one extracted in another way than those before leaves them to do
         caught_up=case((or_(given["number"] == _ONE, states.c.caught_up == given["how"]), given["how"])),
     )
 
@@ -152,14 +152,14 @@ def _turned(given: Given) -> Update:
     return _this_page(given).values(failing_at=given["since"])
 
 
-#: in the order in which the driver wants them, for every check is such a row; version and failures must be given, and
-#: are those of a page that was never checked
+#: in the order of the driver's parameters, since every check is such a row; version and failures are required, and are
+#: those of a page that was never checked
 TOUCH_ROW = (
     "page_id", "run_id", "sequence", "version", "checked_at", "verdict", "failure_kind", "failure", "failures",
 )  # fmt: skip
 
 _TOGETHER = 64
-_PAIRS_AT_ONCE = 400  # that are named in a statement
+_PAIRS_AT_ONCE = 400  # in the list of a statement
 
 #: a page, and the digest of contents that it has
 BlobKey: TypeAlias = tuple[int, bytes]
@@ -220,7 +220,7 @@ class PreparedArrays:
     def __init__(
         self, engine: Engine, statement: UpdateBase, columns: Mapping[str, Column[Any]], key: str | None
     ) -> None:  # fmt: skip
-        # in binary, which the driver takes a third of the time for, and the server a tenth where there are contents
+        # in binary, which takes the driver a third of the time, and the server a tenth for large contents
         self._text = str(statement.compile(dialect=engine.dialect)).replace(")s::", ")b::")
         self._columns = tuple(columns)
         self._numbers = [name for name, column in columns.items() if isinstance(column.type, Double)]
@@ -232,7 +232,7 @@ class PreparedArrays:
         for some in self._portions(rows):
             arrays = map(list, zip(*some, strict=True))
             values = dict(zip(self._columns, arrays, strict=True))
-            for name in self._numbers:  # in an array, the driver takes no whole numbers among others
+            for name in self._numbers:  # the driver takes no int among floats in an array
                 values[name] = [None if number is None else float(number) for number in values[name]]
             touched += connection.exec_driver_sql(self._text, values).rowcount
         return touched
@@ -327,7 +327,7 @@ def _touch(insert: Any) -> Insert:
             "failure_kind": new.failure_kind,
             "failure": new.failure,
             "failures": case((new.failure_kind.is_(None), _NONE), else_=states.c.failures + _ONE),
-            "retry_at": null(),  # what a server asked for counts until it is asked again
+            "retry_at": null(),  # a Retry-After counts until the next request
         },
     )
     return statement

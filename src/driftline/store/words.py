@@ -19,7 +19,7 @@ from driftline.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_LONGEST = 64  # characters of a word: what is longer is no word, and is told apart by its beginning
+_LONGEST = 64  # characters of a word: longer ones are cut, and compared by their beginning
 _MOST_WORDS = 50
 
 # Thai and Lao, Burmese, Khmer, kana, Han, Hangul
@@ -27,7 +27,7 @@ _SPACELESS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff"
     "\uff66-\uff9f\U00020000-\U0003ffff"
 )
-# what stands within a word and makes no other word of it: accents, Hebrew and Arabic points, soft hyphens, joiners
+# ignored within words: accents, Hebrew and Arabic points, soft hyphens, joiners
 _ACCENTS = (
     *range(0x300, 0x370), *range(0x483, 0x488), *range(0x591, 0x5BE), 0x5BF, 0x5C1, 0x5C2, 0x5C4, 0x5C5, 0x5C7,
     *range(0x610, 0x61B), *range(0x64B, 0x660), 0x670, 0xAD, 0x200C, 0x200D,
@@ -40,7 +40,7 @@ _TERM = re.compile(r'"([^"]*)"?|([^\s"]+)')
 _TATWEEL = 0x640  # only stretches an Arabic word
 _BETWEEN = re.compile(rf"[\W_{chr(_TATWEEL)}]+")
 _DROPPED = dict.fromkeys((*_ACCENTS, _TATWEEL))
-# a compatibility form may stand for a word with a stop, brackets or spaces around it
+# a compatibility form may decompose to a word with a full stop, brackets or spaces around it
 _DROPPED |= {code: None for code in range(0x80) if not chr(code).isalnum()}
 
 
@@ -109,7 +109,7 @@ def lines_of(text: bytes) -> list[str]:
 
 def letters_of(line: str) -> str:
     """Return all letters and digits of a line, without case and accents, and without what is between them."""
-    # before signs are taken apart: a trademark sign would leave two letters between the words
+    # before compatibility forms are decomposed: a trademark sign would become two letters
     letters = _BETWEEN.sub("", line)
     return letters.lower() if letters.isascii() else _BETWEEN.sub("", normalize("NFKD", letters)).casefold()
 

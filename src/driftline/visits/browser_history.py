@@ -27,7 +27,7 @@ FIREFOX_TABLES = frozenset({"moz_places", "moz_historyvisits"})
 _MICRO = 1_000_000
 _FROM_1601_TO_1970 = 11_644_473_600
 _TRIES = 3
-# what SQLite has not yet brought into the database itself stands in one of these beside it
+# what SQLite has not written into the database file yet is in one of these beside it
 _BESIDE = ("", "-wal", "-journal")
 
 # left out are frames within a page (3 and 4), and addresses that only redirected: a chain of redirects begins at one,
@@ -51,8 +51,8 @@ WHERE v.visit_type NOT IN (4, 7, 8)
   AND v.id NOT IN (SELECT from_visit FROM moz_historyvisits WHERE visit_type IN (5, 6) AND from_visit IS NOT NULL)
 """
 _NO_VIEWS = "SELECT NULL AS visit, NULL AS milliseconds WHERE 0"
-# Firefox notes apart from the visit how long a page was looked at, in milliseconds; it may begin to count a moment
-# before the visit is noted
+# Firefox stores apart from the visit how long a page was looked at, in milliseconds; it may begin to count a moment
+# before the time of the visit
 _VIEWS = """
 SELECT (SELECT id FROM moz_historyvisits WHERE place_id = m.place_id AND visit_date <= (m.created_at + 5000) * 1000
         ORDER BY visit_date DESC LIMIT 1) AS visit, sum(m.total_view_time) AS milliseconds
@@ -97,7 +97,7 @@ def copied(path: Path, name: str) -> Iterator[sqlite3.Connection]:
 
 def _trouble(name: str, error: sqlite3.Error, *, whole: bool) -> str:
     """Return a sentence about a copy that SQLite cannot read, and what to do."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest says which kind of it
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest is a subkind
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         if not whole:
             return f"{name} was written to while it was copied ({error}): close the browser and try again."

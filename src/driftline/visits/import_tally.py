@@ -13,11 +13,11 @@ import xxhash
 from driftline.urls.canonical import acceptable, reduced, written
 from driftline.urls.tracking import KNOWN, Tracking
 
-#: half an hour: who does not move on for longer has left, or left a tab open
+#: seconds, half an hour: a visitor without a request for longer has left, or left a tab open
 LONGEST_STAY = 1_800.0
-#: a day: who says that a visit took longer means something else
+#: seconds, a day: a longer visit is an error in the data
 LONGEST_VISIT = 86_400.0
-#: bytes: of a longer line in a text, only the beginning is read
+#: bytes: only the beginning of a longer line is read
 LONGEST_LINE = 65_536
 
 _NAMED = 10

@@ -164,7 +164,7 @@ def _lines(path: Path) -> Iterator[str]:
     """Yield the lines of a text, compressed by gzip or not; only the beginning of lines that are too long."""
     with path.open("rb") as stream:
         packed = stream.peek(2)[:2] == _GZIP
-        # a file object of gzip is all that is asked of a binary stream
+        # a gzip file object has all the methods of a binary stream that are used here
         source = io.BufferedReader(cast("io.RawIOBase", gzip.GzipFile(fileobj=stream))) if packed else stream
         yield from _split(source)
 
@@ -173,7 +173,7 @@ def _split(source: BinaryIO | io.BufferedReader) -> Iterator[str]:
     """Yield the lines, whatever their ends; of one that is too long, a little more than the limit."""
     pending = b""
     while chunk := source.read(_CHUNK):
-        # the last one may go on with the next chunk, be it with the second half of its end
+        # the last line may continue in the next chunk, which may begin with the second half of a line end
         *lines, pending = (pending + chunk).splitlines(keepends=True)
         for line in lines:
             yield _decoded(line)

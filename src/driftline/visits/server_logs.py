@@ -69,7 +69,7 @@ def _visits(
     keys = VisitKeys("log")
     for place, request in enumerate(requests):
         if place == len(stays):
-            return  # the log grew meanwhile: what came is for the next time
+            return  # the log grew meanwhile: the new lines are left to the next import
         address = request.target
         if address.startswith("/"):
             if origin is None:
@@ -117,7 +117,7 @@ def _requests(lines: Iterable[tuple[int, str]], tally: ImportTally) -> Iterator[
         if target is None or redirects or status < 200 or (agent and _is_bot(agent)):
             tally.skipped += 1
             continue
-        # the agent is left out: where a line that is being written is cut short, the rest looks the same
+        # without the agent: a line that is still being written may be cut off there
         yield _Request(number, f"{host} {agent or ''}", at, target, status, f"{host} {when} {request} {code}")
 
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from driftline.visits.import_tally import ImportTally
 
 _COLUMNS = ("url", "seconds", "available", "at")
-_ALSO_AT = ("time", "timestamp")  # what others call it; if they were passed over, all visits would be of today
-_MOST_LINES = 100  # that a row may have: a quotation mark which nobody closes ends there, and not with the file
+_ALSO_AT = ("time", "timestamp")  # other names of the column; without it, all visits would be of today
+_MOST_LINES = 100  # of a row: an unclosed quotation mark ends there, and not with the file
 _AHEAD = 86_400.0  # seconds by which a clock elsewhere, or its time zone, may differ
 _YES = frozenset({"", "1", "true", "yes", "y", "t"})
 _NO = frozenset({"0", "false", "no", "n", "f"})
