@@ -11,8 +11,8 @@ from sqlalchemy import insert, update
 from driftline.schedule.page_table import DAY
 from driftline.schedule.scheduler import Scheduler
 from driftline.store.engine import Store
+from driftline.store.locks import count_revision
 from driftline.store.pages import Catalog
-from driftline.store.revisions import count_revision
 from driftline.store.schema import checks, runs, states, versions, visits
 
 BEGIN = 1_000 * DAY

@@ -1,4 +1,4 @@
-"""Where the access of pages is kept: with the settings of a page, or of a tag for all pages that carry it."""
+"""Credentials, headers and proxies of pages, stored with the settings of a page or of a tag."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ class Accesses:
         self._store = store
 
     def all(self) -> tuple[dict[str, Access], dict[str, Access]]:
-        """Those of pages by their addresses, and those of tags."""
+        """Return the access of pages by address, and that of tags by name."""
         with self._store.read() as connection:
-            # most pages have none: the database leaves them out faster than their settings are read
+            # most pages have none: the database filters them faster than their settings are parsed
             mentioned = cast(pages.c.settings, Text).contains('"access"')
             of_pages = connection.execute(select(pages.c.url, pages.c.settings).where(mentioned).order_by(pages.c.id))
             found = {url: _read(settings) for url, settings in of_pages if "access" in settings}
             return found, {name: _read(settings) for name, settings in connection.execute(select(tags))}
 
     def of_page(self, page: Page) -> Access:
-        """What is set for this page itself."""
+        """Return the access of this page itself, without that of its tags."""
         with self._store.read() as connection:
             return _read(connection.scalar(select(pages.c.settings).where(pages.c.id == page.id)) or {})
 
     def of_tag(self, tag: str) -> Access:
-        """What is set for this tag."""
+        """Return the access of this tag."""
         with self._store.read() as connection:
             return _read(connection.scalar(select(tags.c.settings).where(tags.c.name == tag)) or {})
 
     def edit_pages(self, some: Sequence[Page], edit: Callable[[Access], Access]) -> None:
-        """Change what is set for these pages themselves."""
+        """Change the access of these pages themselves."""
         with self._store.write() as connection:
-            for page in sorted(some, key=lambda one: one.id):  # as `locks` asks for
+            for page in sorted(some, key=lambda one: one.id):  # in the order of locks, see `locks`
                 kept = select(pages.c.settings).where(pages.c.id == page.id).with_for_update(key_share=True)
                 settings = connection.scalar(kept) or {}
                 changed = _with(settings, edit(_read(settings)))
@@ -56,9 +56,9 @@ class Accesses:
             _compare_in_full(connection, [page.id for page in some])
 
     def edit_tag(self, tag: str, some: Sequence[Page], edit: Callable[[Access], Access]) -> None:
-        """Change what is set for a tag, which these pages carry so far."""
+        """Change the access of a tag, which these pages carry."""
         with self._store.write() as connection:
-            # a tag of which nothing is set has no row that others could wait for, until it is made
+            # a tag without settings has no row that others could wait for, until it is inserted
             settings = connection.execute(self._store.statements.tag, {"name": tag, "settings": {}}).scalar_one()
             changed = _with(settings, edit(_read(settings)))
             this = tags.c.name == tag
@@ -79,7 +79,7 @@ def _with(settings: dict[str, Any], access: Access) -> dict[str, Any]:
 
 
 def _compare_in_full(connection: Connection, ids: Sequence[int]) -> None:
-    """What was sent to somebody else, or to nobody in particular, proves nothing about what these will be."""
+    """Forget the validators of these pages: what was sent with other credentials proves nothing any more."""
     reset = update(states).values(etag=None, last_modified=None, wire=b"")
     for some in in_batches(sorted(ids)):
         lock_states(connection, some)

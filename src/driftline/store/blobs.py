@@ -28,7 +28,7 @@ else:
     from backports import zstd
 
 DEEPEST = 20
-DEEPEST_BODY = DEEPEST - 1  # which leaves a step for its text
+DEEPEST_BODY = DEEPEST - 1  # leaves a step for its text
 MOST_DECODED = 10_000_000  # bytes, which take 3 to 8 ms; a body that is larger than half of it is one step away
 LEVEL = 3
 HIGH_LEVEL = 19
@@ -36,7 +36,7 @@ _SMALLEST_BASE = 8  # bytes: zstd takes no shorter dictionary
 _LARGE = 1_000_000  # bytes of base and contents together
 _LARGEST_TABLE = 24
 _WORTH_BRANCHING = 0.5  # of the bytes of the full copy that the chain starts with
-_LONGEST_CHAIN = 2 * DEEPEST  # a longer one is not ours, or goes in a circle
+_LONGEST_CHAIN = 2 * DEEPEST  # a longer one is corrupt, or circular
 _Parameter = zstd.CompressionParameter
 _WINDOWS = _Parameter.window_log.bounds()
 _LARGEST_WINDOW = zstd.DecompressionParameter.window_log_max
@@ -44,21 +44,21 @@ _READ_ANY_WINDOW: dict[int, int] = {_LARGEST_WINDOW: _LARGEST_WINDOW.bounds()[1]
 
 
 def digest(data: bytes) -> bytes:
-    """The name under which contents are stored, and by which they are compared."""
+    """Return the digest under which contents are stored, and by which they are compared."""
     return blake3(data).digest()
 
 
 def fingerprint(data: bytes) -> bytes:
-    """By which the wire bytes of a page are compared with those of its last check.
+    """Return the hash by which the wire bytes of a page are compared with those of its last check.
 
-    Ten times faster than `digest`, and not proof against forgery: who sends the bytes could make others that have the
-    same fingerprint, and would hide nothing by it but a change of his own page. Contents are never stored under it.
+    Ten times faster than `digest`, but not safe against forgery: whoever sends the bytes could send others of the same
+    fingerprint, and would only hide a change of their own page. Contents are never stored under it.
     """
     return xxh3_128_digest(data)
 
 
 def pack(data: bytes, name: bytes, base: Blob | None = None, base_data: bytes = b"") -> Blob:
-    """The blob of `data`, whose digest is `name`, against `base` while that leaves the chain DEEPEST steps at most.
+    """Return the blob of `data`, whose digest is `name`, against `base` if that keeps the chain within DEEPEST.
 
     The same contents may be stored already, at another depth: so bodies stop at DEEPEST_BODY (see `pack_next`), and
     whatever depth a body turns out to have, the text on it is within DEEPEST.
@@ -68,14 +68,14 @@ def pack(data: bytes, name: bytes, base: Blob | None = None, base_data: bytes = 
             return Blob(name, None, 0, len(data), zstd.compress(data, LEVEL))
         return Blob(name, base.digest, base.depth + 1, len(data), _delta(data, base_data, LEVEL))
     except zstd.ZstdError as error:
-        raise MemoryError from error  # all bytes can be compressed: what fails is to get room for it
+        raise MemoryError from error  # compressing can only fail for lack of memory
 
 
 def pack_next(data: bytes, name: bytes, last: Blob | None, last_data: bytes, blobs: Mapping[bytes, Blob]) -> Blob:
-    """The blob of a body that follows the body `last`, given the blobs of its chain; on its own if it is the first.
+    """Return the blob of a body that follows the body `last`, given the blobs of its chain.
 
-    Where the chain is as long as it may be, another one branches off from its start while that is worth it: a page that
-    has become a different one since then gets a full copy to start from.
+    The first body stands on its own. Where the chain is as long as it may be, another one branches off from its start
+    if that saves enough: a page that has become a different one since then gets a full copy to start from.
     """
     if last is None:
         return pack(data, name)
@@ -90,9 +90,9 @@ def pack_next(data: bytes, name: bytes, last: Blob | None, last_data: bytes, blo
 
 
 def repack(blob: Blob, data: bytes, base_data: bytes) -> Blob:
-    """The blob of `data` against the same base in the fewest bytes, which takes a hundred times as long as `pack`.
+    """Return the blob of `data` against the same base in the fewest bytes; a hundred times as slow as `pack`.
 
-    What it gives was unpacked again and is `data` to the byte; it is the old blob where that is no larger.
+    The result was unpacked again and equals `data`; it is the old blob where that is no larger.
     """
     if blob.base is None:
         packed = zstd.compress(data, HIGH_LEVEL)
@@ -106,13 +106,12 @@ def repack(blob: Blob, data: bytes, base_data: bytes) -> Blob:
 
 
 def unpack(name: bytes, blobs: Mapping[bytes, Blob]) -> bytes:
-    """The contents named `name`, given the blobs of its chain; BrokenVersion unless they match the name to the byte."""
+    """Return the contents named `name`, given the blobs of its chain; BrokenVersion unless they match the name."""
     return _undone(name, _chain(name, blobs), b"")
 
 
 def unpack_both(one: bytes, other: bytes, blobs: Mapping[bytes, Blob]) -> tuple[bytes, bytes]:
-    """Two contents as `unpack` gives them; what their chains have in common, as those of a body and its text do, is
-    unpacked once."""
+    """Return two contents as `unpack` does, unpacking once what their chains have in common."""
     first, second = _chain(one, blobs), _chain(other, blobs)
     common = 0
     while common < min(len(first), len(second)) and first[common] is second[common]:
@@ -124,7 +123,7 @@ def unpack_both(one: bytes, other: bytes, blobs: Mapping[bytes, Blob]) -> tuple[
 def unpack_all(blobs: Collection[Blob]) -> Iterator[str]:
     """Unpack all blobs of a page, each once. Yields a sentence for each whose contents do not match its name.
 
-    What is unpacked is kept no longer than something is left that is built on it.
+    Unpacked contents are kept only as long as something is left that is built on them.
     """
     built_on: dict[bytes | None, list[Blob]] = {}
     for blob in blobs:
@@ -143,7 +142,7 @@ def unpack_all(blobs: Collection[Blob]) -> Iterator[str]:
 
 
 def chain_of(names: Sequence[bytes], blobs: Mapping[bytes, Blob]) -> dict[bytes, Blob]:
-    """Of these blobs, the ones that the named contents are built from."""
+    """Return those of these blobs that the named contents are built from."""
     found: dict[bytes, Blob] = {}
     for name in names:
         at: bytes | None = name
@@ -154,7 +153,7 @@ def chain_of(names: Sequence[bytes], blobs: Mapping[bytes, Blob]) -> dict[bytes,
 
 
 def _chain(name: bytes, blobs: Mapping[bytes, Blob]) -> list[Blob]:
-    """The blobs that the named contents are built from, in the order in which they are unpacked."""
+    """Return the blobs that the named contents are built from, in the order in which they are unpacked."""
     chain: list[Blob] = []
     wanted: bytes | None = name
     while wanted is not None:
@@ -172,7 +171,7 @@ def _incomplete(name: bytes) -> str:
 
 
 def _undone(name: bytes, steps: Sequence[Blob], data: bytes) -> bytes:
-    """The contents named `name`, which these steps make of `data`."""
+    """Return the contents named `name`, which these steps make of `data`."""
     try:
         for blob in steps:
             data = zstd.decompress(blob.data) if blob.base is None else _undo(blob.data, data)
@@ -191,7 +190,7 @@ def _delta(data: bytes, base_data: bytes, level: int) -> bytes:
     window = min(max(both.bit_length(), lowest), highest)
     parameters: dict[int, int] = {_Parameter.compression_level: level, _Parameter.window_log: window}
     if both > _LARGE and level == LEVEL:
-        # the tables of the level are too small to find a page again in so much: ten times slower, twenty times smaller
+        # the tables of the level are too small to find matches in so much data: ten times slower, twenty times smaller
         table = min(window, _LARGEST_TABLE)
         parameters |= {_Parameter.hash_log: table, _Parameter.chain_log: table}
     compressor = zstd.ZstdCompressor(options=parameters, zstd_dict=zstd.ZstdDict(base_data, is_raw=True).as_prefix)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from driftline.store.engine import Store
     from driftline.store.statements import BlobKey
 
-_AT_ONCE = 32  # blobs to a transaction
+_AT_ONCE = 32  # blobs in a transaction
 _PAGES_AT_ONCE = 1_000  # pages that are swept at a time
 _MOST_THREADS = 8  # each may take 200 MB for a page of 20 MB
 _NICENESS = 15
@@ -48,9 +48,9 @@ WHERE blobs.level IS NULL ORDER BY blobs.page_id, blobs.digest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """What compacting came to.
+    """The result of compacting.
 
-    So many contents were compressed again, which took `before` bytes and take `after`; so many were removed because no
+    `contents` were compressed again, which took `before` bytes and take `after`; `removed` ones are gone because no
     version needs them; `unreadable` ones are left alone, each time. The store takes `size` bytes now.
     """
 
@@ -65,9 +65,9 @@ class Compacted:
 def compact(store: Store, told: Callable[[int, int], None] | None = None) -> Compacted:
     """Compress again what was stored since the last time, and give the space back.
 
-    It uses up to eight cores, and lets others go first on them. A check that runs at the same time waits no longer than
-    a few rows take, or, where contents are removed that no version needs, than a walk through the versions of a
-    thousand pages. After every transaction, `told` how many of how many contents are done.
+    It uses up to eight cores, at the lowest priority. A check that runs at the same time waits no longer than a few
+    rows take, or, where contents are removed that no version needs, than reading the versions of a thousand pages.
+    After every transaction, `told` is called with how many of how many contents are done.
     """
     removed = _sweep(store)
     done = skipped = before = after = 0
@@ -99,7 +99,7 @@ def compact(store: Store, told: Callable[[int, int], None] | None = None) -> Com
     with suppress(StoreBusy):
         store.shrink()
     with store.read() as connection:
-        # those of earlier times too: as long as they are there, the store is not well
+        # also those found before: as long as they are there, the store is damaged
         damaged = select(func.count()).select_from(blobs).where(blobs.c.level == _UNREADABLE)
         unreadable = connection.scalar(damaged) or 0
     return Compacted(
@@ -108,16 +108,18 @@ def compact(store: Store, told: Callable[[int, int], None] | None = None) -> Com
 
 
 def _stand_back() -> None:
-    """Let every other thread of the machine go first; on Linux that is a matter of the thread, not of the process."""
+    """Give this thread the lowest priority; on Linux that is a matter of the thread, not of the process."""
     this = threading.get_native_id()
     os.setpriority(os.PRIO_PROCESS, this, max(_NICENESS, os.getpriority(os.PRIO_PROCESS, this)))
 
 
 def _some(store: Store, most: int) -> tuple[list[BlobKey], dict[int, dict[bytes, Blob]]]:
-    """The keys of some blobs that are not compacted yet, and by page all that they are built from."""
+    """Return the keys of some blobs that are not compacted yet, and by page all that they are built from."""
     with store.read() as connection:
         query = select(blobs.c.page_id, blobs.c.digest).where(_LOOSE).limit(most)
-        keys = sorted((page_id, name) for page_id, name in connection.execute(query))  # as `locks` asks for
+        keys = sorted(
+            (page_id, name) for page_id, name in connection.execute(query)
+        )  # in the order of locks, see `locks`
         return keys, read_chains(connection, keys)
 
 
@@ -132,14 +134,14 @@ def _smallest(key: BlobKey, chains: Mapping[int, Mapping[bytes, Blob]]) -> Blob 
 
 
 def _replace(connection: Connection, packed: Mapping[BlobKey, Blob]) -> None:
-    """Put the blobs in the places of those of the same keys, unless these are gone or have another base by now."""
+    """Replace blobs of the same keys, unless these are gone or have another base by now."""
     if not packed:
         return
     lock = "FOR UPDATE OF blobs" if connection.dialect.name == "postgresql" else ""
     found = run_on_pairs(connection, _STILL_LOOSE + lock, [*packed], "bytea")
     same = [(page_id, name) for page_id, name, base in found if packed[page_id, name].base == base]
     if same:
-        # a row that shrinks where it is leaves a gap in its page: written anew, the rows stand side by side
+        # a row that shrinks in place leaves a gap in its database page: deleted and inserted, rows are adjacent
         connection.execute(_DELETE, [{"page": page_id, "name": name} for page_id, name in same])
         connection.execute(insert(blobs), [_row(page_id, packed[page_id, name]) for page_id, name in same])
 
@@ -152,7 +154,7 @@ def _row(page_id: int, blob: Blob) -> dict[str, Any]:
 
 
 def _sweep(store: Store) -> int:
-    """Remove the blobs that no version of their page is built from; how many there were."""
+    """Remove the blobs that no version of their page is built from. Returns how many there were."""
     removed = after = 0
     while True:
         portion = select(pages.c.id).where(pages.c.id > after).order_by(pages.c.id).limit(_PAGES_AT_ONCE)
@@ -163,7 +165,7 @@ def _sweep(store: Store) -> int:
             first, after = page_ids[0], page_ids[-1]
             found = _unneeded(connection, first, after)
         if found:
-            # all of a page in one transaction: a check must not come upon a chain of which half is gone
+            # all blobs of a page in one transaction: a check must not find half of a chain
             with store.write() as connection:
                 lock_blobs(connection)
                 found = _unneeded(connection, first, after)
@@ -174,7 +176,7 @@ def _sweep(store: Store) -> int:
 
 
 def _unneeded(connection: Connection, first: int, last: int) -> list[BlobKey]:
-    """The keys of the blobs of these pages that cannot be reached from any of their versions or states."""
+    """Return the keys of the blobs of these pages that no version or state of theirs is built from."""
     query = select(blobs.c.page_id, blobs.c.digest, blobs.c.base).where(blobs.c.page_id.between(first, last))
     bases = {(page_id, name): base for page_id, name, base in connection.execute(query)}
     needed: set[BlobKey] = set()

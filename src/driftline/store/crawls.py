@@ -1,4 +1,4 @@
-"""The words of a crawl as data: its rounds, the addresses that it met, and what came of them."""
+"""Crawls in the store: their rounds, the addresses that were found, and the result of each."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Integer, bindparam, case, delete, func, insert, select, update
 
-from driftline.store.commits import write_once
 from driftline.store.events import insert_events
+from driftline.store.locks import write_once
 from driftline.store.schema import addresses, sites, skips
 
 if TYPE_CHECKING:
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from driftline.store.engine import Store
 
 
-KNOWN = 1_000_000.0  # the priority of pages that earlier rounds found: they come after all that is new
+KNOWN = 1_000_000.0  # the priority of pages found in earlier rounds: they come after everything new
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """A round of a crawl, and whether it is one that was cut short and goes on now.
+    """A round of a crawl, and whether it continues one that was interrupted.
 
-    Its pages are watched under the `tag`, if there is one. It `adopts` what is known of the site if that is watched
-    from now on, and was not before.
+    Its pages are watched under the `tag`, if there is one. `adopts` says that the site is watched from now on and was
+    not before, so that pages already known are to be added to the watch list.
     """
 
     site_id: int
@@ -41,9 +41,9 @@ class Begun:
 
 
 class Site(NamedTuple):
-    """A site that is kept watched: what it was crawled with, and when its last round was begun or gone on with.
+    """A watched site: how it is crawled, and when its last round was begun or continued.
 
-    That round is open while it has not `finished_at` some time.
+    That round is open while `finished_at` is None.
     """
 
     id: int
@@ -56,7 +56,7 @@ class Site(NamedTuple):
 
 
 class Met(NamedTuple):
-    """An address that was met, to be fetched. `priority`: what is lower comes first."""
+    """An address that was found, to be fetched. A lower `priority` comes first."""
 
     key: bytes
     url: str
@@ -70,7 +70,7 @@ class Met(NamedTuple):
 
 
 class FrontierEntry(NamedTuple):
-    """A place in the frontier."""
+    """An entry of the frontier."""
 
     priority: float
     id: int
@@ -78,7 +78,7 @@ class FrontierEntry(NamedTuple):
 
 
 class Address(NamedTuple):
-    """An address that waits, with what was found there before."""
+    """An address that waits to be fetched, with what was found there in earlier rounds."""
 
     id: int
     url: str
@@ -92,9 +92,9 @@ class Address(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What came of an address. One that is no page keeps what it said when it was one.
+    """The result of fetching an address. One that is no page any more keeps what it had when it was one.
 
-    A page that is not `lasting` is not looked for again unless something leads to it.
+    A page that is not `lasting` is not fetched in later rounds unless a link leads to it.
     """
 
     id: int
@@ -117,14 +117,14 @@ class Result(NamedTuple):
 
 _CHUNK = 500
 _EXAMPLES = 5
-_ADOPTS = "adopts"  # in the options of a site, while pages that were found before are still to be watched
+_ADOPTS = "adopts"  # in the options of a site, while pages found before are still to be added to the watch list
 _HERE = addresses.c.id == bindparam("this")
 
 
 class Sites:
-    """The sites in a store.
+    """The crawled sites of a store.
 
-    What is written is written once, waiting for a store that is locked or cannot be reached until the crawl is
+    Each write happens exactly once, and waits for a store that is locked or cannot be reached until the crawl is
     `stopped`.
     """
 
@@ -137,11 +137,11 @@ class Sites:
         self, key: bytes, seeds: Sequence[str], options: Mapping[str, Any], tag: str | None, now: float, *,
         fresh: bool, unwatched: bool = False,
     ) -> Begun:  # fmt: skip
-        """The round to work on: the one that was cut short, unless `fresh`, or the next.
+        """Begin or continue a round: the one that was interrupted, unless `fresh`, or else the next.
 
-        In the next one all pages that are known, and not known to be gone, are to be fetched again, after what is new.
-        A site that is kept watched stays so, under the same tag or another one, unless it is to be `unwatched`; and it
-        keeps its interval unless it is given another one.
+        In the next one all known pages that are not gone are fetched again, after what is new. A watched site stays
+        watched, under the same tag or another one, unless it is to be `unwatched`, and keeps its interval unless it is
+        given another one.
         """
 
         def begin(connection: Connection) -> Begun:
@@ -157,7 +157,7 @@ class Sites:
                 return Begun(site_id=site_id, number=1, continued=False, started_at=now, tag=watched_as, adopts=adopts)
             site_id, number, started = row.id, row.round, row.started_at
             continued = row.finished_at is None and not fresh
-            # a crawl that was to adopt pages, and was cut short before it did, is to do so now
+            # a crawl that was interrupted before it adopted pages is to do so now
             adopts = watched_as is not None and (before is None or bool(row.options.get(_ADOPTS)))
             kept |= {"every": kept.get("every") or row.options.get("every"), _ADOPTS: adopts}
             values = {"tag": watched_as, "options": kept, "started_at": now}
@@ -172,7 +172,7 @@ class Sites:
         return write_once(self._store, begin, self._stopped)
 
     def note_adopted(self, site_id: int) -> None:
-        """Note that the pages are watched which were found before the site was to be watched."""
+        """Note that the pages found before the site was watched are on the watch list now."""
 
         def note(connection: Connection) -> None:
             this = sites.c.id == site_id
@@ -193,7 +193,7 @@ class Sites:
         write_once(self._store, finish, self._stopped)
 
     def kept(self) -> list[Site]:
-        """The sites that are kept watched, in the order in which they came."""
+        """Return the watched sites, in the order in which they were added."""
         with self._store.read() as connection:
             rows = connection.execute(select(sites).where(sites.c.tag.is_not(None)).order_by(sites.c.id))
             return [
@@ -202,26 +202,26 @@ class Sites:
             ]  # fmt: skip
 
     def waiting(self, begun: Begun) -> list[FrontierEntry]:
-        """The frontier as it is."""
+        """Return the frontier: the addresses that wait to be fetched."""
         columns = (addresses.c.priority, addresses.c.id, addresses.c.kind)
         query = select(*columns).where(*_of(begun), addresses.c.state == "waiting")
         with self._store.read() as connection:
             return [FrontierEntry(*row) for row in connection.execute(query)]
 
     def keys(self, begun: Begun) -> list[bytes]:
-        """The keys of all that was met in this round."""
+        """Return the keys of all addresses found in this round."""
         with self._store.read() as connection:
             return list(connection.scalars(select(addresses.c.key).where(*_of(begun))))
 
     def marks(self, begun: Begun) -> list[tuple[int, str, bytes, int]]:
-        """Number, address, digest and mark of the pages of this round, in the order in which they were met."""
+        """Return id, address, digest and simhash of the pages of this round, in the order in which they were found."""
         columns = (addresses.c.id, addresses.c.url, addresses.c.digest, addresses.c.mark)
         query = select(*columns).where(*_of(begun), addresses.c.state == "page", addresses.c.digest.is_not(None))
         with self._store.read() as connection:
             return [(row[0], row[1], row[2], row[3]) for row in connection.execute(query.order_by(addresses.c.id))]
 
     def open_ones(self, ids: Sequence[int]) -> dict[int, Address]:
-        """Those of these addresses that still wait, by their numbers."""
+        """Return those of these addresses that still wait, by id."""
         columns = (
             addresses.c.id, addresses.c.url, addresses.c.kind, addresses.c.source, addresses.c.depth,
             addresses.c.hops, addresses.c.priority, addresses.c.digest, addresses.c.good_round,
@@ -232,7 +232,7 @@ class Sites:
             return {row[0]: Address(*row) for row in rows}
 
     def seen(self, begun: Begun, keys: Sequence[bytes]) -> set[bytes]:
-        """Those of these keys that were met in this round."""
+        """Return those of these keys that were found in this round already."""
         with self._store.read() as connection:
             return {
                 row[0] for row in _some(connection, select(addresses.c.key).where(*_of(begun)), addresses.c.key, keys)
@@ -242,9 +242,10 @@ class Sites:
         self, begun: Begun, results: Sequence[Result], met: Sequence[Met], skipped: Mapping[str, Sequence[str]],
         dated: Sequence[Met] = (),
     ) -> list[FrontierEntry]:  # fmt: skip
-        """What came of some addresses and what was met there, in one transaction; the new places in the frontier.
+        """Store the results of some addresses, and the addresses found there, in one transaction.
 
-        `dated` are addresses with the time at which they changed last, as a sitemap says, met before or not.
+        `dated` are addresses with the time of their last change according to a sitemap, found before or not. Returns
+        the new entries of the frontier.
         """
 
         def record(connection: Connection) -> list[FrontierEntry]:
@@ -268,7 +269,7 @@ class Sites:
             connection.execute(_AGAIN, [{"this": one.id, "new_url": one.url} for one in moved])
 
     def _admit(self, connection: Connection, begun: Begun, met: Sequence[Met]) -> list[FrontierEntry]:
-        """Let those wait that were not met in this round yet."""
+        """Add those addresses to the frontier that were not found in this round yet."""
         if not met:
             return []
         statement = self._dialect.insert(addresses)
@@ -296,10 +297,10 @@ class Sites:
         return [FrontierEntry(*row) for row in _some(connection, query, addresses.c.key, [one.key for one in met])]
 
     def _dated(self, connection: Connection, begun: Begun, met: Sequence[Met]) -> list[FrontierEntry]:
-        """What a sitemap says of pages that are known: one that is as old as before is as it was; others come first.
+        """Apply the dates of a sitemap to known pages: one of the same date is unchanged; others come first.
 
-        A date counts for a page that was read in the round before this one, or was as old then: otherwise it may be of
-        a change that nobody got to read, for the page could not be fetched, or the round was given up.
+        A date counts for a page that was read in the round before this one, or had the same date then: otherwise it may
+        be of a change that was never read, because the page could not be fetched or the round was given up.
         """
         known: dict[bytes, Any] = {}
         columns = (addresses.c.id, addresses.c.key, addresses.c.kind, addresses.c.lastmod, addresses.c.good_round)
@@ -335,21 +336,21 @@ class Sites:
                 connection.execute(update(skips).where(this).values(values))
 
     def skipped(self, begun: Begun) -> dict[str, tuple[int, list[str]]]:
-        """How many addresses were not followed, and the first few of them, by reason, most first."""
+        """Return how many addresses were not followed, and the first few of them, by reason, most first."""
         with self._store.read() as connection:
             rows = connection.execute(select(skips).where(skips.c.site_id == begun.site_id))
             found = {row.reason: (row.many, list(row.examples)) for row in rows}
         return dict(sorted(found.items(), key=lambda item: -item[1][0]))
 
     def figures(self, begun: Begun) -> dict[tuple[str, str, str | None], int]:
-        """How many addresses of this round there are, by kind, state and reason."""
+        """Return how many addresses this round has, by kind, state and reason."""
         columns = (addresses.c.kind, addresses.c.state, addresses.c.reason)
         query = select(*columns, func.count()).where(*_of(begun)).group_by(*columns)
         with self._store.read() as connection:
             return {(row[0], row[1], row[2]): row[3] for row in connection.execute(query)}
 
     def asked(self, begun: Begun) -> int:
-        """How many addresses of pages were asked for in this round."""
+        """Return how many addresses of pages were requested in this round."""
         fetched = (addresses.c.kind == "page") & (addresses.c.state != "waiting") & (addresses.c.status > 0)
         unlike = addresses.c.reason.is_(None) | (addresses.c.reason != "lastmod")
         with self._store.read() as connection:
@@ -365,7 +366,7 @@ class Sites:
             yield from connection.execute(query)
 
     def urls(self, ids: Iterable[int]) -> dict[int, str]:
-        """The addresses by their numbers."""
+        """Return the addresses by id."""
         with self._store.read() as connection:
             rows = _some(connection, select(addresses.c.id, addresses.c.url), addresses.c.id, list(ids))
             return {row[0]: row[1] for row in rows}
@@ -393,7 +394,7 @@ def _of(begun: Begun) -> tuple[ColumnElement[bool], ...]:
 
 
 def _some(connection: Connection, query: Select[Any], column: ColumnElement[Any], values: Sequence[Any]) -> list[Any]:
-    """The rows of a query for which a column has one of many values."""
+    """Return the rows of a query in which a column has one of many values."""
     found: list[Any] = []
     for start in range(0, len(values), _CHUNK):
         found += connection.execute(query.where(column.in_(values[start : start + _CHUNK])))
@@ -418,7 +419,7 @@ _OTHER = (
     .where(_HERE)
     .values(
         **_SETTLED,
-        # gone is told once, and stays until it is a page again
+        # gone is reported once, and stays until it is a page again
         gone_round=case((addresses.c.gone_round == 0, bindparam("of", type_=Integer)), else_=addresses.c.gone_round),
     )
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
@@ -15,9 +16,15 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError, IntegrityEr
 
 from driftline.errors import MissingExtra, StoreError, StoreLocked, StoreUnavailable, UnsupportedStore
 from driftline.store.hung_server import ServerWatch
-from driftline.store.leases import LeaseKeeper
-from driftline.store.process_locks import TO_BE_NEXT, TO_CHECK, TO_KEEP_CHECKING, held_by_file, is_held_by_file
-from driftline.store.revisions import revision
+from driftline.store.locks import revision
+from driftline.store.process_locks import (
+    TO_BE_NEXT,
+    TO_CHECK,
+    TO_KEEP_CHECKING,
+    LeaseKeeper,
+    held_by_file,
+    is_held_by_file,
+)
 from driftline.store.statements import Statements
 
 if TYPE_CHECKING:
@@ -26,6 +33,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from driftline.store.process_locks import Having, Right
+
+_LOG = logging.getLogger(__name__)
 
 #: the revision of the last step in `migrations/steps`
 NEWEST = "a001"
@@ -40,15 +49,15 @@ _PRAGMAS = (
     "PRAGMA wal_autocheckpoint=16000",  # of 4 kB each: what is written twice until then goes into the file once
 )
 _LOCK_TIMED_OUT = "55P03"
-_LOCKED_STATES = ("40001", "40P01", _LOCK_TIMED_OUT)  # of PostgreSQL: a conflict, a deadlock, too long a wait
+_LOCKED_STATES = ("40001", "40P01", _LOCK_TIMED_OUT)  # PostgreSQL: a conflict, a deadlock, a lock time-out
 _DISK_FULL = "53100"
-# of SQLite, beside SQLITE_FULL: a quota is used up, or not even the index of the journal can be made
+# SQLite, besides SQLITE_FULL: a quota is used up, or the index of the journal cannot be created
 _NO_ROOM = (sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
-# of PostgreSQL: a connection failed, the server stops, starts, ended an idle session or has no more connections, its
-# disk is full
+# PostgreSQL: a connection failed; the server stops, starts, ended an idle session or has no more connections; its disk
+# is full
 _UNAVAILABLE_STATES = ("08", "57P01", "57P02", "57P03", "57P05", "53300", _DISK_FULL)
-# seconds, and milliseconds for the last, in which a server whose machine is gone is noticed; one that only hangs is
-# noticed by `ServerWatch`
+# seconds, and milliseconds for the last, after which a server whose machine is gone is noticed; `ServerWatch` notices
+# one that only hangs
 _CONNECT = {
     "connect_timeout": "3",
     "keepalives": "1",
@@ -57,11 +66,11 @@ _CONNECT = {
     "keepalives_count": "3",
     "tcp_user_timeout": "10000",
 }
-# statements with lists of ids are another one for each length, and of 100 kB: the usual 128 made a run grow for minutes
+# a statement with a list of ids is a new one for each length, and takes 100 kB: the default of 128 took much memory
 _SQLITE_CONNECT = {"cached_statements": 24}
-_LOCK_TIMEOUT = "10s"  # that a statement waits for a lock on PostgreSQL, as long as SQLite waits for its file
-_LAST_WAIT = 1.0  # seconds that a process which is to end waits for its other writers
-_WAIT_BRIEFLY = text("SET LOCAL lock_timeout = '1s'")  # the same for those of other processes
+_LOCK_TIMEOUT = "10s"  # the time that a statement waits for a lock on PostgreSQL, the same as for SQLite's file
+_LAST_WAIT = 1.0  # seconds that a process about to end waits for its other writers
+_WAIT_BRIEFLY = text("SET LOCAL lock_timeout = '1s'")  # the same, for writers in other processes
 _AS_NOTHING: dict[None, None] = {}
 _READING = ("PRAGMA query_only=ON", "PRAGMA cache_size=-4000")
 
@@ -70,8 +79,8 @@ class Store:
     """The database behind everything. Any thread may read; `write` admits one thread at a time.
 
     A commit survives the end of the process at any moment after it, `kill -9` included. A file that cannot be written,
-    on a read-only file system for one, can be looked at all the same. `on_outage` is called with a sentence when the
-    database cannot be reached any more, and when it can again.
+    for example on a read-only file system, can still be read. `on_outage` is called with a sentence when the database
+    becomes unavailable, and when it is back.
     """
 
     def __init__(self, engine: Engine, where: str, path: Path | None, *, read_only: bool = False) -> None:
@@ -81,7 +90,7 @@ class Store:
         self.read_only = read_only
         self.statements = Statements(engine)
         self.on_outage: Callable[[str], None] = lambda _: None
-        self._outage = self._busy = False  # until the database answers again, whatever it is asked
+        self._outage = self._busy = False  # until the database answers any request
         self._unwritable = False  # full or locked, until something is written
         self._hurried = self._announced = False
         self._watch = ServerWatch(engine) if path is None else None
@@ -91,9 +100,13 @@ class Store:
         self._writing = threading.Lock()
         self._writer = engine.execution_options(driftline_writes=True)
 
+    def __repr__(self) -> str:
+        states = {"closed": self._closed, "read-only": self.read_only, "in trouble": self.in_trouble()}
+        return f"<Store '{self.where}'{''.join(f' {name}' for name, so in states.items() if so)}>"
+
     @classmethod
     def open(cls, where: str) -> Self:
-        """Open the store at a path or `postgresql://` URL, making it or bringing its schema up to date."""
+        """Open the store at a path or `postgresql://` URL, creating it or bringing its schema up to date."""
         url, path = _locate(where)
         where = where if path else url.render_as_string(hide_password=True)
         read_only = path is not None and not _may_be_written(path)
@@ -135,7 +148,7 @@ class Store:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A consistent view of the store."""
+        """Open a connection for a block that reads."""
         self._insist()
         try:
             with self.engine.connect() as connection:
@@ -148,7 +161,7 @@ class Store:
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """One transaction: committed at the end, undone if anything is raised."""
+        """Open a transaction for a block: committed at its end, rolled back if anything is raised."""
         self._insist()
         self.insist_on_writing()
         try:
@@ -175,9 +188,9 @@ class Store:
 
     @contextmanager
     def write_aside(self) -> Iterator[Connection]:
-        """Write to a server in a transaction of its own, also while another thread of this process writes.
+        """Open a transaction on a server for a block, also while another thread of this process is in `write`.
 
-        To a file only one writes at a time: there it waits until that is done.
+        A file has one writer at a time: there it waits until that one is done.
         """
         self._insist()
         try:
@@ -185,10 +198,10 @@ class Store:
                 yield connection
         except DBAPIError as error:
             raise self._trouble("written", error.orig) from None
-        self._note_answer()  # and no more: a lease can be renewed although tables are locked, or the disk is full
+        self._note_answer()  # only that: a lease can be renewed although tables are locked, or the disk is full
 
     def hurry(self) -> None:
-        """Wait for a server that does not answer no longer than a process may take to end: then fail at once."""
+        """Stop waiting for a server that does not answer, because the process is about to end: fail soon instead."""
         self._hurried = True
         if self._watch is not None:
             self._watch.hurry()
@@ -199,31 +212,34 @@ class Store:
         return self._hurried
 
     def stamp(self) -> object:
-        """Something that stays equal as long as nobody changes the watch list, and no run begins or ends."""
+        """Return a value that stays equal as long as the watch list does not change and no run begins or ends."""
         with self.read() as connection:
             return revision(connection)
 
     def right_to_check(self) -> Having:
-        """Have the right to check pages for a block; StoreBusy if another process has it.
+        """Hold the right to check pages for a block; StoreBusy if another process has it.
 
-        A process that is killed loses it: at once as seen from the same machine, and as seen from others, which can
-        only share a server, when its lease ends. It is lost, too, while a server does not answer: see `Claim`.
+        A process that is killed loses it: at once for processes of the same machine, and for others, which can only
+        share a server, when its lease ends. It is also lost while a server does not answer: see `Claim`.
         """
         return self._have(TO_CHECK)
 
     def right_to_be_next(self) -> Having:
-        """Be the one for whom who checks pages makes way, for a block; StoreBusy if another waits for that already."""
+        """Be the process that checks pages next, for a block; StoreBusy if another one waits for that already.
+
+        A 'driftline run' that checks pages makes way for it.
+        """
         return self._have(TO_BE_NEXT)
 
     def somebody_is_next(self) -> bool:
-        """Whether another process waits for its turn to check pages."""
+        """Return whether another process waits to check pages."""
         if self.leases is not None:
             return self.leases.is_held(TO_BE_NEXT)
         assert self.path is not None
         return is_held_by_file(TO_BE_NEXT, self.path)
 
     def right_to_keep_checking(self) -> Having:
-        """Be the one run that goes on, for a block; StoreBusy as above. Others may check pages meanwhile, in turn."""
+        """Be the only 'driftline run' for a block; StoreBusy if there is one. Others may check pages in turn."""
         return self._have(TO_KEEP_CHECKING)
 
     def _have(self, right: Right) -> Having:
@@ -234,7 +250,7 @@ class Store:
         return held_by_file(right, self.path, self.where)
 
     def problems(self) -> list[str]:
-        """What the database itself finds wrong with its own files and references; empty when all is well."""
+        """Return what the database finds wrong with its own files and references; empty if nothing is."""
         if self.path is None:
             return []
         with self.read() as connection:
@@ -243,7 +259,7 @@ class Store:
             except DatabaseError as error:
                 if _means_locked(error.orig):
                     raise
-                found = [str(error.orig)]  # so damaged that it cannot be looked through
+                found = [str(error.orig)]  # so damaged that the check itself fails
             if not found:
                 found = [f"a row of {row[0]} refers to a missing row of {row[2]}"
                          for row in connection.execute(text("PRAGMA foreign_key_check"))]  # fmt: skip
@@ -261,7 +277,7 @@ class Store:
             )
 
     def size(self) -> int:
-        """The bytes that the database takes, its indexes and what is free in it included."""
+        """Return the bytes that the database takes, with its indexes and free space."""
         with self.read() as connection:
             if self.path is None:
                 return connection.scalar(text("SELECT pg_database_size(current_database())")) or 0
@@ -269,16 +285,16 @@ class Store:
             return pages * (connection.scalar(text("PRAGMA page_size")) or 0)
 
     def shrink(self) -> None:
-        """Give what is free in an embedded store back to the file system, a little at a time so that nobody waits."""
+        """Give the free space of an embedded store back to the file system, in steps so that no writer waits long."""
         if self.path is None:
-            return  # PostgreSQL sees to it by itself
+            return  # PostgreSQL does that by itself
         self._insist()
         self.insist_on_writing()
         raw = self.engine.raw_connection()
         try:
             cursor = raw.cursor()
             if cursor.execute("PRAGMA auto_vacuum").fetchone() == (0,):
-                # a file made before it could be done in steps is written anew, once
+                # a file that cannot shrink in steps is rewritten, once
                 with self.right_to_check():
                     cursor.execute(_SHRINKS_IN_STEPS)
                     cursor.execute("VACUUM")
@@ -291,7 +307,7 @@ class Store:
             raw.close()
 
     def _insist(self) -> None:
-        """StoreError unless the store is open and still where it was: what goes into a deleted file is lost."""
+        """Raise StoreError unless the store is open and its file still in place: writes to a deleted file are lost."""
         if self._closed:
             raise StoreError(f"The store '{self.where}' is closed.")
         if self._hurried and self._outage:
@@ -300,7 +316,7 @@ class Store:
             raise StoreError(f"The store '{self.where}' was removed or replaced while it was in use.")
 
     def insist_on_writing(self) -> None:
-        """StoreError if the store can only be read."""
+        """Raise StoreError if the store is read-only."""
         if self.read_only:
             raise StoreError(
                 f"The store '{self.where}' is read-only, and this would change it: look at it with list, history, "
@@ -308,10 +324,10 @@ class Store:
             )
 
     def _trouble(self, done: str, cause: BaseException | None, *, until_written: bool = False) -> StoreError:
-        """Note what is wrong with the store, and return what to raise.
+        """Note what is wrong with the store, and return the error to raise.
 
-        A server that is gone is back once it answers; one that is full or locked can still be read, so that only a
-        write shows that it can be written again.
+        A server that was gone is back once it answers; one that is full or locked can still be read, so that only a
+        successful write shows that it is well again.
         """
         reason = _first_line(cause)
         locked = _means_locked(cause)
@@ -323,7 +339,7 @@ class Store:
             self._unwritable = True
         else:
             self._busy = True
-        # a database has waited for long for a lock, unless it is a conflict on a server, which is over at once
+        # a lock was waited for, unless it was a conflict on a server, which is over at once and not worth a message
         if not locked or getattr(cause, "sqlstate", _LOCK_TIMED_OUT) == _LOCK_TIMED_OUT:
             self._announce(done, reason)
         if locked:
@@ -333,16 +349,18 @@ class Store:
     def _announce(self, done: str, reason: str) -> None:
         if not self._announced:
             self._announced = True
+            _LOG.debug("the store '%s' cannot be %s: %s", self.where, done, reason)
             self.on_outage(f"The store '{self.where}' cannot be {done} at the moment ({reason}): waiting for it.")
 
     def _note_answer(self) -> None:
         self._outage = self._busy = False
         if self._announced and not self._unwritable:
             self._announced = False
+            _LOG.debug("the store '%s' can be used again", self.where)
             self.on_outage(f"The store '{self.where}' can be used again.")
 
     def in_trouble(self) -> bool:
-        """Whether the store is locked, full or cannot be reached, as far as was seen when it was last used."""
+        """Return whether the store was locked, full or unreachable when it was last used."""
         return self._outage or self._busy or self._unwritable
 
     def _upgrade(self) -> None:
@@ -366,13 +384,16 @@ class Store:
                 f"The store '{self.where}' was made by an older Driftline, and is read-only: copy it to a place where "
                 "you may write, to bring it up to date."
             )
-        # imported only here: most commands find the schema up to date and should not wait for it
+        # imported only here because it is slow, and most commands find the schema up to date
         from driftline.store.migrations import upgrade
 
         with self._writing, self._writer.begin() as connection:
             if self.path is None:
-                connection.execute(text("SET LOCAL lock_timeout = 0"))  # another process may be at it, for long
+                connection.execute(
+                    text("SET LOCAL lock_timeout = 0")
+                )  # another process may be upgrading it, which takes long
             upgrade(connection)
+        _LOG.debug("brought the schema of '%s' from %s to %s", self.where, found or "nothing", NEWEST)
 
 
 def _first_line(cause: BaseException | None) -> str:
@@ -380,7 +401,7 @@ def _first_line(cause: BaseException | None) -> str:
 
 
 def _identity(path: Path | None) -> tuple[int, int] | None:
-    """What tells a file from another one of the same name."""
+    """Return what distinguishes a file from another one of the same name."""
     if path is None:
         return None
     try:
@@ -391,28 +412,28 @@ def _identity(path: Path | None) -> tuple[int, int] | None:
 
 
 def _means_locked(cause: BaseException | None) -> bool:
-    """Whether what a database driver raised means that somebody else is in the way, and not that anything is wrong."""
+    """Return whether a driver's error means that another program has the database locked."""
     if isinstance(cause, sqlite3.Error):
-        # of the extended codes, the last byte says what they are kinds of; errors of the driver itself have none
+        # the last byte of an extended code is its basic code; errors of the driver itself have none
         return getattr(cause, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
     return getattr(cause, "sqlstate", None) in _LOCKED_STATES
 
 
 def _means_unavailable(cause: BaseException | None) -> bool:
-    """Whether what a database driver raised will pass: the server is gone or full, and nothing is wrong with it."""
+    """Return whether a driver's error will pass: the server is gone, or its disk is full."""
     if _means_full(cause):
         return True
     if isinstance(cause, sqlite3.Error):
         return False
     state = getattr(cause, "sqlstate", None)
     if state is None:
-        # the driver itself noticed that the connection is gone, or could make none
+        # the driver itself noticed that the connection is gone, or could not connect
         return type(cause).__name__ in ("OperationalError", "InterfaceError", "ConnectionTimeout")
     return str(state).startswith(_UNAVAILABLE_STATES)
 
 
 def _means_full(cause: BaseException | None) -> bool:
-    """Whether what a database driver raised means that there is no room on its disk."""
+    """Return whether a driver's error means that its disk is full."""
     if isinstance(cause, sqlite3.Error):
         code = getattr(cause, "sqlite_errorcode", 0)
         return code & 0xFF == sqlite3.SQLITE_FULL or code in _NO_ROOM
@@ -420,11 +441,11 @@ def _means_full(cause: BaseException | None) -> bool:
 
 
 def is_there(where: str) -> bool:
-    """Whether there is a file at the path of a store; of one on a server that is seen when it is opened."""
+    """Return whether there is a file at the path of a store; True for one on a server."""
     try:
         return _is_url(where) or _path_of(where).exists()
     except OSError:
-        return True  # who opens it is told what is in the way
+        return True  # opening it will raise the reason
 
 
 def _is_url(where: str) -> bool:
@@ -460,12 +481,12 @@ def _locate(where: str) -> tuple[URL, Path | None]:
 
 
 def _may_be_written(path: Path) -> bool:
-    """Whether this file can change; its folder too, for SQLite keeps a journal beside it."""
+    """Return whether this file can be written; also its folder, because SQLite keeps a journal beside it."""
     return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
 
 
 def _only_read(path: Path) -> URL:
-    """The address of a file that is only read. What stands beside it says whether somebody else may be writing."""
+    """Return the URL of a file that is only read; a log beside it means that another process may be writing."""
     in_use = path.with_name(f"{path.name}-wal").exists()
     query = {"mode": "ro", "uri": "true"} | ({} if in_use else {"immutable": "1"})
     return URL.create("sqlite", database=f"file:{quote(str(path))}", query=query)
@@ -474,7 +495,7 @@ def _only_read(path: Path) -> URL:
 def _prepare_postgresql(engine: Engine) -> None:
     @event.listens_for(engine, "connect")
     def _on_connect(connection: Any, _record: object) -> None:
-        # not as an option of the connection, which poolers refuse; a time-out that the server's owner has set is kept
+        # not as a connection option, which poolers refuse; a time-out set by the server's owner is kept
         connection.autocommit = True
         connection.execute(
             "SELECT set_config('lock_timeout', %s, false) WHERE current_setting('lock_timeout') = '0'", [_LOCK_TIMEOUT]
@@ -488,17 +509,16 @@ def _prepare_postgresql(engine: Engine) -> None:
 
 
 def _prepare_sqlite(engine: Engine, pragmas: Sequence[str]) -> None:
-    # as they are: without a word for these two the driver asks each value in vain what it could be turned into, which
-    # takes longer than to write it
+    # without adapters for these two types the driver looks for one with every value, which takes longer than writing it
     sqlite3.register_adapter(type(None), _AS_NOTHING.get)
     sqlite3.register_adapter(bytes, bytes)
 
     @event.listens_for(engine, "connect")
     def _on_connect(connection: Any, _record: object) -> None:
-        # the driver must not open transactions by itself: '_on_begin' says which kind is wanted
+        # the driver must not begin transactions by itself: '_on_begin' decides of which kind they are
         connection.isolation_level = None
         if pragmas is _PRAGMAS and connection.execute("PRAGMA page_count").fetchone() == (0,):
-            connection.execute(_SHRINKS_IN_STEPS)  # must be said before anything is in the file
+            connection.execute(_SHRINKS_IN_STEPS)  # must be set before anything is in the file
         for pragma in pragmas:
             connection.execute(pragma)
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from sqlalchemy import and_, delete, func, insert, select, update
 
 from driftline.model import ChangeKind, Edit, Event, EventPage, Region
-from driftline.store.commits import write_once
-from driftline.store.locks import lock_events, patiently
+from driftline.store.locks import lock_events, patiently, write_once
 from driftline.store.outbox import clear_outbox, is_empty, read_outbox
 from driftline.store.pages import carries
 from driftline.store.schema import event_pages, event_readers, event_retries, events, pages, states, versions

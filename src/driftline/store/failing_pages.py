@@ -1,7 +1,7 @@
-"""When a page turns: several failed checks in a row make it a failing one, and the next good check a recovered one.
+"""When a page counts as failing: after several failed checks in a row, until the next successful one.
 
-A check that fails once says little, for the web is full of hiccups; a page that fails for weeks in silence is worse. So
-there is one turn for each, recorded with the check that made it, and nothing is said in between.
+One failed check says little, since there are short outages everywhere; a page that fails for weeks unnoticed is worse.
+So the check that makes a page failing, and the one by which it recovers, are each recorded as a turn and reported once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OR_ACCEPT = " If it is the page from now on, 'driftline check URL --accept' tak
 
 
 def turn_of(outcome: Outcome, fail_after: int) -> Turned | None:
-    """What this check turns its page into, if so many failures in a row make it a failing one."""
+    """Return the turn of the page by this check, if any; `fail_after` failures in a row make a page failing."""
     document, failure = outcome.document, outcome.failure
     link = document.link
     if failure is not None and not link.failing and link.failures + 1 >= fail_after:
@@ -43,7 +43,7 @@ def turn_of(outcome: Outcome, fail_after: int) -> Turned | None:
 def insert_turns(
     statements: Statements, connection: Connection, outcomes: Sequence[Outcome], fail_after: int
 ) -> None:  # fmt: skip
-    """Record which pages turn by these checks; each outcome is given its turn, to be told once it is committed."""
+    """Record which pages turn by these checks. Each outcome is given its turn, to be published after the commit."""
     rows: list[tuple[Any, ...]] = []
     states: list[tuple[Any, ...]] = []
     for outcome in outcomes:

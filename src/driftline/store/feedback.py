@@ -1,4 +1,4 @@
-"""A user's word on a change: kept beside the change, and remembered for its page and its host until it is withdrawn."""
+"""Feedback of the user on changes: stored beside the change, and in the noise memories of its page and host."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KEY = 8  # bytes
 
 
 class Named(NamedTuple):
-    """The change that an id names: where it was found, and between which versions."""
+    """The change that an id names: its page and check, and the versions it is between."""
 
     url: str
     page_id: int
@@ -37,7 +37,7 @@ class Named(NamedTuple):
 
 
 def find_change(store: Store, name: str) -> Named:
-    """The change of that id; UsageError if it cannot be one, UnknownChange if there is none."""
+    """Return the change of that id; UsageError if it cannot be one, UnknownChange if there is none."""
     parts = _ID.fullmatch(name.strip())
     if parts is None:
         raise UsageError(f"'{name}' is not the id of a change: 'driftline history URL' shows them, such as 12-5.")
@@ -56,7 +56,7 @@ def find_change(store: Store, name: str) -> Named:
 def remember(
     store: Store, change: Named, keys: Collection[bytes], host_keys: Collection[bytes], matter: Matter, at: float
 ) -> None:
-    """Keep what the user says of a change, in place of what was said before, and pin its keys in the memories."""
+    """Store feedback on a change, in place of earlier feedback, and pin its keys in the memories."""
     row = {
         "page_id": change.page_id, "sequence": change.sequence, "at": at, "verdict": matter.value,
         "page_keys": b"".join(sorted(keys)), "host_keys": b"".join(sorted(host_keys)),
@@ -70,14 +70,14 @@ def remember(
 
 
 def withdraw(store: Store, change: Named) -> bool:
-    """Forget what the user said of a change, but not what was said of others; whether there was something to forget."""
+    """Remove the feedback on a change, but not that on others. Returns whether there was any."""
     with store.write() as connection:
         _hold(connection, change)
         return _withdraw(store, connection, change)
 
 
 def keys_on_hosts(connection: Connection, page_ids: Sequence[int]) -> dict[str, set[bytes]]:
-    """By host, the keys under which its memory has what the user said of these pages."""
+    """Return by host the keys under which its memory has feedback on these pages."""
     found: dict[str, set[bytes]] = {}
     for row in connection.execute(_sayings().where(feedback.c.page_id.in_(page_ids))):
         found.setdefault(host_of(row.url), set()).update(_split(row.host_keys))
@@ -85,7 +85,7 @@ def keys_on_hosts(connection: Connection, page_ids: Sequence[int]) -> dict[str, 
 
 
 def forget_on_hosts(store: Store, connection: Connection, keys: Mapping[str, set[bytes]]) -> None:
-    """Forget what was said of pages that are gone by now, but not what was said of others of their hosts."""
+    """Remove the feedback on removed pages from the memories of their hosts, but not that on other pages."""
     if not keys:
         return
     lock_memories(connection)
@@ -95,7 +95,7 @@ def forget_on_hosts(store: Store, connection: Connection, keys: Mapping[str, set
 
 
 def all_said(store: Store) -> list[Said]:
-    """What the user said of changes, the latest first."""
+    """Return all feedback, the latest first."""
     with store.read() as connection:
         rows = connection.execute(_sayings().order_by(feedback.c.at.desc(), feedback.c.page_id, feedback.c.sequence))
         return [
@@ -108,7 +108,7 @@ def all_said(store: Store) -> list[Said]:
 
 
 def _hold(connection: Connection, change: Named) -> None:
-    """Keep the page from being removed, and what is known of it and its host from being rewritten by others."""
+    """Lock the page against removal, and the memories of it and its host against changes by others."""
     this = select(pages.c.id).where(pages.c.id == change.page_id)
     connection.execute(this.with_for_update(read=True, key_share=True))
     lock_memories(connection)
@@ -138,7 +138,7 @@ def _unpin_on_host(
 def _unpin(memory: Memory, keys: set[bytes], left: Sequence[Row[tuple[str]]], column: str) -> None:
     memory.unpin(keys)
     for other in left:
-        # the same may have been said of another change, or the opposite before
+        # there may be the same feedback on another change, or the opposite before
         memory.pin(keys & _split(getattr(other, column)), Matter(other.verdict))
 
 

@@ -1,4 +1,4 @@
-"""Looking back: the old version for a comparison, and a page's versions and checks for people."""
+"""Reading the past: the last version of a page for a comparison, and versions and checks for people."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _BLOBS_AT_ONCE = 100
 
 _THIS_CHANGE = and_(changes.c.page_id == checks.c.page_id, changes.c.sequence == checks.c.sequence)
 _OF_THIS_CHANGE = and_(feedback.c.page_id == changes.c.page_id, feedback.c.sequence == changes.c.sequence)
-# the user's word on a change outweighs what the check found
+# feedback on a change outweighs the verdict of the check
 _matter = func.coalesce(feedback.c.verdict, changes.c.verdict)
 _THIS_TURN = and_(turns.c.page_id == checks.c.page_id, turns.c.sequence == checks.c.sequence)
 _FOUND_NEWS = func.coalesce(_matter == Matter.MEANINGFUL.value, checks.c.verdict != Verdict.UNCHANGED.value)
@@ -63,7 +63,7 @@ class Repository:
         self._store = store
 
     def recall(self, page_ids: Sequence[int]) -> dict[int, Old]:
-        """The old versions of these pages, by page; a page that has none, or is not watched any more, is left out."""
+        """Return the last versions of these pages, without pages that have none or are no longer watched."""
         with self._store.read() as connection:
             query = select(*OLD_COLUMNS).outerjoin(memories, memories.c.page_id == states.c.page_id)
             rows = connection.execute(query.where(and_(states.c.page_id.in_(page_ids), states.c.version > 0))).all()
@@ -80,12 +80,12 @@ class Repository:
         }  # fmt: skip
 
     def host_memories(self, hosts: Collection[str]) -> dict[str, bytes]:
-        """What was learned of these hosts, as far as something was."""
+        """Return what was learned about noise on these hosts, without those about which nothing was."""
         with self._store.read() as connection:
             return host_memories_of(connection, hosts)
 
     def texts(self, keys: Collection[BlobKey]) -> dict[bytes, bytes]:
-        """The contents that pages have under these digests; what cannot be read back to the byte is left out."""
+        """Return the contents of pages with these digests, without those that cannot be read back to the byte."""
         with self._store.read() as connection:
             blobs = read_chains(connection, keys)
         found: dict[bytes, bytes] = {}
@@ -95,7 +95,7 @@ class Repository:
         return found
 
     def version(self, page: Page, number: int | None = None) -> Version:
-        """A version of the page with its contents, the newest one unless a number is given."""
+        """Return a version of the page with its contents, the newest one unless a number is given."""
         wanted = page.versions if number is None else number
         if not 1 <= wanted <= page.versions:
             raise UnknownVersion(_no_version(page, number))
@@ -113,7 +113,7 @@ class Repository:
         )  # fmt: skip
 
     def history(self, page: Page, limit: int | None = None, *, news_only: bool = False) -> list[Check]:
-        """The checks of a page, the latest first; only those that found something that matters, if `news_only`."""
+        """Return the checks of a page, the latest first; with `news_only` those that found something meaningful."""
         this_version = and_(versions.c.page_id == checks.c.page_id, versions.c.sequence == checks.c.sequence)
         query = (
             select(
@@ -152,7 +152,7 @@ class Repository:
         return [replace(one, warnings=by_check[one.sequence]) if one.sequence in by_check else one for one in found]
 
     def quiet_checks(self, page: Page) -> tuple[int, int]:
-        """How many checks of the page found nothing that matters, and how many of these found noise."""
+        """Return how many checks of the page found nothing meaningful, and how many of these found noise."""
         noisy = func.coalesce(func.sum(case((_IS_NOISE, 1), else_=0)), 0)
         every = checks.outerjoin(changes, _THIS_CHANGE).outerjoin(feedback, _OF_THIS_CHANGE)
         every = every.outerjoin(turns, _THIS_TURN)
@@ -162,7 +162,7 @@ class Repository:
         return quiet, noise
 
     def newest_change(self, page: Page) -> tuple[int, int]:
-        """The two versions of the newest change that matters; the newest two if none does."""
+        """Return the two versions of the newest meaningful change; the newest two if there is none."""
         query = (
             select(changes.c.from_version, changes.c.to_version)
             .outerjoin(feedback, _OF_THIS_CHANGE)
@@ -176,7 +176,7 @@ class Repository:
         return (page.versions - 1, page.versions) if row is None else (row.from_version, row.to_version)
 
     def change(self, page: Page, old: int, new: int) -> Change | None:
-        """What was recorded of the change between two versions; None if they do not follow each other."""
+        """Return what was recorded of the change between two versions; None if they do not follow each other."""
         query = (
             select(changes, changes.c.verdict.label("matter"), feedback.c.verdict.label("said"))
             .outerjoin(feedback, _OF_THIS_CHANGE)
@@ -189,7 +189,7 @@ class Repository:
     def read_everything(self) -> Iterator[str]:
         """Read all stored contents back. Yields a sentence for each that cannot be read to the byte.
 
-        One page after the other, and each blob once: one that others are built on is unpacked before them.
+        Pages are read one after the other, and each blob once: one that others are built on is unpacked before them.
         """
         columns = (blobs.c.page_id, blobs.c.digest, blobs.c.base, blobs.c.depth, blobs.c.size, blobs.c.data)
         after = 0
@@ -206,7 +206,7 @@ class Repository:
                     yield from unpack_all([Blob(*row[1:]) for row in some])
 
     def sizes(self) -> tuple[int, int, int]:
-        """How many versions are kept, the bytes of their bodies and texts, and the bytes that these take stored."""
+        """Return how many versions are kept, the bytes of their bodies and texts, and the bytes stored for these."""
         with self._store.read() as connection:
             count = connection.scalar(select(func.count()).select_from(versions))
             raw, stored = connection.execute(select(func.sum(blobs.c.size), func.sum(func.length(blobs.c.data)))).one()

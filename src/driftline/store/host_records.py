@@ -1,4 +1,4 @@
-"""What is remembered of hosts from one run to the next: their robots.txt, and who asked to be left alone."""
+"""What is remembered of hosts from one run to the next: their robots.txt, and their Retry-After times."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from driftline.store.engine import Store
 
 _CHUNK = 500
-_FORGOTTEN = 60 * 86_400.0  # seconds after which what a robots.txt said is of no use: nobody asked that host again
+_FORGOTTEN = 60 * 86_400.0  # seconds after which a robots.txt is removed: its host was not contacted again
 
 
 class HostRecords:
@@ -39,7 +39,7 @@ class HostRecords:
         self._stopped = stopped
 
     def robots_of(self, origins: Sequence[str]) -> dict[str, Robots]:
-        """What the robots.txt of these origins said when they were last asked; one that never was is left out."""
+        """Return the stored robots.txt of these origins, without those never fetched."""
         found: dict[str, Robots] = {}
         for start in range(0, len(origins), _CHUNK):
             query = select(robots).where(robots.c.origin.in_(origins[start : start + _CHUNK]))
@@ -51,10 +51,10 @@ class HostRecords:
         return found
 
     def pauses(self, now: float) -> dict[str, float]:
-        """The hosts that want to be left alone, and until when.
+        """Return the hosts under Retry-After, and until when.
 
-        One that was asked for in the future, before a clock was set back, begins now, and for good: else each program
-        that reads it would begin it anew.
+        A pause that was stored in the future, before the clock was set back, begins now. That is stored, so that it
+        does not begin again with every process that reads it.
         """
         rows = self._rows(select(pauses).where(pauses.c.until > now))
         ahead = {
@@ -67,12 +67,12 @@ class HostRecords:
         return {row.host: row.until for row in rows} | ahead
 
     def last_end(self, now: float) -> float:
-        """When the last run sent its last request, or may have; minus infinity if there was none by now."""
+        """Return until when earlier runs may have sent requests; minus infinity if there was none."""
         (row,) = self._rows(select(func.max(runs.c.ended_at)).where(runs.c.ended_at <= now))
         return -math.inf if row[0] is None else row[0]
 
     def keep(self, told: Mapping[str, Robots], quiet: Mapping[str, float], now: float) -> None:
-        """Remember what the robots.txt of these origins said, and until when these hosts are to be left alone."""
+        """Store the robots.txt of these origins, and until when these hosts are under Retry-After."""
         rows = [
             (
                 origin, one.text, one.until, one.failure and one.failure.kind.value,
@@ -88,12 +88,12 @@ class HostRecords:
                 self._store.statements.pause.many(connection, asked)
 
     def forget(self, now: float) -> None:
-        """Forget the robots.txt of hosts that nobody asked for long. That reads all there are: once a run will do."""
+        """Remove the robots.txt of hosts not contacted for long. That reads all of them: once in a run is enough."""
         with self._store.write() as connection:
             connection.execute(delete(robots).where(robots.c.until < now - _FORGOTTEN))
 
     def tagged(self, tags: Collection[str]) -> dict[str, list[str]]:
-        """Which of these tags the pages of each host have."""
+        """Return which of these tags the pages of each host have."""
         found: dict[str, set[str]] = defaultdict(set)
         for row in self._rows(select(pages.c.url, pages.c.tags)) if tags else ():
             wanted = [tag for tag in row.tags if tag in tags]

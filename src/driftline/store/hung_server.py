@@ -1,13 +1,14 @@
-"""Noticing a database server that hangs: its machine answers for it, and no time-out of a connection ever passes.
+"""Detecting a database server that hangs: its machine still answers, so no time-out of a connection ever passes.
 
 A query may take long for good reasons, so none is ended for its age alone. Once one takes long, another connection is
-tried: if the server does not greet that either, every connection in use is shut down, and whoever waits for an answer
-there is told that the server is gone.
+tried: if the server does not accept that either, every connection in use is shut down, which raises an error in the
+threads that wait for an answer.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import socket
 import threading
@@ -19,6 +20,8 @@ from sqlalchemy import event
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+_LOG = logging.getLogger(__name__)
+
 _LOOK = 0.5  # seconds between two looks
 _LONG = 4.0  # seconds that a connection is in use before the server is tried
 _LONG_IN_A_HURRY = 0.5
@@ -27,7 +30,7 @@ _GREETING = 3  # seconds that the server has to accept another connection
 
 
 class ServerWatch:
-    """Looks after the connections of an engine that are in use, in a thread that starts with the first of them.
+    """Watches the connections of an engine that are in use, in a thread that starts with the first of them.
 
     `hurry` is for a process that is about to end: the server is tried at once, and has less time.
     """
@@ -41,6 +44,9 @@ class ServerWatch:
         self._hurried = False
         event.listen(engine, "checkout", self._on_checkout)
         event.listen(engine, "checkin", self._on_checkin)
+
+    def __repr__(self) -> str:
+        return f"<ServerWatch connections_in_use={len(self._in_use)}>"
 
     def hurry(self) -> None:
         """Try the server as soon as a connection is in use for half a second."""
@@ -76,30 +82,31 @@ class ServerWatch:
                 self._hang_up()
 
     def _greets(self) -> bool:
-        """Whether the server accepts another connection. One that says why not is alive, too."""
+        """Return whether the server accepts another connection. One that refuses it with an error is alive, too."""
         dialect = self._engine.dialect
         arguments, options = dialect.create_connect_args(self._engine.url)
-        patience = 2 if self._hurried else _GREETING
-        options["connect_timeout"] = patience
+        timeout = 2 if self._hurried else _GREETING
+        options["connect_timeout"] = timeout
         driver: Any = dialect.import_dbapi()
         started = time.monotonic()
         try:
             driver.connect(*arguments, **options).close()
         except driver.Error:
-            return time.monotonic() - started < patience
+            return time.monotonic() - started < timeout
         return True
 
     def _hang_up(self) -> None:
         with self._lock:
             connections = [connection for connection, _ in self._in_use.values()]
+        _LOG.debug("the database server hangs: shutting down %d connections", len(connections))
         driver: Any = self._engine.dialect.import_dbapi()
         for connection in connections:
-            # what was closed meanwhile has no socket, or one that is shut
+            # a connection closed meanwhile has no socket, or one that is shut
             with contextlib.suppress(OSError, driver.Error):
                 _shut_down(connection.fileno())
 
 
 def _shut_down(descriptor: int) -> None:
-    """End a connection for both sides, whoever is reading from it; the descriptor stays with its owner."""
+    """Shut a connection down in both directions, also while a thread reads from it; the descriptor stays open."""
     with socket.socket(fileno=os.dup(descriptor)) as copy:
         copy.shutdown(socket.SHUT_RDWR)

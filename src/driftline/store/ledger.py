@@ -18,12 +18,10 @@ from driftline.http.headers import retry_after, validators
 from driftline.model import Known, Lesson, Link, Outcome, Proof, Verdict, stored_render
 from driftline.noise_memory import Memory
 from driftline.store.blobs import digest
-from driftline.store.commits import write_once
 from driftline.store.events import EventLog
 from driftline.store.failing_pages import insert_turns
-from driftline.store.locks import lock_memories, patiently
+from driftline.store.locks import count_revision, lock_memories, patiently, write_once
 from driftline.store.outbox import found_by, put_in_outbox, stored_edits
-from driftline.store.revisions import count_revision
 from driftline.store.schema import CONTINUED, RUN, checks, pages, runs, states, tags, warnings
 from driftline.store.statements import BINARY, LINK_COLUMNS, host_memories_of, in_batches, memories_of
 from driftline.urls.parts import as_sent

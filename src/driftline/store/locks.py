@@ -1,39 +1,50 @@
-"""What writers of one store wait for each other by, until the end of a transaction.
+"""How writers of one store share it: the order of locks, retries, commits made exactly once, and the change counter.
 
-SQLite has one writer at a time; on PostgreSQL several write at once. Whoever takes several locks takes them in this
-order: the addresses, the rows of pages, those of states, the blobs, the memories, and last the counter of `revisions`;
-of several pages or states by the page's id, of several blobs by digest, and of several rows of any other table by their
-key.
+SQLite has one writer at a time; on PostgreSQL several write at once. A transaction that takes several locks takes them
+in this order, or two could wait for each other: the addresses, the rows of pages, those of states, the blobs, the
+memories, and last the counter of `count_revision`; several pages or states by page id, several blobs by digest, and
+several rows of any other table by their key.
 
-Another program may keep all of them waiting for longer than a database does by itself, and a server may be restarted:
-`patiently` tries again.
+Another program may keep the store locked for longer than the database waits by itself, and a server may be restarted:
+`patiently` tries again, and `write_once` also makes sure that nothing is committed twice.
 """
 
 from __future__ import annotations
 
 import time
 from enum import IntEnum, unique
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from sqlalchemy import select, text
+from sqlalchemy import select, text, update
 
 from driftline.errors import StoreLocked, StoreUnavailable
-from driftline.store.schema import states
+from driftline.store.schema import CONTINUED, counters, runs, states
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from sqlalchemy import Connection
 
+    from driftline.store.engine import Store
+
 _Result = TypeVar("_Result")
 
 _PAUSE = 0.1  # seconds before another try, for locks that are refused at once
 _OUTAGE_PAUSE = 0.5  # seconds before another try at a server that does not answer
 
+_TRANSACTION = text("SELECT txid_current()")
+_STATUS = text("SELECT txid_status(:number)")
+
+_WATCH_LIST = counters.c.name == "watch_list"
+_INCREMENT = update(counters).where(_WATCH_LIST).values(number=counters.c.number + 1)
+_NUMBER = select(counters.c.number).where(_WATCH_LIST).scalar_subquery()
+_REVISION = select(_NUMBER, runs.c.id, runs.c.finished_at).where(runs.c.scope != CONTINUED)
+_REVISION = _REVISION.order_by(runs.c.id.desc()).limit(1)
+
 
 @unique
 class Number(IntEnum):
-    """What names our locks in PostgreSQL: arbitrary numbers, all of them here, so that no two are the same."""
+    """The keys of our advisory locks in PostgreSQL: arbitrary numbers, all here so that no two are the same."""
 
     INDEX = 0x44_52_49_47
     MEMORIES = 0x44_52_49_48
@@ -42,36 +53,41 @@ class Number(IntEnum):
 
 
 def lock_blobs(connection: Connection) -> None:
-    """Let whoever is about to refer to a blob be through, or come later: to be called before any is deleted."""
+    """Lock all blobs against new references. Call it before deleting any."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("LOCK TABLE blobs IN SHARE ROW EXCLUSIVE MODE"))
 
 
 def lock_states(connection: Connection, page_ids: Collection[int]) -> None:
-    """Lock the states of these pages in order: an UPDATE of several rows locks them in any order that suits it."""
+    """Lock the states of these pages in order of id: an UPDATE of several rows locks them in any order."""
     if connection.dialect.name == "postgresql":
         these = select(states.c.page_id).where(states.c.page_id.in_(page_ids)).order_by(states.c.page_id)
         connection.execute(these.with_for_update(key_share=True))
 
 
 def lock_addresses(connection: Connection) -> None:
-    """Let nobody else give a page an address: to be called before it is looked whether one is watched already."""
+    """Lock the addresses of pages. Call it before looking whether one is watched already."""
     _lock(connection, Number.ADDRESSES)
 
 
 def lock_memories(connection: Connection) -> None:
-    """Let nobody else rewrite what was learned or said: to be called before a memory is read to be written again."""
+    """Lock what was learned about noise, and feedback. Call it before reading a memory to write it again."""
     _lock(connection, Number.MEMORIES)
 
 
 def lock_index(connection: Connection) -> None:
-    """Let nobody else add words to the index, or say that texts are others now."""
+    """Lock the search index and the texts of versions."""
     _lock(connection, Number.INDEX)
 
 
 def lock_events(connection: Connection) -> None:
-    """Let nobody else publish events until this is committed, so that their ids grow in the order of commits."""
+    """Lock the event log until the commit, so that ids of events grow in the order of commits."""
     _lock(connection, Number.EVENTS)
+
+
+def _lock(connection: Connection, number: Number) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": int(number)})
 
 
 def patiently(do: Callable[[], _Result], stopped: Callable[[], bool]) -> _Result:
@@ -90,6 +106,64 @@ def patiently(do: Callable[[], _Result], stopped: Callable[[], bool]) -> _Result
         time.sleep(pause)
 
 
-def _lock(connection: Connection, number: Number) -> None:
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": int(number)})
+def write_once(
+    store: Store, do: Callable[[Connection], _Result], stopped: Callable[[], bool] = lambda: True
+) -> _Result:
+    """Return what `do` returned in a transaction that was committed once, trying again as `patiently` does.
+
+    If the connection is lost at the commit, PostgreSQL is asked what became of the transaction: what was committed is
+    not done again. SQLite always says whether it committed.
+    """
+    attempt = _Attempt(store, do)
+    return patiently(attempt.make, stopped)
+
+
+class _Attempt(Generic[_Result]):
+    """One transaction, tried until it is known to be committed."""
+
+    def __init__(self, store: Store, do: Callable[[Connection], _Result]) -> None:
+        self._store = store
+        self._do = do
+        self._unsure: tuple[int, _Result] | None = None  # the number of a transaction, and what was done in it
+
+    def make(self) -> _Result:
+        if self._unsure is not None:
+            number, result = self._unsure
+            if _was_committed(self._store, number):
+                return result
+            self._unsure = None
+        with self._store.write() as connection:
+            on_server = self._store.path is None
+            number = connection.scalar(_TRANSACTION) if on_server else 0
+            result = self._do(connection)
+            if on_server:
+                self._unsure = number, result
+        return result
+
+
+def _was_committed(store: Store, number: int) -> bool:
+    """Return whether this transaction was committed; StoreLocked while the server has not finished it."""
+    with store.read() as connection:
+        status = connection.scalar(_STATUS, {"number": number})
+    if status == "in progress":
+        raise StoreLocked(f"The store '{store.where}' is still busy with a commit of a connection that was lost.")
+    return bool(status == "committed")
+
+
+def count_revision(connection: Connection) -> None:
+    """Increment the counter of changes of the watch list: pages, their intervals, visits, runs.
+
+    Call it once, after everything else in a transaction: other writers of the watch list wait from here on.
+    """
+    connection.execute(_INCREMENT)
+
+
+def revision(connection: Connection) -> tuple[object, ...]:
+    """Return what differs once the watch list was changed, or a run began, continued or ended.
+
+    Whether anything at all was written would not do: during a run that is several times a second. A process that checks
+    pages begins a run first, so the newest run shows that others may have checked pages; a run that is continued, and
+    the end of any run, increment the counter.
+    """
+    newest = connection.execute(_REVISION).first()
+    return tuple(newest) if newest is not None else (connection.scalar(select(_NUMBER)),)

@@ -12,10 +12,8 @@ from sqlalchemy import Text, and_, cast, delete, exists, func, insert, or_, sele
 from driftline.errors import BadSetting, FailureKind, StoreError, UnknownPage, UsageError
 from driftline.http.credentials import Access, Home
 from driftline.model import FETCHED_OTHERWISE, GIVEN_UP, Failure, Filter, Page, PageState, Verdict, stored_render
-from driftline.store.commits import write_once
 from driftline.store.feedback import forget_on_hosts, keys_on_hosts
-from driftline.store.locks import lock_addresses, patiently
-from driftline.store.revisions import count_revision
+from driftline.store.locks import count_revision, lock_addresses, patiently, write_once
 from driftline.store.schema import pages, states, versions
 from driftline.store.statements import in_batches
 from driftline.urls.canonical import acceptable, canonical, problem_with, reduced, written
@@ -30,15 +28,15 @@ if TYPE_CHECKING:
     from driftline.model import Render
     from driftline.store.engine import Store
 
-_COMMITTED = 2_000  # pages that are added in one transaction: a moment, for those who wait to write
+_COMMITTED = 2_000  # pages added in one transaction: it should be short for other writers
 _PORTION = 1_000  # pages that are read at a time
 _Value = TypeVar("_Value")
 
 
 class Catalog:
-    """The pages that are watched, each under its canonical address: that of the day on which it was added.
+    """The watched pages, each under its canonical address as of the day on which it was added.
 
-    `tracking` is what the user changed of the parameters that are dropped from addresses.
+    `tracking` are the user's changes to the list of tracking parameters that are dropped from addresses.
     """
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.time, tracking: Iterable[str] = ()) -> None:
@@ -50,11 +48,11 @@ class Catalog:
         self, urls: Iterable[str], *, every: float | None = None, tags: Sequence[str] = (),
         filters: Sequence[Filter] = (), render: Render | None = None, stopped: Callable[[], bool] = lambda: True,
     ) -> list[str]:  # fmt: skip
-        """Watch these addresses; those that were not watched before, in canonical form. BadURL if any is bad.
+        """Watch these addresses. Returns those not watched before, in canonical form. BadURL if any is bad.
 
-        It is done some thousand at a time, so that others can write meanwhile: an error of the store leaves those
-        watched that were done before it, and says so. A store that is locked or cannot be reached is waited for until
-        it is `stopped`.
+        A few thousand are added in each transaction, so that others can write in between: after an error of the store
+        the ones before it are watched, and its message says so. A store that is locked or cannot be reached is waited
+        for until `stopped`.
         """
         forms = self._forms(urls)
         wanted = dict.fromkeys(patiently(lambda: self._names(forms), stopped).values())
@@ -66,7 +64,7 @@ class Catalog:
     ) -> Iterator[tuple[list[str], list[str]]]:  # fmt: skip
         """Watch these addresses as they come, however many there are. BadURL if one is bad.
 
-        Yields those of some thousand, in canonical form, and those of them that were not watched before.
+        Yields those of each portion in canonical form, and those of them not watched before.
         """
         values = self._values(every, tags, {})
         portions = (list(dict.fromkeys(self.names(some).values())) for some in in_batches(urls, _COMMITTED))
@@ -78,7 +76,7 @@ class Catalog:
     def _add(
         self, portions: Iterable[list[str]], values: dict[str, Any], stopped: Callable[[], bool] = lambda: True
     ) -> Iterator[tuple[list[str], list[str]]]:  # fmt: skip
-        """Add each portion in a transaction, with these values. Yields it, and those that were not watched before."""
+        """Add each portion in a transaction, with these values. Yields it, and those of it not watched before."""
         done = 0
         for portion in portions:
             try:
@@ -93,37 +91,37 @@ class Catalog:
             yield portion, fresh
 
     def names(self, urls: Iterable[str]) -> dict[str, str]:
-        """The address that each of these is watched under, or would be. BadURL if any is bad."""
+        """Return the address that each of these is watched under, or would be. BadURL if any is bad."""
         return self._names(self._forms(urls))
 
     def old_names(self) -> Iterator[str]:
-        """Yield the addresses of the pages that would be named otherwise if they were added today."""
+        """Yield the addresses of pages that would get another canonical form if they were added today."""
         query = select(pages.c.url).order_by(pages.c.id).execution_options(yield_per=_PORTION)
         with self._store.read() as connection:
             for some in connection.scalars(query).partitions():
                 yield from (url for url, now in self._forms(some).items() if now.canonical != url)
 
     def unwatched(self, urls: Iterable[str]) -> list[str]:
-        """Those of these addresses that are not watched, in canonical form, each once. BadURL if any is bad."""
+        """Return those of these addresses that are not watched, in canonical form, each once. BadURL if any is bad."""
         forms = self._forms(urls)
         with self._store.read() as connection:
             wanted = dict.fromkeys(_names(connection, forms).values())
             return [url for some in in_batches(wanted) for url in _unwatched(connection, some)]
 
     def asked(self) -> dict[str, float]:
-        """The checks a second that each page asks for which has an interval of its own, by address."""
+        """Return the checks a second that each page with an interval of its own needs, by address."""
         with self._store.read() as connection:
             rows = connection.execute(select(pages.c.url, pages.c.every).where(pages.c.every.is_not(None)))
             return {row.url: 1.0 / row.every for row in rows}
 
     def find(self, url: str) -> Page:
-        """The page at an address; UnknownPage if it is not watched."""
+        """Return the page at an address; UnknownPage if it is not watched."""
         return self.find_all([url])[0]
 
     def find_all(self, urls: Iterable[str]) -> list[Page]:
-        """The pages at these addresses, each once, in their order; UnknownPage names the first that is not watched.
+        """Return the pages at these addresses, each once, in order; UnknownPage names the first that is not watched.
 
-        A password may be left hidden, as it is shown.
+        A password may be hidden in an address, as it is when it is shown.
         """
         forms = self._forms(urls)
         found: dict[str, Page] = {}
@@ -137,7 +135,7 @@ class Catalog:
         return [found[url] for url in wanted]
 
     def all(self, tag: str | None = None) -> list[Page]:
-        """Every page in the order in which they were added, or those that carry a tag."""
+        """Return all pages in the order in which they were added, or those that carry a tag."""
         return list(self.chosen(tag))
 
     def chosen(
@@ -145,8 +143,8 @@ class Catalog:
     ) -> Iterator[Page]:  # fmt: skip
         """Yield the pages that carry a tag and are in one of these states, or all, in the order they were added.
 
-        `offset` pages are skipped, then `limit` given. They are read a thousand at a time, so that a million of them
-        take no memory.
+        `offset` pages are skipped, then at most `limit` yielded. They are read a thousand at a time, so that a million
+        of them take little memory.
         """
         conditions = [] if tag is None else [carries(self._store, tag)]
         if page_states:
@@ -171,7 +169,7 @@ class Catalog:
             limit = None if limit is None else limit - portion
 
     def counts(self) -> tuple[int, bool]:
-        """How many pages are watched, and whether any of them is rendered."""
+        """Return how many pages are watched, and whether any of them is rendered."""
         rendered = exists().where(cast(pages.c.settings, Text).contains('"render"'))
         with self._store.read() as connection:
             return connection.scalar(select(func.count()).select_from(pages)) or 0, bool(
@@ -179,14 +177,14 @@ class Catalog:
             )
 
     def hosts(self) -> set[str]:
-        """The hosts of all pages."""
+        """Return the hosts of all pages."""
         with self._store.read() as connection:
             return {
                 host_of(url) for url in connection.scalars(select(pages.c.url).execution_options(yield_per=_PORTION))
             }
 
     def unused_tags(self, some: Iterable[str]) -> list[str]:
-        """Those of these tags that no page has: they are mistyped, or for pages to come."""
+        """Return those of these tags that no page carries: they are mistyped, or for pages to come."""
         with self._store.read() as connection:
             return [tag for tag in some if not connection.scalar(select(exists().where(carries(self._store, tag))))]
 
@@ -196,19 +194,20 @@ class Catalog:
         filters: Sequence[Filter] = (), clear_filters: bool = False,
         render: Callable[[Render | None], Render | None] = lambda kept: kept,
     ) -> Page:  # fmt: skip
-        """Change the settings of a page, keeping its history; the page as it is now.
+        """Change the settings of a page, keeping its history. Returns the page as it is now.
 
-        `render` makes of how it is rendered how it is to be. What let us in at an address is not sent to a new one,
-        unless that has the same origin: all of the page's own access is taken away then, its proxy aside.
+        `render` is called with how it is rendered, and returns how it is to be. Credentials of an address are not sent
+        to a new one unless that has the same origin: otherwise all of the page's own access is removed, except its
+        proxy.
         """
         found = self.find(url)
         labels = check_tags(tag)
         target = None if move_to is None else canonical(move_to, self._tracking)
-        # a run that is under way would record what the old address sent under the new one
+        # a run in progress would record an answer of the old address under the new one
         with nullcontext() if target is None else self._store.right_to_check(), self._store.write() as connection:
             if target is not None:
                 lock_addresses(connection)
-            # what others changed meanwhile is to stay, and who changes more is to wait; a check only if the page moves
+            # keep what others changed meanwhile, and let others wait who change more; checks only if the address changes
             this = _PAGES.where(pages.c.id == found.id).with_for_update(of=pages, key_share=target is None)
             row = connection.execute(this).first()
             if row is None:
@@ -227,7 +226,7 @@ class Catalog:
                 "settings": _others(row.settings, let_in=Home(page.url).has(address)) | _stored(wanted, fetched),
             }
             if moves or wanted != page.filters or fetched != page.render:
-                # what the other address sent, or was seen through other filters, proves nothing: compare in full
+                # answers of another address, or texts by other filters, prove nothing: compare in full
                 reset: dict[str, Any] = {"etag": None, "last_modified": None, "wire": b""}
                 if fetched != page.render:
                     reset["reading"] = FETCHED_OTHERWISE
@@ -237,23 +236,23 @@ class Catalog:
         return self.find(address)
 
     def accept(self, page_ids: Sequence[int]) -> None:
-        """Take what the next check of these pages brings for the page, even if it looks like an error or a wall."""
+        """Take the result of the next check of these pages as the page, even if it looks like an error or a wall."""
         reset: dict[str, Any] = {"etag": None, "last_modified": None, "wire": b"", "reading": GIVEN_UP}
         with self._store.write() as connection:
             for some in in_batches(sorted(page_ids)):
                 connection.execute(update(states).where(states.c.page_id.in_(some)).values(**reset))
 
     def remove(self, urls: Iterable[str]) -> list[str]:
-        """Stop watching these pages and forget their history, and what was said of it.
+        """Stop watching these pages, and remove their history and the feedback on it.
 
-        UnknownPage, and none removed, if one is not watched.
+        Raises UnknownPage, and removes none, if one is not watched.
         """
         doomed = self.find_all(urls)
         ids = [page.id for page in doomed]
         with self._store.write() as connection:
             said: dict[str, set[bytes]] = {}
             for some in in_batches(sorted(ids)):
-                # from here on nobody says anything of them
+                # from here on no feedback on them can be added
                 locked = select(pages.c.id).where(pages.c.id.in_(some)).order_by(pages.c.id).with_for_update()
                 connection.execute(locked)
                 for host, keys in keys_on_hosts(connection, some).items():
@@ -295,14 +294,14 @@ def urls_after(store: Store, page_id: int, limit: int) -> Sequence[tuple[int, st
 
 
 class _Forms(NamedTuple):
-    """How an address may be watched: as it is written, if other rules held when it was added, and as it is now."""
+    """The forms in which an address may be watched: as written, if added under other rules, and as of now."""
 
     written: str
     canonical: str
 
 
 def _names(connection: Connection, forms: dict[str, _Forms]) -> dict[str, str]:
-    """What `Catalog.names` says of these."""
+    """Return what `Catalog.names` returns for these."""
     shown = {url: pair for url, pair in forms.items() if f":{HIDDEN}@" in pair.written}
     whole = {url: _Forms(*(_with_password(connection, one) for one in pair)) for url, pair in shown.items()}
     forms = forms | whole
@@ -314,7 +313,7 @@ def _names(connection: Connection, forms: dict[str, _Forms]) -> dict[str, str]:
 
 
 def _insert_pages(portion: Sequence[str], values: dict[str, Any], connection: Connection) -> list[str]:
-    """Add those of these pages that are not watched, with these values. Returns which these are."""
+    """Add those of these pages that are not watched, with these values. Returns the added ones."""
     lock_addresses(connection)
     fresh = [url for some in in_batches(portion) for url in _unwatched(connection, some)]
     for some in in_batches(fresh):
@@ -333,7 +332,7 @@ def _unwatched(connection: Connection, some: Sequence[str]) -> list[str]:
 
 
 def _with_password(connection: Connection, url: str) -> str:
-    """The address of the watched page that is shown as this one, if its password is hidden in it."""
+    """Return the address of the watched page that is shown as this one, if its password is hidden in it."""
     before, hidden, after = url.partition(f":{HIDDEN}@")
     if not hidden:
         return url
@@ -343,7 +342,7 @@ def _with_password(connection: Connection, url: str) -> str:
 
 
 def check_tags(tags: Iterable[str]) -> list[str]:
-    """The tags, each once; BadSetting unless every one is a short word."""
+    """Return the tags, each once; BadSetting unless every one is a short word."""
     labels = list(dict.fromkeys(tag.strip() for tag in tags))
     for label in labels:
         if not label or len(label) > 64 or any(character.isspace() or character == "," for character in label):
@@ -375,7 +374,7 @@ _PAGES = (
 
 
 def _stored(filters: Sequence[Filter], render: Render | None) -> dict[str, Any]:
-    """The settings of a page as they are stored, without what is as usual: most pages have no settings at all."""
+    """Return the settings of a page as they are stored, without defaults: most pages have none at all."""
     found: dict[str, Any] = {"filters": [list(one) for one in filters]} if filters else {}
     if render is not None:
         given = {"mode": render.mode.value, "wait_for": render.wait_for, "steps": list(render.steps)}
@@ -384,7 +383,7 @@ def _stored(filters: Sequence[Filter], render: Render | None) -> dict[str, Any]:
 
 
 def _others(settings: dict[str, Any], *, let_in: bool) -> dict[str, Any]:
-    """The settings beside those that `_stored` writes; of the access only the proxy, if the page is not `let_in`."""
+    """Return the settings besides those that `_stored` writes; only the proxy of the access unless `let_in`."""
     found = {name: value for name, value in settings.items() if name not in ("filters", "render", "access")}
     access = Access.from_stored(settings.get("access", {}))
     kept = access if let_in else access.only_proxy()

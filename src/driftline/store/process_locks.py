@@ -1,39 +1,70 @@
-"""What one process may do at a time: check the pages of a store, be the next to do so, and be the run that goes on.
+"""What only one process may do at a time: check the pages of a store, be the next to do so, and keep a run going.
 
-Nothing is left behind to be cleaned up. On SQLite a right is a lock on a file, which ends with its process, however
-that ends. On PostgreSQL it is a lease (see `leases`): if its holder is killed, processes of the same machine can take
-it at once, those of other machines some seconds later. A server that does not answer interrupts it.
+Nothing is left behind to be cleaned up. With SQLite such a right is a lock on a file, which ends with its process.
+
+With PostgreSQL it is a lease: a row that says who has the right until when, renewed while its holder works. Unlike a
+lock of a connection, it outlives a lost connection and a restart of the server. Its times are those of the server. The
+holder counts from before its request, by its own clock, and stops some seconds before the end: before anybody else can
+begin. If the holder is killed, processes of the same machine can take the lease at once, others when it ends.
 """
 
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import threading
 import time
+import uuid
+from collections import Counter
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
+
+from sqlalchemy import text
 
 from driftline.errors import RunStopped, StoreBusy, StoreError, StoreLocked, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
     from types import TracebackType
 
-    #: a block in which one has a right
+    from driftline.store.engine import Store
+
+    #: a `with` block in which this process has a right
     Having: TypeAlias = AbstractContextManager["Claim"]
 
+_LOG = logging.getLogger(__name__)
 
+SECONDS = 15.0  # that a lease lasts
+_MARGIN = 3.0  # seconds before its end at which the holder stops
+_RENEW = 3.0  # seconds between renewals
+_RETRY = 0.5  # seconds between tries while the server does not answer
 _PAUSE = 0.3  # seconds between two tries to take a right again
+
+_TAKE = text(
+    "INSERT INTO leases AS held (name, owner, epoch, until)"
+    " VALUES (:name, :owner, 1, extract(epoch FROM clock_timestamp()) + :seconds)"
+    " ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, epoch = held.epoch + 1, until = excluded.until"
+    " WHERE held.until <= extract(epoch FROM clock_timestamp()) OR (held.owner = :dead AND held.epoch = :epoch)"
+    " RETURNING epoch"
+)
+_RENEW_ONE = text(
+    "UPDATE leases SET until = extract(epoch FROM clock_timestamp()) + :seconds"
+    " WHERE name = :name AND epoch = :epoch AND until > 0 RETURNING epoch"  # 0 once it was given back
+)
+_GIVE_BACK = text("UPDATE leases SET until = 0 WHERE name = :name AND epoch = :epoch")
+_HOLDER = text("SELECT owner, epoch FROM leases WHERE name = :name")
+_HELD_BY = text("SELECT owner FROM leases WHERE name = :name AND until > extract(epoch FROM clock_timestamp())")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Right:
-    """A right by its name in PostgreSQL, and by the ending of the file beside an embedded store.
+    """A right: its name in PostgreSQL, and the ending of its lock file beside an embedded store.
 
-    `refusal` is what is said to who cannot have it, of `holder`, the process that has it, and `where` the store is.
+    `refusal` is the message for processes that cannot have it, with `{holder}`, the process that has it, and `{where}`
+    the store is.
     """
 
     name: str
@@ -41,7 +72,7 @@ class Right:
     refusal: str
 
     def refused(self, holder: str, where: str) -> str:
-        """Return what is said to who cannot have it."""
+        """Return the message for a process that cannot have it."""
         return self.refusal.format(holder=holder, where=where)
 
 
@@ -49,7 +80,7 @@ class Claim(Protocol):
     """A right that this process has taken."""
 
     def holds(self) -> bool:
-        """Whether it can be relied on now. It may be lost for a while, or for good: see `lost`."""
+        """Return whether the right can be relied on now. It may be lost for a while, or for good: see `lost`."""
 
     @property
     def lost(self) -> bool:
@@ -57,7 +88,7 @@ class Claim(Protocol):
 
 
 class FileClaim:
-    """A right that nobody can take away."""
+    """A right by a lock on a file, which no other process can take away."""
 
     lost = False
 
@@ -87,8 +118,8 @@ TO_KEEP_CHECKING = Right(
 
 @contextmanager
 def held_by_file(right: Right, store: Path, where: str) -> Iterator[Claim]:
-    """Have the right by a lock on a file beside the store, which ends with the process; StoreBusy if another has it."""
-    # a store of several names has one lock: what a name points to is what counts
+    """Hold the right for a block by a lock on a file beside the store; StoreBusy if another process has it."""
+    # a store with several names, by links, must have one lock
     path = f"{store.resolve()}{right.ending}"
     try:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -103,18 +134,19 @@ def held_by_file(right: Right, store: Path, where: str) -> Iterator[Claim]:
         except OSError:
             holder = os.read(lock, 32).decode("ascii", "replace").strip()
             raise StoreBusy(right.refused(f" (process {holder or 'unknown'})", where)) from None
-        with suppress(OSError):  # on a full disk nobody can read who has it; it is held all the same
+        with suppress(OSError):  # on a full disk the file cannot name its holder, but the lock works
             os.ftruncate(lock, 0)
             os.write(lock, str(os.getpid()).encode())
+        _LOG.debug("took the right to %s: locked %s", right.name, path)
         yield FileClaim()
     finally:
         os.close(lock)
 
 
 def is_held_by_file(right: Right, store: Path) -> bool:
-    """Whether some process has the right by a lock on its file, which is not made for that.
+    """Return whether some process has the right by a lock on its file; the file is not created.
 
-    Nobody has it as far as can be seen if the file is another user's: that is no reason to end a run.
+    False if the file cannot be read because it is another user's: that is no reason to end a run.
     """
     try:
         lock = os.open(f"{store.resolve()}{right.ending}", os.O_RDONLY | os.O_CLOEXEC)
@@ -129,18 +161,141 @@ def is_held_by_file(right: Right, store: Path) -> bool:
     return False
 
 
-class RegainedRight:
-    """A right that is taken, and taken again after it was lost; at the end of a `with` block it is given back.
+class Lease:
+    """A right of this process, which the keeper renews. Used by any thread."""
 
-    Used by any thread.
-    """
+    def __init__(self, name: str, epoch: int, until: float) -> None:
+        self.name = name
+        self.epoch = epoch
+        self.until = until  # by the clock of this machine
+        self.lost = False
+
+    def __repr__(self) -> str:
+        state = "lost" if self.lost else f"{self.until - _ticks():.1f} s left"
+        return f"<Lease to {self.name}, epoch {self.epoch}, {state}>"
+
+    def holds(self) -> bool:
+        """Return whether it can be relied on now: not if renewals failed for long, or another process has it."""
+        return not self.lost and _ticks() < self.until
+
+
+class LeaseKeeper:
+    """Takes leases in a store and renews them, in a thread that starts with the first."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._owner = _identity()
+        self._lock = threading.Lock()
+        self._held: list[Lease] = []
+        self._taking: Counter[str] = Counter()  # how many threads are taking the right of a name
+        self._thread: threading.Thread | None = None
+        self._closed = threading.Event()
+
+    def __repr__(self) -> str:
+        return f"<LeaseKeeper {self._held}>"
+
+    def close(self) -> None:
+        """End the thread; leases still held end by their time."""
+        self._closed.set()
+
+    @contextmanager
+    def held(self, right: Right) -> Iterator[Lease]:
+        """Hold a right for a block; StoreBusy if another process has it."""
+        with self._lock:
+            self._taking[right.name] += 1
+        lease: Lease | None = None
+        try:
+            lease = self._take(right)
+        finally:
+            with self._lock:
+                self._taking[right.name] -= 1
+                if lease is not None:
+                    self._held.append(lease)
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="lease keeper", daemon=True)
+                self._thread.start()
+        try:
+            yield lease
+        finally:
+            with self._lock:
+                self._held.remove(lease)
+            with suppress(StoreError):  # then it ends by its time
+                if not lease.lost:
+                    self._give_back(lease)
+
+    def renew(self) -> None:
+        """Renew every lease held, and mark those lost; StoreUnavailable if the server does not answer."""
+        with self._lock:
+            held = [lease for lease in self._held if not lease.lost]
+        for lease in held:
+            self._renew(lease)
+
+    def is_held(self, right: Right) -> bool:
+        """Return whether some process has this right; one of this machine that has ended does not count."""
+        with self._store.read() as connection:
+            owner = connection.scalar(_HELD_BY, {"name": right.name})
+        return owner is not None and not _is_dead(owner)
+
+    def _take(self, right: Right) -> Lease:
+        name = right.name
+        with self._store.read() as connection:
+            holder, epoch_of_holder = connection.execute(_HOLDER, {"name": name}).one_or_none() or (None, 0)
+        with self._lock:
+            held_here = self._taking[name] > 1 or any(lease.name == name for lease in self._held)
+        # a lease of our own that no thread holds is from a commit whose answer was lost
+        over = holder is not None and (_is_dead(holder) or (holder == self._owner and not held_here))
+        dead = holder if over else ""
+        requested_at = _ticks()
+        with self._store.write_aside() as connection:
+            values = {
+                "name": name, "owner": self._owner, "dead": dead, "epoch": epoch_of_holder, "seconds": SECONDS,
+            }  # fmt: skip
+            epoch = connection.scalar(_TAKE, values)
+        if epoch is None:
+            number = holder.split("/")[2] if holder and _is_here(holder) else ""
+            raise StoreBusy(right.refused(f" (process {number})" if number else "", self._store.where))
+        lease = Lease(name, epoch, requested_at + SECONDS - _MARGIN)
+        _LOG.debug("took %r", lease)
+        return lease
+
+    def _give_back(self, lease: Lease) -> None:
+        with self._store.write_aside() as connection:
+            connection.execute(_GIVE_BACK, {"name": lease.name, "epoch": lease.epoch})
+
+    def _work(self) -> None:
+        pause = _RENEW
+        while not self._closed.wait(pause):
+            try:
+                self.renew()
+                pause = _RENEW
+            except Exception as error:  # noqa: BLE001 also from `Store.on_outage`; leases must not end by that
+                _LOG.debug("leases could not be renewed: %s", error)
+                pause = _RETRY
+
+    def _renew(self, lease: Lease) -> None:
+        requested_at = _ticks()
+        with self._store.write_aside() as connection:
+            values = {"name": lease.name, "epoch": lease.epoch, "seconds": SECONDS}
+            if connection.scalar(_RENEW_ONE, values) is None:
+                lease.lost = True
+                _LOG.debug("another process took %r", lease)
+                return
+        lease.until = requested_at + SECONDS - _MARGIN
+
+
+class RegainedRight:
+    """A right that is taken again after it was lost. Used by any thread, in a `with` block that gives it back."""
 
     def __init__(self, take: Callable[[], Having]) -> None:
         self._take = take
-        # held while the store is asked: two threads that took the right at once would refuse it to each other
+        # held across store calls on purpose: two threads taking the right at once would refuse it to each other
         self._lock = threading.Lock()
         self._rights = ExitStack()
         self._claim: Claim | None = None
+
+    def __repr__(self) -> str:
+        return f"<RegainedRight {self._claim!r}>"
 
     def take(self) -> None:
         """Take the right, unless it is held and can be relied on; StoreBusy if another process has it."""
@@ -150,24 +305,24 @@ class RegainedRight:
                 self._claim = self._rights.enter_context(self._take())
 
     def give_back(self) -> None:
-        """Let others have the right; nothing if it is not held."""
+        """Release the right, if it is held."""
         with self._lock:
             self._release()
 
     def holds(self) -> bool:
-        """Whether the right was taken and can be relied on now."""
+        """Return whether the right was taken and can be relied on now."""
         claim = self._claim
         return claim is not None and claim.holds()
 
     def lapsed(self) -> bool:
-        """Whether the right was taken and cannot be relied on now."""
+        """Return whether the right was taken and cannot be relied on now."""
         claim = self._claim
         return claim is not None and not claim.holds()
 
     def regain(self, stopped: Callable[[], bool]) -> None:
-        """Take the right if it was lost, waiting for a server that does not answer and for others who have it.
+        """Take the right if it was lost, waiting for an unavailable server and for other processes that have it.
 
-        RunStopped if the run is `stopped` before.
+        Raises RunStopped if the run is `stopped` meanwhile.
         """
         while not stopped():
             try:
@@ -189,3 +344,43 @@ class RegainedRight:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.give_back()
+
+
+def _ticks() -> float:
+    """Return a time in seconds that also pass while the machine sleeps, as those of the server do."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _machine() -> str:
+    """Return what names this boot of this machine, and the namespace of process ids."""
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}/{Path('/proc/self/ns/pid').stat().st_ino}"
+    return f"{uuid.uuid4()}/"
+
+
+def _started(pid: int) -> str | None:
+    """Return when a process of this machine was started, in clock ticks; None if there is no such process."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else fields[19]
+
+
+def _identity() -> str:
+    """Return what names this process: its machine, its id, when it was started, and a random number."""
+    pid = os.getpid()
+    return f"{_machine()}/{pid}/{_started(pid) or ''}/{uuid.uuid4().hex[:8]}"
+
+
+def _is_here(owner: str) -> bool:
+    return owner.startswith(_machine() + "/")
+
+
+def _is_dead(owner: str) -> bool:
+    """Return whether this names a process of this machine that has ended."""
+    if not _is_here(owner):
+        return False
+    pid, started = owner.split("/")[2:4]
+    return _started(int(pid)) != started

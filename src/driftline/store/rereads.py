@@ -1,9 +1,9 @@
-"""The texts of versions, and the way in which each was read: by which extractor, and through which filters.
+"""Extracting the texts of stored versions again, after the extractor or the filters of a page changed.
 
-When either changes, the texts of all versions are out of date, while their bodies, which are kept whole, are not. Here
-is which versions are to be read anew, and where their new texts go: a few to a transaction, in which a version must
-still be as it was when it was taken. So checks go on meanwhile, and it does not matter when it is killed. No check, no
-change and no version comes of it.
+Then the texts of all versions are out of date, while their bodies, which are kept whole, are not. This module says
+which versions are to be extracted again, and stores their new texts: a few in each transaction, in which a version must
+still be as it was when it was read. So checks go on meanwhile, and it may be killed at any moment. It makes no check,
+no change and no version.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NO_SETTINGS = "{}"
 
 
 class Behind(NamedTuple):
-    """A page with versions that were not read in the way of today, which has the name `reading`."""
+    """A page with versions that were not extracted in today's way, which is named `reading`."""
 
     page_id: int
     filters: Filters
@@ -47,7 +47,7 @@ class Behind(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stale:
-    """A version that is to be read anew: the names of its contents, the blobs of its body, and the headers it had."""
+    """A version to be extracted again: the digests of its contents, the blobs of its body, and its headers."""
 
     number: int
     body: bytes
@@ -58,9 +58,9 @@ class Stale:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fresh:
-    """What a version was read as: the name of its text, with a blob where that is a new one; of its letters; and so on.
+    """The result of extracting a version again: the digest of its text, with a blob if that is new, and so on.
 
-    A version that cannot be read has none of it.
+    A version that cannot be extracted has none of it.
     """
 
     text: bytes
@@ -72,7 +72,7 @@ class Fresh:
 
 
 class Readings:
-    """Knows which versions are out of date. `how` names the way in which a page with these filters is read today."""
+    """Says which versions are out of date. `how` names the way in which a page of these filters is read today."""
 
     def __init__(self, store: Store, how: Callable[[Filters], str], clock: Callable[[], float] = time.time) -> None:
         self._store = store
@@ -81,7 +81,7 @@ class Readings:
         self._skipped: defaultdict[tuple[int, str], set[int]] = defaultdict(set)
 
     def behind(self) -> list[Behind]:
-        """The pages that may have versions to read anew."""
+        """Return the pages that may have versions to extract again."""
         settings = cast(pages.c.settings, Text)
         query = (
             select(pages.c.id, settings, states.c.caught_up)
@@ -100,7 +100,7 @@ class Readings:
         return found
 
     def some(self, page: Behind) -> list[Stale]:
-        """The oldest versions of the page that are to be read anew and were not skipped; none if that is done."""
+        """Return the oldest versions of the page to extract again that were not skipped; none if that is done."""
         query = (
             select(versions.c.number, versions.c.body, versions.c.text, versions.c.headers)
             .where(_stale(page))
@@ -121,10 +121,10 @@ class Readings:
         self._skipped[page.page_id, page.reading].update(numbers)
 
     def keep(self, page: Behind, read: Sequence[tuple[Stale, Fresh | None]]) -> int:
-        """Keep the new texts in one transaction; how many of the versions say something else now.
+        """Store the new texts in one transaction. Returns how many versions have another text now.
 
-        A version that could not be read stays as it is, and is not tried again in the same way. One that is gone or was
-        read by somebody else in the meantime is left alone.
+        A version that could not be extracted stays as it is, and is not tried again in the same way. One that is gone
+        or was changed by another process in the meantime is left alone.
         """
         with self._store.write() as connection:
             lock_index(connection)
@@ -133,7 +133,9 @@ class Readings:
             valid = [(stale, fresh) for stale, fresh in read if there.get(stale.number) == (stale.body, stale.text)]
             blobs = [blob for _, fresh in valid if fresh for blob in fresh.blobs]
             rows = [(page.page_id, blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in blobs]
-            self._store.statements.blob.many(connection, sorted(rows, key=itemgetter(0, 1)))  # as `locks` asks for
+            self._store.statements.blob.many(
+                connection, sorted(rows, key=itemgetter(0, 1))
+            )  # in the order of locks, see `locks`
             changed = [stale.number for stale, fresh in valid if fresh and fresh.text != stale.text]
             for stale, fresh in valid:
                 this = and_(versions.c.page_id == page.page_id, versions.c.number == stale.number)
@@ -156,7 +158,7 @@ class Readings:
         return len(changed)
 
     def finish(self, page: Behind) -> None:
-        """Remember that no version of the page is to be read anew, unless one has come in the meantime that is."""
+        """Store that all versions of the page are done, unless one to extract again was added in the meantime."""
         this = states.c.page_id == page.page_id
         with self._store.write() as connection:
             connection.execute(select(states.c.page_id).where(this).with_for_update())
@@ -164,7 +166,7 @@ class Readings:
             connection.execute(update(states).where(this, ~left).values(caught_up=page.reading))
 
     def left(self) -> tuple[int, int]:
-        """How many versions are to be read anew, and how many cannot be read in the way of today."""
+        """Return how many versions are to be extracted again, and how many cannot be extracted in today's way."""
         stale = unread = 0
         # pages with the same settings and readings are counted by the database: there are few kinds of them
         columns = cast(pages.c.settings, Text), versions.c.reading, versions.c.unread
@@ -192,9 +194,9 @@ def _stale(page: Behind) -> ColumnElement[bool]:
 
 
 def _hold_page(connection: Connection, page: Behind) -> None:
-    """Keep the page from being removed or checked before the end of the transaction.
+    """Lock the page against removal and checks until the end of the transaction.
 
-    Whoever does that locks its rows first, too: if blobs came before them here, each could wait for the other.
+    Those lock its rows first, too: if blobs came before them here, each could wait for the other.
     """
     this = select(pages.c.id).where(pages.c.id == page.page_id)
     connection.execute(this.with_for_update(read=True, key_share=True))
@@ -210,10 +212,10 @@ def _texts(connection: Connection, page: Behind, numbers: Sequence[int]) -> dict
 
 
 def _take_over(connection: Connection, page: Behind, stale: Stale, fresh: Fresh) -> None:
-    """Compare with the new text from now on, if the version is the one in force.
+    """Compare with the new text from now on, if the version is the current one.
 
-    Where the last check found another body that said the same, it need not say the same in the new way: then it is not
-    known any more how the page was read, so that the next check reads both bodies.
+    Where the last check found another body with the same text, the new way of extracting may find different texts in
+    the two. Then the state forgets how the page was extracted, so that the next check reads both bodies.
     """
     in_force = and_(
         states.c.page_id == page.page_id, states.c.version == stale.number, states.c.kept_text == stale.text

@@ -1,4 +1,4 @@
-"""What was fetched through a browser: the pictures of versions, and the hosts with pages that need one."""
+"""What was fetched with a browser: screenshots of versions, and the hosts whose pages need one."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
 
 
 class Screenshots:
-    """Reads the pictures of versions; the ledger keeps them with the versions themselves."""
+    """Reads the screenshots of versions; the ledger stores them with the versions."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def of(self, page: Page, number: int) -> bytes | None:
-        """The picture of a version as PNG; None if it was fetched without a browser."""
+        """Return the screenshot of a version as PNG; None if there is none."""
         this = and_(screenshots.c.page_id == page.id, screenshots.c.number == number)
         with self._store.read() as connection:
             return connection.scalar(select(screenshots.c.data).where(this)) or None
 
     def numbers(self, page: Page) -> set[int]:
-        """The versions of a page that have a picture."""
+        """Return the numbers of the versions of a page that have a screenshot."""
         pictured = and_(screenshots.c.page_id == page.id, func.length(screenshots.c.data) > 0)
         with self._store.read() as connection:
             return set(connection.scalars(select(screenshots.c.number).where(pictured)))
 
 
 class RenderedVersions:
-    """Knows what was fetched through a browser: versions, and the hosts whose pages show nothing without one.
+    """Knows which versions were fetched with a browser, and the hosts whose pages are empty without one.
 
-    The hosts are read once, when they are first asked for: a run does not ask for every page. Used by any thread.
+    The hosts are read once, when they are first needed. Used by any thread.
     """
 
     def __init__(self, store: Store, clock: Callable[[], float], stopped: Callable[[], bool] = lambda: True) -> None:
@@ -48,19 +48,19 @@ class RenderedVersions:
         self._hosts: set[str] | None = None
 
     def needed_at(self, host: str) -> bool:
-        """Whether pages of this host were found to need a browser."""
+        """Return whether pages of this host were found to need a browser."""
         if self._hosts is None:
             self._hosts = patiently(self._read, self._stopped)
         return host in self._hosts
 
     def need_at(self, host: str) -> None:
-        """Fetch pages of this host that are watched with `--render auto` through a browser from now on."""
+        """Use a browser from now on for pages of this host that are watched with `--render auto`."""
         if not self.needed_at(host):
             patiently(lambda: self._write(host), self._stopped)
             self._hosts = {*(self._hosts or ()), host}
 
     def was_used(self, page_id: int, version: int) -> bool:
-        """Whether this version was fetched through a browser."""
+        """Return whether this version was fetched with a browser."""
         this = and_(screenshots.c.page_id == page_id, screenshots.c.number == version)
 
         def read() -> bool:

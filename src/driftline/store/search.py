@@ -1,11 +1,11 @@
 """Searching the past: the versions in which words appeared, and those in which they disappeared.
 
 Words appear in a version that has all of them, and at least one of them more often than the version before: if that one
-did not have them all, or if the new lines do. They disappear as if time ran backwards. So nothing is told of an edit
-around the words, nor of a line with them that moved.
+did not have them all, or if the new lines do. They disappear as if time ran backwards. So an edit around the words is
+no result, nor is a line with them that moved.
 
-The index says where to look, and the texts what stands there: it knows no phrases, nor which words of a page stood
-there at the same time.
+The index says where to look, and the texts show what is there: the index has no phrases, and does not know which words
+of a page were there at the same time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BEFORE_MARK = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchScope:
-    """Where to search: one page or those with a tag, versions from a time and before another, pages that say it now."""
+    """Where to search: one page or those with a tag, versions from a time and before another, only current texts."""
 
     page_id: int | None = None
     tag: str | None = None
@@ -63,11 +63,11 @@ class Search:
     def find(
         self, query: str, scope: SearchScope, limit: int | None = None, told: Callable[[int, int], None] | None = None
     ) -> list[Mention]:
-        """The newest mentions, the latest first; UsageError if the query has no word in it.
+        """Return the newest mentions, the latest first; UsageError if the query has no word in it.
 
-        Versions that were never searched are indexed first, those of the page alone if it is one that is searched;
-        `told` is told how many of how many are done. In a store that can only be read, each of them is looked through
-        instead, which finds the same and takes longer.
+        Versions that are not indexed yet are indexed first, only those of the page if just one is searched; `told` is
+        called with how many of how many are done. In a read-only store each of them is searched itself, which finds the
+        same and takes longer.
         """
         terms = parse(query)
         self._index.update(told, page_id=scope.page_id)
@@ -89,7 +89,7 @@ class Search:
         return found
 
     def _candidates(self, terms: Sequence[Term], scope: SearchScope) -> Select[Any]:
-        """A query for every side of a version on which the words may have come or gone, the latest first."""
+        """Return a query for each side of a version on which the words may have come or gone, the latest first."""
         sides = self._index.sides(_moved(terms)).subquery()
         previous = versions.alias("previous")
         query = (
@@ -134,7 +134,7 @@ class Search:
 
 
 def _moved(terms: Sequence[Term]) -> list[Wanted]:
-    """The words of which one came if the terms appeared, and one went if they disappeared."""
+    """Return the words of which one was added if the terms appeared, and one removed if they disappeared."""
     wanted: list[Wanted] = []
     for term in terms:
         if len(term.words) == 1:
@@ -147,7 +147,7 @@ def _moved(terms: Sequence[Term]) -> list[Wanted]:
 
 
 def _every_word(terms: Sequence[Term]) -> set[Wanted]:
-    """The words that a page must have had; none if there is but one, which is looked for anyway."""
+    """Return the words that a page must have had; none if there is only one, which is looked for anyway."""
     words = {
         Wanted(word, term.begun and place == len(term.words))
         for term in terms
@@ -157,7 +157,7 @@ def _every_word(terms: Sequence[Term]) -> set[Wanted]:
 
 
 def _mention(terms: Sequence[Term], row: Row[Any], texts: dict[bytes, bytes]) -> Mention | None:
-    """What this side of the version tells of the terms; nothing if they neither came nor went, or cannot be read."""
+    """Return the mention of the terms on this side of the version; None if there is none, or it cannot be read."""
     if row.after not in texts:
         return None
     before, after = lines_of(texts.get(row.before, b"")), lines_of(texts[row.after])
@@ -172,7 +172,7 @@ def _mention(terms: Sequence[Term], row: Row[Any], texts: dict[bytes, bytes]) ->
 
 
 def _appearance(terms: Sequence[Term], before: Sequence[str], after: Sequence[str]) -> _Excerpt | None:
-    """Where to see that the terms appeared between two texts; None if they did not."""
+    """Return where to see that the terms appeared between two texts; None if they did not."""
     added, removed = differing(before, after)
     came, went = _counts(terms, added), _counts(terms, removed)
     if not any(more > less for more, less in zip(came, went, strict=True)):
@@ -192,7 +192,7 @@ def _says(terms: Sequence[Term], text: bytes | None) -> bool:
 
 
 def _counts(terms: Sequence[Term], lines: Counter[str]) -> list[int]:
-    """How often each term stands in these lines."""
+    """Return how often each term occurs in these lines."""
     totals = [0] * len(terms)
     for line, times in lines.items():
         for place, found in enumerate(_places(terms, line)):
@@ -201,14 +201,14 @@ def _counts(terms: Sequence[Term], lines: Counter[str]) -> list[int]:
 
 
 def _places(terms: Sequence[Term], line: str) -> list[list[tuple[int, int]]]:
-    """Where each term stands in a line."""
+    """Return where each term occurs in a line."""
     letters = letters_of(line)
     tokens = tokens_of(line) if any(term.may_stand_in(letters) for term in terms) else []
     return [term.places(tokens) for term in terms]
 
 
 def _excerpt(line: str, spans: Sequence[tuple[int, int]]) -> _Excerpt:
-    """The part of a line around its first mark, cut between words if it can be."""
+    """Return the part of a line around its first mark, cut between words if possible."""
     first, first_end = spans[0]
     start = max(0, first - _BEFORE_MARK)
     if start:
@@ -223,7 +223,7 @@ def _excerpt(line: str, spans: Sequence[tuple[int, int]]) -> _Excerpt:
 
 
 def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The spans in order, those that overlap made one."""
+    """Return the spans in order, with overlapping ones joined."""
     merged: list[tuple[int, int]] = []
     for start, end in spans:
         if merged and start < merged[-1][1]:

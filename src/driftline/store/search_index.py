@@ -1,13 +1,13 @@
-"""The index of words: which words every version of a page gained and lost, kept by the database's own text search.
+"""The search index: which words each version of a page added and removed, in the database's own text search.
 
-A version gains a word if the word stands in it more often than in the version before. Beside these, the other words of
-the lines that are new are kept under a mark, for a phrase can be new without any of its words being so; and the same
-for what is lost. So a word is stored once for each time that it comes or goes, and not with every version.
+A version adds a word if it has the word more often than the version before. The other words of new lines are indexed
+under a mark, since a phrase can be new without any of its words being so; likewise for removed lines. So a word is
+stored once for each time it comes or goes, and not with every version.
 
-Checks know nothing of the index, and are not slowed down by it: it is brought up to date in idle time, and every search
-first adds the versions that are missing. All of it can be made anew from the versions at any time. SQLite cannot take
-the words of a removed page, or of a text that was read anew, out of it, for it does not keep what they were; they are
-never shown, and once more than half of the index is of that kind, it is made anew.
+Checks do not touch the index, and are not slowed down by it: it is updated in idle time, and every search first adds
+the versions that are missing. It can be rebuilt from the versions at any time. SQLite cannot delete the words of a
+removed page, or of a text that was extracted again, since it does not keep them; they are never shown, and once more
+than half of the index is of that kind, it is rebuilt.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from driftline.store.engine import Store
     from driftline.store.history import Repository
 
-KEPT = "="  # before a word that stands in a line that is new or gone, but stays as frequent as it was
+KEPT = "="  # prefix of a word in a line that is new or gone, if the word is as frequent as before
 GAINED, LOST = _SIDES = 0, 1  # the two sides of a version
 
 _AT_ONCE = 64  # versions in one transaction: others write in between
@@ -77,20 +77,20 @@ class _Words(NamedTuple):
 
 
 class _Kept(Protocol):
-    """How a database keeps words, and finds them."""
+    """How a database stores words, and finds them."""
 
     def make(self, connection: Connection) -> None:
-        """Make the tables, which are not there."""
+        """Create the tables, which do not exist."""
 
     def add(self, connection: Connection, rows: Sequence[_Words]) -> None:
         """Add words."""
 
     def hits(self, wanted: Sequence[Wanted]) -> TextualSelect:
-        """A query for the sides (`key`, `side`) that have any of these words."""
+        """Return a query for the sides (`key`, `side`) that have any of these words."""
 
 
 class WordIndex:
-    """Says in which versions words came and went. Several processes may bring it up to date at once."""
+    """Says in which versions words came and went. Several processes may update it at once."""
 
     def __init__(self, store: Store, repository: Repository) -> None:
         self._store = store
@@ -103,9 +103,9 @@ class WordIndex:
     ) -> None:  # fmt: skip
         """Add every version that is missing, or those of one page.
 
-        `told` is told how many of how many are done, after each commit. It ends early once it is `enough`. What was
-        added stays, also if the process ends before all of it is done.
-        Nothing is added to a store that can only be read: see `sides`.
+        `told` is called after each commit with how many of how many are done. It ends early once `enough` returns True.
+        What was added stays, also if the process ends before all is done. A read-only store is not changed: see
+        `sides`.
         """
         if self._store.read_only:
             return
@@ -118,7 +118,7 @@ class WordIndex:
     def _add_missing(
         self, told: Callable[[int, int], None] | None, enough: Callable[[], bool] | None, page_id: int | None
     ) -> bool:
-        """Whether that is all; if not, texts were read anew meanwhile, and what is missing must be looked up again."""
+        """Return whether that is all; if not, texts were extracted again meanwhile, and must be looked up again."""
         total, done = self._count_missing(page_id) if told is not None else 0, 0
         keys = (
             (page, number) for page, last, newest in self._missing(page_id) for number in range(last + 1, newest + 1)
@@ -135,9 +135,9 @@ class WordIndex:
         return True
 
     def sides(self, wanted: Sequence[Wanted]) -> SelectBase:
-        """A query for the `page_id`, `number` and `side` of versions in which any of these words came or went.
+        """Return a query for `page_id`, `number` and `side` of versions in which any of these words came or went.
 
-        In a store that can only be read, versions that are not indexed may be such, and are all among them.
+        In a read-only store, all versions that are not indexed are among them, since they may be such.
         """
         if not self._store.read_only:
             return self._hits(wanted)
@@ -176,7 +176,7 @@ class WordIndex:
     def _missing(self, page_id: int | None) -> Iterator[tuple[int, int, int]]:
         """Yield pages with versions that are not indexed: page, the newest number that is, the newest that there is.
 
-        They are looked up a portion at a time: there may be a million, and nobody knows whether there is time for all.
+        They are looked up a portion at a time: there may be a million, and time for only a few.
         """
         query = _MISSING if page_id is None else _MISSING.where(states.c.page_id == page_id)
         after = 0
@@ -196,12 +196,12 @@ class WordIndex:
             return connection.scalar(select(func.sum(missing.c.version - missing.c.last))) or 0
 
     def _names_of(self, keys: Sequence[_Key]) -> dict[_Key, bytes]:
-        """The names of the texts of these versions, and of those before them."""
+        """Return the digests of the texts of these versions, and of those before them."""
         with self._store.read() as connection:
             return _names(connection, keys)
 
     def _words_of(self, keys: Sequence[_Key], names: dict[_Key, bytes]) -> dict[_Key, _Sides]:
-        """The words that these versions gained and lost. A text that cannot be read counts as empty."""
+        """Return the words that these versions added and removed. A text that cannot be read counts as empty."""
         texts = self._repository.texts({(page, name) for (page, _), name in names.items()})
         lines = {key: lines_of(texts[name]) for key, name in names.items() if name in texts}
         sides: dict[_Key, _Sides] = {}
@@ -211,7 +211,7 @@ class WordIndex:
         return sides
 
     def _add(self, words: dict[_Key, _Sides], names: dict[_Key, bytes]) -> bool:
-        """Add these words, unless a text is not the one any more that they were taken from; whether none is."""
+        """Add these words, unless a text was replaced since they were taken from it. Returns whether none was."""
         # a page may have been removed since its texts were read, and another process may have been faster
         with self._store.write() as connection:
             lock_index(connection)
@@ -240,31 +240,31 @@ class WordIndex:
 
 
 def forget_from(connection: Connection, page_id: int, number: int) -> None:
-    """Let the versions of a page from this one on be indexed anew. The index must be locked."""
+    """Have the versions of a page from this one on indexed again. The index must be locked."""
     connection.execute(delete(indexed).where(and_(indexed.c.page_id == page_id, indexed.c.number >= number)))
 
 
 def _names(connection: Connection, keys: Iterable[_Key]) -> dict[_Key, bytes]:
-    """The names of the texts of these versions, and of those before them."""
+    """Return the digests of the texts of these versions, and of those before them."""
     both = {(page, one) for page, number in keys for one in (number, number - 1) if one}
     return {(page, number): name for page, number, name in run_on_pairs(connection, _NAMES, list(both))}
 
 
 def _unindexed(side: int) -> Select[tuple[int, int, int]]:
-    """A query for the versions that are not indexed, with this side."""
+    """Return a query for the versions that are not indexed, with this side."""
     same = and_(indexed.c.page_id == versions.c.page_id, indexed.c.number == versions.c.number)
     query = select(versions.c.page_id, versions.c.number, literal(side).label("side"))
     return query.select_from(versions).outerjoin(indexed, same).where(indexed.c.id.is_(None))
 
 
 def differing(old: Sequence[str], new: Sequence[str]) -> tuple[Counter[str], Counter[str]]:
-    """The lines that are only in the new text, and those that are only in the old; a line that moved is in neither."""
+    """Return the lines that are only in the new text, and those only in the old; a line that moved is in neither."""
     before, after = Counter(old), Counter(new)
     return after - before, before - after
 
 
 def _came_and_went(old: Sequence[str], new: Sequence[str]) -> _Sides:
-    """The words of one version, as they are kept for both of its sides."""
+    """Return the words of one version, as they are stored for both of its sides."""
     added, removed = differing(old, new)
     came, went = count_words(added.elements()), count_words(removed.elements())
     return (
@@ -274,7 +274,7 @@ def _came_and_went(old: Sequence[str], new: Sequence[str]) -> _Sides:
 
 
 class _Fts5:
-    """SQLite: a row for each side of a version, of which FTS5 keeps no more than where each word stands.
+    """SQLite: a row for each side of a version, of which FTS5 stores only the positions of words.
 
     Words are made by `words`: the tokenizer only has to leave them alone, and the one for ASCII does.
     """

@@ -1,4 +1,4 @@
-"""Taking many values to the database, as many at a time as it takes."""
+"""The statements that record checks, prepared once and run on many rows at a time."""
 
 from __future__ import annotations
 
@@ -52,23 +52,23 @@ if TYPE_CHECKING:
     from sqlalchemy import Column, ColumnElement, Connection, Engine, Table, Update
     from sqlalchemy.sql.dml import UpdateBase
 
-    #: the values of a row by the names that a statement has for them
+    #: the values of a row, by their names in a statement
     Given = Mapping[str, ColumnElement[Any]]
 
 
 _Value = TypeVar("_Value")
 
-AT_ONCE = 500  # values that are named in a statement
+AT_ONCE = 500  # values in the list of a statement
 
 
 def in_batches(values: Iterable[_Value], most: int = AT_ONCE) -> Iterator[list[_Value]]:
-    """The values in their order, so many at a time."""
+    """Yield the values in their order, at most `most` at a time."""
     left = iter(values)
     while some := list(islice(left, most)):
         yield some
 
 
-_LATER = {"unread", "reread_at"}  # what is said of a version only when it is read anew
+_LATER = {"unread", "reread_at"}  # set only when a version is extracted again
 #: execution options of a query for many rows or large ones, of numbers, texts and bytes: PostgreSQL then sends them in
 #: binary, from which numbers and bytes are read several times faster than from text
 BINARY = {"driftline_binary": True}
@@ -88,7 +88,7 @@ OLD_COLUMNS = (
     states.c.reading,
 )  # fmt: skip
 
-# written into the statement: a bound value would have to be given with every row
+# literals: a bound value would have to be given with every row
 _NONE: ColumnElement[int] = literal_column("0")
 _ONE: ColumnElement[int] = literal_column("1")
 
@@ -119,16 +119,17 @@ def _other_bytes(given: Given) -> Update:
 
 
 def _same_text(given: Given) -> Update:
-    """Unchanged in its body or in what can be seen, but sent in other bytes than at the last check.
+    """Unchanged in body or visible text, but sent in other bytes than at the last check.
 
-    If the text in force was read anew since it was recalled, nobody knows whether the page says the same in that way.
+    If the stored text was extracted again since it was read for the comparison, it is not known whether the page still
+    has the same text when extracted in that way.
     """
     as_recalled = states.c.kept_text == func.coalesce(given["recalled"], states.c.kept_text)
     return _other_bytes(given).values(reading=case((as_recalled, given["how"])))
 
 
 def _new_version(given: Given) -> Update:
-    """New or changed; noise and another reading make a version too, but leave the time of the last change as it is."""
+    """New or changed. Noise and another way of extracting make a version, too, but keep the time of the last change."""
     return _other_bytes(given).values(
         reading=given["how"],
         version=given["number"],
@@ -136,13 +137,13 @@ def _new_version(given: Given) -> Update:
         kept_body=given["whole"],
         kept_text=given["words"],
         changed_at=func.coalesce(given["since"], states.c.changed_at),
-        # the first version is all there is; one that is read in another way than those before leaves work to do
+        # a first version has no older ones; one extracted in another way than those before leaves them to do
         caught_up=case((or_(given["number"] == _ONE, states.c.caught_up == given["how"]), given["how"])),
     )
 
 
 def _retry(given: Given) -> Update:
-    """A server that refused a check said when to ask again."""
+    """A server that refused a check sent Retry-After."""
     return _this_page(given).values(retry_at=given["until"])
 
 
@@ -151,14 +152,14 @@ def _turned(given: Given) -> Update:
     return _this_page(given).values(failing_at=given["since"])
 
 
-#: in the order in which the driver wants them, for every check is such a row; version and failures must be given, and
-#: are those of a page that was never checked
+#: in the order of the driver's parameters, since every check is such a row; version and failures are required, and are
+#: those of a page that was never checked
 TOUCH_ROW = (
     "page_id", "run_id", "sequence", "version", "checked_at", "verdict", "failure_kind", "failure", "failures",
 )  # fmt: skip
 
 _TOGETHER = 64
-_PAIRS_AT_ONCE = 400  # that are named in a statement
+_PAIRS_AT_ONCE = 400  # in the list of a statement
 
 #: a page, and the digest of contents that it has
 BlobKey: TypeAlias = tuple[int, bytes]
@@ -177,9 +178,10 @@ SELECT page_id, digest, base, depth, size, data FROM chain
 
 
 class PreparedRows:
-    """A statement turned into SQLite's own text once, so that a row costs what the driver costs.
+    """A statement compiled to SQLite's SQL once, so that a row costs only what the driver costs.
 
-    Many rows to insert become one statement: the interpreter's lock changes hands with every one that is run.
+    Many rows to insert become one statement: each statement that is run releases the interpreter lock and takes it
+    again.
     """
 
     def __init__(self, engine: Engine, statement: UpdateBase, columns: Sequence[str]) -> None:
@@ -192,7 +194,7 @@ class PreparedRows:
         self._together = self._text.replace(row, ", ".join([row] * _TOGETHER)) if inserts else ""
 
     def many(self, connection: Connection, rows: list[tuple[Any, ...]]) -> int:
-        """Run on these rows, each in the order of the columns given at the start; how many rows it touched."""
+        """Run on these rows, each in the order of the columns given at the start. Returns how many rows it touched."""
         if not rows:
             return 0
         if not self._in_order:
@@ -209,34 +211,34 @@ class PreparedRows:
 
 
 class PreparedArrays:
-    """A statement turned into PostgreSQL's own text once, which takes all of its rows in one round trip.
+    """A statement compiled to PostgreSQL's SQL once, which takes all of its rows in one round trip.
 
-    `key` names the column of which PostgreSQL accepts each value only once in a statement, if there is one: rows that
-    have the same key are run one statement after the other.
+    `key` names the column of which PostgreSQL accepts each value only once in a statement, if there is one: rows with
+    the same key are run one statement after the other.
     """
 
     def __init__(
         self, engine: Engine, statement: UpdateBase, columns: Mapping[str, Column[Any]], key: str | None
     ) -> None:  # fmt: skip
-        # in binary, which the driver takes a third of the time for, and the server a tenth where there are contents
+        # in binary, which takes the driver a third of the time, and the server a tenth for large contents
         self._text = str(statement.compile(dialect=engine.dialect)).replace(")s::", ")b::")
         self._columns = tuple(columns)
         self._numbers = [name for name, column in columns.items() if isinstance(column.type, Double)]
         self._key = None if key is None else self._columns.index(key)
 
     def many(self, connection: Connection, rows: list[tuple[Any, ...]]) -> int:
-        """Run on these rows, each in the order of the columns given at the start; how many rows it touched."""
+        """Run on these rows, each in the order of the columns given at the start. Returns how many rows it touched."""
         touched = 0
         for some in self._portions(rows):
             arrays = map(list, zip(*some, strict=True))
             values = dict(zip(self._columns, arrays, strict=True))
-            for name in self._numbers:  # in an array, the driver takes no whole numbers among others
+            for name in self._numbers:  # the driver takes no int among floats in an array
                 values[name] = [None if number is None else float(number) for number in values[name]]
             touched += connection.exec_driver_sql(self._text, values).rowcount
         return touched
 
     def _portions(self, rows: list[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
-        """The rows in their order, as few portions as can be without a key twice in one of them."""
+        """Yield the rows in their order, in as few portions as possible without a key twice in one of them."""
         key = self._key
         while rows:
             if key is None or len({row[key] for row in rows}) == len(rows):
@@ -267,7 +269,7 @@ class Statements:
             return PreparedArrays(engine, statement.from_select(names, select(*given.values())), row, key)
 
         def once(table: Table, names: Sequence[str] | None = None) -> Prepared:
-            """Insert rows, but for those whose key is there already."""
+            """Return an insert that leaves out rows whose key exists already."""
             return inserting(table, names or table.columns.keys(), dialect.insert(table).on_conflict_do_nothing())
 
         def replacing(table: Table) -> Prepared:
@@ -306,14 +308,14 @@ class Statements:
 
 
 def _given_as_arrays(row: Mapping[str, Column[Any]]) -> dict[str, ColumnElement[Any]]:
-    """The values of many rows at once, each under its name, from one array for each."""
+    """Return the values of many rows as columns by name, from one array for each."""
     arrays = [bindparam(name, type_=ARRAY(like.type)) for name, like in row.items()]
     rows = func.unnest(*arrays).table_valued(*[column(name, like.type) for name, like in row.items()])
     return dict(rows.render_derived(name="given").c.items())
 
 
 def _touch(insert: Any) -> Insert:
-    """Where a page stands after a check of any kind. Every page has a state: to insert it again is to update it."""
+    """Return the statement for the state after any check. Every page has a state: the insert always is an update."""
     new = insert.excluded
     statement: Insert = insert.on_conflict_do_update(
         index_elements=[states.c.page_id],
@@ -325,14 +327,14 @@ def _touch(insert: Any) -> Insert:
             "failure_kind": new.failure_kind,
             "failure": new.failure,
             "failures": case((new.failure_kind.is_(None), _NONE), else_=states.c.failures + _ONE),
-            "retry_at": null(),  # what a server asked for counts until it is asked again
+            "retry_at": null(),  # a Retry-After counts until the next request
         },
     )
     return statement
 
 
 def _count(insert: Any) -> Insert:
-    """The second paper's update of its table: visits on top of those before, with no moment in between."""
+    """Return the second paper's update of its table: visits are added to those before, atomically."""
     new = insert.excluded
     statement: Insert = insert.on_conflict_do_update(
         index_elements=[visits.c.url],
@@ -348,7 +350,7 @@ def _count(insert: Any) -> Insert:
 
 
 def _replace(insert: Any, columns: Sequence[str]) -> Insert:
-    """A row in place of the one that is kept under the same key, the first of the columns, if there is one."""
+    """Return an insert that replaces the row of the same key, which is the first of the columns."""
     key, *others = columns
     new = {name: insert.excluded[name] for name in others}
     statement: Insert = insert.on_conflict_do_update(index_elements=[key], set_=new)
@@ -356,25 +358,25 @@ def _replace(insert: Any, columns: Sequence[str]) -> Insert:
 
 
 def _hold(insert: Any, key: ColumnElement[Any]) -> Insert:
-    """A row, unless there is one of the same key: then that stays as it is, and is locked like one that changes."""
+    """Return an insert that keeps the row of the same key as it is, and locks it as an update would."""
     statement: Insert = insert.on_conflict_do_update(index_elements=[key], set_={key.name: key})
     return statement
 
 
 def memories_of(connection: Connection, page_ids: Collection[int]) -> dict[int, bytes]:
-    """The memories of these pages, by page; one of which nothing is known is left out."""
+    """Return the noise memories of these pages, by page, without those that have none."""
     query = select(memories.c.page_id, memories.c.data).where(memories.c.page_id.in_(page_ids))
     return {row.page_id: row.data for row in connection.execute(query)}
 
 
 def host_memories_of(connection: Connection, hosts: Collection[str]) -> dict[str, bytes]:
-    """The memories of these hosts, by host; one of which nothing is known is left out."""
+    """Return the noise memories of these hosts, by host, without those that have none."""
     query = select(host_memories.c.host, host_memories.c.data).where(host_memories.c.host.in_(hosts))
     return {row.host: row.data for row in connection.execute(query)}
 
 
 def read_chains(connection: Connection, keys: Collection[BlobKey]) -> dict[int, dict[bytes, Blob]]:
-    """Return these blobs and all that they are built on, by page and digest; a blob that is missing is left out."""
+    """Return these blobs and all that they are built on, by page and digest, without those missing."""
     found: dict[int, dict[bytes, Blob]] = {page_id: {} for page_id, _ in keys}
     for some in in_batches(sorted(set(keys)), _PAIRS_AT_ONCE):
         for page_id, *blob in run_on_pairs(connection, CHAINS, some, "bytea"):
@@ -385,10 +387,10 @@ def read_chains(connection: Connection, keys: Collection[BlobKey]) -> dict[int, 
 def run_on_pairs(
     connection: Connection, statement: str, pairs: Sequence[tuple[int, Any]], second: str = "integer"
 ) -> Sequence[Any]:
-    """Return the rows that a statement finds, in which `{pairs}` stands for a query of these pairs.
+    """Return the rows of a statement in which `{pairs}` stands for a query of these pairs.
 
-    PostgreSQL is told of which type the `second` of a pair is. SQLAlchemy has `values` for it, but that is compiled
-    anew each time, which takes longer than all the rest.
+    `second` is the type of the second element of a pair in PostgreSQL. SQLAlchemy has `values` for it, but that is
+    compiled each time, which takes longer than everything else.
     """
     if connection.dialect.name == "postgresql":
         text = statement.format(pairs=f"SELECT * FROM unnest(%s::integer[], %s::{second}[])")  # noqa: S608 it is ours

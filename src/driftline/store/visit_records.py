@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import bindparam, select, text
 
 from driftline.model import Visited
-from driftline.store.revisions import count_revision
+from driftline.store.locks import count_revision
 from driftline.store.schema import pages, visit_keys, visits
 from driftline.store.statements import in_batches
 
@@ -46,7 +46,7 @@ class Visits:
         self._store = store
 
     def record(self, url: str, *, at: float, seconds: float, available: bool) -> Visited:
-        """Count one visit; what the visits to that address add up to now."""
+        """Count one visit. Returns the totals of the visits to that address."""
         row = {
             "url": url, "frequency": 1, "weightage": seconds, "ttl": int(available), "first_at": at, "last_at": at,
         }  # fmt: skip
@@ -59,9 +59,10 @@ class Visits:
             return Visited(*counted)._replace(watched=is_watched)
 
     def record_once(self, found: Iterable[Visit]) -> int:
-        """Count those of these visits that were never counted, in one transaction; how many they are.
+        """Count those of these visits that were never counted, in one transaction. Returns how many they are.
 
-        One that was counted when less was known of it, such as a page that was still open, counts its seconds in full.
+        One that was counted when it was still going on, such as that to an open page, is counted with its full seconds
+        now.
         """
         batch = {visit.key: visit for visit in found}
         if not batch:
@@ -77,19 +78,19 @@ class Visits:
         return len(batch) - len(known)
 
     def all(self) -> list[Visited]:
-        """What the visits to every address add up to, in the order of the first visits."""
+        """Return the totals of the visits to every address, in the order of the first visits."""
         return list(self.each())
 
     def each(self) -> Iterator[Visited]:
-        """Yield the same one by one; they are read a portion at a time, as they were at the beginning."""
+        """Yield the same one by one; they are read a portion at a time, from one snapshot."""
         with self._store.read() as connection:
             for rows in connection.execute(_ALL).partitions():
                 yield from (Visited(*row) for row in rows)
 
     def with_values(self, page_ids: Iterable[int], values: Iterable[float]) -> Iterator[Visited]:
-        """Yield what the visits to these watched pages add up to, with what a check of each is worth, in this order.
+        """Yield the totals of the visits to these watched pages, with the value of a check of each, in this order.
 
-        A page that was never visited has a `sno` of 0. Those that are not watched any more are left out.
+        A page that was never visited has a `sno` of 0. Those no longer watched are left out.
         """
         for some in in_batches(zip(page_ids, values, strict=True)):
             with self._store.read() as connection:
@@ -104,13 +105,13 @@ class Visits:
 
 
 def _alone(connection: Connection) -> None:
-    """Keep another import from asking which visits are known before this one has told; SQLite has one writer anyway."""
+    """Lock the keys, so that two imports do not both count a visit as new; SQLite has one writer anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("LOCK TABLE visit_keys IN SHARE ROW EXCLUSIVE MODE"))
 
 
 def _sums(told: Iterable[Visit], known: dict[int, float]) -> list[tuple[object, ...]]:
-    """One row for each address: a statement may not touch the same row twice."""
+    """Return one row for each address: a statement may not touch the same row twice."""
     sums: dict[str, tuple[int, float, int, float, float]] = {}
     for visit in told:
         before = known.get(visit.key)

@@ -1,9 +1,8 @@
-"""Words as they are searched for: without case and accents, in any script, and found again where they stand.
+"""Words as they are searched for: without case and accents, in any script.
 
-A word is a run of letters and digits. In a script that sets no spaces between words, and in Korean, where particles
-hang on to them, every character is a word of its own, so that any part of a text can be found. All else only separates:
-'opt-out', '1,299' and '退款' are phrases. Texts and queries are taken apart by the same rules, and neither database has
-a say in it.
+A word is a run of letters and digits. In a script without spaces between words, and in Korean, where particles are
+attached to them, every character is a word of its own, so that any part of a text can be found. Everything else only
+separates: 'opt-out', '1,299' and '退款' are phrases. Texts and queries are split by the same rules, on both databases.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from driftline.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_LONGEST = 64  # characters of a word: what is longer is no word, and is told apart by its beginning
+_LONGEST = 64  # characters of a word: longer ones are cut, and compared by their beginning
 _MOST_WORDS = 50
 
 # Thai and Lao, Burmese, Khmer, kana, Han, Hangul
@@ -28,7 +27,7 @@ _SPACELESS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff"
     "\uff66-\uff9f\U00020000-\U0003ffff"
 )
-# what stands within a word and makes no other word of it: accents, Hebrew and Arabic points, soft hyphens, joiners
+# ignored within words: accents, Hebrew and Arabic points, soft hyphens, joiners
 _ACCENTS = (
     *range(0x300, 0x370), *range(0x483, 0x488), *range(0x591, 0x5BE), 0x5BF, 0x5C1, 0x5C2, 0x5C4, 0x5C5, 0x5C7,
     *range(0x610, 0x61B), *range(0x64B, 0x660), 0x670, 0xAD, 0x200C, 0x200D,
@@ -41,12 +40,12 @@ _TERM = re.compile(r'"([^"]*)"?|([^\s"]+)')
 _TATWEEL = 0x640  # only stretches an Arabic word
 _BETWEEN = re.compile(rf"[\W_{chr(_TATWEEL)}]+")
 _DROPPED = dict.fromkeys((*_ACCENTS, _TATWEEL))
-# a compatibility form may stand for a word with a stop, brackets or spaces around it
+# a compatibility form may decompose to a word with a full stop, brackets or spaces around it
 _DROPPED |= {code: None for code in range(0x80) if not chr(code).isalnum()}
 
 
 class Token(NamedTuple):
-    """A word of a line, and where it stands there."""
+    """A word of a line, and its position there."""
 
     word: str
     start: int
@@ -55,17 +54,17 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """What must stand in a line: these words one after the other, the last of them perhaps only begun."""
+    """A search term: these words one after the other, the last of them perhaps only its beginning."""
 
     words: tuple[str, ...]
     begun: bool = False
 
     def may_stand_in(self, letters: str) -> bool:
-        """Whether a line may have it, by its `letters_of`: a quick look, which spares most lines a closer one."""
+        """Return whether a line of these `letters_of` may have it: a quick test that rules most lines out."""
         return _letters_of_words(self.words) in letters
 
     def places(self, tokens: Sequence[Token]) -> list[tuple[int, int]]:
-        """Where it stands in a line that has these words."""
+        """Return where it occurs in a line that has these words."""
         *first, last = self.words
         length = len(self.words)
         return [
@@ -80,7 +79,7 @@ class Term:
 
 
 def parse(query: str) -> tuple[Term, ...]:
-    """What a user asks for: words, "phrases in quotes" and beginnings*, all of which must be there.
+    """Return the terms of a query: words, "phrases in quotes" and beginnings*, all of which must be found.
 
     No character has any other meaning. UsageError if there is no word in it, or too many.
     """
@@ -99,30 +98,30 @@ def parse(query: str) -> tuple[Term, ...]:
 
 
 def unified_text(text: str) -> str:
-    """The text with every character in one form, so that equal letters are equal."""
+    """Return the text with every character in one form, so that equal letters are equal."""
     return normalize("NFC", text)
 
 
 def lines_of(text: bytes) -> list[str]:
-    """The lines of a stored text."""
+    """Return the lines of a stored text."""
     return unified_text(text.decode("utf-8", "replace")).split("\n")
 
 
 def letters_of(line: str) -> str:
-    """All letters and digits of a line, without case and accents, and without what stands between them."""
-    # before signs are taken apart: a trademark sign would leave two letters between the words
+    """Return all letters and digits of a line, without case and accents, and without what is between them."""
+    # before compatibility forms are decomposed: a trademark sign would become two letters
     letters = _BETWEEN.sub("", line)
     return letters.lower() if letters.isascii() else _BETWEEN.sub("", normalize("NFKD", letters)).casefold()
 
 
 def tokens_of(line: str) -> list[Token]:
-    """The words of a line in their order."""
+    """Return the words of a line in their order."""
     tokens = (Token(_folded(match[0]), *match.span()) for match in _WORD.finditer(line))
     return [token for token in tokens if token.word]
 
 
 def count_words(lines: Iterable[str]) -> Counter[str]:
-    """The words of these lines, and how often each stands there."""
+    """Return the words of these lines, and how often each occurs."""
     counts: Counter[str] = Counter()
     for word, count in Counter(_WORD.findall("\n".join(lines))).items():
         counts[_folded(word)] += count
@@ -132,7 +131,7 @@ def count_words(lines: Iterable[str]) -> Counter[str]:
 
 @lru_cache(maxsize=256)
 def _letters_of_words(words: tuple[str, ...]) -> str:
-    """The letters of the words in a row, up to the first that may have been longer."""
+    """Return the letters of the words in a row, up to the first that may have been longer."""
     whole = next((place for place, word in enumerate(words, start=1) if len(word) == _LONGEST), len(words))
     return letters_of("".join(words[:whole]))
 

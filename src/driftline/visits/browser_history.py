@@ -1,6 +1,6 @@
 """The history databases of Chrome, Edge and other Chromium browsers, and of Firefox.
 
-They are read from a copy, so that the browser is never kept waiting: SQLite would lock the file that it reads.
+They are read from a copy, so that the browser never waits: SQLite would lock the file that it reads.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FIREFOX_TABLES = frozenset({"moz_places", "moz_historyvisits"})
 _MICRO = 1_000_000
 _FROM_1601_TO_1970 = 11_644_473_600
 _TRIES = 3
-# what SQLite has not yet brought into the database itself stands in one of these beside it
+# what SQLite has not written into the database file yet is in one of these beside it
 _BESIDE = ("", "-wal", "-journal")
 
 # left out are frames within a page (3 and 4), and addresses that only redirected: a chain of redirects begins at one,
@@ -51,8 +51,8 @@ WHERE v.visit_type NOT IN (4, 7, 8)
   AND v.id NOT IN (SELECT from_visit FROM moz_historyvisits WHERE visit_type IN (5, 6) AND from_visit IS NOT NULL)
 """
 _NO_VIEWS = "SELECT NULL AS visit, NULL AS milliseconds WHERE 0"
-# Firefox notes apart from the visit how long a page was looked at, in milliseconds; it may begin to count a moment
-# before the visit is noted
+# Firefox stores apart from the visit how long a page was looked at, in milliseconds; it may begin to count a moment
+# before the time of the visit
 _VIEWS = """
 SELECT (SELECT id FROM moz_historyvisits WHERE place_id = m.place_id AND visit_date <= (m.created_at + 5000) * 1000
         ORDER BY visit_date DESC LIMIT 1) AS visit, sum(m.total_view_time) AS milliseconds
@@ -69,9 +69,9 @@ ORDER BY v.visit_date, v.id
 
 @contextmanager
 def copied(path: Path, name: str) -> Iterator[sqlite3.Connection]:
-    """A copy of a database that somebody may be writing to, with what its log holds; gone in the end.
+    """Open a copy of a database that another program may be writing to, for a `with` block.
 
-    `name` is what it is called when it cannot be read.
+    `name` is what the file is called in errors.
     """
     with tempfile.TemporaryDirectory(prefix="driftline-") as folder:
         for _ in range(_TRIES):
@@ -96,8 +96,8 @@ def copied(path: Path, name: str) -> Iterator[sqlite3.Connection]:
 
 
 def _trouble(name: str, error: sqlite3.Error, *, whole: bool) -> str:
-    """What is wrong with a copy that SQLite cannot read, and what helps."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest says which kind of it
+    """Return a sentence about a copy that SQLite cannot read, and what to do."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest is a subkind
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         if not whole:
             return f"{name} was written to while it was copied ({error}): close the browser and try again."
@@ -108,19 +108,19 @@ def _trouble(name: str, error: sqlite3.Error, *, whole: bool) -> str:
 
 
 def tables(connection: sqlite3.Connection) -> set[str]:
-    """The names of the tables of a database."""
+    """Return the names of the tables of a database."""
     return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
 def read_chrome(connection: sqlite3.Connection, tally: ImportTally) -> Iterator[Visit]:
-    """The visits of a Chromium browser in their order; how long each took is what it counted, up to a limit."""
+    """Yield the visits of a Chromium browser in order, with the seconds that it counted, up to a limit."""
     tally.total = _count(connection, _CHROME_VISITS)
     tally.skipped += _count(connection, "FROM visits") - tally.total
     return _visits("chrome", connection.execute(_CHROME), _FROM_1601_TO_1970, tally)
 
 
 def read_firefox(connection: sqlite3.Connection, tally: ImportTally) -> Iterator[Visit]:
-    """The visits of Firefox in their order; how long each took is what it counted, else the time to the next visit."""
+    """Yield the visits of Firefox in order, with the seconds that it counted, else those until the next visit."""
     has_views = "moz_places_metadata" in tables(connection)
     query = _FIREFOX.format(views=_VIEWS if has_views else _NO_VIEWS, visits=_with_views(_FIREFOX_VISITS))
     tally.total = _count(connection, _FIREFOX_VISITS)
@@ -162,7 +162,7 @@ def _count(connection: sqlite3.Connection, source: str) -> int:
 
 
 def _state(path: Path) -> list[tuple[int, int] | None]:
-    """What is different after the browser wrote."""
+    """Return times and sizes that differ after the browser wrote."""
     found: list[tuple[int, int] | None] = []
     for suffix in _BESIDE:
         try:

@@ -1,4 +1,4 @@
-"""What every reader of visits shares: how it tells what it passed over, and how it names a visit."""
+"""What all readers of visits share: counting rows that are left out, and the keys of visits."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import xxhash
 from driftline.urls.canonical import acceptable, reduced, written
 from driftline.urls.tracking import KNOWN, Tracking
 
-#: half an hour: who does not move on for longer has left, or left a tab open
+#: seconds, half an hour: a visitor without a request for longer has left, or left a tab open
 LONGEST_STAY = 1_800.0
-#: a day: who says that a visit took longer means something else
+#: seconds, a day: a longer visit is an error in the data
 LONGEST_VISIT = 86_400.0
-#: bytes: of a longer line in a text, only the beginning is read
+#: bytes: only the beginning of a longer line is read
 LONGEST_LINE = 65_536
 
 _NAMED = 10
@@ -29,7 +29,7 @@ _SIGNED = 2**63
 
 
 class Problem(NamedTuple):
-    """What is wrong with a row, named by its line or its number."""
+    """What is wrong with a row, and its line or number."""
 
     line: int
     sentence: str
@@ -37,7 +37,7 @@ class Problem(NamedTuple):
 
 @dataclass(slots=True)
 class ImportTally:
-    """What a reader passed over so far: `skipped` are no visits to web pages, `bad` cannot be read.
+    """What a reader left out so far: `skipped` rows are not about web pages, `bad` ones cannot be read.
 
     `tracking` is what is dropped from addresses.
     """
@@ -56,10 +56,10 @@ class ImportTally:
 
 
 class VisitKeys:
-    """Numbers visits that look the same, and gives each a key that is the same whenever its file is read.
+    """Gives each visit of a file a key that is the same whenever the file is read.
 
-    What it remembers is bounded: visits that look the same have the same time, so they stand close together. Should two
-    of them stand hours apart, they count as one.
+    Visits that look the same are numbered. What it remembers is bounded: visits that look the same have the same time,
+    so they are close together. If two of them are hours apart in the file, they count as one.
     """
 
     def __init__(self, kind: str) -> None:
@@ -67,7 +67,7 @@ class VisitKeys:
         self._hours: dict[int | None, Counter[bytes]] = {}
 
     def key(self, looks: bytes, at: float | None) -> int:
-        """The key of the next visit that looks like this, at that time."""
+        """Return the key of the next visit that looks like this, at that time."""
         hour = None if at is None else int(at // _HOUR)
         seen = self._hours.get(hour)
         if seen is None:
@@ -81,9 +81,9 @@ class VisitKeys:
 
 @lru_cache(65_536)
 def web_address(text: str, tracking: Tracking = KNOWN) -> str | None:
-    """An address as it is written, None if it is not on the web (`about:`, `file:`); BadURL if no page can have it.
+    """Return an address as written, None if it is not on the web (`about:`, `file:`); BadURL if it is invalid.
 
-    That is judged without what is dropped as tracking, which makes the longest addresses.
+    It is validated without tracking parameters, which make the longest addresses.
     """
     text = text.strip()
     if _OTHER_SCHEME.match(text) and not _WEB.match(text):

@@ -1,4 +1,4 @@
-"""Bringing the visits of a file into the visit database, each once, however often the file is imported."""
+"""Importing the visits of a file, each once, however often the file is imported."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _GZIP = b"\x1f\x8b"
 
 
 class VisitFormat(StrEnum):
-    """Where visits can be imported from; Edge and other Chromium browsers keep what Chrome keeps."""
+    """The formats that can be imported; Edge and other Chromium browsers have that of Chrome."""
 
     CHROME = "chrome"
     FIREFOX = "firefox"
@@ -44,7 +44,7 @@ class VisitFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """What came of an import: `visits` were counted, `known` were counted before."""
+    """The result of an import: `visits` were counted, `known` had been counted before."""
 
     format: VisitFormat
     visits: int
@@ -62,12 +62,12 @@ def import_visits(
     format: VisitFormat | None = None, site: str | None = None,  # noqa: A002 as the option is called
     watch: Callable[[Iterable[str]], list[str]] | None = None, told: Callable[[int, int], None] | None = None,
 ) -> Imported:  # fmt: skip
-    """Count the visits of a file that were never counted; what came of it.
+    """Count the visits of a file that were never counted, and return the result.
 
-    It is done some thousand visits at a time: an import that is cut short goes on where it was when it is repeated.
-    `names` says which page each address is of, as `Catalog.names` does with this `tracking`. In errors the file is
-    `called` so, if not by its path.
-    `watch` is given the pages that were available at least once; `told` how many of how many visits are done.
+    A few thousand visits are counted in each transaction: an import that was interrupted continues where it was when it
+    is repeated. `names` returns the page of each address, as `Catalog.names` does with this `tracking`. `called` is
+    what the file is called in errors, if not its path. `watch` is called with the pages that were available at least
+    once, `told` with how many of how many visits are done.
     """
     tally = ImportTally(tracking=tracking)
     counted = done = 0
@@ -98,7 +98,7 @@ def _named(visits: Iterable[Visit], names: Callable[[Iterable[str]], dict[str, s
 
 
 def insist_on_file(path: Path, name: str) -> None:
-    """Raise what is wrong if this is no file that can be read, before anything is done for it."""
+    """Raise an error with the reason unless this is a file that can be read."""
     try:
         if not S_ISREG(path.stat().st_mode):
             raise UsageError(f"{name} is not a file: save what it holds as one, for it is read more than once.")
@@ -115,7 +115,7 @@ def _unreadable(name: str, error: OSError) -> str:
 def _opened(
     path: Path, name: str, wanted: VisitFormat | None, site: str | None, now: float, tally: ImportTally
 ) -> Iterator[tuple[VisitFormat, Iterator[Visit]]]:
-    """The format of a file and its visits."""
+    """Open a file for a `with` block: its format and its visits."""
     insist_on_file(path, name)
     try:
         with path.open("rb") as stream:
@@ -161,19 +161,19 @@ def _text_format(path: Path, name: str) -> VisitFormat:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """The lines of a text, packed by gzip or not; of one that is longer than any that makes sense, the beginning."""
+    """Yield the lines of a text, compressed by gzip or not; only the beginning of lines that are too long."""
     with path.open("rb") as stream:
         packed = stream.peek(2)[:2] == _GZIP
-        # a file object of gzip is all that is asked of a binary stream
+        # a gzip file object has all the methods of a binary stream that are used here
         source = io.BufferedReader(cast("io.RawIOBase", gzip.GzipFile(fileobj=stream))) if packed else stream
         yield from _split(source)
 
 
 def _split(source: BinaryIO | io.BufferedReader) -> Iterator[str]:
-    """The lines, however they end; of one that is too long, a little more than it may have."""
+    """Yield the lines, whatever their ends; of one that is too long, a little more than the limit."""
     pending = b""
     while chunk := source.read(_CHUNK):
-        # the last one may go on with the next chunk, be it with the second half of its end
+        # the last line may continue in the next chunk, which may begin with the second half of a line end
         *lines, pending = (pending + chunk).splitlines(keepends=True)
         for line in lines:
             yield _decoded(line)

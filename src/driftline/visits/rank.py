@@ -1,6 +1,6 @@
 """Rank and filter: the second paper's three orders of visited pages.
 
-Ties are as its tables show them. By frequency: in the order of first visit; by weightage: the higher frequency first.
+Ties are broken as its tables show. By frequency: in the order of first visit; by weightage: the higher frequency first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class By(StrEnum):
 
 
 def order_named(text: str) -> By:
-    """The order of that name; BadSetting if there is none."""
+    """Return the order of that name; BadSetting if there is none."""
     try:
         return By(text)
     except ValueError:
@@ -34,7 +34,7 @@ def order_named(text: str) -> By:
 
 
 def rank(visited: Iterable[Visited], by: By, threshold: float, limit: int | None = None) -> list[Visited]:
-    """The first `limit` visited pages in that order, or all; the intelligent one leaves out what the filter drops.
+    """Return the first `limit` visited pages in that order, or all; 'intelligent' leaves out what the filter drops.
 
     With a limit, no more pages than that are kept in memory, however many are given.
     """
@@ -45,17 +45,17 @@ def rank(visited: Iterable[Visited], by: By, threshold: float, limit: int | None
 
 
 def _by_frequency(one: Visited) -> tuple[float, ...]:
-    """The most often visited first (the paper's Table 2)."""
+    """Return the sort key for the most often visited first (the paper's Table 2)."""
     return -one.frequency, one.sno
 
 
 def _by_weightage(one: Visited) -> tuple[float, ...]:
-    """Where most time was spent first (the paper's Table 3)."""
+    """Return the sort key for the most time spent first (the paper's Table 3)."""
     return -one.weightage, -one.frequency, one.sno
 
 
 def _by_all(one: Visited) -> tuple[float, ...]:
-    """By frequency, weightage and TTL (the paper's Table 4, with a threshold of ½)."""
+    """Return the sort key for frequency, weightage and TTL (the paper's Table 4, with a threshold of ½)."""
     return -one.frequency, -one.weightage, -one.ttl, one.sno
 
 
@@ -72,7 +72,7 @@ _KEYS: dict[By, Callable[[Visited], tuple[float, ...]]] = {
 
 
 def keeps(one: Visited, threshold: float) -> bool:
-    """Whether a page was available at more than that share of its visits, if there were any."""
+    """Return whether a page was available at more than that share of its visits, if there were any."""
     return one.ttl > one.frequency * threshold or not one.frequency
 
 

@@ -1,4 +1,4 @@
-"""Web server logs in common and combined format: who looked at which page, and when that visitor moved on."""
+"""Web server logs in common and combined format: which pages visitors looked at, and for how long."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _BOTS = re.compile(
 
 
 class _Request(NamedTuple):
-    """A visitor asked for a page."""
+    """A request of a visitor for a page."""
 
     number: int
     visitor: str
@@ -52,10 +52,10 @@ class _Request(NamedTuple):
 
 
 def read_log(lines: Callable[[], Iterable[tuple[int, str]]], site: str | None, tally: ImportTally) -> Iterator[Visit]:
-    """The visits that a log shows, in its order; UsageError if it does not name the site and nobody else did.
+    """Yield the visits of a log, in its order; UsageError if the log does not name the site and `site` is None.
 
-    `lines` gives the numbered lines from the start each time: the log is read once to learn when each visitor moved on,
-    and once more for the visits, so that a log of any length takes little memory.
+    `lines` returns the numbered lines from the start each time: the log is read once to learn when each visitor moved
+    on, and once more for the visits, so that a log of any length takes little memory.
     """
     origin = None if site is None else _origin(site)
     stays = _stays(_requests(lines(), ImportTally()))
@@ -69,7 +69,7 @@ def _visits(
     keys = VisitKeys("log")
     for place, request in enumerate(requests):
         if place == len(stays):
-            return  # the log grew meanwhile: what came is for the next time
+            return  # the log grew meanwhile: the new lines are left to the next import
         address = request.target
         if address.startswith("/"):
             if origin is None:
@@ -88,7 +88,7 @@ def _visits(
 
 
 def _stays(requests: Iterable[_Request]) -> array[float]:
-    """How long each request was looked at: until the same visitor's next one; of the last nobody knows, so 0."""
+    """Return how long each page was looked at: until the same visitor's next request, 0 for the last one."""
     stays = array("d")
     latest: dict[str, tuple[int, float]] = {}
     for place, request in enumerate(requests):
@@ -101,7 +101,7 @@ def _stays(requests: Iterable[_Request]) -> array[float]:
 
 
 def _requests(lines: Iterable[tuple[int, str]], tally: ImportTally) -> Iterator[_Request]:
-    """People asking for pages: no assets, no bots, no redirects (the page that they lead to is asked for next)."""
+    """Yield the requests of people for pages: no assets, no bots, no redirects (their target is requested next)."""
     for number, line in lines:
         if not line or line.isspace():
             continue
@@ -117,12 +117,12 @@ def _requests(lines: Iterable[tuple[int, str]], tally: ImportTally) -> Iterator[
         if target is None or redirects or status < 200 or (agent and _is_bot(agent)):
             tally.skipped += 1
             continue
-        # the agent is left out: where a line that is being written is cut short, the rest looks the same
+        # without the agent: a line that is still being written may be cut off there
         yield _Request(number, f"{host} {agent or ''}", at, target, status, f"{host} {when} {request} {code}")
 
 
 def _page(request: str) -> str | None:
-    """What a request line asks for if that may be a page."""
+    """Return the path that a request line asks for if that may be a page."""
     method, _, rest = request.partition(" ")
     target = rest.partition(" ")[0]
     if method != "GET" or not target.startswith(("/", "http://", "https://")):

@@ -1,4 +1,4 @@
-"""Visits in a table of comma-separated values: url, and if known seconds, available and at (or time)."""
+"""Visits as CSV: a column url, and optionally seconds, available and at (or time)."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from driftline.visits.import_tally import ImportTally
 
 _COLUMNS = ("url", "seconds", "available", "at")
-_ALSO_AT = ("time", "timestamp")  # what others call it; if they were passed over, all visits would be of today
-_MOST_LINES = 100  # that a row may have: a quotation mark which nobody closes ends there, and not with the file
+_ALSO_AT = ("time", "timestamp")  # other names of the column; without it, all visits would be of today
+_MOST_LINES = 100  # of a row: an unclosed quotation mark ends there, and not with the file
 _AHEAD = 86_400.0  # seconds by which a clock elsewhere, or its time zone, may differ
 _YES = frozenset({"", "1", "true", "yes", "y", "t"})
 _NO = frozenset({"0", "false", "no", "n", "f"})
 
 
 def is_heading(line: str) -> bool:
-    """Whether a line can be the first of such a table."""
+    """Return whether a line can be the first of such a table."""
     return "url" in _names(line)
 
 
 def read_sheet(lines: Iterable[str], now: float, tally: ImportTally) -> Iterator[Visit]:
-    """The visits of a table, a row each; those without a time are taken to be of `now`."""
+    """Yield the visits of a table, one for each row; those without a time are taken to be of `now`."""
     source = iter(lines)
     heading = next(source, "")
     names = _names(heading)
@@ -41,7 +41,7 @@ def read_sheet(lines: Iterable[str], now: float, tally: ImportTally) -> Iterator
 
 
 def _rows(source: Iterator[str], delimiter: str, tally: ImportTally) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a table after its heading, each with the number of its first line; what is no row is rejected."""
+    """Yield the rows of a table after its heading, each with the number of its first line; rejects what is no row."""
     lines = _Lines(source, after=1)
     reader = csv.reader(lines, delimiter=delimiter)
     while True:
@@ -61,10 +61,10 @@ def _rows(source: Iterator[str], delimiter: str, tally: ImportTally) -> Iterator
 
 
 class _Lines:
-    """The lines that a reader of rows asks for: one for each row, and more only while a quotation mark is open.
+    """The lines for a CSV reader: one for each row, and more only while a quotation mark is open.
 
-    If nobody closes it, all lines but the first are given again: one stray mark must not take other rows with it. The
-    first line of the row that was begun has that `number`.
+    If it is never closed, all lines but the first are given again: one stray mark must not swallow other rows. `number`
+    is that of the first line of the row that was begun.
     """
 
     def __init__(self, source: Iterator[str], after: int) -> None:
@@ -78,7 +78,7 @@ class _Lines:
         self._row = []
 
     def keep_one(self) -> None:
-        """Only the first line was of this row."""
+        """Give the other lines again: only the first line was of this row."""
         self._again.extendleft(reversed(self._row[1:]))
         self._row = self._row[:1]
 
@@ -125,7 +125,7 @@ def _visits(
 
 
 class _BadCell(Exception):
-    """A cell holds what its column does not have."""
+    """A cell has a value that its column cannot have."""
 
 
 def _seconds(row: dict[str, str]) -> float:
@@ -170,7 +170,7 @@ def _from_iso(text: str) -> float:
 
 
 def _names(heading: str) -> list[str]:
-    """What a first line calls its columns; nothing, if it is no row of a table."""
+    """Return the names of the columns in a first line; none if it is no row of a table."""
     try:
         cells = next(csv.reader([heading], delimiter=_delimiter(heading)), [])
     except csv.Error:

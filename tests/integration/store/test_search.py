@@ -29,7 +29,7 @@ SHOP, NEWS, BLOG = "https://shop.example/", "https://news.example/", "https://bl
 SEARCHER = """
 import sys
 from driftline.store.history import Repository
-from driftline.store.search import Scope, Search
+from driftline.store.search import Search, SearchScope
 from driftline.store.engine import Store
 
 store = Store.open(sys.argv[1])
@@ -41,7 +41,7 @@ def told(done, total):
     if sys.argv[2] == "pause":
         sys.stdin.readline()
 
-found = Search(store, Repository(store)).find("page", Scope(), None, told)
+found = Search(store, Repository(store)).find("page", SearchScope(), None, told)
 print(*sorted({mention.url for mention in found}), flush=True)
 store.close()
 """
