@@ -96,6 +96,11 @@ _STOCK = re.compile(
     r"|\bagotad|\besaurit|\besgotad|\bleverbaar\b|\bop voorraad\b|\buitverkocht\b|\bslutsåld\b|\bi lager\b",
     re.IGNORECASE,
 )
+# a part of a word in each alternative of `_STOCK`, in lower case: to search for them first is twenty times faster
+_SIGNS_OF_STOCK = (
+    "stock", "sold", "available", "booked", "cancel", "rupture", "dispon", "épuisé", "ausverkauft", "lager",
+    "verfügbar", "lieferbar", "agotad", "esaurit", "esgotad", "leverbaar", "voorraad", "uitverkocht", "slutsåld",
+)  # fmt: skip
 _PROTECTED = re.compile(r"\[email[\s\u00a0]+protected\]", re.IGNORECASE)
 _SIGNS_OF_AGES = ("ago", "esterday", "now", "il y a", "vor ", "hace ", "geleden", "gestern", "gisteren", "назад", "前")
 _AGES = re.compile(
@@ -163,7 +168,8 @@ def names_money(text: str) -> bool:
 
 def names_stock(text: str) -> bool:
     """Return whether the text says whether something is in stock or available."""
-    return bool(_STOCK.search(text[:_HEAD]))
+    head = text[:_HEAD]
+    return any(map(head.lower().__contains__, _SIGNS_OF_STOCK)) and _STOCK.search(head) is not None
 
 
 def names_contact(text: str) -> bool:

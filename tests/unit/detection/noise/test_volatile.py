@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.detection.noise.volatile import masked
+from driftline.detection.noise.volatile import masked, names_stock
 from support.properties import searched
 
 
@@ -34,3 +34,16 @@ def test_an_address_ends_where_the_plain_pattern_says(text: str) -> None:
 def test_a_long_token_beside_an_address_is_passed_over_at_once() -> None:
     word = "x" * 400_000  # a look from each of its letters on would take many minutes
     assert masked(f"{word} @ one@example.org") == f"{word} @"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "In stock", "OUT OF STOCK", "Sold-out", "Unavailable", "Fully booked", "Cancelled", "Canceled", "En rupture",
+        "Disponible", "Disponível", "ÉPUISÉ", "Ausverkauft", "Auf Lager", "Nicht verfügbar", "Lieferbar", "Agotado",
+        "Esaurito", "Esgotado", "Leverbaar", "Op voorraad", "Uitverkocht", "Slutsåld", "I lager",
+    ],
+)  # fmt: skip
+def test_words_about_stock_are_found_in_many_languages(text: str) -> None:
+    assert names_stock(f"Blue chair: {text}.")
+    assert not names_stock("Blue chair: made of oak.")
