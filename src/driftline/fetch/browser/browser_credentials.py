@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from driftline.fetch.browser.upstream_proxy import Upstream
 from driftline.fetch.curl import certificates
-from driftline.http.credentials import Home, MissingSecret, overruled
+from driftline.http.credentials import CredentialScope, MissingSecret, merged_headers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +33,7 @@ class BrowserCredentials:
     """What lets a page in, all secrets told, its address without a password, and the proxy to use for it."""
 
     address: str
-    home: Home
+    home: CredentialScope
     headers: Mapping[str, str] = field(default_factory=dict)
     cookies: Mapping[str, str] = field(default_factory=dict)
     upstream: Upstream | None = None
@@ -49,9 +49,9 @@ class BrowserCredentials:
             raise MissingSecret("The proxy of this page is not named as http://host:port.") from None
         address, headers = _without_password(link.url)
         if access is not None:
-            headers = overruled(headers, access.sent_headers(os.environ))
+            headers = merged_headers(headers, access.sent_headers(os.environ))
         return cls(
-            address=address, home=Home(link.url), upstream=upstream, headers=headers,
+            address=address, home=CredentialScope(link.url), upstream=upstream, headers=headers,
             cookies={} if access is None else access.sent_cookies(os.environ),
         )  # fmt: skip
 
@@ -121,7 +121,7 @@ class Entrance:
                 await self._session.send("Fetch.fulfillRequest", refusal)
             return
         if self._may_have_keys(event):
-            headers = overruled(event["request"]["headers"], self._keys.headers)
+            headers = merged_headers(event["request"]["headers"], self._keys.headers)
             more = {"headers": [{"name": name, "value": value} for name, value in headers.items()]}
         with suppress(Error):  # the page may be gone by now
             await self._session.send("Fetch.continueRequest", {"requestId": event["requestId"], **more})
@@ -129,10 +129,10 @@ class Entrance:
     def _may_have_keys(self, event: dict[str, Any]) -> bool:
         """Whether this is asked of home, and by home: another site in the tab is not to read what we may."""
         home = self._keys.home
-        if not self._keys.headers or not home.has(event["request"]["url"]):
+        if not self._keys.headers or not home.covers(event["request"]["url"]):
             return False
         asking = self._documents.get(event["frameId"], "")
-        return event["resourceType"] == "Document" or not asking.startswith("http") or home.has(asking)
+        return event["resourceType"] == "Document" or not asking.startswith("http") or home.covers(asking)
 
     async def _challenged(self, event: dict[str, Any]) -> None:
         """Tell the gateway its password; a server has been told all there is to tell."""

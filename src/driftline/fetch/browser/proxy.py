@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from driftline.fetch.address_guard import Judge, Refusal
     from driftline.fetch.browser.upstream_proxy import Streams, Upstream
     from driftline.fetch.failures import Blocked
-    from driftline.http.credentials import Home
+    from driftline.http.credentials import CredentialScope
 
 Resolve: TypeAlias = "Callable[[str, int], Awaitable[list[str]]]"
 
@@ -65,7 +65,7 @@ class Gateway:
     def __init__(
         self, judge: Judge, *, most: int, connect_timeout: float,
         resolve: Resolve = resolve, blocked: Blocked = NOTHING, upstream: Upstream | None = None,
-        home: Home | None = None,
+        home: CredentialScope | None = None,
     ) -> None:  # fmt: skip
         self._judge = judge
         self._blocked = blocked
@@ -183,7 +183,7 @@ class Gateway:
         unsafe = self._blocked.why(url)
         if unsafe is not None:
             return unsafe_failure(unsafe, url)
-        if self._home is not None and self._home.is_next_door(host, port):
+        if self._home is not None and self._home.is_other_port(host, port):
             return _NEXT_DOOR
         if self._upstream is not None:
             return await self._connect_through(self._upstream, host, port, tunnel=tunnel)

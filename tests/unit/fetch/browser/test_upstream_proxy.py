@@ -18,7 +18,7 @@ from driftline.errors import FailureKind
 from driftline.fetch.address_guard import judge_for
 from driftline.fetch.browser.proxy import Gateway
 from driftline.fetch.browser.upstream_proxy import Upstream
-from driftline.http.credentials import Home
+from driftline.http.credentials import CredentialScope
 from driftline.model import Failure
 from support.servers import Answer, Request, Server, answer, closed_port, self_signed
 
@@ -34,7 +34,9 @@ async def looked_up(host: str, _port: int) -> list[str]:
     return ["::9", "127.0.0.9"]
 
 
-def asked(proxy: str, head: str, home: Home | None = None, ca_file: str = "") -> tuple[bytes, Failure | None]:
+def asked(
+    proxy: str, head: str, home: CredentialScope | None = None, ca_file: str = ""
+) -> tuple[bytes, Failure | None]:
     """All that a gateway in front of this proxy answers, and why the host was not reached."""
     gateway = Gateway(
         judge_for([]),
@@ -220,9 +222,11 @@ def test_without_its_proxy_a_page_is_not_fetched_in_another_way(head: str) -> No
 
 def test_another_port_of_the_host_of_a_page_with_cookies_is_not_asked() -> None:
     with Server(lambda _: answer(b"by proxy", close=True)) as proxy:
-        got, trouble = asked(proxy.url(""), _PLAIN.replace("page.test/", "page.test:8080/"), Home("http://page.test/"))
+        got, trouble = asked(
+            proxy.url(""), _PLAIN.replace("page.test/", "page.test:8080/"), CredentialScope("http://page.test/")
+        )
         assert proxy.requests == []
-        assert asked(proxy.url(""), _PLAIN, Home("http://page.test/"))[0].endswith(b"by proxy")
+        assert asked(proxy.url(""), _PLAIN, CredentialScope("http://page.test/"))[0].endswith(b"by proxy")
     assert got.startswith(b"HTTP/1.1 403 ")
     assert trouble is not None
     assert "another port of the host of the page" in trouble.sentence
