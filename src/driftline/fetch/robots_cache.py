@@ -42,7 +42,7 @@ class Records(Protocol):
     def tagged(self, tags: Collection[str]) -> dict[str, list[str]]:
         """Return by host which of these tags its pages have."""
 
-    def keep(self, told: Mapping[str, Robots], quiet: Mapping[str, float], now: float) -> None:
+    def keep(self, robots: Mapping[str, Robots], pauses: Mapping[str, float], now: float) -> None:
         """Store the robots.txt of these origins, and until when these hosts are not to be contacted."""
 
     def forget(self, now: float) -> None:
