@@ -135,7 +135,7 @@ def test_a_password_in_the_address_is_used_and_shown_to_nobody(renderer: Rendere
         (
             answer(b"MZ", "200 OK", "Content-Type: application/octet-stream", "Content-Disposition: attachment"),
             FailureKind.BODY,
-            "The browser would save this and not show it: watch it without --render.",
+            "The browser would download this instead of showing it: watch it without --render.",
         ),
         (redirect("/"), FailureKind.REDIRECTS, "The page redirects too often or to an address that is not on the web."),
         (
@@ -248,7 +248,7 @@ def test_a_page_that_comes_while_an_idle_browser_ends_waits_and_leaves_nothing_b
             used.append(tired.pid)
         return html("here")
 
-    with rendering(resting=0.0) as tired, Server(note) as server:
+    with rendering(idle=0.0) as tired, Server(note) as server:
         for _ in range(2):
             assert "here" in words(tired.render(rendered(server.url())))
         first, second = used

@@ -158,7 +158,7 @@ def test_a_cookie_that_the_browser_does_not_take_is_named(renderer: Renderer) ->
         assert server.requests == []
     assert failure is not None
     assert failure.kind is FailureKind.ACCESS
-    assert failure.sentence == "The browser does not take the cookie '__Host-s' for this page."
+    assert failure.sentence == "The browser rejects the cookie '__Host-s' for this page."
 
 
 def test_a_variable_that_is_not_set_fails_the_page_before_a_browser_starts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,7 +125,9 @@ def test_a_proxy_that_wants_another_password_is_told_as_such(head: str) -> None:
     with Server(lambda _: wants) as proxy:
         got, trouble = asked(proxy.url(""), head)
     assert got.startswith(b"HTTP/1.1 403 ")
-    assert trouble == Failure(kind=FailureKind.CONNECTION, sentence="The proxy does not lead there: it answered 407.")
+    assert trouble == Failure(
+        kind=FailureKind.CONNECTION, sentence="The proxy does not connect to the host: it answered 407."
+    )
 
 
 _SOCKS4 = b"\x04\x01\x01\xbb"
@@ -162,7 +164,7 @@ def test_each_kind_of_socks_is_spoken(scheme: str, turns: list[tuple[bytes, byte
     ("scheme", "turns", "why"),
     [
         ("socks4a://", [(_SOCKS4 + b"\x00\x00\x00\x01\x00page.test\x00", b"\x00\x5b" + bytes(6))], "it answered 91"),
-        ("socks5h://", [(b"\x05\x01\x00", b"\x05\xff")], "it wants another kind of login"),
+        ("socks5h://", [(b"\x05\x01\x00", b"\x05\xff")], "it requires another kind of login"),
         (
             "socks5h://me:no@",
             [(b"\x05\x02\x00\x02", b"\x05\x02"), (b"\x01\x02me\x02no", b"\x01\x01")],
@@ -182,7 +184,7 @@ def test_a_socks_proxy_that_refuses_is_told_with_its_reason(
         got, trouble = asked(scheme + place, _TUNNEL)
     assert got.startswith(b"HTTP/1.1 403 ")
     assert trouble is not None
-    assert trouble.sentence == f"The proxy does not lead there: {why}."
+    assert trouble.sentence == f"The proxy does not connect to the host: {why}."
 
 
 @pytest.mark.parametrize("reply", [b"", b"\x00", b"HTTP/1.1\r\n\r\n", b"\r\n\r\n"])
