@@ -53,7 +53,7 @@ class RobotsCache:
     """The robots.txt rules by origin (scheme, host and port). Used by any thread.
 
     The lock guards memory only. `recall`, `record_answer`, `flush` and `end` use the store, and hold no lock meanwhile:
-    a database that does not answer delays their caller and nobody else. `rules` and `is_unread` never wait.
+    a database that does not answer delays their caller and no other thread. `rules` and `is_unread` never wait.
     """
 
     def __init__(self, records: Records, user_agent: str, clock: Callable[[], float]) -> None:

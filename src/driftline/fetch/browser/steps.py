@@ -176,7 +176,7 @@ async def prepare(page: Page, render: Render, traffic: Traffic, settings: Settin
 
 
 async def read(page: Page) -> None:
-    """Wait until the document has been read; of a page that starts a download meanwhile, no event tells that."""
+    """Wait until the document has been parsed; no event reports that for a page that starts a download."""
     await page.wait_for_function("document.readyState !== 'loading'", polling=_LOOK)
 
 
