@@ -62,7 +62,7 @@ def test_a_variable_that_names_no_proxy_is_not_taken_for_none(told: str) -> None
         {"proxy": "ftp://me:secret@host"},
     ],
 )
-def test_what_cannot_be_sent_is_refused_and_not_told(given: dict[str, list[str]]) -> None:
+def test_what_cannot_be_sent_is_refused_and_not_shown(given: dict[str, list[str]]) -> None:
     with pytest.raises(BadSetting) as refused:
         read_access(**given)  # type: ignore[arg-type]
     assert "secret" not in str(refused.value)

@@ -120,7 +120,7 @@ def test_what_is_encrypted_goes_through_a_tunnel() -> None:
 
 
 @pytest.mark.parametrize("head", [_PLAIN, _TUNNEL])
-def test_a_proxy_that_wants_another_password_is_told_as_such(head: str) -> None:
+def test_a_proxy_that_wants_another_password_is_reported_as_such(head: str) -> None:
     wants = answer(b"", "407 Proxy Authentication Required", 'Proxy-Authenticate: Basic realm="x"', close=True)
     with Server(lambda _: wants) as proxy:
         got, trouble = asked(proxy.url(""), head)
@@ -177,7 +177,7 @@ def test_each_kind_of_socks_is_spoken(scheme: str, turns: list[tuple[bytes, byte
         ),
     ],
 )
-def test_a_socks_proxy_that_refuses_is_told_with_its_reason(
+def test_a_socks_proxy_that_refuses_is_reported_with_its_reason(
     scheme: str, turns: list[tuple[bytes, bytes]], why: str
 ) -> None:
     with speaking(*turns) as place:
