@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from driftline.pipeline.reread import Reread
     from driftline.pipeline.sources import Feed
     from driftline.pipeline.watchdog import Stall
-    from driftline.safety.blocking import Unsafe
+    from driftline.safety.blocking import UnsafePages
     from driftline.safety.blocklists import Blocklists
     from driftline.safety.reports import Reports
     from driftline.schedule.scheduler import Scheduler
@@ -125,11 +125,11 @@ class Driftline:
         self._store.close()
 
     @cached_property
-    def unsafe(self) -> Unsafe:
+    def unsafe(self) -> UnsafePages:
         """Which pages are blocked, by lists and by votes, and why: nothing is fetched from them."""
-        from driftline.safety.blocking import Unsafe
+        from driftline.safety.blocking import UnsafePages
 
-        return Unsafe(self._store, self.settings.unsafe_votes)
+        return UnsafePages(self._store, self.settings.unsafe_votes)
 
     @cached_property
     def blocklists(self) -> Blocklists:

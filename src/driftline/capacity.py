@@ -1,8 +1,8 @@
 """Bounded resources that threads share, and the reservations by which they use them.
 
-A reservation remembers its own weight, so that what is given back is what was taken, whatever became of the page in the
-meantime. Nothing is measured a second time: a page that was emptied while it waited would give back less than it took,
-and after enough of them everybody waits forever.
+A reservation keeps its own weight, so that what is released is what was acquired. Measuring a page a second time would
+be wrong: one that was emptied while it waited would release less than it acquired, and after enough of them every
+thread would wait forever.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class ResourceUse:
     """How much of a bounded resource is in use, and how it was used so far.
 
-    `acquired` and `released` count reservations; `limit` is None where the limit is one for each host. `waiting` is how
-    many threads wait for room now, `waits` how often one had to, and `wait_seconds` for how long in all.
+    `acquired` and `released` count reservations; `limit` is None where each host has a limit of its own. `waiting` is
+    how many threads wait now, `waits` how often one had to, and `wait_seconds` for how long in all.
     """
 
     name: str
@@ -44,7 +44,7 @@ class ResourceUse:
 class Capacity:
     """A limit on what may be in use at once, in bytes or in items. Used by any thread.
 
-    What is acquired may pass the limit by one reservation: something larger than the limit must get through too.
+    The last reservation may exceed the limit: otherwise something larger than the limit could never be reserved.
     """
 
     def __init__(self, name: str, limit: int, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -62,8 +62,8 @@ class Capacity:
     def acquire(self, weight: int, *, wait: bool = True) -> Reservation | None:
         """Reserve this much, waiting while the limit is reached. Returns None once the capacity is closed.
 
-        Without `wait` it is reserved at once, over the limit if need be: for threads that hold what others who have
-        reserved something may be waiting for, so that to wait could last forever.
+        Without `wait` it is reserved at once, over the limit if need be: for threads that hold something which threads
+        with a reservation may be waiting for, so that waiting could be a deadlock.
         """
         with self._freed:
             if wait and self._in_use >= self.limit and not self._closed:
@@ -81,13 +81,13 @@ class Capacity:
         return Reservation(self, weight)
 
     def close(self) -> None:
-        """Refuse every reservation from now on, also to those who wait for one; what is reserved stays so."""
+        """Refuse every reservation from now on, also to threads that wait for one; what is reserved stays reserved."""
         with self._freed:
             self._closed = True
             self._freed.notify_all()
 
     def statistics(self) -> ResourceUse:
-        """Return the figures of this moment."""
+        """Return how much is in use now, and how it was used so far."""
         with self._freed:
             return ResourceUse(
                 name=self.name, in_use=self._in_use, limit=self.limit, acquired=self._acquired,
@@ -102,7 +102,7 @@ class Capacity:
 
 
 class Reservation:
-    """A share of a capacity, given back once by `release` or at the end of a `with` block."""
+    """A share of a capacity, to be released once, by `release` or at the end of a `with` block."""
 
     __slots__ = ("_capacity", "weight")
 
@@ -110,8 +110,12 @@ class Reservation:
         self._capacity: Capacity | None = capacity
         self.weight = weight
 
+    def __repr__(self) -> str:
+        name = "released" if self._capacity is None else self._capacity.name
+        return f"<Reservation {name} weight={self.weight}>"
+
     def release(self) -> None:
-        """Give it back; RuntimeError if that was done before."""
+        """Give it back to the capacity; raises RuntimeError if that was done before."""
         capacity, self._capacity = self._capacity, None
         if capacity is None:
             raise RuntimeError("A reservation was released twice.")

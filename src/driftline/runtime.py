@@ -1,5 +1,5 @@
-"""How Python is set up for our work: fewer hunts for cycles, shorter turns while pages are checked, and a memory
-that does not grow while it is run for days."""
+"""Settings of the Python process: rare garbage collection, a short switch interval while pages are checked, and
+memory that does not grow while it runs for days."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-TURN = 0.0002  # seconds: measured, 0.05 and 1 ms are both slower
+SWITCH_INTERVAL = 0.0002  # seconds: measured, 0.05 and 1 ms are both slower
 _MALLOC = {-8: 2, -3: 128 * 1024, -1: 128 * 1024}  # M_ARENA_MAX, M_MMAP_THRESHOLD, M_TRIM_THRESHOLD of malloc.h
 _TRIM = 15.0  # seconds
-_ALLOCATIONS = 50_000  # objects more than at the last hunt for cycles: a few thousand pages
+_ALLOCATIONS = 50_000  # new objects between two garbage collections: those of a few thousand pages
 
 
 def command_name() -> str:
@@ -40,20 +40,20 @@ def command_name() -> str:
     return shlex.quote(str(program))
 
 
-def hunt_less_for_cycles() -> None:
-    """Look for cycles only now and then: the objects of a page form none, nor do those of imports.
+def collect_garbage_rarely() -> None:
+    """Collect garbage rarely: neither the objects of a page nor those of imports form reference cycles.
 
-    With the usual 700 objects, the hunts during imports are a tenth of the start of a command.
+    With the default threshold of 700 objects, collections during imports take a tenth of the start of a command.
     """
     gc.set_threshold(_ALLOCATIONS, *gc.get_threshold()[1:])
 
 
-def give_freed_memory_back() -> None:
-    """Keep what malloc has free from growing, for a process that goes on for days; nothing where there is no glibc.
+def limit_free_memory() -> None:
+    """Keep the free memory of malloc from growing, in a process that runs for days; does nothing without glibc.
 
-    By itself glibc takes ever larger blocks from heaps that it shares out among threads, and a heap shrinks only where
-    nothing is left at its end: within minutes more of it is free than in use. With fewer heaps, and blocks of the size
-    of a page and more always outside of them, that stays as it is.
+    By default glibc raises the size of blocks that it takes from heaps, of which threads have their own, and a heap
+    shrinks only if its end is free: within minutes more of it is free than in use. With fewer heaps, and large blocks
+    always mapped outside of them, this does not happen.
     """
     import ctypes  # only a run that goes on needs it
 
@@ -64,53 +64,53 @@ def give_freed_memory_back() -> None:
 
 
 class MemoryTrimmer:
-    """Frees cycles and gives what malloc has free back to the system, now and then, in a process that goes on for days.
+    """Collects garbage and returns free memory of malloc to the system, now and then, in a process that runs for days.
 
-    SQLAlchemy's statements are cycles, which live long where there are few hunts for them. And a free block amid others
-    that are in use is kept by malloc for good. Together they became a third of the memory of a run within minutes.
+    SQLAlchemy's statements form reference cycles, which live long if garbage is collected rarely. And malloc keeps free
+    blocks between others that are in use. Together they became a third of the memory of a run within minutes.
     """
 
     def __init__(self, ticks: Callable[[], float] = time.monotonic) -> None:
         self._ticks = ticks
         self._next = ticks() + _TRIM
         gc.collect()
-        gc.freeze()  # all that was loaded stays: to look at it again at every hunt would take ten times as long
+        gc.freeze()  # what is loaded now stays: to examine it at every collection would take ten times as long
 
     def trim(self) -> bool:
-        """Give free memory back if that was not done lately; whether it was done now."""
+        """Return free memory to the system unless that was done lately. Returns whether it was done now."""
         if self._ticks() < self._next:
             return False
         import ctypes  # only a run that goes on needs it
 
         gc.collect()
-        with suppress(OSError, AttributeError):  # nothing of the kind where there is no glibc
+        with suppress(OSError, AttributeError):  # without glibc there is no malloc_trim
             ctypes.CDLL(None).malloc_trim(0)
         self._next = self._ticks() + _TRIM
         return True
 
 
 class _FullSpeed:
-    """Counts who needs the interpreter at full speed, so that the last of them, and nobody else, puts it back."""
+    """Counts the users of the interpreter at full speed, so that the last of them restores its settings."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users = 0
-        self._turn = 0.0
+        self._switch_interval = 0.0
         self._thresholds = (0, 0, 0)
 
     def begin(self) -> None:
         with self._lock:
             if not self._users:
-                self._turn, self._thresholds = sys.getswitchinterval(), gc.get_threshold()
-                sys.setswitchinterval(TURN)
-                hunt_less_for_cycles()
+                self._switch_interval, self._thresholds = sys.getswitchinterval(), gc.get_threshold()
+                sys.setswitchinterval(SWITCH_INTERVAL)
+                collect_garbage_rarely()
             self._users += 1
 
     def end(self) -> None:
         with self._lock:
             self._users -= 1
             if not self._users:
-                sys.setswitchinterval(self._turn)
+                sys.setswitchinterval(self._switch_interval)
                 gc.set_threshold(*self._thresholds)
 
 
@@ -121,8 +121,9 @@ _FULL_SPEED = _FullSpeed()
 def at_full_speed() -> Iterator[None]:
     """Set the interpreter up for a run, until the end of the block, or of the last of several that overlap.
 
-    A producer needs the interpreter for a moment at every header line and chunk that libcurl hands over. While another
-    thread has it, each of these moments may wait for a whole turn, and with turns of 5 ms the network stands still.
+    A producer needs the interpreter lock for a moment at every header line and chunk that libcurl hands over. While
+    another thread holds it, each of these moments may wait for a switch interval, and with the default of 5 ms the
+    network would be idle most of the time.
     """
     _FULL_SPEED.begin()
     try:

@@ -42,11 +42,11 @@ def insist_on_browser() -> None:
 
 
 @contextmanager
-def rendering(*, blocked: Blocked = NOTHING, resting: float = 60.0, **given: Any) -> Iterator[Renderer]:
+def rendering(*, blocked: Blocked = NOTHING, idle: float = 60.0, **given: Any) -> Iterator[Renderer]:
     """A renderer that may fetch from 127.0.0.1 alone, and from the networks that are given."""
     insist_on_browser()
     chosen = settings(**({"allow_networks": ["127.0.0.1"]} | given))
-    renderer = Renderer(chosen, resolve=looked_up, blocked=blocked, resting=resting)
+    renderer = Renderer(chosen, resolve=looked_up, blocked=blocked, idle=idle)
     try:
         yield renderer
     finally:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from driftline.runtime import TURN, MemoryTrimmer, at_full_speed, command_name
+from driftline.runtime import SWITCH_INTERVAL, MemoryTrimmer, at_full_speed, command_name
 
 
 def test_the_last_of_several_runs_puts_the_interpreter_back_whatever_the_order() -> None:
@@ -18,7 +18,7 @@ def test_the_last_of_several_runs_puts_the_interpreter_back_whatever_the_order()
     first.enter_context(at_full_speed())
     second.enter_context(at_full_speed())
     during = sys.getswitchinterval(), gc.get_threshold()
-    assert during[0] == pytest.approx(TURN)
+    assert during[0] == pytest.approx(SWITCH_INTERVAL)
     assert during[1][0] > before[1][0]
     first.close()
     assert (sys.getswitchinterval(), gc.get_threshold()) == during
@@ -38,14 +38,14 @@ def test_what_is_as_large_as_a_page_is_never_kept_once_it_is_freed() -> None:
     """By itself malloc takes a block from its heap once a larger one was freed."""
     program = """if True:
         import ctypes
-        from driftline.runtime import give_freed_memory_back
+        from driftline.runtime import limit_free_memory
 
         class Info(ctypes.Structure):
             _fields_ = [(f"field{number}", ctypes.c_size_t) for number in range(10)]
 
         mallinfo = ctypes.CDLL(None).mallinfo2
         mallinfo.restype = Info
-        give_freed_memory_back()
+        limit_free_memory()
         some = bytes(8_000_000)
         del some
         outside = mallinfo().field3

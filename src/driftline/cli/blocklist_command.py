@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from driftline.api import Driftline
     from driftline.model import Safety
-    from driftline.safety.blocklists import Taken
+    from driftline.safety.blocklists import LoadedBlocklist
     from driftline.store.safety_records import Blocklist, Reported
 
 _LISTS = (
@@ -188,7 +188,7 @@ def _report_as_json(one: Reported, needed: int) -> dict[str, Any]:
     return {**found, "blocked": one.votes >= needed, "at": iso(one.at)}
 
 
-def _tell(watch_list: Driftline, taken: Sequence[Taken], *, as_json: bool) -> None:
+def _tell(watch_list: Driftline, taken: Sequence[LoadedBlocklist], *, as_json: bool) -> None:
     """Print what was read from lists, and which watched pages are blocked now."""
     blocked = watch_list.unsafe.pages()
     if as_json:

@@ -50,7 +50,7 @@ from driftline.cli.help_panels import (
 from driftline.cli.lab_command import lab_app
 from driftline.cli.output import complain
 from driftline.errors import DriftlineError, UsageError
-from driftline.runtime import hunt_less_for_cycles
+from driftline.runtime import collect_garbage_rarely
 from driftline.setting_errors import explain_option
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _driftline(
 
 def main() -> NoReturn:
     """Run the command with the arguments of the process, and end the process."""
-    hunt_less_for_cycles()
+    collect_garbage_rarely()
     status = main_with(sys.argv[1:])
     _discard_unwritable()
     gc.freeze()  # a last garbage collection at exit would take a fifth of a short run

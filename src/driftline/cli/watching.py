@@ -23,7 +23,7 @@ from driftline.errors import StoreError
 from driftline.model import Verdict
 from driftline.pipeline.stop import Stop
 from driftline.plurals import count
-from driftline.runtime import give_freed_memory_back
+from driftline.runtime import limit_free_memory
 from driftline.watch.service import Watcher
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class _Terminal:
 
 def watch(watch_list: Driftline, options: WatchOptions, line: str | None, *, verbose: bool) -> bool:
     """Watch until a signal; return whether nothing is left: neither pages that were due nor events to deliver."""
-    give_freed_memory_back()
+    limit_free_memory()
     stop = Stop()
     terminal = _Terminal(_command(line), stop, watch_list.settings.stop_grace, verbose=verbose)
 

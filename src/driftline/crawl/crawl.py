@@ -19,7 +19,7 @@ from driftline.crawl.survey_steps import SurveySteps
 from driftline.crawl.traps import Traps
 from driftline.detection.worker_pool import WorkerPool
 from driftline.fetch.politeness import PoliteLinks
-from driftline.http.credentials import Home
+from driftline.http.credentials import CredentialScope
 from driftline.model import Link, Outcome, Verdict
 from driftline.pipeline.browser_lane import BrowserLane
 from driftline.pipeline.confirmer import Confirmer
@@ -63,11 +63,11 @@ class Entry:
     def __init__(self, access: Access | None, seeds: Sequence[str]) -> None:
         self._access = access or None
         self._only_proxy = access.only_proxy() or None if access else None
-        self._homes = [Home(seed) for seed in seeds] if access else []
+        self._homes = [CredentialScope(seed) for seed in seeds] if access else []
 
     def of(self, address: Address) -> Access | None:
         """What is sent along for this address; for a robots.txt no more than the other requests for it send."""
-        at_home = address.kind != "robots" and any(home.has(address.url) for home in self._homes)
+        at_home = address.kind != "robots" and any(home.covers(address.url) for home in self._homes)
         return self._access if at_home else self._only_proxy
 
 

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn
 from driftline.detection.examine import examine
 from driftline.detection.extract.regex_timeout import watch_expressions
 from driftline.detection.jobs import LENGTH, Job
-from driftline.runtime import hunt_less_for_cycles
+from driftline.runtime import collect_garbage_rarely
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +45,7 @@ def serve(memory: int, examine: Callable[[Job], Finding] = examine) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process, which decides what is given up
     watch_expressions()
-    hunt_less_for_cycles()
+    collect_garbage_rarely()
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     while (jobs := read_frame(source)) is not None:
         for job in jobs:

@@ -30,7 +30,7 @@ from driftline.fetch.redirects import (
     target_of,
     unfetched_document,
 )
-from driftline.http.credentials import Home, MissingSecret
+from driftline.http.credentials import CredentialScope, MissingSecret
 from driftline.model import Document, Failure, Link
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def send_credentials(curl: pycurl.Curl, link: Link, settings: Settings, ours: Se
     """
     access = link.access
     assert access is not None
-    home = link.way is None or Home(link.way.start.url).has(link.url)
+    home = link.way is None or CredentialScope(link.way.start.url).covers(link.url)
     headers = access.sent_headers(os.environ) if home else {}
     cookies = access.sent_cookies(os.environ) if home else {}
     proxy = access.proxy_or(settings.proxy, os.environ)

@@ -58,7 +58,7 @@ _NO_PAGE = (204, 205, 206)  # No Content, Reset Content, and a Partial Content t
 _HEADERS = "The headers of the answer are larger than the limit."
 
 #: where libcurl's message says more than its number: a part of it, and what it means
-_TOLD = {
+_BY_MESSAGE = {
     "response headers": (FailureKind.TOO_LARGE, _HEADERS),
     "chunk hex-length": (FailureKind.BODY, _SENTENCES[FailureKind.BODY]),
     "invalid chunk size": (FailureKind.BODY, _SENTENCES[FailureKind.BODY]),
@@ -76,9 +76,9 @@ def transfer_failure(number: int, detail: str) -> Failure:
     kind = _KINDS.get(number, _CONNECTION)
     detail = detail.strip().rstrip(".")
     sentence = _HEADERS if number == _TOO_LARGE else _SENTENCES[kind]
-    for part, told in _TOLD.items():
+    for part, meaning in _BY_MESSAGE.items():
         if part in detail:
-            kind, sentence = told
+            kind, sentence = meaning
             break
     return Failure(kind=kind, sentence=f"{sentence[:-1]} ({detail})." if detail else sentence)
 

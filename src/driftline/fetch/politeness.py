@@ -390,7 +390,7 @@ class PoliteLinks:
             self._unread = decisions.unread  # only now: `exhausted` must find a link somewhere at any moment
             self._recalling = False
             others, self._handed_over = self._handed_over, False
-        _LOG.debug("read what is known of %d origins", len(names))
+        _LOG.debug("origins read from the store: %d", len(names))
         self._report(decisions)
         if others:
             self._wake()
@@ -474,7 +474,7 @@ class PoliteLinks:
         """Give these back to the source until the Retry-After of their hosts is over. Called without the lock."""
         with self._lock:
             pages = [(host, page) for host, item in items for page in self._pages_of(item)]
-        _LOG.debug("%d pages postponed", len(pages))
+        _LOG.debug("pages postponed until their hosts may be contacted: %d", len(pages))
         for host, page in pages:
             seconds = self._hosts.paused_for(host) or 0.0
             self.paused_hosts[host.name] = self._clock() + seconds

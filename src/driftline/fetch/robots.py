@@ -50,14 +50,14 @@ class Rules:
         host = urlsplit(url).netloc.rpartition("@")[2]
         return Failure(
             kind=FailureKind.ROBOTS,
-            sentence=f"The robots.txt of {host} asks not to fetch this page; for a site of your own, --robots ignore.",
+            sentence=f"The robots.txt of {host} asks not to fetch this page: on your own site, use --robots ignore.",
         )
 
     @property
     def delay(self) -> float:
         """Return the Crawl-delay in seconds; 0 if there is none."""
-        asked = self._rules.crawl_delay(self._name) if self._rules is not None else None
-        return min(max(0.0, asked or 0.0), _LONGEST_DELAY)
+        delay = self._rules.crawl_delay(self._name) if self._rules is not None else None
+        return min(max(0.0, delay or 0.0), _LONGEST_DELAY)
 
 
 def product(user_agent: str) -> str:

@@ -42,7 +42,7 @@ class Records(Protocol):
     def tagged(self, tags: Collection[str]) -> dict[str, list[str]]:
         """Return by host which of these tags its pages have."""
 
-    def keep(self, told: Mapping[str, Robots], quiet: Mapping[str, float], now: float) -> None:
+    def keep(self, robots: Mapping[str, Robots], pauses: Mapping[str, float], now: float) -> None:
         """Store the robots.txt of these origins, and until when these hosts are not to be contacted."""
 
     def forget(self, now: float) -> None:
@@ -53,7 +53,7 @@ class RobotsCache:
     """The robots.txt rules by origin (scheme, host and port). Used by any thread.
 
     The lock guards memory only. `recall`, `record_answer`, `flush` and `end` use the store, and hold no lock meanwhile:
-    a database that does not answer delays their caller and nobody else. `rules` and `is_unread` never wait.
+    a database that does not answer delays their caller and no other thread. `rules` and `is_unread` never wait.
     """
 
     def __init__(self, records: Records, user_agent: str, clock: Callable[[], float]) -> None:

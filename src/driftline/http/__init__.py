@@ -1,1 +1,1 @@
-"""What HTTP says: response headers and credentials."""
+"""HTTP: response headers, content codings, and the credentials sent with requests."""

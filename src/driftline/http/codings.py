@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 # the stubs of isal call its exception class an instance
 _ISAL = cast("type[Exception]", IsalError)
 _BROKEN: tuple[type[Exception], ...] = (_ISAL, zlib.error, brotli.error, zstd.ZstdError, EOFError)
-_MOST_CODINGS = 4  # nested codings; nobody needs more, and each costs a body of the largest size
+_MOST_CODINGS = 4  # nested codings: no server needs more, and each may cost a body of the largest size
 _ZSTD_WINDOW: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 23}  # 8 MB, as RFC 9659 says
 
 
 def decode_body(body: bytes, codings: Sequence[str], limit: int, *, cut: bool = False) -> bytes:
-    """The body with its content codings undone, last applied first; UnreadableBody if broken or over `limit` bytes.
+    """Return the body with its content codings undone; raises UnreadableBody if broken or over `limit` bytes.
 
-    With `cut`, of a larger one only the beginning is decoded.
+    With `cut`, only the beginning of a larger one is decoded, and nothing is raised for its size.
     """
     if len(codings) > _MOST_CODINGS:
         raise UnreadableBody(
@@ -65,7 +65,7 @@ def _gunzip(body: bytes, limit: int) -> bytes:
             raise EOFError
         body = decoder.unused_data
         if not body.startswith(b"\x1f\x8b"):
-            break  # bytes after the last member are padding, as every browser takes them
+            break  # bytes after the last member are padding, as in every browser
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 

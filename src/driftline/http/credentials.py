@@ -1,7 +1,7 @@
-"""What is sent along with the requests for a page so that its server lets us in: headers, cookies, a password, a token.
+"""Credentials that are sent with the requests for a page: headers, cookies, a password, a token, and its proxy.
 
-These are secrets. They are shown by name only, and go to the origin of the page and nowhere else. A value may be
-`env:NAME`: then it is taken from that variable of the environment when the page is fetched, and never stored.
+These are secrets. They are shown by name only, and are sent to the origin of the page and to no other. A value may be
+`env:NAME`: then it is read from that environment variable when the page is fetched, and never stored.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class MissingSecret(DriftlineError):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Access:
-    """How a page is got at. `basic` is `user:password`; `proxy` is `none` where that of the settings is not meant."""
+    """The credentials of a page. `basic` is `user:password`; a `proxy` of `none` overrides that of the settings."""
 
     headers: Mapping[str, str] = field(default_factory=dict)
     cookies: Mapping[str, str] = field(default_factory=dict)
@@ -53,11 +53,11 @@ class Access:
 
     @classmethod
     def from_stored(cls, stored: Mapping[str, Any]) -> Self:
-        """What `stored` gave."""
+        """Return the credentials that `stored` returned as plain values."""
         return cls(**stored)
 
     def stored(self) -> dict[str, Any]:
-        """All of it, as plain values."""
+        """Return all fields that are set, as plain values."""
         found = {
             "headers": dict(self.headers), "cookies": dict(self.cookies), "basic": self.basic, "bearer": self.bearer,
             "proxy": self.proxy,
@@ -65,7 +65,7 @@ class Access:
         return {name: value for name, value in found.items() if value}
 
     def shown(self) -> list[str]:
-        """What there is, without any secret."""
+        """Return what is set, in words and without any secret."""
         found = [f"header {name}" for name in self.headers]
         found += [f"cookie {name}" for name in self.cookies]
         found += [f"password of {_user(self.basic)}"] if self.basic else []
@@ -73,16 +73,19 @@ class Access:
         return found + ([f"proxy {_without_user(self.proxy)}"] if self.proxy else [])
 
     def before(self, other: Access) -> Access:
-        """This, and what the other has besides."""
+        """Return these credentials, with those of the other where these have none."""
         own = self.basic or self.bearer or any(name.lower() == _AUTHORIZATION for name in self.headers)
         return Access(
-            headers=overruled(other.headers, self.headers), cookies={**other.cookies, **self.cookies},
+            headers=merged_headers(other.headers, self.headers), cookies={**other.cookies, **self.cookies},
             basic=self.basic if own else other.basic, bearer=self.bearer if own else other.bearer,
             proxy=self.proxy or other.proxy,
         )  # fmt: skip
 
     def without(self, names: Iterable[str]) -> Access:
-        """This without the headers and cookies of these names, or `basic`, `bearer`, `proxy`; BadSetting if none."""
+        """Return this without the headers and cookies of these names, or `basic`, `bearer`, `proxy`.
+
+        Raises BadSetting if there is none of such a name.
+        """
         left = self
         for name in names:
             headers = {one: value for one, value in left.headers.items() if one.lower() != name.lower()}
@@ -93,50 +96,52 @@ class Access:
             )
             less = Access(headers=headers, cookies=cookies, basic=basic, bearer=bearer, proxy=proxy)
             if less == left:
-                raise BadSetting(f"There is no '{name}' to take away.")
+                raise BadSetting(f"There is no '{name}' to remove.")
             left = less
         return left
 
     def only_proxy(self) -> Access:
-        """The way that requests take, which no server is shown, without all else."""
+        """Return the proxy alone, without anything that a server would see."""
         return Access(proxy=self.proxy)
 
     def sent_headers(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """The headers to send, cookies aside; MissingSecret names a variable that is not set."""
-        found = {name: _told(value, variables) for name, value in self.headers.items()}
+        """Return the headers to send, cookies aside; raises MissingSecret if a variable is not set."""
+        found = {name: _resolved(value, variables) for name, value in self.headers.items()}
         if self.basic:
-            login = f"Basic {b64encode(_told(self.basic, variables).encode()).decode()}"
+            login = f"Basic {b64encode(_resolved(self.basic, variables).encode()).decode()}"
         elif self.bearer:
-            login = f"Bearer {_told(self.bearer, variables)}"
+            login = f"Bearer {_resolved(self.bearer, variables)}"
         else:
             return found
-        return overruled(found, {"Authorization": login})
+        return merged_headers(found, {"Authorization": login})
 
     def sent_cookies(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """The cookies to send; MissingSecret names a variable that is not set."""
-        return {name: _told(value, variables) for name, value in self.cookies.items()}
+        """Return the cookies to send; raises MissingSecret if a variable is not set."""
+        return {name: _resolved(value, variables) for name, value in self.cookies.items()}
 
     def proxy_or(self, usual: str | None, variables: Mapping[str, str]) -> str | None:
-        """The proxy to fetch through, where there is one; MissingSecret if a variable names none."""
+        """Return the proxy of the page or else the `usual` one; raises MissingSecret if a variable names none."""
         if not self.proxy:
             return usual
-        told = _told(self.proxy, variables)
-        if told == _NO_PROXY:
+        proxy = _resolved(self.proxy, variables)
+        if proxy == _NO_PROXY:
             return None
-        if not is_proxy(told):
-            raise MissingSecret(f"The variable {self.proxy.removeprefix('env:')} names no proxy as http://host:port.")
-        return told
+        if not is_proxy(proxy):
+            raise MissingSecret(
+                f"The environment variable {self.proxy.removeprefix('env:')} is not a proxy such as http://host:port."
+            )
+        return proxy
 
 
 def read_access(
     *, headers: Sequence[str] = (), cookies: Sequence[str] = (), basic: str = "", bearer: str = "", proxy: str = ""
 ) -> Access:
-    """What people write: headers as `Name: value`, cookies as `name=value`, several with semicolons.
+    """Return the credentials that a user wrote: headers as `Name: value`, cookies as `name=value; …`.
 
-    BadSetting says what cannot be sent, without telling the value.
+    Raises BadSetting for what cannot be sent; its message does not contain the value.
     """
     if basic and bearer:
-        raise BadSetting("A password and a bearer token cannot be sent at once: give one of them.")
+        raise BadSetting("A password and a bearer token cannot be sent together: give one of them.")
     if basic and ":" not in basic:
         raise BadSetting("A password is given with its user: write USER:PASSWORD, or env:NAME of a variable with both.")
     for what, value in (("password", basic), ("bearer token", bearer)):
@@ -147,18 +152,18 @@ def read_access(
     )
     given = dict(_header(one) for one in headers)
     if (basic or bearer) and any(name.lower() == _AUTHORIZATION for name in given):
-        raise BadSetting("A header 'Authorization' and a password or token cannot be sent at once: give one of them.")
+        raise BadSetting("A header 'Authorization' and a password or token cannot be sent together: give one of them.")
     parts = [part for one in cookies for part in one.split(";") if part.strip()]
     return Access(headers=given, cookies=dict(map(_cookie, parts)), basic=basic, bearer=bearer, proxy=proxy)
 
 
 def is_proxy(text: str) -> bool:
-    """Whether this names a proxy."""
+    """Return whether this is the URL of a proxy."""
     return _PROXY.fullmatch(text) is not None
 
 
-def overruled(headers: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """All of these headers, its own value for each that is in both: the case of names counts for nothing."""
+def merged_headers(headers: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """Return these headers overridden by `own`; names are compared without regard to case."""
     names = {name.lower() for name in own}
     return {**{name: value for name, value in headers.items() if name.lower() not in names}, **own}
 
@@ -167,7 +172,7 @@ def _header(text: str) -> tuple[str, str]:
     name, colon, value = text.partition(":")
     name, value = name.strip(), value.strip()
     _check(colon and _NAME.fullmatch(name), "A header is written as 'Name: value'.")
-    _check(name.lower() not in _OURS, f"The header '{name}' is Driftline's own.")
+    _check(name.lower() not in _OURS, f"The header '{name}' is set by Driftline itself and cannot be given.")
     _check(name.lower() != "cookie", "Cookies are given by --cookie.")
     _check(_VALUE.fullmatch(value), f"The value of the header '{name}' has characters that cannot be sent.")
     return name, value
@@ -186,16 +191,16 @@ def _check(good: object, sentence: str) -> None:
         raise BadSetting(sentence)
 
 
-def _told(value: str, variables: Mapping[str, str]) -> str:
+def _resolved(value: str, variables: Mapping[str, str]) -> str:
     named = _VARIABLE.fullmatch(value)
     if named is None:
         return value
-    told = variables.get(named[1])
-    if told is None:
-        raise MissingSecret(f"The variable {named[1]}, which the access of this page names, is not set.")
-    if not _VALUE.fullmatch(told):
-        raise MissingSecret(f"The variable {named[1]} has characters that cannot be sent.")
-    return told
+    found = variables.get(named[1])
+    if found is None:
+        raise MissingSecret(f"The environment variable {named[1]}, which has a credential of this page, is not set.")
+    if not _VALUE.fullmatch(found):
+        raise MissingSecret(f"The environment variable {named[1]} has characters that cannot be sent.")
+    return found
 
 
 def _user(basic: str) -> str:
@@ -210,8 +215,8 @@ def _without_user(proxy: str) -> str:
 _PORTS = {"http": 80, "https": 443}
 
 
-class Home:
-    """The place of a page, as far as its secrets are concerned."""
+class CredentialScope:
+    """The origins that the credentials of a page may be sent to: its own, and https if that is http."""
 
     def __init__(self, url: str) -> None:
         place = _place(url)
@@ -219,22 +224,22 @@ class Home:
         if place is not None and (place[0], place[2]) == ("http", 80):
             self._places.add(("https", place[1], 443))
 
-    def has(self, url: str) -> bool:
-        """Whether what is asked of this address may come with the secrets of the page."""
+    def covers(self, url: str) -> bool:
+        """Return whether a request for this URL may have the credentials of the page."""
         return _place(url) in self._places
 
-    def is_next_door(self, host: str, port: int) -> bool:
-        """Whether this is another port of the same host: it is not home, although cookies know no ports."""
+    def is_other_port(self, host: str, port: int) -> bool:
+        """Return whether this is another port of the host, to which a browser would send the cookies too."""
         return any(host == one[1] for one in self._places) and all(port != one[2] for one in self._places)
 
     @property
     def origins(self) -> list[str]:
-        """All that is home, as browsers write it."""
+        """Return the origins, as browsers write them."""
         return [_origin(*place) for place in sorted(self._places)]
 
 
 def _place(url: str) -> tuple[str, str, int] | None:
-    """The scheme, host and port of an address on the web; None if it is not on it."""
+    """Return the scheme, host and port of an http or https URL; None for others."""
     try:
         parts = urlsplit(url)
         port = parts.port or _PORTS.get(parts.scheme)

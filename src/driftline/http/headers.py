@@ -1,8 +1,7 @@
-"""Response headers, kept as the bytes that came and read only when somebody asks.
+"""Response headers, kept as received and parsed only where they are needed.
 
-A block holds the header lines of every response on the way to a page, those of redirects and 1xx answers first.
-Looking for a name in the whole block at once is several times faster than going through its lines, and it is done for
-every check.
+A block holds the header lines of every response to a page, those of redirects and 1xx answers first. Searching the
+whole block for a name is several times faster than going through its lines, and it is done for every check.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 
-LONGEST_PAUSE = 86_400.0  # seconds for which a host is left alone, whatever it asks for: servers ask for years
-_LONGEST_VALIDATOR = 1_000  # letters
+LONGEST_PAUSE = 86_400.0  # seconds of a Retry-After: longer ones are cut, for servers send years
+_LONGEST_VALIDATOR = 1_000  # characters
 _USUAL_LENGTH = len("Sun, 06 Nov 1994 08:49:37 GMT")
 _MONTHS = {
     name: number
@@ -26,18 +25,18 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def last_response(block: bytes) -> bytes:
-    """The part of the block that belongs to the last response."""
+    """Return the part of the block that belongs to the last response."""
     start = block.rfind(b"\nHTTP/")
     return block if start < 0 else block[start + 1 :]
 
 
 def header(block: bytes, name: bytes) -> str | None:
-    """The last value of a header in a block; `name` is in lower case, without a colon."""
+    """Return the last value of a header in a block; `name` is in lower case, without a colon."""
     return _found(block, block.lower(), b"\n" + name + b":")
 
 
 def _found(block: bytes, lowered: bytes, start: bytes) -> str | None:
-    """The last value after `start`, a line end and a name with its colon, as it stands in the block in lower case."""
+    """Return the last value after `start`: a line end, a name and a colon, as in the block in lower case."""
     at = lowered.rfind(start)
     return None if at < 0 else _value(block, at + len(start))
 
@@ -48,15 +47,15 @@ def _value(block: bytes, start: int) -> str:
 
 
 def validators(block: bytes) -> tuple[str | None, str | None]:
-    """The ETag and Last-Modified of the last response, as far as they can be sent back.
+    """Return the ETag and Last-Modified of the last response, as far as they can be sent back.
 
-    What would break a request in two, or is so long that a server refuses it, is left out.
+    Values with control characters, or so long that a server would refuse them, are left out.
     """
     lowered = block.lower()
     etag, modified = lowered.rfind(b"\netag:"), lowered.rfind(b"\nlast-modified:")
     if etag < 0 and modified < 0:
         return None, None
-    start = lowered.rfind(b"\nhttp/")  # what stands before belongs to a redirect
+    start = lowered.rfind(b"\nhttp/")  # what comes before belongs to a redirect
     return (
         None if etag <= start else _sendable(_value(block, etag + len(b"\netag:"))),
         None if modified <= start else _sendable(_value(block, modified + len(b"\nlast-modified:"))),
@@ -68,7 +67,7 @@ def _sendable(value: str) -> str | None:
 
 
 def content_encodings(block: bytes) -> list[str]:
-    """The codings in the order in which they were applied, 'identity' left out."""
+    """Return the content codings in the order in which they were applied, 'identity' left out."""
     value = header(block, b"content-encoding")
     if not value:
         return []
@@ -76,15 +75,15 @@ def content_encodings(block: bytes) -> list[str]:
 
 
 def redirect_targets(block: bytes) -> list[str]:
-    """Where each redirect on the way pointed, in order."""
+    """Return the Location of each redirect, in order."""
     lines = block.split(b"\n")
     return [line[9:].strip().decode("latin-1") for line in lines if line[:9].lower() == b"location:"]
 
 
 def lifetime(block: bytes) -> float | None:
-    """For how many seconds the server says that the page stays as it is: 0 if it may not, None if it says nothing.
+    """Return the seconds for which the page is fresh: 0 if it must not be cached, None if no header says.
 
-    Where only the time of the last modification is told, a tenth of the age is the usual guess.
+    Where only Last-Modified is given, a tenth of the age is the usual heuristic (RFC 9111, section 4.2.2).
     """
     response = last_response(block)
     lowered = response.lower()
@@ -92,32 +91,32 @@ def lifetime(block: bytes) -> float | None:
     if "no-cache" in control or "no-store" in control:
         return 0.0
     age = _seconds(_found(response, lowered, b"\nage:"))
-    told = _MAX_AGE.search(control) if control else None
-    if told:
-        return max(0.0, float(told[1]) - age)
+    max_age = _MAX_AGE.search(control) if control else None
+    if max_age:
+        return max(0.0, float(max_age[1]) - age)
     date = _moment(_found(response, lowered, b"\ndate:"))
     if date is None:
         return None
     expires = _found(response, lowered, b"\nexpires:")
     if expires is not None:
-        # what is no time, as 0, says that it is over already
+        # an invalid time, such as 0, means already expired
         return max(0.0, (_moment(expires) or 0.0) - date - age)
     modified = _moment(_found(response, lowered, b"\nlast-modified:"))
     return None if modified is None else max(0.0, (date - modified) / 10)
 
 
 def retry_after(block: bytes, now: float) -> float | None:
-    """For how many seconds the server wants to be left alone; None if it does not say so, or in no form that is known.
+    """Return the seconds of the Retry-After header; None if there is none, or none that can be read.
 
-    A time counts from the one that the server says it is, for its clock need not be ours, or else from `now`.
+    A date is compared with the Date of the response, for the clock of the server may be wrong, or else with `now`.
     """
     response = last_response(block)
-    told = header(response, b"retry-after")
-    if told is None:
+    value = header(response, b"retry-after")
+    if value is None:
         return None
-    if told.isascii() and told.isdigit():
-        return float(told[:10])
-    until, date = _moment(told), _moment(header(response, b"date"))
+    if value.isascii() and value.isdigit():
+        return float(value[:10])
+    until, date = _moment(value), _moment(header(response, b"date"))
     return None if until is None else max(0.0, until - (now if date is None else date))
 
 
@@ -132,7 +131,7 @@ def _moment(value: str | None) -> float | None:
         if len(value) == _USUAL_LENGTH and value.endswith(" GMT"):
             return _usual_moment(value)
     except (ValueError, KeyError):
-        pass  # it is written in another way
+        pass  # it is in another format
     try:
         return parsedate_to_datetime(value).timestamp()
     except (ValueError, OverflowError, OSError):
@@ -140,7 +139,7 @@ def _moment(value: str | None) -> float | None:
 
 
 def _usual_moment(value: str) -> float:
-    """The time in the form that nearly all servers write, several times as fast as any other is read."""
+    """Return a time in the format that nearly all servers send, parsed several times as fast as any other."""
     hours, minutes, seconds = int(value[17:19]), int(value[20:22]), int(value[23:25])
     if not (0 <= hours < 24 and 0 <= minutes < 60 and 0 <= seconds < 60):
         raise ValueError

@@ -1,1 +1,1 @@
-"""Unsafe pages: blocklists, what users report, and names that pass for others."""
+"""Unsafe pages: blocklists, reports of users, and hosts that look like others."""

@@ -1,6 +1,6 @@
-"""Which pages are blocked, and why: asked before anything is fetched, so it has to be quick.
+"""Which pages are blocked, and why. It is looked up before each fetch, so it has to be fast.
 
-Everything that is known is one object that is never changed, only replaced: producers ask while lists are read anew.
+All that is known is in one object that is never changed, only replaced: producers use it while lists are read again.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 65_536  # hosts
 _PORTION = 20_000  # pages that are read at a time
-_ANEW = 60.0  # seconds after which addresses of pages are read again, for a page can be moved to another
+_ANEW = 60.0  # seconds after which the URLs of all pages are read again, for they can be edited
 
 
-class Unsafe:
-    """What is blocked by lists and by votes, as of the last `refresh`; nothing before the first. For any thread."""
+class UnsafePages:
+    """What is blocked by lists and by reports, as of the last `refresh`; nothing before the first. For any thread."""
 
     def __init__(
         self, store: Store, votes: int, ticks: Callable[[], float] = time.monotonic
@@ -45,24 +45,27 @@ class Unsafe:
         self._seen_to = 0
         self._anew_at = 0.0
 
+    def __repr__(self) -> str:
+        return f"<UnsafePages any={self.any} single={self.single} votes={self._votes} blocked={len(self._blocked)}>"
+
     @property
     def any(self) -> bool:
-        """Whether anything is blocked at all, by a list or by votes."""
+        """Return whether anything is blocked at all, by a list or by reports."""
         return self._known is not None
 
     @property
     def single(self) -> bool:
-        """Whether single addresses are blocked, and not whole hosts alone."""
+        """Return whether single URLs are blocked, and not only whole hosts."""
         known = self._known
         return known is not None and known.single
 
     def why(self, url: str) -> str | None:
-        """Why the page at an address in canonical form is not fetched, in a sentence; None if it may be."""
+        """Return why the page at a canonical URL is not fetched, in a sentence; None if it may be."""
         known = self._known
         return None if known is None else known.why(url)
 
     def refresh(self) -> None:
-        """See what was added, updated, reported or taken away since the last time; little work if nothing was."""
+        """Read lists and reports if any of them changed since the last time."""
         stamp = self._records.revision()
         if stamp == self._stamp:
             return
@@ -72,9 +75,9 @@ class Unsafe:
         self._stamp, self._anew_at = stamp, 0.0
 
     def pages(self, page_ids: Sequence[int] | None = None) -> dict[int, Barred]:
-        """The watched pages that are blocked, or those among `page_ids`, by their ids, after a `refresh`.
+        """Return the watched pages that are blocked, or those among `page_ids`, by their ids, after a `refresh`.
 
-        Of all pages, only those that came since the last time are looked at, and now and then all of them.
+        Without `page_ids`, only pages added since the last time are checked, and all of them once a minute.
         """
         self.refresh()
         known = self._known
@@ -102,12 +105,12 @@ class Unsafe:
 
 
 class _Digests:
-    """Digests in order, to look things up in: their first bits say where to look, so that a few steps are enough."""
+    """Sorted digests: an index by their first bits makes a search short."""
 
     __slots__ = ("_digests", "_shift", "_starts")
 
     def __init__(self, digests: bytes) -> None:
-        import numpy as np  # where there are no lists, no command waits for it
+        import numpy as np  # a slow import, which is not needed where there are no lists
 
         numbers = np.frombuffer(digests, "<u8")
         bits = min(16, max(1, len(numbers).bit_length()))
@@ -127,7 +130,7 @@ class _Digests:
 
 
 class _List:
-    """What one list names."""
+    """The hosts, exceptions and URLs of one list."""
 
     __slots__ = ("addresses", "exceptions", "hosts", "name")
 
@@ -138,13 +141,13 @@ class _List:
 
 
 class _Known:
-    """Lists and reports at one moment."""
+    """All lists and reports at one moment."""
 
     def __init__(self, lists: Sequence[_List], reported: Sequence[Reported]) -> None:
         self._lists = lists
         self._with_addresses = [one for one in lists if len(one.addresses)]
-        self._pages = {key_of(one.url): _told(one) for one in reported if not one.whole_host}
-        self._sites = {_name(host_of(one.url)): _told(one) for one in reported if one.whole_host}
+        self._pages = {key_of(one.url): _reason(one) for one in reported if not one.whole_host}
+        self._sites = {_name(host_of(one.url)): _reason(one) for one in reported if one.whole_host}
         self._hosts: dict[str, tuple[str | None, bool]] = {}
 
     @property
@@ -163,8 +166,8 @@ class _Known:
         if reason is not None or not self.single:
             return reason
         key = key_of(reduced(url, KNOWN))
-        if self._pages and (told := self._pages.get(key) or self._pages.get(key_of(url))):
-            return told
+        if self._pages and (reason := self._pages.get(key) or self._pages.get(key_of(url))):
+            return reason
         if self._with_addresses and not excepted:
             digest = digest_of(key)
             for one in self._with_addresses:
@@ -173,7 +176,7 @@ class _Known:
         return None
 
     def _judge(self, name: str) -> tuple[str | None, bool]:
-        """Why a host is blocked, and whether an exception keeps lists from blocking it."""
+        """Return why a host is blocked, and whether an exception keeps lists from blocking it."""
         parents = _parents(name)
         for parent in parents:
             if parent in self._sites:
@@ -188,19 +191,19 @@ class _Known:
         return None, False
 
 
-def _told(one: Reported) -> str:
+def _reason(one: Reported) -> str:
     what = f"The host {_name(host_of(one.url))}" if one.whole_host else "This page"
     votes = f"{one.votes:,} vote{'' if one.votes == 1 else 's'}"
     return f"{what} was reported as unsafe ({votes}{': ' if one.reasons else ''}{'; '.join(one.reasons)})."
 
 
 def _name(host: str) -> str:
-    """A host without its port and the dot that may stand at its end."""
+    """Return a host without its port and a dot at its end."""
     return host if host.startswith("[") else host.partition(":")[0].removesuffix(".")
 
 
 def _parents(name: str) -> list[str]:
-    """A host and all that it is a subdomain of, but for the last part; an address has none."""
+    """Return a host and its parent domains, without the top-level one; an IP address has none."""
     found = [name]
     if not name[-1:].isdigit():
         with suppress(ValueError):

@@ -1,7 +1,7 @@
-"""Reading blocklists: which format a list is in, and what each of its lines names.
+"""Parsing blocklists: the format of a list, and the hosts and URLs on its lines.
 
-What is named is kept as digests of eight bytes: a list of a million hosts takes 8 MB, and nothing has to be read again
-to look something up. A line that names nothing is reported by its number, and the others count.
+These are kept as digests of eight bytes: a list of a million hosts takes 8 MB, and can be searched as it is. A line
+that cannot be used is reported by its number, and the others count.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from driftline.urls.tracking import KNOWN
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-_LOOKED_AT = 1_000  # lines that tell the format
-_REPORTED = 100  # lines that are kept to be reported
+_LOOKED_AT = 1_000  # lines by which the format is recognised
+_REPORTED = 100  # lines that are reported at most
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _HOST = re.compile(rf"(?:{_LABEL}\.)+(?:[a-z][a-z0-9-]{{0,61}}[a-z0-9])")
 _IPV4 = re.compile(r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?!$)|$)){4}")
@@ -34,10 +34,10 @@ _USUAL = ("0.0.0.0", "127.0.0.1")  # noqa: S104 nothing is bound to it
 _NOWHERE = re.compile(r"0\.0\.0\.0|127(?:\.\d+){3}|::1?|0|fe80::1%\w+", re.IGNORECASE)
 _WEB = re.compile(r"https?://", re.IGNORECASE)
 _RULE = re.compile(r"(@@)?\|\|(?:\*\.)?([^\s/^$|*]+)\^?\|?(?:\$([\w,-]+))?", re.IGNORECASE)
-_WHOLE_PAGE = frozenset(("important", "all", "document", "doc"))  # options that leave a rule one of a host
+_WHOLE_PAGE = frozenset(("important", "all", "document", "doc"))  # options with which a rule still blocks a whole host
 _REMARKS = "#!;"
 _COSMETIC = re.compile(r"#[@?$%]*#")
-#: names that every hosts file has for the machine itself
+#: names of the local machine, which are in every hosts file
 _OWN_NAMES = frozenset((
     "localhost", "localhost.localdomain", "local", "broadcasthost", "ip6-localhost", "ip6-loopback", "ip6-localnet",
     "ip6-mcastprefix", "ip6-allnodes", "ip6-allrouters", "ip6-allhosts", "localhost4", "localhost6",
@@ -56,7 +56,7 @@ class BlocklistFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedBlocklist:
-    """What a list names, as sorted digests, and the lines that name nothing: how many, and the first of them."""
+    """The hosts, exceptions and URLs of a list as sorted digests, and the lines that could not be used."""
 
     format: BlocklistFormat
     hosts: bytes
@@ -67,7 +67,7 @@ class ParsedBlocklist:
 
 
 class _Found:
-    """Collects what lines name; raising `_Bad` is the line's own way to say that it names nothing."""
+    """Collects the digests of a list while its lines are parsed."""
 
     def __init__(self) -> None:
         self.hosts = array("Q")
@@ -76,23 +76,23 @@ class _Found:
 
 
 class _Bad(Exception):
-    """A line that names nothing, and why."""
+    """A line that cannot be used, and why."""
 
 
 def digest_of(text: str) -> int:
-    """What a host or an address is known by."""
+    """Return the digest of a host or a URL."""
     return xxh3_64_intdigest(text.encode("utf-8", "replace"))
 
 
 def key_of(url: str) -> str:
-    """An address in canonical form without what does not matter here: scheme, password and fragment."""
+    """Return a canonical URL without scheme, user, password and fragment, by which it is looked up."""
     rest = url.partition("#")[0].partition("://")[2]
     host, slash, path = rest.partition("/")
     return f"{host.rpartition('@')[2]}{slash}{path}"
 
 
 def read_list(lines: Iterable[bytes], called: str) -> ParsedBlocklist:
-    """What the lines of a blocklist name; DriftlineError if it is none."""
+    """Parse the lines of a blocklist; raises DriftlineError if they are in no known format."""
     texts = (line.decode("utf-8", "replace") for line in lines)
     start = list(islice(texts, _LOOKED_AT))
     if start:
@@ -123,7 +123,7 @@ def read_list(lines: Iterable[bytes], called: str) -> ParsedBlocklist:
 
 
 def _recognise(lines: list[str]) -> BlocklistFormat | None:
-    """The format that most of the lines have."""
+    """Return the format of most of the lines; None if no line has any."""
     votes = dict.fromkeys(BlocklistFormat, 0)
     for text in lines:
         line = text.strip()
@@ -165,7 +165,7 @@ def _take_rule(line: str, found: _Found) -> None:
     rule = _RULE.fullmatch(line)
     if rule is None or not _WHOLE_PAGE.issuperset(filter(None, (rule[3] or "").lower().split(","))):
         if rule is None and _HOST.fullmatch(line.lower()):
-            found.hosts.append(digest_of(_host(line.lower())))  # lists of rules may hold bare hosts, too
+            found.hosts.append(digest_of(_host(line.lower())))  # such lists may contain bare hosts, too
             return
         raise _Bad(f"'{_cut(line)}' is not a rule for a whole host, such as ||example.com^.")
     (found.exceptions if rule[1] else found.hosts).append(digest_of(_host(rule[2].lower())))
@@ -191,12 +191,12 @@ _TAKERS: dict[BlocklistFormat, Callable[[str, _Found], None]] = {
 
 
 def _bare(line: str) -> str:
-    """The host of a line of a domain list, which may have a remark after it and a star before it."""
+    """Return the host on a line of a domain list, without a comment after it and '*.' before it."""
     return line.partition("#")[0].strip().removeprefix("*.").removeprefix(".")
 
 
 def _host(name: str) -> str:
-    """A host in lower case as it is looked up."""
+    """Return a host as it is looked up; raises `_Bad` if it is none."""
     if not name.isascii():
         name = idna_to_ascii(name).decode("ascii") or name
     name = name.removesuffix(".")
@@ -218,7 +218,7 @@ def _cut(text: str) -> str:
 
 
 def _sorted(found: array[int]) -> bytes:
-    """The digests in order, each once."""
-    import numpy as np  # most commands only look something up, and need not wait for it
+    """Return the digests in order, each once."""
+    import numpy as np  # a slow import, which most commands do not need
 
     return np.unique(np.frombuffer(found, np.uint64)).astype("<u8").tobytes() if found else b""

@@ -1,4 +1,4 @@
-"""Getting a blocklist from the web, past the same guard as every page."""
+"""The blocklists of the store: adding them from files and URLs, updating and removing them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def download(settings: Settings, url: str) -> bytes:
-    """What the address holds; DriftlineError says why it cannot be had."""
+    """Fetch the list at a URL and return its bytes; raises DriftlineError."""
     transfers = Transfers(settings.model_copy(update={"max_body": LARGEST}))
     try:
         document = crawl_through(Link(0, written(url), 1, None), transfers)
@@ -48,15 +48,15 @@ LARGEST = 500_000_000  # bytes of a list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    """What came of reading a list: the list, and its first lines that name nothing."""
+class LoadedBlocklist:
+    """A list that was read and stored, and its first lines that could not be used."""
 
     blocklist: Blocklist
     problems: list[tuple[int, str]]
 
 
 class Blocklists:
-    """Adds, updates, lists and removes blocklists. `fetch` gets the bytes that an address on the web holds."""
+    """Adds, updates, lists and removes blocklists. `fetch` returns the bytes at a URL."""
 
     def __init__(self, store: Store, clock: Callable[[], float], fetch: Callable[[str], bytes]) -> None:
         self._store = store
@@ -64,25 +64,25 @@ class Blocklists:
         self._clock = clock
         self._fetch = fetch
 
-    def add(self, source: str, name: str | None = None) -> Taken:
-        """Take over the list in a file or at an address; the same source again, or the same name, is the same list."""
+    def add(self, source: str, name: str | None = None) -> LoadedBlocklist:
+        """Store the list in a file or at a URL; it replaces a list with the same source or name."""
         on_web = source.lower().startswith(("http://", "https://"))
         source = source if on_web else str(Path(source).expanduser().absolute())
         known = self._records.name_of_blocklist(source)
-        return self._take(source, name or known or _name_of(source))
+        return self._load(source, name or known or _name_of(source))
 
-    def update(self) -> list[Taken | DriftlineError]:
-        """Read all lists again; a list that cannot be read stays as it is, and the error says so."""
-        results: list[Taken | DriftlineError] = []
+    def update(self) -> list[LoadedBlocklist | DriftlineError]:
+        """Read all lists again. A list that cannot be read stays as it is, with the error in its place."""
+        results: list[LoadedBlocklist | DriftlineError] = []
         for one in self.all():
             try:
-                results.append(self._take(one.source, one.name))
+                results.append(self._load(one.source, one.name))
             except DriftlineError as error:
                 results.append(DriftlineError(f"{str(error).rstrip('.')}; the list '{one.name}' stays as it was."))
         return results
 
     def remove(self, name: str) -> Blocklist:
-        """Forget a list, named by its name or its source."""
+        """Remove the list with this name or source, and return it."""
         given = {name, str(Path(name).expanduser().absolute())}
         found = next((one for one in self.all() if one.name == name or one.source in given), None)
         if found is None:
@@ -91,10 +91,10 @@ class Blocklists:
         return found
 
     def all(self) -> list[Blocklist]:
-        """The lists, in the order in which they were added."""
+        """Return the lists in the order in which they were added."""
         return self._records.blocklists()
 
-    def _take(self, source: str, name: str) -> Taken:
+    def _load(self, source: str, name: str) -> LoadedBlocklist:
         self._store.insist_on_writing()
         read = read_list(self._lines(source), without_password(source))
         if not (read.hosts or read.addresses or read.exceptions):
@@ -104,7 +104,7 @@ class Blocklists:
             name, source, format_=read.format.value, updated_at=self._clock(), skipped=read.skipped, hosts=read.hosts,
             exceptions=read.exceptions, addresses=read.addresses,
         )  # fmt: skip
-        return Taken(blocklist=blocklist, problems=read.problems)
+        return LoadedBlocklist(blocklist=blocklist, problems=read.problems)
 
     def _lines(self, source: str) -> Iterable[bytes]:
         if source.lower().startswith(("http://", "https://")):
@@ -131,6 +131,6 @@ def _unpacked(data: bytes, source: str) -> bytes:
 
 
 def _name_of(source: str) -> str:
-    """What a list is called: the last part of its path, or the host that it comes from."""
+    """Return the default name of a list: the last part of its path, or its host."""
     parts = urlsplit(source)
     return Path(parts.path).name or parts.hostname or source

@@ -1,4 +1,4 @@
-"""What users say of unsafe pages: votes with reasons, which count until they are withdrawn."""
+"""Reports of unsafe pages by users: votes with reasons, which count until they are withdrawn."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _LONGEST_REASON = 500  # characters
 
 
 class Reports:
-    """The reports, each under the canonical address of the page that it is of."""
+    """The reports of the store, each for the canonical URL of a page."""
 
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._records = SafetyRecords(store)
         self._clock = clock
 
     def add(self, url: str, *, reason: str = "", votes: int = 1, whole_host: bool = False) -> Reported:
-        """Count so many votes against a page; what was said of it by now."""
+        """Add a report with so many votes. Returns all reports of the page together; raises BadSetting."""
         if not 1 <= votes <= _MOST_VOTES:
             raise BadSetting(f"A report counts as 1 to {_MOST_VOTES:,} votes, not {votes:,}.")
         reason = " ".join(reason.split())
@@ -34,9 +34,9 @@ class Reports:
         return self._records.add_report(url, whole_host=whole_host, votes=votes, reason=reason, at=self._clock())
 
     def withdraw(self, url: str, *, whole_host: bool = False) -> int:
-        """Forget what was said of a page; how many reports there were."""
+        """Remove the reports of a page. Returns how many there were."""
         return self._records.remove_reports(url, whole_host=whole_host)
 
     def all(self) -> list[Reported]:
-        """What was said of each page, in the order of the first reports."""
+        """Return the reports of each page together, in the order of the first reports."""
         return self._records.reports()

@@ -1,8 +1,7 @@
-"""Names that pass for others: a host with letters of another script that look like those of a host that is watched.
+"""Warnings about pages: what was found in them, bad certificates, and hosts that look like another watched host.
 
-Browsers show such names as they are meant to be read, so that `раураl.com`, with Cyrillic letters, cannot be told from
-the one that it stands for. Two names are compared by their skeletons: each letter replaced by the Latin one that it
-looks like.
+Browsers show internationalised names in their own script, so that `раураl.com`, with Cyrillic letters, looks like the
+Latin one. Two names are compared by their skeletons: each letter is replaced by the Latin one that it looks like.
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ _TABLE = str.maketrans(_CYRILLIC | _GREEK | _LATIN | _DIGITS)
 
 
 def skeleton(host: str) -> str:
-    """What a host looks like, in Latin letters."""
+    """Return the Latin letters that a host looks like."""
     return shown(host).translate(_TABLE).removeprefix("www.")
 
 
 def shown(host: str) -> str:
-    """A host as browsers show it."""
+    """Return a host as browsers show it."""
     return idna_to_unicode(host) if _PUNYCODE in host else host
 
 
 def look_alikes(hosts: Iterable[str]) -> dict[str, str]:
-    """Those of these hosts that look like another of them, which is written in plain letters, with that other one."""
+    """Return those of these hosts that look like another one in ASCII letters, each with that other one."""
     known = set(hosts)
     suspects = [host for host in known if _PUNYCODE in host]
     if not suspects:
@@ -54,9 +53,9 @@ def look_alikes(hosts: Iterable[str]) -> dict[str, str]:
 def warnings_of(
     store: Store, listed: Sequence[Page], hosts: Callable[[], set[str]]
 ) -> dict[int, list[Warned]]:  # fmt: skip
-    """What looks dangerous on these pages, by page: what was found since the version in force, and what they are.
+    """Return the warnings about these pages, by page id: those stored since the current version, and those by URL.
 
-    `hosts` gives the hosts of all pages.
+    `hosts` returns the hosts of all watched pages.
     """
     found: dict[int, list[Warned]] = {}
     stored = SafetyRecords(store).current_warnings(page.id for page in listed)
@@ -74,7 +73,7 @@ def _by_certificate(listed: Sequence[Page]) -> list[tuple[int, Warned]]:
 
 
 def _by_name(listed: Sequence[Page], hosts: Callable[[], set[str]]) -> list[tuple[int, Warned]]:
-    """The pages of hosts that look like another host that is watched."""
+    """Return warnings for pages of hosts that look like another watched host."""
     suspects = [(page, host_of(page.url)) for page in listed if "xn--" in page.url]
     if not suspects:
         return []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from sqlalchemy import Text, and_, cast, delete, exists, func, insert, or_, select, update
 
 from driftline.errors import BadSetting, FailureKind, StoreError, UnknownPage, UsageError
-from driftline.http.credentials import Access, Home
+from driftline.http.credentials import Access, CredentialScope
 from driftline.model import FETCHED_OTHERWISE, GIVEN_UP, Failure, Filter, Page, PageState, Verdict, stored_render
 from driftline.store.feedback import forget_on_hosts, keys_on_hosts
 from driftline.store.locks import count_revision, lock_addresses, patiently, write_once
@@ -223,7 +223,8 @@ class Catalog:
                 "url": address,
                 "tags": list(dict.fromkeys(label for label in (*page.tags, *labels) if label not in untag)),
                 "every": every if every is not None or clear_every else page.every,
-                "settings": _others(row.settings, let_in=Home(page.url).has(address)) | _stored(wanted, fetched),
+                "settings": _others(row.settings, let_in=CredentialScope(page.url).covers(address))
+                | _stored(wanted, fetched),
             }
             if moves or wanted != page.filters or fetched != page.render:
                 # answers of another address, or texts by other filters, prove nothing: compare in full

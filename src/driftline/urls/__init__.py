@@ -1,1 +1,1 @@
-"""Addresses: canonical form, tracking parameters, equivalence, and lists of them."""
+"""URLs: canonical form, tracking parameters, equivalence, parts, and lists of them."""

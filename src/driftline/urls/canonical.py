@@ -1,7 +1,7 @@
-"""The canonical form of an address, so that one page has one name. What is done, and what is left, is in docs/urls.md.
+"""The canonical form of a URL, so that one page has one URL. docs/urls.md lists what is normalised and what is not.
 
-It is made in two steps: an address is `written` as the WHATWG URL standard says, which every browser does too, then
-`reduced` by rules of our own. A watched page keeps the name that it was added under, so it is looked for by both.
+It is made in two steps: a URL is `written` as the WHATWG URL standard says, as every browser does, then `reduced` by
+rules of our own. A watched page keeps the URL that it was added with, so pages are looked up by both forms.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ if TYPE_CHECKING:
     from driftline.urls.tracking import Tracking
 
 _LONGEST_TEXT = 8_192
-#: the most characters that an address has: PostgreSQL cannot index more than some 2,690
+#: characters of a URL: PostgreSQL cannot index more than some 2,690
 LONGEST = 2_500
-_LONGEST_NAME, _LONGEST_LABEL = 253, 63  # of a host and each of its parts, as RFC 1035 has it
-# what comes along when an address is copied from a document or a chat, and has no width
+_LONGEST_NAME, _LONGEST_LABEL = 253, 63  # characters of a host name and of each label, by RFC 1035
+# zero-width characters that are copied along with a URL from a document or a chat
 _UNSEEN = "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*", re.IGNORECASE)
 _TWO_SCHEMES = re.compile(r"https?://https?//")
-# after a '%' that begins no escape, decoding could make one
+# not after a '%' that begins no escape: decoding could make one
 _ESCAPE = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])%[0-9A-Fa-f]{2}")
 _UNRESERVED = frozenset(f"{ascii_letters}{digits}-._~")
 
 
 def canonical(text: str, tracking: Tracking = KNOWN) -> str:
-    """The one form of an address for all of its spellings; BadURL says what is wrong with it."""
+    """Return the canonical form of a URL, the same for all of its spellings; raises BadURL."""
     return acceptable(reduced(written(text), tracking))
 
 
 def written(text: str) -> str:
-    """The address as the WHATWG URL standard writes it; BadURL says what is wrong with it.
+    """Return the URL as the WHATWG URL standard writes it; raises BadURL.
 
-    A text without a scheme is taken as https, as a browser's address bar does. A fragment stays only where it names
-    a page.
+    A text without a scheme is read as https, as in a browser's address bar. A fragment is kept only where it names a
+    page.
     """
     text = text.strip().strip(_UNSEEN).strip()
     if not text:
@@ -63,7 +63,7 @@ def written(text: str) -> str:
 
 
 def reduced(address: str, tracking: Tracking) -> str:
-    """An address that is `written`, with the escapes of its path in their normal form and without tracking."""
+    """Return a `written` URL with the escapes of its path normalised, and without tracking parameters."""
     page, hash_mark, fragment = address.partition("#")
     before, mark, query = page.partition("?")
     if "%" in before:
@@ -79,7 +79,7 @@ def reduced(address: str, tracking: Tracking) -> str:
 
 
 def acceptable(address: str) -> str:
-    """The address; BadURL if it is well written, and yet no page can be added under it."""
+    """Return the URL; raises BadURL if it is well-formed and yet cannot be watched."""
     problem = problem_with(address)
     if problem is not None:
         raise BadURL(problem)
@@ -87,7 +87,7 @@ def acceptable(address: str) -> str:
 
 
 def problem_with(address: str) -> str | None:
-    """Why no page can be added under an address that is well written. One that is watched already stays."""
+    """Return why a well-formed URL cannot be added; None if it can. A page that is watched already stays."""
     if len(address) > LONGEST:
         return f"The address {address[:60]}… is {len(address):,} characters long; the most is {LONGEST:,}."
     if _TWO_SCHEMES.match(address):
@@ -120,7 +120,7 @@ def _with_scheme(text: str) -> str:
     if not (colon and _SCHEME.fullmatch(scheme)):
         scheme = ""
     if scheme.lower() in ("http", "https"):
-        # the standard takes what follows any number of slashes for the host: 'http:///x' is more likely without one
+        # the standard takes what follows any number of slashes as the host, but 'http:///x' hardly has one
         after = rest.lstrip("/\\")
         return text if len(rest) - len(after) == 2 or _names_host(after) else _refuse(text)
     # 'localhost:8080' and 'example.com:/x' have a host and a port, 'mailto:me@example.com' a scheme
@@ -130,13 +130,13 @@ def _with_scheme(text: str) -> str:
 
 
 def _names_host(text: str) -> bool:
-    """Whether a text without a scheme begins with what can only be meant as a host: a name with a dot, or localhost."""
+    """Return whether a text without a scheme begins with a host: a name with a dot, or localhost."""
     host = re.split(r"[/\\?#]", text.removeprefix("//"), maxsplit=1)[0]
     return "@" not in host and ("." in host.strip(".") or host.startswith("[") or host.partition(":")[0] == "localhost")
 
 
 def _names_page(fragment: str) -> bool:
-    """Whether a fragment is a page of an application that runs in the browser, such as '!/inbox' or '/inbox'."""
+    """Return whether a fragment names a page of a single-page application, such as '!/inbox' or '/inbox'."""
     return fragment.startswith(("!", "/")) and fragment.strip("!/") != ""
 
 
@@ -146,7 +146,7 @@ def _name(parameter: str) -> str:
 
 
 def _normal_escape(found: re.Match[str]) -> str:
-    """An escape as RFC 9110, section 4.2.3, wants it: capital letters, and none where none is needed."""
+    """Return an escape as RFC 9110, section 4.2.3, writes it: in capital letters, and decoded where not needed."""
     escape = found[0]
     character = chr(int(escape[1:], 16))
     return character if character in _UNRESERVED else escape.upper()

@@ -1,7 +1,7 @@
-"""Addresses that mean the same page: without session ids, and with their parameters in any order.
+"""URLs of the same page: without session ids, and with their parameters in any order.
 
-Beyond the canonical form of an address, which must never be wrong, a crawl may guess: a page that is missed because its
-address carries a session costs little, and the same page under a thousand sessions would never end.
+The canonical form of a URL must never be wrong. A crawl may guess beyond that: a page that is missed because its URL
+has a session id costs little, and a crawl of the same page under a thousand session ids would never end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from blake3 import blake3
 KEY_BYTES = 16
 _OPAQUE = r"(?:[0-9a-f]{16,}|(?=[0-9a-z]*\d)(?=[0-9a-z]*[a-z])[0-9a-z]{20,})"
 _SURE = r"phpsessid|jsessionid|aspsessionid[a-z]*|asp\.net_sessionid|cfid|cftoken|zenid|oscsid"
-# the number of a story, a talk or what is looked for, unless it says nothing to people
+# these may also be the number of a story or a search term, so only opaque values count as a session id
 _LIKELY = r"sid|sess|sessid|session|sessionid|session_id|sesskey|s"
 _IN_QUERY = re.compile(rf"(?:(?:{_SURE})=[^&]*|(?:{_LIKELY})={_OPAQUE})", re.IGNORECASE)
 _IN_SEGMENT = re.compile(rf";(?:(?:{_SURE})=[^/;?]*|(?:{_LIKELY})={_OPAQUE})", re.IGNORECASE)
@@ -24,7 +24,7 @@ _WHOLE_SEGMENT = re.compile(
 
 
 def without_session(url: str) -> str:
-    """An address in canonical form without the session ids that it carries."""
+    """Return a canonical URL without its session ids."""
     before, mark, query = url.partition("?")
     start = before.find("/", 8)
     path = before[start:]
@@ -42,9 +42,9 @@ def without_session(url: str) -> str:
 
 
 def as_user_of(page: str, url: str) -> str:
-    """An address that a page names, with the user that the page was asked for as, at its own origin only.
+    """Return a URL found on a page, with the user name and password of the page's own URL if the origin is the same.
 
-    Whom to be is not for a page to say: it could name as many users as it likes, and each would be another address.
+    Others that the URL names are removed: a page could name any number of users, and each would be another URL.
     """
     if "@" not in url and "@" not in page:
         return url
@@ -56,7 +56,7 @@ def as_user_of(page: str, url: str) -> str:
 
 
 def key_of(url: str) -> bytes:
-    """Equal for addresses that mean the same page: whatever the scheme, and the order of the parameters."""
+    """Return a digest that is equal for URLs of the same page, whatever their scheme and order of parameters."""
     before, _, query = url.partition("://")[2].partition("?")
     if "&" in query:
         query = "&".join(sorted(query.split("&")))

@@ -1,7 +1,7 @@
-"""The parameters that advertising and newsletters add to an address to know where a visitor came from.
+"""Tracking parameters, which advertising and newsletters add to URLs to know where a visitor came from.
 
-They change nothing of the page, and make a hundred addresses of one. Names stand here only if they are used for nothing
-else: `ref`, `source` or `cid` choose the page on some sites.
+They do not change the page, and make a hundred URLs of one. A name is listed only if it is used for nothing else:
+`ref`, `source` or `cid` select the page on some sites.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: a star stands for any ending
+#: '*' matches any ending
 BUILT_IN = (
     # web statistics: Google Analytics, Matomo and Piwik, Adobe, AT Internet, Webtrends, Openstat
     "utm_*", "_ga", "_gl", "mtm_*", "matomo_*",
@@ -34,9 +34,9 @@ BUILT_IN = (
 
 
 class Tracking:
-    """Which parameters are dropped: those known for tracking, with the user's changes to them.
+    """The parameters that are dropped from URLs: the built-in ones, with the user's changes.
 
-    A change is a name to drop, or one to keep with '-' before it; the last that fits a name decides, so that
+    A change is a name to drop, or one to keep with '-' before it; the last that matches a name decides, so that
     ('-*', 'utm_*') drops what begins with 'utm_' and nothing else.
     """
 
@@ -56,7 +56,7 @@ class Tracking:
         self._beginnings = tuple(reversed(beginnings.items()))
 
     def drops(self, name: str) -> bool:
-        """Whether a parameter of this name, in small letters, is dropped."""
+        """Return whether a parameter of this name, in lower case, is dropped."""
         drop = self._names.get(name)
         if drop is not None:
             return drop

@@ -1,4 +1,4 @@
-"""Lists of pages brought in from elsewhere."""
+"""Lists of URLs to import, one per line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedLine:
-    """One line of a list: the address as it is written, or what is wrong with the line."""
+    """One line of a list: its URL, or what is wrong with the line."""
 
     number: int
     url: str | None
@@ -24,11 +24,11 @@ class ImportedLine:
 
 
 def read_text_list(lines: Iterable[str], tracking: Iterable[str] = ()) -> Iterator[ImportedLine]:
-    """Yield the addresses of a text with one a line, in order, without blank lines and those that begin with '#'.
+    """Yield the URLs of a text with one per line, in order, without blank lines and comments.
 
-    A comment may follow an address after white space and '#'. A bad line and an address that stood on an earlier line,
-    in whatever spelling, are reported with their line number, and every good line is kept. `tracking` is what the user
-    changed of the parameters that are dropped from addresses.
+    A comment begins with '#', after white space if it follows a URL. A bad line, and a URL that is on an earlier line
+    in any spelling, are reported with their line number, and every good line is kept. `tracking` are the user's changes
+    to the parameters that are dropped.
     """
     dropped = Tracking(tracking)
     first_seen: dict[str, int] = {}

@@ -249,6 +249,6 @@ def test_a_proxy_that_is_missing_is_told_as_such_and_looked_for_again(
     monkeypatch.setenv("DRIFTLINE_ROBOTS", "obey")
     main_with(["access", server.url("/a"), "--proxy", "env:WAY", "--bearer", "open-sesame"])
     main_with(["check", server.url("/a")])
-    assert "The variable WAY, which the access of this page names, is not set." in capsys.readouterr().out
+    assert "The environment variable WAY, which has a credential of this page, is not set." in capsys.readouterr().out
     monkeypatch.setenv("WAY", "none")
     assert found(server, capsys)["/a"] == "new"

@@ -22,7 +22,7 @@ def fetch_all(urls: Sequence[str], blocked: Paths) -> list[Document]:
         transfers.close()
 
 
-def test_a_page_that_is_blocked_is_not_asked_for() -> None:
+def test_a_page_that_is_blocked_is_not_requested() -> None:
     with Server(lambda _: html("here")) as server:
         bad, good = fetch_all([server.url("/bad"), server.url("/good")], Paths("/bad"))
         assert [request.path for request in server.requests] == ["/good"]
@@ -49,7 +49,7 @@ def test_a_redirect_to_a_page_that_is_blocked_is_not_followed(target: str) -> No
     assert found.failure.sentence.endswith("which is blocked: It has '/bad' in it.")
 
 
-def test_where_a_redirect_leads_is_told_without_the_password_that_the_page_is_asked_with() -> None:
+def test_where_a_redirect_leads_is_reported_without_the_password_that_the_page_is_requested_with() -> None:
     with Server(lambda _: redirect("/bad")) as server:
         asked = server.url("/").replace("://", "://me:secret@")
         (found,) = fetch_all([asked], Paths("/bad"))

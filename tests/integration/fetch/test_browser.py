@@ -95,7 +95,7 @@ def test_a_page_that_starts_a_download_is_still_a_page(renderer: Renderer) -> No
     ("step", "why"),
     [("click:a..b", "this is not a CSS selector"), ("type:p=words", "nothing can be typed into this element")],
 )
-def test_why_a_step_cannot_be_done_is_told(renderer: Renderer, step: str, why: str) -> None:
+def test_why_a_step_cannot_be_done_is_reported(renderer: Renderer, step: str, why: str) -> None:
     failure = served(renderer, html("here"), step).failure
     assert failure is not None
     assert failure.sentence == f"The step '{step}' could not be done: {why}."
@@ -135,7 +135,7 @@ def test_a_password_in_the_address_is_used_and_shown_to_nobody(renderer: Rendere
         (
             answer(b"MZ", "200 OK", "Content-Type: application/octet-stream", "Content-Disposition: attachment"),
             FailureKind.BODY,
-            "The browser would save this and not show it: watch it without --render.",
+            "The browser would download this instead of showing it: watch it without --render.",
         ),
         (redirect("/"), FailureKind.REDIRECTS, "The page redirects too often or to an address that is not on the web."),
         (
@@ -248,7 +248,7 @@ def test_a_page_that_comes_while_an_idle_browser_ends_waits_and_leaves_nothing_b
             used.append(tired.pid)
         return html("here")
 
-    with rendering(resting=0.0) as tired, Server(note) as server:
+    with rendering(idle=0.0) as tired, Server(note) as server:
         for _ in range(2):
             assert "here" in words(tired.render(rendered(server.url())))
         first, second = used
@@ -256,7 +256,7 @@ def test_a_page_that_comes_while_an_idle_browser_ends_waits_and_leaves_nothing_b
         assert not Path(f"/proc/{first}").exists()
 
 
-def test_a_page_that_is_blocked_is_not_asked_for_whatever_leads_there() -> None:
+def test_a_page_that_is_blocked_is_not_requested_whatever_leads_there() -> None:
     def page(request: Request) -> Answer:
         pages = {
             "/": scripted("fetch('/bad').finally(() => location = '/there')", "<iframe src='/bad'></iframe>"),

@@ -132,7 +132,7 @@ def test_a_proxy_of_its_own_is_the_only_way_out_and_alone_sees_its_password(rend
         assert inner.connections == 0
 
 
-def test_a_server_that_does_not_let_us_in_is_told_by_its_status(renderer: Renderer) -> None:
+def test_a_server_that_rejects_our_credentials_is_reported_by_its_status(renderer: Renderer) -> None:
     with Server(lambda _: answer(b"no", "401 Unauthorized", 'WWW-Authenticate: Basic realm="x"')) as server:
         failure = render(renderer, server.url()).failure
         assert [secrets_of(request) for request in server.asked_for("/")] == [SENT]
@@ -158,7 +158,7 @@ def test_a_cookie_that_the_browser_does_not_take_is_named(renderer: Renderer) ->
         assert server.requests == []
     assert failure is not None
     assert failure.kind is FailureKind.ACCESS
-    assert failure.sentence == "The browser does not take the cookie '__Host-s' for this page."
+    assert failure.sentence == "The browser rejects the cookie '__Host-s' for this page."
 
 
 def test_a_variable_that_is_not_set_fails_the_page_before_a_browser_starts(monkeypatch: pytest.MonkeyPatch) -> None:

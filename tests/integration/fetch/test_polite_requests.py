@@ -55,7 +55,7 @@ def test_pages_that_change_are_fetched_again_as_politely() -> None:
 
 
 @pytest.mark.parametrize("plan", WIRINGS)
-def test_robots_txt_is_obeyed_asked_for_once_in_every_wiring(plan: Plan, tmp_path: Path) -> None:
+def test_robots_txt_is_obeyed_and_requested_once_in_every_wiring(plan: Plan, tmp_path: Path) -> None:
     site = Site()
     with (
         Server(site) as server,
@@ -74,7 +74,7 @@ def test_robots_txt_is_obeyed_asked_for_once_in_every_wiring(plan: Plan, tmp_pat
     assert len(server.requests) == 1 + 6 + 2 * 6
 
 
-def test_pages_of_a_host_that_wants_to_be_left_alone_are_neither_failed_nor_lost(tmp_path: Path) -> None:
+def test_pages_of_a_host_that_sends_a_retry_after_are_neither_failed_nor_lost(tmp_path: Path) -> None:
     site = Site()
     site.refuses_after = 3
     with (
@@ -137,7 +137,7 @@ def test_what_is_due_and_was_not_checked_is_left_whether_or_not_it_was_offered(t
     assert slow == [(f"127.0.0.1:{server.port}", 9, 50.0)]
 
 
-def test_the_pages_of_a_host_that_take_long_are_told_of_in_a_run_that_is_fed(tmp_path: Path) -> None:
+def test_the_pages_of_a_host_that_take_long_are_reported_in_a_run_that_is_fed(tmp_path: Path) -> None:
     stop, told = Stop(), threading.Event()
     slow: list[tuple[str, int, float]] = []
 
@@ -157,7 +157,7 @@ def test_the_pages_of_a_host_that_take_long_are_told_of_in_a_run_that_is_fed(tmp
     assert slow == [(f"127.0.0.1:{server.port}", 10, 50.0)]
 
 
-def test_the_command_says_who_wants_to_be_left_alone_and_what_to_do(
+def test_the_command_says_which_hosts_sent_a_retry_after_and_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -173,7 +173,7 @@ def test_the_command_says_who_wants_to_be_left_alone_and_what_to_do(
         assert "asked us to slow down (Retry-After) until" in said.err
 
 
-def test_robots_txt_is_ignored_where_that_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_robots_txt_is_ignored_where_that_is_requested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("DRIFTLINE_STORE", str(tmp_path / "pages.db"))
     monkeypatch.setenv("DRIFTLINE_ROBOTS", "obey")
@@ -185,7 +185,7 @@ def test_robots_txt_is_ignored_where_that_is_asked_for(tmp_path: Path, monkeypat
         assert [request.path for request in server.requests] == ["/private/1"] * 2
 
 
-def test_a_page_in_a_private_network_is_told_as_such_though_it_is_its_robots_txt_that_was_asked_for(
+def test_a_page_in_a_private_network_is_reported_as_such_though_it_is_its_robots_txt_that_was_requested(
     tmp_path: Path,
 ) -> None:
     given = settings(store=str(tmp_path / "pages.db"), allow_networks=(), **OBEYING)
@@ -198,7 +198,7 @@ def test_a_page_in_a_private_network_is_told_as_such_though_it_is_its_robots_txt
         assert "allow it with --allow-network 127.0.0.0/8" in page.failure.sentence
 
 
-def test_no_more_pages_of_a_host_are_picked_than_it_may_be_asked_for(tmp_path: Path) -> None:
+def test_no_more_pages_of_a_host_are_picked_than_it_may_be_contacted_for(tmp_path: Path) -> None:
     with driftline.open(settings=settings(store=str(tmp_path / "pages.db"), host_delay=1.0)) as pages:
         pages.add(*[f"http://{host}.example/{number}" for host in "ab" for number in range(5)])
         scheduler = pages.scheduler()
@@ -207,7 +207,7 @@ def test_no_more_pages_of_a_host_are_picked_than_it_may_be_asked_for(tmp_path: P
         assert sorted(names[page_id] for page_id in scheduler.pick()) == ["http://a.example/0", "http://b.example/0"]
 
 
-def test_a_run_without_an_end_puts_off_what_a_host_does_not_want_to_be_asked_for(tmp_path: Path) -> None:
+def test_a_run_without_an_end_puts_off_pages_of_a_host_that_sent_a_retry_after(tmp_path: Path) -> None:
     site = Site()
     site.refuses_after = 2
     told = threading.Semaphore(0)

@@ -61,7 +61,7 @@ def test_the_robots_txt_of_the_host_that_redirects_lead_to_is_obeyed(plan: Plan,
     assert sorted(request.path for request in other.requests) == ["/0", "/1", "/2", "/3", "/4", "/robots.txt"]
 
 
-def test_a_robots_txt_at_another_host_is_asked_for_there_and_obeyed_here(tmp_path: Path) -> None:
+def test_a_robots_txt_at_another_host_is_requested_there_and_obeyed_here(tmp_path: Path) -> None:
     def script(request: Request) -> Answer:
         return redirect(other.url("/robots.txt")) if request.path == "/robots.txt" else html("here")
 
@@ -114,7 +114,7 @@ def test_secrets_and_cookies_stay_with_the_host_that_they_are_for_though_it_is_l
         assert not {"authorization", "cookie"} & set(way.headers)
 
 
-def test_a_host_that_is_left_alone_is_left_alone_by_redirects_too(tmp_path: Path) -> None:
+def test_a_host_that_is_paused_is_paused_by_redirects_too(tmp_path: Path) -> None:
     """The page that leads there is neither failed nor lost, and others of its host are checked."""
     refusal = answer(b"", "429 Too Many Requests", "Retry-After: 3600")
     with (

@@ -287,7 +287,7 @@ def test_a_body_that_stalls_ends_with_the_stall_timeout() -> None:
         fails_as(fetch(server.url(), settings(stall_timeout=1.0)), FailureKind.TIMED_OUT)
 
 
-def test_a_certificate_nobody_vouches_for_is_not_trusted(trusted_only_by_file: Server) -> None:
+def test_a_self_signed_certificate_is_not_trusted(trusted_only_by_file: Server) -> None:
     got = fetch(trusted_only_by_file.url())
     fails_as(got, FailureKind.CERTIFICATE)
     assert trusted_only_by_file.requests == []
@@ -472,7 +472,7 @@ def broken_over_kept_connections(path: str, script: dict[str, list[Answer]]) -> 
 NOTHING = Answer(data=b"", close=True)
 
 
-def test_a_page_that_is_never_answered_is_asked_for_twice_at_most_however_many_connections_are_kept() -> None:
+def test_a_page_that_is_never_answered_is_requested_twice_at_most_however_many_connections_are_kept() -> None:
     found, requests = broken_over_kept_connections("/breaks", {"/breaks": [NOTHING]})
     fails_as(found, FailureKind.CONNECTION)
     assert found.failure is not None
@@ -480,7 +480,7 @@ def test_a_page_that_is_never_answered_is_asked_for_twice_at_most_however_many_c
     assert [request.path for request in requests] == ["/breaks"] * 2
 
 
-def test_a_page_that_is_never_answered_is_asked_for_once_over_a_new_connection() -> None:
+def test_a_page_that_is_never_answered_is_requested_once_over_a_new_connection() -> None:
     with Server(lambda _: NOTHING) as server:
         fails_as(fetch(server.url()), FailureKind.CONNECTION)
         assert (len(server.requests), server.connections) == (1, 1)

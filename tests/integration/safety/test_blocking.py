@@ -11,7 +11,7 @@ import pytest
 import driftline
 from driftline import Driftline
 from driftline.errors import BadSetting, DriftlineError, UsageError
-from driftline.safety.blocking import Unsafe
+from driftline.safety.blocking import UnsafePages
 from support.making import settings
 from support.servers import Server, answer
 from support.worlds import World
@@ -153,7 +153,7 @@ def test_a_report_that_means_nothing_is_refused(pages: Driftline, given: dict[st
 
 def test_watched_pages_that_are_blocked_are_found_as_they_come_and_go(pages: Driftline, tmp_path: Path) -> None:
     now = 0.0
-    unsafe = Unsafe(pages._store, 1, lambda: now)
+    unsafe = UnsafePages(pages._store, 1, lambda: now)
     pages.add("https://good.example/", "https://bad.example/1")
     assert unsafe.pages() == {}
     pages.blocklists.add(write(tmp_path, "bad.example\n"))

@@ -167,7 +167,7 @@ def test_a_warning_goes_with_the_version_that_it_is_of(tmp_path: Path) -> None:
         ]  # fmt: skip
 
 
-def test_a_certificate_that_nobody_vouches_for_is_warned_of(tmp_path: Path) -> None:
+def test_a_certificate_that_is_not_trusted_is_warned_of(tmp_path: Path) -> None:
     certificate = self_signed(tmp_path)
     if certificate is None:
         pytest.skip("there is no openssl command to make a certificate with")

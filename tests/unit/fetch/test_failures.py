@@ -108,6 +108,6 @@ def test_only_what_happens_on_the_connection_points_to_overload(kind: FailureKin
     assert Failure(kind=kind, sentence="It failed.").points_to_overload is expected
 
 
-def test_no_password_is_told_that_libcurl_tells() -> None:
+def test_no_password_is_shown_of_libcurls_messages() -> None:
     failure = transfer_failure(pycurl.E_COULDNT_RESOLVE_PROXY, "Unsupported proxy syntax in 'http://me:secret@p:x'")
     assert failure.sentence.endswith("(Unsupported proxy syntax in 'http://me:***@p:x').")

@@ -63,7 +63,7 @@ class World:
         return items
 
 
-def test_a_host_gets_one_request_at_a_time_and_rests_after_the_answer() -> None:
+def test_a_host_gets_one_request_at_a_time_and_is_paused_after_the_answer() -> None:
     world = World()
     world.put("a/1", "a/2")
     assert world.take(10) == ["a/1"]
@@ -112,7 +112,7 @@ def test_the_delay_that_a_host_asks_for_is_kept() -> None:
     assert world.hosts.next_in() == pytest.approx(30.0)
 
 
-def test_a_host_that_refuses_is_left_alone_for_longer_each_time_and_at_least_as_long_as_it_says() -> None:
+def test_a_host_that_refuses_is_paused_for_longer_each_time_and_at_least_as_long_as_it_says() -> None:
     world = World()
     world.put(*[f"a/{number}" for number in range(5)])
     waits = []
@@ -124,7 +124,7 @@ def test_a_host_that_refuses_is_left_alone_for_longer_each_time_and_at_least_as_
     assert waits == [pytest.approx(5.0), pytest.approx(10.0), pytest.approx(45.0), pytest.approx(1.0)]
 
 
-def test_nothing_waits_at_a_host_that_wants_to_be_left_alone_for_long() -> None:
+def test_nothing_waits_at_a_host_that_sends_a_long_retry_after() -> None:
     world = World()
     world.put("a/1", "a/2", "b/1")
     world.take(10)
@@ -138,7 +138,7 @@ def test_nothing_waits_at_a_host_that_wants_to_be_left_alone_for_long() -> None:
     assert "a/3" in world.take(10)
 
 
-def test_several_connections_begin_one_rest_apart() -> None:
+def test_several_connections_begin_one_delay_apart() -> None:
     world = World(connections=2)
     world.put("a/1", "a/2", "a/3")
     assert len(world.take(10)) == 1
@@ -223,7 +223,7 @@ def test_a_priority_request_is_granted_at_its_time_though_nobody_takes_anything(
     assert world.granted(requests) == ["a/again"]
 
 
-def test_a_priority_request_is_refused_by_a_host_that_wants_to_be_left_alone() -> None:
+def test_a_priority_request_is_refused_by_a_host_that_sends_a_retry_after() -> None:
     world = World()
     requests: PriorityRequests[str] = PriorityRequests(lambda: None)
     world.put("a/1")

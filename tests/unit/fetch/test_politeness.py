@@ -29,7 +29,7 @@ def test_robots_txt_comes_first_and_once_and_is_no_page() -> None:
     assert run.later(1.0) == ["http://a/2"]
 
 
-def test_robots_txt_is_asked_for_by_the_proxy_of_the_first_page_again_too() -> None:
+def test_robots_txt_is_requested_by_the_proxy_of_the_first_page_again_too() -> None:
     run = Run(["http://a/1", "http://a/2"], accesses={1: read_access(bearer="b", proxy="http://p:1")})
     for _ in range(2):
         assert run.later(100.0) == ["http://a/robots.txt"]
@@ -74,7 +74,7 @@ def test_what_robots_txt_said_is_kept_for_a_day() -> None:
     assert Run(["http://a/1"], run.records).take() == ["http://a/robots.txt"]
 
 
-def test_the_rest_that_a_host_still_has_to_get_is_kept_for_the_next_run() -> None:
+def test_the_delay_that_is_not_over_is_kept_for_the_next_run() -> None:
     run = Run(["http://a/1", "http://b/1", "http://c/1"], Records({"http://c": Robots(text=None, until=2_000.0)}))
     run.take()
     run.answer("http://a/robots.txt", FORBIDS)
@@ -83,7 +83,7 @@ def test_the_rest_that_a_host_still_has_to_get_is_kept_for_the_next_run() -> Non
     assert run.later(1.0) == ["http://a/1"]
     run.answer("http://a/1")
     run.links.end()
-    assert run.records.quiet == {"a": 1_006.0, "b": 1_005.0}, "and of the usual rest nobody need be told"
+    assert run.records.quiet == {"a": 1_006.0, "b": 1_005.0}, "and the usual delay need not be stored"
     again = Run(["http://a/1"], run.records)
     assert again.later(5.9) == []
     assert again.later(0.1) == ["http://a/1"]
@@ -103,7 +103,7 @@ def test_old_robots_txt_are_forgotten_once_and_only_by_a_run_that_read_another()
     assert run.records.forgot_at == [run.now]
 
 
-def test_what_robots_txt_said_before_a_clock_was_set_back_is_asked_for_again() -> None:
+def test_what_robots_txt_said_before_a_clock_was_set_back_is_requested_again() -> None:
     records = Records({"http://a": Robots(text=None, until=1_000.0 + 400 * 86_400.0)})
     assert Run(["http://a/1"], records).take() == ["http://a/robots.txt"]
 
@@ -192,7 +192,7 @@ def test_a_user_in_the_address_makes_no_other_host() -> None:
     assert run.later(1.0) == ["http://a/2"]
 
 
-def test_pages_of_a_host_that_is_not_there_fail_without_being_asked_for() -> None:
+def test_pages_of_a_host_that_is_not_there_fail_without_being_requested() -> None:
     run = Run(["http://a/1", "http://a/2"])
     run.take()
     run.answer("http://a/robots.txt", status=0, kind=FailureKind.DNS)
@@ -209,7 +209,7 @@ def test_a_host_that_could_not_be_reached_is_tried_again_by_the_next_run() -> No
     assert Run(["http://a/1"], run.records).take() == ["http://a/robots.txt"]
 
 
-def test_a_host_that_is_busy_is_asked_for_its_robots_txt_again_before_its_pages_fail() -> None:
+def test_the_robots_txt_of_a_busy_host_is_requested_again_before_its_pages_fail() -> None:
     run = Run(["http://a/1"])
     assert run.take() == ["http://a/robots.txt"]
     for wait in (5.0, 10.0):
@@ -231,7 +231,7 @@ def test_hosts_of_ones_own_need_no_robots_txt_and_no_delay() -> None:
     assert run.take() == [*run.urls]
 
 
-def test_a_host_that_wants_to_be_left_alone_has_its_pages_put_off_and_is_remembered() -> None:
+def test_a_host_that_sends_a_retry_after_has_its_pages_put_off_and_is_remembered() -> None:
     run = allowed("http://a/1", "http://a/2", "http://a/3")
     run.take()
     assert len(run.answer("http://a/1", status=429, headers="Retry-After: 3600\r\n")) == 1
@@ -256,7 +256,7 @@ def test_a_host_that_refuses_even_its_robots_txt_for_long_has_its_pages_put_off(
     assert not run.outcomes
 
 
-def test_a_run_right_after_another_waits_for_the_rest_that_is_left() -> None:
+def test_a_run_right_after_another_waits_for_the_delay_that_is_left() -> None:
     run = Run(["http://a/1"], Records(ended=999.25), given={"robots": "ignore"})
     assert run.take() == []
     assert run.later(0.25) == ["http://a/1"]
@@ -308,7 +308,7 @@ def test_a_redirect_counts_at_the_host_that_it_leads_to() -> None:
     assert run.later(1.0) == ["http://b/1"]
 
 
-def test_a_host_behind_a_redirect_asks_to_be_left_alone_for_itself() -> None:
+def test_a_host_behind_a_redirect_sends_a_retry_after_for_itself() -> None:
     run = Run(["http://a/1", "http://b/1", "http://a/2"], given={"robots": "ignore"})
     assert run.take(1) == ["http://a/1"]
     moved = "Location: http://b/dead\r\n\r\nHTTP/1.1 503 X\r\nRetry-After: 3600\r\n"
@@ -339,7 +339,7 @@ def test_what_waits_can_be_given_back_and_come_again() -> None:
     assert run.take() == ["http://a/1"]
     assert run.links.give_back() == [2, 3]
     assert run.source.later == {2: 0.0, 3: 0.0}
-    assert run.links.paused_hosts == {}, "nobody wants to be left alone"
+    assert run.links.paused_hosts == {}, "no host sent a Retry-After"
     run.answer("http://a/1")
     assert run.later(1.0) == []
     assert run.links.exhausted
@@ -365,7 +365,7 @@ def test_what_waits_for_a_robots_txt_can_be_given_back_and_come_again(asked: boo
     assert run.later(5.0) == ["http://a/2"]
 
 
-def test_the_rests_of_hosts_are_written_at_the_end_once_the_store_is_back() -> None:
+def test_the_delays_of_hosts_are_written_at_the_end_once_the_store_is_back() -> None:
     class Away(Records):
         def keep(self, told: Mapping[str, Robots], quiet: Mapping[str, float], now: float) -> None:
             tries.append(now)
@@ -397,7 +397,7 @@ def test_a_second_fetch_is_neglected_when_it_may_begin_and_nobody_begins_it() ->
     assert not run.links.neglected(), "a request is under way"
     run.answer("http://a/1")
     assert run.links.exhausted
-    assert not run.links.neglected(), "the host rests"
+    assert not run.links.neglected(), "the delay is not over"
     run.now += 1.0
     assert run.links.neglected()
     run.take()
@@ -435,7 +435,7 @@ def test_a_priority_request_is_not_given_back() -> None:
     assert run.links.granted(requests, 10) == [again]
 
 
-def test_pages_that_will_take_long_are_told_of_once() -> None:
+def test_pages_that_will_take_long_are_reported_once() -> None:
     run = allowed(*[f"http://a/{number}" for number in range(20)])
     assert run.slow == [("a", 20, 1.0)]
     assert allowed("http://a/1").slow == []
@@ -468,7 +468,7 @@ def test_pages_that_wait_for_a_robots_txt_are_given_back_unless_the_run_was_clos
 
 
 @pytest.mark.parametrize("met", [True, False])
-def test_hosts_rest_after_the_turn_of_another_process(met: bool) -> None:
+def test_hosts_are_delayed_after_the_run_of_another_process(met: bool) -> None:
     run = Run(["http://a/1", "http://a/2", "http://b/1"] if met else ["http://a/2", "http://b/1"], given=IGNORING)
     if met:
         assert run.take(1) == ["http://a/1"]

@@ -35,7 +35,7 @@ def test_a_redirect_to_another_host_waits_for_its_turn_there() -> None:
     assert run.later(0.1) == ["http://b/2"]
 
 
-def test_the_host_that_redirects_is_free_again_after_its_rest() -> None:
+def test_the_host_that_redirects_is_free_again_after_its_delay() -> None:
     run = Run(["http://a/1", "http://a/2"], given=OPEN)
     assert run.take() == ["http://a/1"]
     run.redirect("http://a/1", "http://b/x")
@@ -66,7 +66,7 @@ def test_a_redirect_within_the_host_is_followed_at_once_and_counts() -> None:
     assert run.take() == ["http://a/there"], "and nothing else of the host"
     run.now += 5.0
     assert told(run.answer("http://a/there")) == [(1, "http://a/1", "http://a/there", 1)]
-    assert run.later(0.9) == [], "it rests from the last answer on"
+    assert run.later(0.9) == [], "the delay counts from the last answer"
     assert run.later(0.1) == ["http://a/2"]
 
 
@@ -102,7 +102,7 @@ def test_the_robots_txt_of_the_other_host_is_asked_first_and_obeyed() -> None:
     assert run.links.exhausted
 
 
-def test_a_password_is_not_told_with_the_reason() -> None:
+def test_a_password_is_not_shown_with_the_reason() -> None:
     run = Run(["http://a/1"], given=OPEN | {"hosts": {"b": {"robots": "obey"}}})
     run.take()
     run.redirect("http://a/1", "http://me:sesame@b/no/x")
@@ -121,7 +121,7 @@ def test_robots_txt_holds_within_the_host_too() -> None:
     run.redirect("http://a/1", "/no/x")
     assert [told([outcome.document]) for outcome in run.outcomes] == [[(1, "http://a/1", "http://a/no/x", 1)]]
     assert run.take() == []
-    assert run.later(1.0) == ["http://a/2"], "the host rests, and is free then"
+    assert run.later(1.0) == ["http://a/2"], "after its delay"
 
 
 def test_from_http_to_https_is_within_the_host_once_both_robots_txt_are_known() -> None:
@@ -189,7 +189,7 @@ def test_hosts_whose_robots_txt_lead_to_each_other_wait_for_nobody() -> None:
     assert sorted(run.later(1.0)) == ["http://a/1", "http://b/1"]
 
 
-def test_a_page_that_leads_to_a_host_that_wants_to_be_left_alone_is_put_off() -> None:
+def test_a_page_that_leads_to_a_host_that_sends_a_retry_after_is_put_off() -> None:
     run = Run(["http://b/1", "http://a/1", "http://a/2"], given=OPEN)
     assert sorted(run.take()) == ["http://a/1", "http://b/1"]
     run.answer("http://b/1", status=503, headers="Retry-After: 3600\r\n")
@@ -210,7 +210,7 @@ def test_pages_wait_no_more_for_a_robots_txt_that_is_at_such_a_host() -> None:
     assert run.links.exhausted
 
 
-def test_the_host_that_redirects_lead_to_asks_to_be_left_alone_for_itself() -> None:
+def test_the_host_that_redirects_lead_to_sends_a_retry_after_for_itself() -> None:
     run = Run(["http://a/1", "http://b/1", "http://a/2"], given=OPEN)
     assert run.take(1) == ["http://a/1"]
     run.redirect("http://a/1", "http://b/x")
@@ -290,7 +290,7 @@ def test_redirects_that_cannot_be_followed_for_the_store_fails_give_back_their_p
     assert run.links.statistics().in_use == 0
 
 
-def test_pages_that_lead_to_one_host_are_told_of_if_that_takes_long() -> None:
+def test_pages_that_lead_to_one_host_are_reported_if_that_takes_long() -> None:
     run = Run([f"http://h{number}/" for number in range(20)], given=OPEN)
     for url in run.take():
         run.redirect(url, f"http://b/{url[7:-1]}")

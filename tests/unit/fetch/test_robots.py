@@ -43,7 +43,7 @@ def test_the_rules_for_our_name_count_and_those_for_all_only_without_them() -> N
     assert refused(RULES, "/private/page", "Other/2.0")
 
 
-def test_the_delay_that_is_asked_for_is_bounded() -> None:
+def test_the_delay_that_is_requested_is_bounded() -> None:
     assert rules(RULES).delay == 2.5
     assert rules("User-agent: *\nCrawl-delay: 86400").delay == 300.0
     assert rules("User-agent: *\nDisallow:").delay == 0.0
@@ -81,7 +81,7 @@ def test_a_server_that_fails_allows_nothing_and_is_asked_again_soon() -> None:
         assert Rules(found, OURS).refusal("https://example.com/") is found.failure
 
 
-def test_a_host_that_is_not_there_is_told_as_such() -> None:
+def test_a_host_that_is_not_there_is_reported_as_such() -> None:
     found = read_robots(answer(0, kind=FailureKind.DNS), "", None)
     assert found.failure is not None
     assert found.failure.kind is FailureKind.DNS
@@ -111,7 +111,7 @@ def test_a_month_without_an_answer_ends_although_a_clock_was_set_back_in_it() ->
     assert later == Robots(text=None, until=32 * DAY)
 
 
-def test_it_is_asked_for_at_the_same_scheme_host_and_port_without_the_password() -> None:
+def test_it_is_requested_at_the_same_scheme_host_and_port_without_the_password() -> None:
     assert robots_url("http://user:secret@example.com:8080/a/b?c") == "http://example.com:8080/robots.txt"
 
 
@@ -119,7 +119,7 @@ def test_the_name_that_robots_txt_knows_us_by() -> None:
     assert product(OURS) == "Driftline"
 
 
-def test_a_host_that_may_not_be_connected_to_is_told_as_such() -> None:
+def test_a_host_that_may_not_be_connected_to_is_reported_as_such() -> None:
     found = read_robots(answer(0, kind=FailureKind.NOT_ALLOWED), "", None)
     assert found.failure is not None
     assert found.failure.kind is FailureKind.NOT_ALLOWED
@@ -142,7 +142,7 @@ def test_a_redirect_to_what_is_blocked_allows_everything(status: int, redirects:
     assert read_robots(document, "", None) == Robots(text=None, until=DAY)
 
 
-def test_what_keeps_from_the_file_alone_is_told_apart_from_what_keeps_from_the_page() -> None:
+def test_what_keeps_from_the_file_alone_is_distinguished_from_what_keeps_from_the_page() -> None:
     blocked = read_robots(answer(0, kind=FailureKind.UNSAFE), "", None).failure
     broken = read_robots(answer(0, kind=FailureKind.CONNECTION), "", None).failure
     assert blocked is not None

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pytest
 
-from driftline.errors import StoreUnavailable
+from driftline.errors import FailureKind, StoreUnavailable
 from driftline.fetch.host_queue import Host, HostQueue, PriorityRequests
-from driftline.model import Link, Robots
+from driftline.model import Document, Failure, Link, Robots
 from driftline.settings import HostPolicy
 from support.hosts import Records
 from support.polite import Queue, Run, allowed
@@ -150,3 +152,37 @@ def test_an_owner_may_collect_what_it_is_woken_for_at_once() -> None:
     hosts.put_first(Host("a", HostPolicy()), "again", requests)
     assert hosts.take(1) == []
     assert collected == ["again"]
+
+
+def test_several_producers_fetch_every_page_once_while_records_are_read_slowly() -> None:
+    class Slow(Records):
+        def robots_of(self, origins: Sequence[str]) -> dict[str, Robots]:
+            pause.wait(0.002)
+            return super().robots_of(origins)
+
+    pause, counted = threading.Event(), threading.Lock()
+    fetched: Counter[int] = Counter()
+    known = {
+        f"http://h{host}": Robots(text="User-agent: *\nDisallow: /no\n", until=2_000.0) for host in range(0, 900, 3)
+    }
+    urls = [f"http://h{number % 900}/{number}" for number in range(4_000)]
+    run = Run(urls, Slow(known), given={"host_delay": 0.0, "host_connections": 4})
+
+    def produce() -> None:
+        while not run.links.exhausted or run.links.statistics().in_use:
+            links = run.links.take(64)
+            pages = run.links.done([
+                Document(link, 404 if link.page_id < 0 else 200, b"", b"", 0, link.url, 0, run.now, 0.01,
+                         Failure(kind=FailureKind.STATUS, sentence="None.") if link.page_id < 0 else None)
+                for link in links
+            ])  # fmt: skip
+            with counted:
+                fetched.update(document.link.page_id for document in pages)
+            if not links:
+                pause.wait(0.001)
+
+    with ThreadPoolExecutor(4) as threads:
+        for producer in [threads.submit(produce) for _ in range(4)]:
+            producer.result(60.0)
+    assert fetched == Counter(range(1, 4_001))
+    assert run.links.exhausted

@@ -26,7 +26,7 @@ def test_a_value_may_be_a_variable_of_the_environment() -> None:
     assert access.sent_headers(variables) == {"X-Key": "k", "Authorization": "Bearer t"}
     assert access.sent_cookies(variables) == {"s": "s"}
     assert access.proxy_or(None, variables) == "http://p:1"
-    with pytest.raises(MissingSecret, match="The variable KEY"):
+    with pytest.raises(MissingSecret, match="The environment variable KEY"):
         access.sent_headers({})
     with pytest.raises(MissingSecret, match="characters that cannot be sent"):
         access.sent_headers({"KEY": "a\r\nX-Other: b"})
@@ -37,7 +37,7 @@ def test_a_variable_that_names_no_proxy_is_not_taken_for_none(told: str) -> None
     """Fetched without it, the page would be asked from here, and its address would be judged by nobody."""
     with pytest.raises(MissingSecret) as refused:
         read_access(proxy="env:PROXY").proxy_or(None, {"PROXY": told})
-    assert str(refused.value) == "The variable PROXY names no proxy as http://host:port."
+    assert str(refused.value) == "The environment variable PROXY is not a proxy such as http://host:port."
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_variable_that_names_no_proxy_is_not_taken_for_none(told: str) -> None
         {"proxy": "ftp://me:secret@host"},
     ],
 )
-def test_what_cannot_be_sent_is_refused_and_not_told(given: dict[str, list[str]]) -> None:
+def test_what_cannot_be_sent_is_refused_and_not_shown(given: dict[str, list[str]]) -> None:
     with pytest.raises(BadSetting) as refused:
         read_access(**given)  # type: ignore[arg-type]
     assert "secret" not in str(refused.value)

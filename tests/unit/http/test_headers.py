@@ -136,7 +136,7 @@ def test_how_long_a_server_says_that_a_page_lasts(lines: str, seconds: float | N
         ((), None),
     ],
 )
-def test_when_to_ask_again_is_told_in_seconds_or_by_the_servers_own_clock_or_else_by_ours(
+def test_when_to_ask_again_is_given_in_seconds_or_by_the_servers_own_clock_or_else_by_ours(
     lines: tuple[str, ...], seconds: float | None
 ) -> None:
     now = datetime(2025, 7, 1, 0, 59, tzinfo=UTC).timestamp()

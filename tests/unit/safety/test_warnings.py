@@ -22,7 +22,7 @@ def ascii_of(host: str) -> str:
         "payp\u0251l.com",  # Latin, but not ours
     ],
 )
-def test_a_host_in_letters_that_look_like_those_of_another_is_told(fake: str) -> None:
+def test_a_host_in_letters_that_look_like_those_of_another_is_reported(fake: str) -> None:
     assert look_alikes(["paypal.com", "example.org", ascii_of(fake)]) == {ascii_of(fake): "paypal.com"}
 
 

@@ -1,8 +1,8 @@
-"""Lets a page in that is not open to everybody, while it is rendered: its secrets go to its own origin, no further.
+"""Credentials of a page that is rendered: they are sent to the page's own origin and to no other.
 
-Headers are put on single requests, where the browser is about to send them: on those for the origin of the page, of
-each redirect anew. What browsers would let one set for a whole profile, they send to every host. Cookies are the
-browser's own business, which knows hosts but no ports: the gateway keeps them from the others.
+Headers are added to single requests as the browser is about to send them: those to the origin of the page, also after
+redirects. Headers set for a whole profile would be sent to every host. Cookies are handled by the browser, which does
+not distinguish ports: the gateway keeps them from other ports.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from driftline.fetch.browser.upstream_proxy import Upstream
 from driftline.fetch.curl import certificates
-from driftline.http.credentials import Home, MissingSecret, overruled
+from driftline.http.credentials import CredentialScope, MissingSecret, merged_headers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,64 +30,64 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BrowserCredentials:
-    """What lets a page in, all secrets told, its address without a password, and the proxy to use for it."""
+    """The credentials of a page with their values, its URL without a password, and its proxy."""
 
     address: str
-    home: Home
+    home: CredentialScope
     headers: Mapping[str, str] = field(default_factory=dict)
     cookies: Mapping[str, str] = field(default_factory=dict)
     upstream: Upstream | None = None
 
     @classmethod
     def of(cls, link: Link, settings: Settings) -> Self:
-        """Those of this link; MissingSecret if one of them is not there."""
+        """Return the credentials of this link; raises MissingSecret."""
         access = link.access
         proxy = settings.proxy if access is None else access.proxy_or(settings.proxy, os.environ)
         try:
             upstream = None if proxy is None else Upstream.named(proxy, certificates(settings))
         except ValueError:
-            raise MissingSecret("The proxy of this page is not named as http://host:port.") from None
+            raise MissingSecret("The proxy of this page is not written as http://host:port.") from None
         address, headers = _without_password(link.url)
         if access is not None:
-            headers = overruled(headers, access.sent_headers(os.environ))
+            headers = merged_headers(headers, access.sent_headers(os.environ))
         return cls(
-            address=address, home=Home(link.url), upstream=upstream, headers=headers,
+            address=address, home=CredentialScope(link.url), upstream=upstream, headers=headers,
             cookies={} if access is None else access.sent_cookies(os.environ),
         )  # fmt: skip
 
 
-class Entrance:
-    """Answers for one tab of the browser who it is: to the gateway, and with the keys of its page at home.
+class CredentialSender:
+    """Sends the credentials of one tab: to the gateway its password, and to the origin of the page its headers.
 
-    What the gateway cannot see of an address that is asked for, it is told here.
+    It also has the gateway judge the URLs of https requests, of which the gateway itself sees only the host.
     """
 
-    def __init__(self, session: CDPSession, keys: BrowserCredentials, gateway: Gateway) -> None:
+    def __init__(self, session: CDPSession, credentials: BrowserCredentials, gateway: Gateway) -> None:
         self._session = session
-        self._keys = keys
+        self._credentials = credentials
         self._gateway = gateway
         self._documents: dict[str, str] = {}
 
     @classmethod
-    async def open(cls, page: Page, keys: BrowserCredentials, gateway: Gateway) -> None:
-        """Let this tab in from now on; MissingSecret if the browser does not take a cookie."""
-        entrance = cls(await page.context.new_cdp_session(page), keys, gateway)
-        session = entrance._session
-        session.on("Page.frameNavigated", entrance._navigated)
-        session.on("Fetch.requestPaused", entrance._paused)
-        session.on("Fetch.authRequired", entrance._challenged)
+    async def open(cls, page: Page, credentials: BrowserCredentials, gateway: Gateway) -> None:
+        """Send credentials for this tab from now on; raises MissingSecret if the browser rejects a cookie."""
+        sender = cls(await page.context.new_cdp_session(page), credentials, gateway)
+        session = sender._session
+        session.on("Page.frameNavigated", sender._navigated)
+        session.on("Fetch.requestPaused", sender._paused)
+        session.on("Fetch.authRequired", sender._challenged)
         await session.send("Page.enable")
-        patterns = [{"urlPattern": f"{origin}/*"} for origin in keys.home.origins]
-        patterns += [{"urlPattern": "https://*"}] if gateway.picky else []
+        patterns = [{"urlPattern": f"{origin}/*"} for origin in credentials.home.origins]
+        patterns += [{"urlPattern": "https://*"}] if gateway.blocks_urls else []
         await session.send("Fetch.enable", {"patterns": patterns, "handleAuthRequests": True})
-        for name, value in keys.cookies.items():
-            await entrance._give(name, value)
+        for name, value in credentials.cookies.items():
+            await sender._give(name, value)
 
     async def _give(self, name: str, value: str) -> None:
-        """Have the browser send a cookie to the host of the page alone. No script, of whomever, can read it."""
+        """Set a cookie for the host of the page only, which no script can read."""
         from playwright.async_api import Error
 
-        origin = self._keys.home.origins[0]
+        origin = self._credentials.home.origins[0]
         cookie = {
             "url": f"{origin}/", "name": name, "value": value, "path": "/", "httpOnly": True, "sameSite": "Lax",
             "secure": origin.startswith("https:"),
@@ -99,43 +99,43 @@ class Entrance:
                 raise
             taken = False
         if not taken:
-            raise MissingSecret(f"The browser does not take the cookie '{name}' for this page.")
+            raise MissingSecret(f"The browser rejects the cookie '{name}' for this page.")
 
     async def _navigated(self, event: dict[str, Any]) -> None:
-        """Remember who asks. Chromium has told the gateway its password by now: most pages need no more of us."""
+        """Keep the URL of a frame. The gateway has its password by now: most pages need no more interception."""
         from playwright.async_api import Error
 
         self._documents[event["frame"]["id"]] = event["frame"]["url"]
-        if not (self._keys.headers or self._gateway.picky) and event["frame"]["url"].startswith("http"):
+        if not (self._credentials.headers or self._gateway.blocks_urls) and event["frame"]["url"].startswith("http"):
             with suppress(Error):
                 await self._session.send("Fetch.disable")
 
     async def _paused(self, event: dict[str, Any]) -> None:
-        """Let a request go on, with the headers of the page if it may see them, unless its address is blocked."""
+        """Continue a request, with the headers of the page if it may have them, unless its URL is blocked."""
         from playwright.async_api import Error
 
         more: dict[str, Any] = {}
-        if self._gateway.bars(event["request"]["url"]):
+        if self._gateway.blocks(event["request"]["url"]):
             with suppress(Error):
                 refusal = {"requestId": event["requestId"], "responseCode": 403}
                 await self._session.send("Fetch.fulfillRequest", refusal)
             return
-        if self._may_have_keys(event):
-            headers = overruled(event["request"]["headers"], self._keys.headers)
+        if self._may_have_credentials(event):
+            headers = merged_headers(event["request"]["headers"], self._credentials.headers)
             more = {"headers": [{"name": name, "value": value} for name, value in headers.items()]}
         with suppress(Error):  # the page may be gone by now
             await self._session.send("Fetch.continueRequest", {"requestId": event["requestId"], **more})
 
-    def _may_have_keys(self, event: dict[str, Any]) -> bool:
-        """Whether this is asked of home, and by home: another site in the tab is not to read what we may."""
-        home = self._keys.home
-        if not self._keys.headers or not home.has(event["request"]["url"]):
+    def _may_have_credentials(self, event: dict[str, Any]) -> bool:
+        """Return whether a request goes to the page's origin and comes from it: no other site may read it."""
+        home = self._credentials.home
+        if not self._credentials.headers or not home.covers(event["request"]["url"]):
             return False
-        asking = self._documents.get(event["frameId"], "")
-        return event["resourceType"] == "Document" or not asking.startswith("http") or home.has(asking)
+        origin = self._documents.get(event["frameId"], "")
+        return event["resourceType"] == "Document" or not origin.startswith("http") or home.covers(origin)
 
     async def _challenged(self, event: dict[str, Any]) -> None:
-        """Tell the gateway its password; a server has been told all there is to tell."""
+        """Answer the gateway with its password, and cancel the challenge of a server."""
         from playwright.async_api import Error
 
         answer = {"response": "CancelAuth"}
@@ -151,11 +151,11 @@ class Entrance:
 
 
 def _without_password(url: str) -> tuple[str, dict[str, str]]:
-    """The address without a user's name and password, and the header by which these are told."""
+    """Return the URL without user name and password, and the header that sends these."""
     parts = urlsplit(url)
     user, at, place = parts.netloc.rpartition("@")
     if not at:
         return url, {}
     name, _, password = user.partition(":")
-    told = b64encode(f"{unquote(name)}:{unquote(password)}".encode()).decode()
-    return parts._replace(netloc=place).geturl(), {"Authorization": f"Basic {told}"}
+    login = b64encode(f"{unquote(name)}:{unquote(password)}".encode()).decode()
+    return parts._replace(netloc=place).geturl(), {"Authorization": f"Basic {login}"}

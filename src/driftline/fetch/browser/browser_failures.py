@@ -1,4 +1,4 @@
-"""Why a page could not be rendered, told from what Chromium said and from what its way out saw."""
+"""Why a page could not be rendered, by the messages of Chromium and the failures of its proxy."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ _ASTRAY = Failure(
     kind=FailureKind.REDIRECTS, sentence="The page redirects too often or to an address that is not on the web."
 )
 _PORT = Failure(
-    kind=FailureKind.NOT_ALLOWED, sentence="The browser does not speak to this port: watch the page without --render."
+    kind=FailureKind.NOT_ALLOWED,
+    sentence="The browser refuses to connect to this port: watch the page without --render.",
 )
 _SAVED = Failure(
-    kind=FailureKind.BODY, sentence="The browser would save this and not show it: watch it without --render."
+    kind=FailureKind.BODY, sentence="The browser would download this instead of showing it: watch it without --render."
 )
 _UNREADABLE = Failure(
     kind=FailureKind.BODY, sentence="The page changed or left while the browser read it, and could not be captured."
 )
 _BROKE = Failure(kind=FailureKind.CONNECTION, sentence="The connection broke before the page was complete.")
-#: what Chromium or playwright calls it, and what it means
+#: parts of messages of Chromium or playwright, and what they mean
 _MEANINGS = (
     ("crashed", CRASHED),
     ("ERR_CERT", _UNTRUSTED),
@@ -47,10 +48,10 @@ _NO_TUNNEL = "ERR_TUNNEL_CONNECTION_FAILED"
 
 
 def failed(message: str, gateway: Gateway, link: Link) -> Captured:
-    """Why a page could not be fetched of which playwright said this."""
+    """Return the result for a page that could not be loaded, with the reason for this message of playwright."""
     trouble = gateway.trouble(link.url, redirected=False)
     if trouble is None and _NO_TUNNEL in message:
-        trouble = gateway.latest  # where a redirect led is not told
+        trouble = gateway.latest  # the message does not contain the target of a redirect
     if trouble is not None:
         return Captured(failure=trouble)
     if gateway.full:
@@ -59,7 +60,7 @@ def failed(message: str, gateway: Gateway, link: Link) -> Captured:
 
 
 def explained(captured: Captured, gateway: Gateway, link: Link) -> Captured:
-    """The same failure, or the reason for which the gateway let nothing through: to Chromium it is a mere status."""
+    """Return the same, with the failure of the gateway if it refused the request: Chromium saw only a status."""
     url = captured.final_url or link.url
     trouble = gateway.trouble(url, redirected=url != link.url)
     return captured if trouble is None else replace(captured, status=0, failure=trouble)

@@ -1,4 +1,4 @@
-"""What a page has on the way while it is rendered, and what it was answered."""
+"""Capturing a rendered page: its requests in flight, its document as HTML, and a screenshot."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from driftline.settings import Settings
 
 
-_QUIET = 0.5  # seconds without a request on the way: what scripts wanted is there
-_PATIENCE = 5.0  # seconds to wait for that: some pages never fall silent
-_GLANCE = 0.05  # seconds between two looks at it
+_QUIET = 0.5  # seconds without a request in flight after which a page counts as loaded
+_PATIENCE = 5.0  # seconds to wait for that: some pages never stop
+_INTERVAL = 0.05  # seconds between two checks
 
 
 class Traffic:
-    """Knows when a page last had a request on the way, and the last answer to a request for the page itself.
+    """The requests of a page that are in flight, and the last response to a request for the page itself.
 
-    What the browser saves instead of showing it is no such answer: the page stays where it is.
+    A response that the browser saves as a download does not count: the page stays as it was.
     """
 
     def __init__(self, page: Page) -> None:
@@ -60,18 +60,18 @@ class Traffic:
             self.answer = self._shown
 
     async def silence(self) -> None:
-        """Return once the page has asked for nothing for a while, or when that has taken too long."""
+        """Wait until no request was in flight for a while, or until that has taken too long."""
         began = self._since = time.monotonic()
         while (now := time.monotonic()) - began < _PATIENCE:
             if not self._open and now - self._since >= _QUIET:
                 return
-            await asyncio.sleep(_GLANCE)
+            await asyncio.sleep(_INTERVAL)
 
 
-_HOPS = 5  # pages that one after the other leave for the next while they are captured
-_TALLEST = 10_000  # pixels of a page that are in its picture
-_PICTURE = 10.0  # seconds that taking it may take
-_UNKEPT = (
+_HOPS = 5  # navigations by scripts while a page is captured, at most
+_TALLEST = 10_000  # pixels of a page that are in its screenshot
+_SCREENSHOT_LIMIT = 10.0  # seconds that a screenshot may take
+_DROPPED_HEADERS = (
     "etag",
     "last-modified",
     "content-encoding",
@@ -80,12 +80,12 @@ _UNKEPT = (
     "transfer-encoding",
     "set-cookie",
 )
-_WRITTEN = "text/html; charset=utf-8"  # what the document is written as, whatever the server sent
+_WRITTEN = "text/html; charset=utf-8"  # of the serialised document, whatever the server sent
 _ANSWERS = ("ERR_HTTP_RESPONSE_CODE_FAILURE", "ERR_INVALID_AUTH_CREDENTIALS")
 _HTML = ("text/html", "application/xhtml+xml", "")
 
-# What people see is in open shadow roots, too. They are written out in the place of what they hide, in a document that
-# runs nothing; where the page is nested too deeply for that, it is written as it is.
+# What users see may be in open shadow roots. These are written in the place of the children that they replace, in a
+# document that runs no scripts; where the page is nested too deeply for that, it is written as it is.
 _DOCUMENT = """() => {
   const whole = document.documentElement;
   if (!whole) return '';
@@ -110,12 +110,12 @@ _DOCUMENT = """() => {
 
 _NOTHING = Failure(kind=FailureKind.BODY, sentence="The browser showed nothing for this address.")
 _TOO_LARGE = Failure(kind=FailureKind.TOO_LARGE, sentence="The body is larger than the limit.")
-_LED_ASTRAY = Failure(kind=FailureKind.REDIRECTS, sentence="The page leads to an address that is not on the web.")
+_NOT_HTTP = Failure(kind=FailureKind.REDIRECTS, sentence="The page leads to an address that is not on the web.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Captured:
-    """What a browser got of a page; `failure` says why it is of no use."""
+    """What a browser captured of a page; `failure` is why it cannot be used."""
 
     status: int = 0
     headers: bytes = b""
@@ -127,9 +127,9 @@ class Captured:
 
 
 async def capture(page: Page, link: Link, settings: Settings) -> Captured:
-    """Fetch the page of a link in this tab. What playwright raises says that it could not be fetched."""
+    """Load the page of a link in this tab, and capture it; raises the error of playwright if it cannot be loaded."""
     traffic = Traffic(page)
-    await _go(page, link.url)
+    await _navigate(page, link.url)
     found, kind = await _answered(traffic)
     if found.failure is not None or kind not in _HTML:
         return found
@@ -138,22 +138,22 @@ async def capture(page: Page, link: Link, settings: Settings) -> Captured:
     except StepFailed as failed:
         return replace(found, failure=failed.failure)
     body = (await _written(page, traffic)).encode("utf-8", "replace")
-    found, _ = await _answered(traffic)  # a script may have led elsewhere
+    found, _ = await _answered(traffic)  # a script may have navigated to another page
     if found.failure is not None:
         return found
     final = as_sent(page.url)
     if not final.startswith(("http://", "https://")):
-        return replace(found, failure=_LED_ASTRAY)
+        return replace(found, failure=_NOT_HTTP)
     if final != as_sent(link.url):
         found = replace(found, final_url=final, redirects=max(1, found.redirects))
     if len(body) > settings.max_body:
         return replace(found, failure=_TOO_LARGE)
     same = link.known is not None and fingerprint(body) == link.known.wire
-    return replace(found, body=body, screenshot=b"" if same else await _picture(page))
+    return replace(found, body=body, screenshot=b"" if same else await _screenshot(page))
 
 
-async def _go(page: Page, url: str) -> None:
-    """Ask for the page. An answer without a body, or for who has a password, is an error to Chromium alone."""
+async def _navigate(page: Page, url: str) -> None:
+    """Navigate to the page. An error status without a body, or a 401, is no error here, though Chromium raises one."""
     from playwright.async_api import Error
 
     try:
@@ -164,7 +164,7 @@ async def _go(page: Page, url: str) -> None:
 
 
 async def _answered(traffic: Traffic) -> tuple[Captured, str]:
-    """What the server said last of the page itself, and of what kind it is; all of it unless that is HTML."""
+    """Return the last response for the page itself and its media type, with the body unless that is HTML."""
     response = traffic.answer
     if response is None:
         return Captured(failure=_NOTHING), ""
@@ -178,7 +178,7 @@ async def _answered(traffic: Traffic) -> tuple[Captured, str]:
 
 
 async def _written(page: Page, traffic: Traffic) -> str:
-    """The document as it is now, written as HTML; of the page that is led to, where a script is about to leave it."""
+    """Return the current document as HTML, or that of the next page if a script is navigating to it."""
     from playwright.async_api import Error
 
     for _ in range(_HOPS):
@@ -194,8 +194,8 @@ async def _written(page: Page, traffic: Traffic) -> str:
     raise Error("ERR_TOO_MANY_REDIRECTS")
 
 
-async def _picture(page: Page) -> bytes:
-    """A picture of the whole page, or nothing if none can be had: the check is worth as much without it."""
+async def _screenshot(page: Page) -> bytes:
+    """Return a screenshot of the whole page, or nothing if it fails: a check does not depend on it."""
     from playwright.async_api import Error
 
     try:
@@ -206,7 +206,7 @@ async def _picture(page: Page) -> bytes:
             return b""
         width, height = size
         return await page.screenshot(
-            full_page=True, animations="disabled", timeout=_PICTURE * 1000,
+            full_page=True, animations="disabled", timeout=_SCREENSHOT_LIMIT * 1000,
             clip={"x": 0, "y": 0, "width": width, "height": min(height, _TALLEST)},
         )  # fmt: skip
     except Error:
@@ -216,10 +216,10 @@ async def _picture(page: Page) -> bytes:
 
 
 async def _headers(response: Response, kind: str | None) -> bytes:
-    """The header lines of the answer, but those that are about its bytes: these are not what is kept."""
+    """Return the header lines of the response, without those about its bytes: the body here is another."""
     lines = [f"HTTP/1.1 {response.status} {response.status_text}".strip()]
     for one in await response.headers_array():
-        if one["name"].lower() not in _UNKEPT:
+        if one["name"].lower() not in _DROPPED_HEADERS:
             lines += [f"{one['name']}: {value}" for value in one["value"].split("\n")]
     lines += [f"Content-Type: {kind}"] if kind is not None else []
     return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace")

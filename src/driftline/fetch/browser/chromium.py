@@ -1,8 +1,9 @@
-"""Finding what rendering needs: playwright, and a Chromium of the system."""
+"""Finding, starting and ending Chromium, which playwright drives."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import signal
@@ -20,18 +21,18 @@ if TYPE_CHECKING:
 
     from driftline.settings import Settings
 
-
+_LOG = logging.getLogger(__name__)
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 
 class NoBrowser(DriftlineError):
-    """There is no Chromium that could render the page."""
+    """There is no Chromium to render pages with."""
 
 
 def find_browser(named: str | None) -> str:
-    """The path of Chromium: the one that is named in the settings, or the system's.
+    """Return the path of Chromium: the one of the settings, or the system's.
 
-    MissingExtra or NoBrowser says what to install.
+    Raises MissingExtra or NoBrowser, which say what to install.
     """
     if find_spec("playwright") is None:
         raise MissingExtra("Rendering pages", "browser")
@@ -49,8 +50,8 @@ def find_browser(named: str | None) -> str:
     )
 
 
-_NOWHERE = "http://127.0.0.1:1"  # what does not belong to a page has no way out
-#: the rule that sends requests to this machine through the proxy, too
+_NOWHERE = "http://127.0.0.1:1"  # what belongs to no page can connect nowhere
+#: sends requests to the local machine through the proxy, too
 _NO_BYPASS = "<-loopback>"
 _ARGUMENTS = (
     "--disable-quic",
@@ -61,13 +62,13 @@ _ARGUMENTS = (
     "--disable-sync",
     "--disable-domain-reliability",
     "--no-pings",
-    # UDP would pass by the proxy: of WebRTC nothing is left but what goes through it
+    # UDP would bypass the proxy: WebRTC may use nothing but the proxy
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-    # names are resolved where they are judged
+    # names are resolved by our proxy, which judges their addresses
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
 )
-_LOOK = 0.25  # seconds between two looks at the memory
+_LOOK = 0.25  # seconds between two checks of the memory
 _CLOSING = 5.0  # seconds that Chromium gets to close something
 _STARTING = 30.0
 _PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
@@ -83,7 +84,7 @@ class BrowserGone(DriftlineError):
 
 
 class Chromium:
-    """A running browser. `pid` is that of its main process. What does not answer in time is ended."""
+    """A running browser. `pid` is that of its main process. It is killed when it does not answer in time."""
 
     def __init__(self, browser: Browser, session: CDPSession, pid: int, settings: Settings) -> None:
         self._browser = browser
@@ -92,10 +93,14 @@ class Chromium:
         self.pid = pid
         self._killed = False
         self._watching = asyncio.ensure_future(self._watch())
+        _LOG.debug("Chromium started, process %d", pid)
+
+    def __repr__(self) -> str:
+        return f"<Chromium pid={self.pid} alive={self.alive}>"
 
     @classmethod
     async def start(cls, playwright: Playwright, path: str, settings: Settings) -> Chromium:
-        """Start the browser at this path; BrowserFailed if that does not work."""
+        """Start the browser at this path; raises BrowserFailed."""
         from playwright.async_api import Error
 
         try:
@@ -117,7 +122,7 @@ class Chromium:
 
     @property
     def alive(self) -> bool:
-        """Whether it is still running."""
+        """Return whether it is still running."""
         return not self._killed and self._browser.is_connected()
 
     @asynccontextmanager
@@ -158,7 +163,7 @@ class Chromium:
         return context
 
     async def _dispose(self, context: BrowserContext) -> None:
-        """Close a profile with all its pages, whatever their scripts are doing; the whole browser if it does not."""
+        """Close a profile with all its pages; if that takes too long, kill the browser."""
         from playwright.async_api import Error
 
         try:
@@ -184,13 +189,14 @@ class Chromium:
             pass  # it is gone already
 
     def kill(self) -> None:
-        """End it the hard way."""
+        """Kill the browser."""
         self._killed = True
+        _LOG.debug("Chromium killed, process %d", self.pid)
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 
     async def _watch(self) -> None:
-        """End every tab that takes more memory than is allowed; its page then says that it crashed."""
+        """Kill every tab that takes more memory than allowed; its page fails as crashed."""
         from playwright.async_api import Error
 
         with suppress(Error, BrowserGone):
@@ -205,7 +211,7 @@ class Chromium:
 
 
 def resident(pid: int) -> int:
-    """The bytes of memory that a process has; 0 if it is gone."""
+    """Return the bytes of resident memory of a process; 0 if it is gone."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_SIZE
     except (OSError, IndexError):
@@ -225,7 +231,7 @@ def _why_not(path: str, message: str) -> str:
 
 
 def try_browser(path: str, settings: Settings) -> None:
-    """Start this browser and end it again; BrowserFailed says why it is of no use."""
+    """Start this browser and end it again; raises BrowserFailed if it cannot be used."""
     asyncio.run(_try(path, settings))
 
 

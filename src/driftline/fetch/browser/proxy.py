@@ -1,17 +1,18 @@
-"""The only way out of a page that is being rendered: a proxy on the loopback interface that judges every address.
+"""The gateway of a page that is rendered: a proxy on the loopback interface that judges every address.
 
-Chromium resolves no name and opens no connection of its own: it asks the gateway, for pages, scripts, pictures,
-redirects and web sockets alike. The gateway resolves the name unless that host is blocked, judges each address as
-libcurl's are judged, and connects to the very address that it judged. So there is no moment at which a name could come
-to mean another machine. With a proxy of the user's own, it connects to nothing but that, which has to judge.
+Chromium resolves no names and opens no other connections: pages, scripts, images, redirects and web sockets go through
+the gateway. It resolves a name unless that host is blocked, judges each IP address as for libcurl, and connects to the
+very address that it judged, so that a name cannot change its meaning in between (DNS rebinding). With a proxy of the
+user's own, it connects to that alone, which then has to judge addresses.
 
-Of what is encrypted, the gateway sees the host alone. Where single addresses are blocked, whoever sees them asks it.
+Of https requests, the gateway sees only the host. Where single URLs are blocked, `browser_credentials` asks it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import logging
 import secrets
 import socket
 from contextlib import suppress
@@ -31,10 +32,11 @@ if TYPE_CHECKING:
     from driftline.fetch.address_guard import Judge, Refusal
     from driftline.fetch.browser.upstream_proxy import Streams, Upstream
     from driftline.fetch.failures import Blocked
-    from driftline.http.credentials import Home
+    from driftline.http.credentials import CredentialScope
 
 Resolve: TypeAlias = "Callable[[str, int], Awaitable[list[str]]]"
 
+_LOG = logging.getLogger(__name__)
 _LONGEST_HEAD = 256 * 1024
 _CHUNK = 64 * 1024
 _HOP_BY_HOP = (b"connection", b"proxy-connection", b"keep-alive", b"proxy-authorization", b"upgrade", b"te")
@@ -50,22 +52,23 @@ _NEXT_DOOR = Failure(
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """The addresses of a name; OSError if it has none."""
+    """Return the IP addresses of a name; raises OSError if it has none."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(one[4][0]) for one in found))
 
 
 class Gateway:
-    """A proxy for one page, for the time of an `async with` block: what the page opened is closed with it.
+    """A proxy for one page, for the time of an `async with` block, at whose end its connections are closed.
 
-    It serves only who knows its password, and lets `most` bytes in. `trouble` is why hosts could not be reached.
-    `upstream` is the proxy to go through, if there is one; `home` is of a page with cookies that no neighbour may see.
+    It requires its password, and passes `most` bytes to the browser. `trouble` returns why a host could not be reached.
+    `upstream` is the user's proxy, if there is one; `home` is set for a page with cookies, and keeps the browser from
+    other ports of the host, to which it would send them.
     """
 
     def __init__(
         self, judge: Judge, *, most: int, connect_timeout: float,
         resolve: Resolve = resolve, blocked: Blocked = NOTHING, upstream: Upstream | None = None,
-        home: Home | None = None,
+        home: CredentialScope | None = None,
     ) -> None:  # fmt: skip
         self._judge = judge
         self._blocked = blocked
@@ -80,6 +83,9 @@ class Gateway:
         self._server: asyncio.Server | None = None
         self.user, self.password = _USER, secrets.token_urlsafe(16)
         self._expected = b"Basic " + base64.b64encode(f"{_USER}:{self.password}".encode())
+
+    def __repr__(self) -> str:
+        return f"<Gateway connections={len(self._tasks)} bytes_left={self._left} failed_hosts={len(self._trouble)}>"
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._welcome, "127.0.0.1", 0, limit=_LONGEST_HEAD)
@@ -96,29 +102,29 @@ class Gateway:
 
     @property
     def address(self) -> str:
-        """What Chromium is told to use as its proxy."""
+        """Return the URL of this proxy, for Chromium."""
         assert self._server is not None
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     @property
     def full(self) -> bool:
-        """Whether all the bytes that are allowed have come in."""
+        """Return whether as many bytes as allowed were passed on."""
         return self._left <= 0
 
     @property
-    def picky(self) -> bool:
-        """Whether it has to be asked about every address."""
+    def blocks_urls(self) -> bool:
+        """Return whether single URLs are blocked, so that `blocks` has to be called for each."""
         return self._blocked.single
 
-    def bars(self, url: str) -> bool:
-        """Whether this very address is blocked, and not to be asked for."""
-        reason = self._blocked.why(url) if self.picky else None
+    def blocks(self, url: str) -> bool:
+        """Return whether this very URL is blocked."""
+        reason = self._blocked.why(url) if self.blocks_urls else None
         if reason is not None:
             self._barred[url] = unsafe_failure(reason, url)
         return reason is not None
 
     def trouble(self, url: str, *, redirected: bool) -> Failure | None:
-        """Why nothing could be had from this address or its host; None if it was reached."""
+        """Return why this URL or its host could not be reached; None if it could."""
         if url in self._barred:
             return self._barred[url]
         target = _target(url)
@@ -129,7 +135,7 @@ class Gateway:
 
     @property
     def latest(self) -> Failure | None:
-        """Why the last host that could not be reached could not be, if there was one."""
+        """Return why the last host could not be reached of those that could not; None if there was none."""
         return next(reversed(self._trouble.values()), None)
 
     async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -139,7 +145,7 @@ class Gateway:
         try:
             await self._serve(reader, writer)
         except (OSError, EOFError, ValueError, asyncio.LimitOverrunError):
-            pass  # one side hung up, or spoke no HTTP
+            pass  # one side closed the connection, or sent no HTTP
         except asyncio.CancelledError:
             pass  # the page is done
         finally:
@@ -158,7 +164,7 @@ class Gateway:
         if target is None or not (tunnel or address.startswith("http://")):
             await _answer(writer, "400 Bad Request")
             return
-        if not tunnel and self.bars(address):
+        if not tunnel and self.blocks(address):
             await _answer(writer, "403 Forbidden")
             return
         found = await self._connect(*target, tunnel=tunnel)
@@ -178,19 +184,19 @@ class Gateway:
             sink.transport.abort()
 
     async def _connect(self, host: str, port: int, *, tunnel: bool) -> Streams | Failure:
-        """A connection on which the host can be asked, or why there is none."""
+        """Return a connection to the host, or why there is none."""
         url = f"http://{f'[{host}]' if ':' in host else host.lower()}/"
         unsafe = self._blocked.why(url)
         if unsafe is not None:
             return unsafe_failure(unsafe, url)
-        if self._home is not None and self._home.is_next_door(host, port):
+        if self._home is not None and self._home.is_other_port(host, port):
             return _NEXT_DOOR
         if self._upstream is not None:
             return await self._connect_through(self._upstream, host, port, tunnel=tunnel)
         return await self._connect_to(host, port, url)
 
     async def _connect_through(self, upstream: Upstream, host: str, port: int, *, tunnel: bool) -> Streams | Failure:
-        """A connection by way of the proxy, or why there is none."""
+        """Return a connection through the user's proxy, or why there is none."""
         if not upstream.takes_names:
             try:
                 addresses = await self._resolve(host, port)
@@ -208,7 +214,7 @@ class Gateway:
             return _NO_PROXY
 
     async def _connect_to(self, host: str, port: int, url: str) -> Streams | Failure:
-        """A connection to an address of the host that may be connected to, or why there is none."""
+        """Return a connection to an IP address of the host that is allowed, or why there is none."""
         try:
             addresses = await self._resolve(host, port)
         except (OSError, UnicodeError):
@@ -222,13 +228,17 @@ class Gateway:
             with suppress(OSError, TimeoutError):
                 async with asyncio.timeout(self._connect_timeout):
                     return await asyncio.open_connection(address, port, limit=_LONGEST_HEAD)
-        return _REFUSED if refusal is None else refused_failure(refusal, url, redirected=False)
+        if refusal is None:
+            return _REFUSED
+        failure = refused_failure(refusal, url, redirected=False)
+        _LOG.debug("connection of the browser refused: %s", failure.sentence)
+        return failure
 
     async def _exchange(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, source: asyncio.StreamReader,
         sink: asyncio.StreamWriter, target: tuple[str, int], *, raw: bool,
     ) -> None:  # fmt: skip
-        """Carry both ways until the server has said all."""
+        """Copy bytes in both directions until the server has sent everything."""
         upload = asyncio.ensure_future(_carry(reader, sink))
         try:
             if not raw:
@@ -245,15 +255,15 @@ class Gateway:
     async def _carry_head(
         self, source: asyncio.StreamReader, writer: asyncio.StreamWriter, target: tuple[str, int]
     ) -> None:
-        """The head of the answer, which ends the connection: the next request may be for another host."""
+        """Pass the head of the response on, with Connection: close: the next request may be for another host."""
         while True:
             head = await source.readuntil(b"\r\n\r\n")
             self._left -= len(head)
             line, *fields = head[:-4].split(b"\r\n")
             status = line.partition(b" ")[2]
             if status.startswith(b"1"):
-                continue  # what comes before the answer is of no use
-            if status.startswith(b"407"):  # said by the gateway, it would be a question to Chromium
+                continue  # interim responses are not needed
+            if status.startswith(b"407"):  # Chromium would take it for one of the gateway itself
                 self._trouble[target] = status_failure(407) if self._upstream is None else _not_led("it answered 407")
                 line = b"HTTP/1.1 403 Forbidden"
             kept = [field for field in fields if _name(field) not in _HOP_BY_HOP]
@@ -274,13 +284,13 @@ async def _answer(writer: asyncio.StreamWriter, status: str, more: str = "") -> 
 
 
 async def _end(writer: asyncio.StreamWriter) -> None:
-    """Hang up once all is sent."""
+    """Close the connection once everything is sent."""
     writer.close()
     await writer.wait_closed()
 
 
 def _forwarded(method: str, address: str, fields: list[bytes], upstream: Upstream | None) -> bytes:
-    """A request without what was meant for us: as its host wants it, with the path alone, or as the next proxy does."""
+    """Return a request without hop-by-hop headers, with a path for the host or a URL for the next proxy."""
     kept = [field for field in fields if _name(field) not in _HOP_BY_HOP]
     if upstream is not None and upstream.forwards:
         target, kept = address, [*kept, *upstream.login]
@@ -290,11 +300,11 @@ def _forwarded(method: str, address: str, fields: list[bytes], upstream: Upstrea
 
 
 def _not_led(why: str) -> Failure:
-    return Failure(kind=FailureKind.CONNECTION, sentence=f"The proxy does not lead there: {why}.")
+    return Failure(kind=FailureKind.CONNECTION, sentence=f"The proxy does not connect to the host: {why}.")
 
 
 def _target(url: str) -> tuple[str, int] | None:
-    """The host and port of an address, None if it has none."""
+    """Return the host and port of a URL; None if it has none."""
     try:
         parts = urlsplit(url)
         port = parts.port or _DEFAULT_PORTS.get(parts.scheme)

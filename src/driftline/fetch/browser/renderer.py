@@ -1,4 +1,4 @@
-"""Rendered documents for any thread: a browser that is started when it is first wanted, and again when it is gone."""
+"""Rendering pages in a browser, which is started with the first page, and again when it has ended."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from driftline.errors import DriftlineError, FailureKind, RunStopped
 from driftline.fetch.address_guard import judge_for
-from driftline.fetch.browser.browser_credentials import BrowserCredentials, Entrance
+from driftline.fetch.browser.browser_credentials import BrowserCredentials, CredentialSender
 from driftline.fetch.browser.browser_failures import CRASHED, TOO_LONG, TOO_MUCH, explained, failed
 from driftline.fetch.browser.capture import Captured, capture
 from driftline.fetch.browser.chromium import BrowserGone, Chromium, find_browser
@@ -33,24 +33,24 @@ if TYPE_CHECKING:
     from driftline.settings import Settings
 
 _LOG = logging.getLogger(__name__)
-_CLOSED = "has been closed"  # as playwright says of a page whose browser is gone, before it says so of the browser
-_TRIES = 2  # of a page whose browser ended under it
-_RESTING = 60.0  # seconds without a page after which the browser ends
-_ENDING = 15.0  # seconds that the browser and its driver get to end
+_CLOSED = "has been closed"  # in playwright's message when the browser of a page has ended
+_TRIES = 2  # attempts at a page whose browser ended meanwhile
+_IDLE = 60.0  # seconds without a page after which the browser is ended
+_ENDING = 15.0  # seconds for the browser and its driver to end
 
 
 class Renderer:
-    """Fetches pages through Chromium, each in a profile of its own. Used by any thread.
+    """Fetches pages in Chromium, each in a profile of its own. Used by any thread.
 
-    Everything it does happens in one thread with a loop of its own, which it starts with the first page. The browser
-    ends after `resting` seconds without a page. What is `blocked` is not asked for: its documents say why.
+    All of its work happens in an event loop in a thread of its own, started with the first page. The browser is ended
+    after `idle` seconds without a page. What is `blocked` is not fetched: its documents say why.
     """
 
     def __init__(
         self, settings: Settings, clock: Callable[[], float] = time.time, resolve: Resolve = resolve,
-        blocked: Blocked = NOTHING, resting: float = _RESTING,
+        blocked: Blocked = NOTHING, idle: float = _IDLE,
     ) -> None:  # fmt: skip
-        self._rest_after = resting
+        self._idle_after = idle
         self._blocked = blocked
         self._settings = settings
         self._resolve = resolve
@@ -63,18 +63,21 @@ class Renderer:
         self._chromium: Chromium | None = None
         self._playwright: Playwright | None = None
         self._one_start = asyncio.Lock()
-        self._resting: asyncio.TimerHandle | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
         self._retiring: asyncio.Task[None] | None = None
         self._stopped = False
 
+    def __repr__(self) -> str:
+        return f"<Renderer pages={len(self._pages)} pid={self.pid} stopped={self._stopped}>"
+
     def render(self, link: Link) -> Document:
-        """The document of a link as a browser shows it; RunStopped once `stop` was called."""
+        """Return the document of a link as a browser shows it; raises RunStopped once `stop` was called."""
         with self._starting:
             if self._stopped:
                 raise RunStopped(f"The run was stopped before {link.url} was rendered.")
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                # what was on its way when a browser ended is told by what was asked of it, and by nobody else
+                # errors of requests in flight when a browser ends are reported with the page that they belong to
                 self._loop.set_exception_handler(lambda _, about: _LOG.debug(about["message"]))
                 self._thread = threading.Thread(target=self._loop.run_forever, name="browser", daemon=True)
                 self._thread.start()
@@ -85,12 +88,12 @@ class Renderer:
 
     @property
     def pid(self) -> int | None:
-        """The main process of Chromium; None if none is running."""
+        """Return the id of the main process of Chromium; None if it is not running."""
         chromium = self._chromium
         return chromium.pid if chromium is not None and chromium.alive else None
 
     def stop(self) -> None:
-        """Give up what is being rendered; nothing more will be."""
+        """Abort what is being rendered, and render nothing more."""
         with self._starting:
             self._stopped = True
             loop = self._loop
@@ -98,7 +101,7 @@ class Renderer:
             loop.call_soon_threadsafe(self._cancel)
 
     def close(self) -> None:
-        """Give up what is being rendered, and end the browser."""
+        """Abort what is being rendered, and end the browser."""
         self.stop()
         if self._loop is None or self._thread is None:
             return
@@ -119,13 +122,13 @@ class Renderer:
 
     async def _end(self) -> None:
         await asyncio.gather(*self._pages, return_exceptions=True)
-        if self._resting is not None:
-            self._resting.cancel()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
         async with self._one_start:
             await self._retire()
 
-    def _rest(self) -> None:
-        """End the browser, which has had nothing to do for a while: it holds much memory. A page that comes waits."""
+    def _end_idle(self) -> None:
+        """End the idle browser, which holds much memory. A page that comes meanwhile waits."""
         self._retiring = asyncio.ensure_future(self._retire_unless_wanted())
 
     async def _retire_unless_wanted(self) -> None:
@@ -139,13 +142,13 @@ class Renderer:
         if chromium is not None:
             await chromium.close()
         if driver is not None:
-            with suppress(Exception):  # it may be dead in any state
+            with suppress(Exception):  # it may have crashed in any state
                 async with asyncio.timeout(_ENDING):
                     await driver.stop()
 
     async def _tracked(self, link: Link) -> Document:
-        if self._resting is not None:
-            self._resting.cancel()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
         task = asyncio.ensure_future(self._rendered(link))
         self._pages.add(task)
         try:
@@ -153,28 +156,28 @@ class Renderer:
         finally:
             self._pages.discard(task)
             if not self._pages:
-                self._resting = asyncio.get_running_loop().call_later(self._rest_after, self._rest)
+                self._idle_timer = asyncio.get_running_loop().call_later(self._idle_after, self._end_idle)
 
     async def _rendered(self, link: Link) -> Document:
-        """The document of a link; a browser that ends under it, or answers no more, costs one more try."""
+        """Return the document of a link; if the browser ends or does not answer, it is tried once more."""
         reason = self._blocked.why(link.url)
         if reason is not None:
             return blocked_document(link, reason, self._clock())
         captured: Captured | None = None
         began = time.monotonic()
         try:
-            keys = BrowserCredentials.of(link, self._settings)
+            credentials = BrowserCredentials.of(link, self._settings)
             for _ in range(_TRIES):
                 chromium = await self._running()
-                began = time.monotonic()  # starting the browser is no fault of the page
-                captured = await self._captured(chromium, replace(link, url=keys.address), keys)
+                began = time.monotonic()  # the start of the browser does not count for the page
+                captured = await self._captured(chromium, replace(link, url=credentials.address), credentials)
                 if captured is not None:
                     break
         except MissingSecret as error:
             captured = Captured(failure=Failure(kind=FailureKind.ACCESS, sentence=str(error)))
-        except DriftlineError as error:  # there is no browser, or it does not start
+        except DriftlineError as error:  # there is no browser, or it cannot be started
             captured = Captured(failure=Failure(kind=FailureKind.BROWSER, sentence=str(error)))
-        except Exception as error:  # noqa: BLE001 whatever a page makes a browser do must fail that page only
+        except Exception as error:  # noqa: BLE001 an unknown error of the browser must fail this page only
             sentence = f"Driftline itself failed to render this page ({type(error).__name__}: {error})."
             captured = Captured(failure=Failure(kind=FailureKind.INTERNAL, sentence=sentence))
         if captured is None:
@@ -191,20 +194,20 @@ class Renderer:
         )  # fmt: skip
 
     async def _running(self) -> Chromium:
-        """The browser, started if it is not running."""
+        """Return the browser, started if it is not running."""
         async with self._one_start:
             if self._chromium is not None and self._chromium.alive:
                 return self._chromium
             path = find_browser(self._settings.browser)
             from playwright.async_api import async_playwright
 
-            await self._retire()  # whatever ended the browser may have ended what drives it, too
+            await self._retire()  # what ended the browser may have ended its driver, too
             self._playwright = await async_playwright().start()
             self._chromium = await Chromium.start(self._playwright, path, self._settings)
             return self._chromium
 
-    async def _captured(self, chromium: Chromium, link: Link, keys: BrowserCredentials) -> Captured | None:
-        """What came of the page; None if the browser ended before, or had to be ended for it did not answer."""
+    async def _captured(self, chromium: Chromium, link: Link, credentials: BrowserCredentials) -> Captured | None:
+        """Return what was captured; None if the browser ended before, or was killed because it did not answer."""
         from playwright.async_api import Error
 
         settings = self._settings
@@ -214,8 +217,8 @@ class Renderer:
             connect_timeout=settings.connect_timeout,
             resolve=self._resolve,
             blocked=self._blocked,
-            upstream=keys.upstream,
-            home=keys.home if keys.cookies else None,
+            upstream=credentials.upstream,
+            home=credentials.home if credentials.cookies else None,
         )
         async with gateway:
             captured: Captured | None = None
@@ -223,7 +226,7 @@ class Renderer:
                 async with chromium.context(gateway.address) as context:
                     async with chromium.answering():
                         page = await context.new_page()
-                        await Entrance.open(page, keys, gateway)
+                        await CredentialSender.open(page, credentials, gateway)
                     captured = await self._attempt(page, link, gateway)
             except Error as error:
                 if chromium.alive and _CLOSED not in error.message:
@@ -233,7 +236,7 @@ class Renderer:
         return None if captured is not None and captured.failure is TOO_LONG and not chromium.alive else captured
 
     async def _attempt(self, page: Page, link: Link, gateway: Gateway) -> Captured:
-        """Capture the page within the time that it has, unless its process ends first."""
+        """Capture the page within its time limit, unless its process ends first."""
         crashed = asyncio.Event()
         page.on("crash", lambda _: crashed.set())
         page.context.on("page", _close)
@@ -254,7 +257,7 @@ class Renderer:
             await asyncio.gather(work, ended, return_exceptions=True)
 
     def _judged(self, captured: Captured, gateway: Gateway, link: Link) -> Captured:
-        """What was captured, with the reason if it failed; nothing of it if scripts led to a page that is blocked."""
+        """Return what was captured, with the reason if it failed; only a failure if scripts led to a blocked page."""
         if captured.failure is not None:
             return explained(captured, gateway, link)
         reason = self._blocked.why(captured.final_url) if captured.redirects else None
@@ -265,7 +268,7 @@ class Renderer:
 
 
 async def _close(page: Page) -> None:
-    """A page that another one opened is of no interest."""
+    """Close a page that another one opened."""
     from playwright.async_api import Error
 
     with suppress(Error):

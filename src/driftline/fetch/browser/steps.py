@@ -1,4 +1,4 @@
-"""What is done on a page before it is captured: clicks, typed words, scrolling, waiting."""
+"""Steps on a rendered page before it is captured: clicks, typing, keys, scrolling, waiting."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 _MOST = 30  # steps of a page
-_LONGEST = 1_000  # letters of a step
+_LONGEST = 1_000  # characters of a step
 _LONGEST_WAIT = 30.0  # seconds
 _SECONDS = re.compile(r"(\d+(?:\.\d+)?)\s*s")
-_TIME = re.compile(r"[-+.]?\d")  # no selector begins so
+_TIME = re.compile(r"[-+.]?\d")  # how no selector begins
 _NAMES = (
     "Enter|Tab|Escape|Space|Backspace|Delete|Insert|Home|End|PageUp|PageDown|Arrow(?:Up|Down|Left|Right)"
     "|F(?:[1-9]|1[0-2])|Key[A-Z]|Digit\\d|Numpad(?:\\d|Add|Subtract|Multiply|Divide|Decimal|Enter)"
@@ -50,7 +50,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrowserStep:
-    """One step: the element it is about, the words or key to type, or the seconds to wait; `text` as it was given."""
+    """One step: its element, the text or key to type, or the seconds to wait; `text` is the step as it was written."""
 
     action: Action
     text: str
@@ -60,7 +60,7 @@ class BrowserStep:
 
 
 def parse_step(text: str) -> BrowserStep:
-    """The step that is written so; BadSetting says how to write one."""
+    """Return the step that is written so; raises BadSetting, which says how to write one."""
     name, colon, rest = text.strip().partition(":")
     rest = rest.strip()
     if len(text) > _LONGEST or name not in list(Action):
@@ -88,14 +88,14 @@ def parse_step(text: str) -> BrowserStep:
 
 
 def check_steps(texts: Sequence[str]) -> tuple[str, ...]:
-    """The steps as they are kept; BadSetting says what is wrong with the first that is."""
+    """Return the steps as they are stored; raises BadSetting for the first that is wrong."""
     if len(texts) > _MOST:
         raise BadSetting(f"A page has {_MOST} steps at most, not {len(texts)}.")
     return tuple(parse_step(text).text.strip() for text in texts)
 
 
 def check_selector(selector: str) -> str:
-    """The same CSS selector; BadSetting if it cannot be one. Whether it is, the browser alone knows."""
+    """Return the CSS selector; raises BadSetting if it cannot be one. Only the browser knows for sure."""
     if not _in_pairs(selector):
         raise BadSetting(f"'{selector[:60]}' is not a CSS selector: its brackets and quotes do not come in pairs.")
     return selector
@@ -133,8 +133,8 @@ def _not_a_step(text: str) -> BadSetting:
     return BadSetting(f"'{text[:60]}' is not a step: write {ways}.")
 
 
-_LOOK = 50.0  # milliseconds between two looks at whether the document has been read
-_SCREENS = 20  # scrolled to the end of a page that grows as it is scrolled, so often at most
+_LOOK = 50.0  # milliseconds between two checks whether the document has been parsed
+_SCREENS = 20  # times that a page which grows is scrolled to its end, at most
 
 _SCROLL = """() => {
   const height = (document.body || document.documentElement)?.scrollHeight || 0;
@@ -143,7 +143,7 @@ _SCROLL = """() => {
 }"""
 
 _NO_SELECTOR = "this is not a CSS selector"
-#: what playwright says of a step that cannot be done, and how that ends a sentence
+#: messages of playwright about a step that failed, and how they end a sentence
 _REASONS = (
     ("Timeout", "no such element could be used in time"),
     ("while parsing", _NO_SELECTOR),
@@ -162,7 +162,7 @@ class StepFailed(DriftlineError):
 
 
 async def prepare(page: Page, render: Render, traffic: Traffic, settings: Settings) -> None:
-    """Wait until the page is there, and do its steps; StepFailed says what came to nothing."""
+    """Wait until the page is loaded, and do its steps; raises StepFailed."""
     try:
         steps = [parse_step(text) for text in render.steps]
     except BadSetting as error:  # it was given when more was taken for a step
@@ -176,12 +176,12 @@ async def prepare(page: Page, render: Render, traffic: Traffic, settings: Settin
 
 
 async def read(page: Page) -> None:
-    """Wait until the document has been read; of a page that starts a download meanwhile, no event tells that."""
+    """Wait until the document has been parsed; no event reports that for a page that starts a download."""
     await page.wait_for_function("document.readyState !== 'loading'", polling=_LOOK)
 
 
 async def _do(page: Page, step: BrowserStep, traffic: Traffic, settings: Settings) -> None:
-    """Do a step, and wait until the page is quiet again."""
+    """Do a step, and wait until the page has no more requests in flight."""
     from playwright.async_api import Error
 
     if step.seconds:
@@ -207,7 +207,7 @@ async def _do(page: Page, step: BrowserStep, traffic: Traffic, settings: Setting
     except Error as error:
         if page.is_closed():
             raise
-        raise StepFailed(f"The step '{step.text}' could not be done: {_told(error.message)}.") from None
+        raise StepFailed(f"The step '{step.text}' could not be done: {_reason(error.message)}.") from None
     await traffic.silence()
 
 
@@ -219,13 +219,13 @@ async def _await(page: Page, selector: str, settings: Settings) -> None:
     except Error as error:
         if page.is_closed():
             raise
-        if _told(error.message) == _NO_SELECTOR:
+        if _reason(error.message) == _NO_SELECTOR:
             raise StepFailed(f"What to wait for, '{selector}', is not a CSS selector.") from None
         raise StepFailed(f"'{selector}' did not appear on the page.") from None
 
 
 async def _scroll(page: Page, traffic: Traffic) -> None:
-    """Scroll to the end of the page, and on while it grows."""
+    """Scroll to the end of the page, and again while it grows."""
     before = -1
     for _ in range(_SCREENS):
         height = await page.evaluate(_SCROLL)
@@ -236,11 +236,11 @@ async def _scroll(page: Page, traffic: Traffic) -> None:
 
 
 def _step_limit(settings: Settings) -> float:
-    """The milliseconds that a step may wait for its element: a third of all, so that the reason can still be told."""
+    """Return the milliseconds that a step may wait for its element: a third of the time for the whole page."""
     return settings.render_timeout * 1000 / 3
 
 
-def _told(message: str) -> str:
-    """The gist of what playwright says, as the end of a sentence."""
+def _reason(message: str) -> str:
+    """Return the reason in a message of playwright, as the end of a sentence."""
     known = next((reason for name, reason in _REASONS if name in message), None)
     return known or message.partition("\n")[0].partition(": ")[2].removeprefix("Error: ").rstrip(".")

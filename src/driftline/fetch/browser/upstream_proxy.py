@@ -1,7 +1,7 @@
-"""The way through a proxy that the user named: HTTP, HTTPS or SOCKS, each with a login.
+"""Connections through the user's own proxy: HTTP, HTTPS or SOCKS, each with a login.
 
-The gateway speaks to it, and not Chromium, which cannot log in at a SOCKS proxy and would have to resolve its name: so
-a page behind a proxy is kept in by the same limits, blocklists and rules for cookies as any other.
+The gateway connects to it, and not Chromium, which cannot log in at a SOCKS proxy and would have to resolve its name.
+So a page behind a proxy has the same limits, blocklists and rules for cookies as any other.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from driftline.errors import DriftlineError
 Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 _LONGEST_HEAD = 256 * 1024
-_USUAL_PORT = 1080  # as libcurl has it
+_USUAL_PORT = 1080  # as in libcurl
 _PORTS = {"https": 443}
 _SOCKS4_GRANTED = 90
 _NO_LOGIN, _LOGIN = 0, 2
@@ -33,7 +33,7 @@ class ProxyRefused(DriftlineError):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Upstream:
-    """A proxy that connections are made through."""
+    """A proxy of the user."""
 
     scheme: str
     host: str
@@ -44,7 +44,7 @@ class Upstream:
 
     @classmethod
     def named(cls, proxy: str, ca_file: str) -> Self:
-        """The proxy that is written so; ValueError if it is not written as it should be."""
+        """Return the proxy with this URL; raises ValueError if the URL is malformed."""
         parts = urlsplit(proxy)
         return cls(
             scheme=parts.scheme, host=parts.hostname or "",
@@ -54,29 +54,29 @@ class Upstream:
 
     @property
     def forwards(self) -> bool:
-        """Whether it takes requests that are not encrypted as they are, instead of a tunnel for them."""
+        """Return whether it forwards http requests, instead of opening a tunnel for them."""
         return self.scheme in ("http", "https")
 
     @property
     def takes_names(self) -> bool:
-        """Whether it resolves the names of hosts; as libcurl has it, two kinds of SOCKS are given addresses."""
+        """Return whether it resolves host names; as in libcurl, socks4 and socks5 get IP addresses."""
         return self.scheme not in ("socks4", "socks5")
 
     @property
     def login(self) -> list[bytes]:
-        """The header line that it wants to see."""
+        """Return the header line with the login, if there is one."""
         if not self.user:
             return []
         words = base64.b64encode(f"{self.user}:{self.password}".encode())
         return [b"Proxy-Authorization: Basic " + words]
 
     async def connect(self) -> Streams:
-        """A connection to the proxy itself; OSError if there is none."""
+        """Return a connection to the proxy itself; raises OSError."""
         secure = ssl.create_default_context(cafile=self.ca_file) if self.scheme == "https" else None
         return await asyncio.open_connection(self.host, self.port, limit=_LONGEST_HEAD, ssl=secure)
 
     async def tunnel(self, host: str, port: int) -> Streams:
-        """A connection to this host by way of the proxy; OSError or ProxyRefused if there is none."""
+        """Return a connection to this host through the proxy; raises OSError or ProxyRefused."""
         reader, writer = await self.connect()
         try:
             if self.forwards:
@@ -102,8 +102,8 @@ class Upstream:
     ) -> None:
         address = _numeric(host)
         if address is not None and not isinstance(address, IPv4Address):
-            raise ProxyRefused("SOCKS4 knows no IPv6")
-        # an address that cannot be, and the name after it, leave resolving to the proxy
+            raise ProxyRefused("SOCKS4 does not support IPv6")
+        # an invalid address with the name after it has the proxy resolve the name (SOCKS4a)
         place = b"\x00\x00\x00\x01" if address is None else address.packed
         name = host.encode() + b"\x00" if address is None else b""
         writer.write(b"\x04\x01" + port.to_bytes(2) + place + self.user.encode() + b"\x00" + name)
@@ -121,7 +121,7 @@ class Upstream:
             if (await reader.readexactly(2))[1] != 0:
                 raise ProxyRefused("it does not accept the password")
         elif method != _NO_LOGIN:
-            raise ProxyRefused("it wants another kind of login")
+            raise ProxyRefused("it requires another kind of login")
         address = _numeric(host)
         if address is None:
             place = bytes([_NAME]) + _counted(host.encode())
@@ -132,7 +132,7 @@ class Upstream:
         if said != 0:
             raise ProxyRefused(f"it answered {said}")
         length = (await reader.readexactly(1))[0] if kind == _NAME else _LENGTHS.get(kind, 0)
-        await reader.readexactly(length + 2)  # where it connects from, which nobody needs
+        await reader.readexactly(length + 2)  # the address that it connects from, which is not needed
 
 
 def _numeric(host: str) -> IPv4Address | IPv6Address | None:
@@ -144,5 +144,5 @@ def _numeric(host: str) -> IPv4Address | IPv6Address | None:
 
 def _counted(words: bytes) -> bytes:
     if len(words) > 255:
-        raise ProxyRefused("SOCKS5 takes 255 letters at most")
+        raise ProxyRefused("SOCKS5 allows 255 bytes at most")
     return bytes([len(words)]) + words

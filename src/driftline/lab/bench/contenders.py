@@ -29,7 +29,7 @@ from driftline.lab.bench.bare_client import BareClient, LabError, Request
 from driftline.lab.bench.local_watch_list import open_local
 from driftline.model import Blob
 from driftline.pipeline.plan import Plan
-from driftline.runtime import TURN
+from driftline.runtime import SWITCH_INTERVAL
 from driftline.store.blobs import digest, fingerprint, pack, unpack
 from driftline.store.engine import Store
 from driftline.store.history import Repository
@@ -90,7 +90,7 @@ def run(heat: Heat) -> Time:
         work = _Floor(heat) if heat.contender == "floor" else None
         client = BareClient(heat.in_flight)
         cpu_before = _cpu()
-        sys.setswitchinterval(TURN)  # as in a run of Driftline
+        sys.setswitchinterval(SWITCH_INTERVAL)  # as in a run of Driftline
         started = time.perf_counter()
         client.run(_requests(links, heat), None if work is None else work.got({link.url: link for link in links}))
         if work:

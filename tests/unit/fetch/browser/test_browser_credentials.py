@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from driftline.fetch.address_guard import judge_for
-from driftline.fetch.browser.browser_credentials import BrowserCredentials, Entrance
+from driftline.fetch.browser.browser_credentials import BrowserCredentials, CredentialSender
 from driftline.fetch.browser.proxy import Gateway
 from driftline.fetch.failures import NOTHING, Blocked
 from support.blocks import Paths
@@ -44,7 +44,7 @@ def told(blocked: Blocked, *events: tuple[str, dict[str, Any]]) -> list[tuple[st
     async def happen() -> None:
         gateway = Gateway(judge_for([]), most=1_000, connect_timeout=5.0, blocked=blocked)
         keys = BrowserCredentials.of(link("https://page.example/"), settings())
-        await Entrance.open(tab, keys, gateway)  # type: ignore[arg-type]
+        await CredentialSender.open(tab, keys, gateway)  # type: ignore[arg-type]
         for name, event in events:
             await tab.handlers[name](event)
 

@@ -113,7 +113,7 @@ def test_of_several_addresses_only_allowed_ones_are_tried() -> None:
     assert b"outer" in got
 
 
-def test_why_a_host_was_not_reached_is_told() -> None:
+def test_why_a_host_was_not_reached_is_reported() -> None:
     way = gateway()
     url = f"http://127.0.0.1:{closed_port()}/"
     assert asked(way, f"GET {url} HTTP/1.1").startswith(b"HTTP/1.1 403 ")
@@ -158,7 +158,7 @@ def test_a_server_that_speaks_no_http_ends_the_connection_and_nothing_else(words
         assert asked(gateway(), f"GET {server.url()} HTTP/1.1") in (b"", words[:-4] + b"\r\nConnection: close\r\n\r\n")
 
 
-def test_a_server_that_poses_as_the_gateway_is_not_told_its_password() -> None:
+def test_a_server_that_poses_as_the_gateway_is_not_shown_its_password() -> None:
     """Chromium takes a 407 for a question of its proxy."""
     way = gateway()
     with Server(lambda _: answer(b"", "407 Proxy Authentication Required", close=True)) as server:
@@ -174,7 +174,7 @@ def test_a_host_that_is_blocked_is_neither_resolved_nor_connected_to() -> None:
     assert got.startswith(b"HTTP/1.1 403")
 
 
-def test_a_single_address_that_is_blocked_is_not_asked_for_and_its_host_is_not_blamed() -> None:
+def test_a_single_address_that_is_blocked_is_not_requested_and_its_host_is_not_blamed() -> None:
     blocking = Gateway(ALLOWED, most=1_000, connect_timeout=5.0, blocked=Paths("/bad"))
     with Server(lambda _: html("hello")) as server:
         got = asked(blocking, f"GET {server.url('/bad')} HTTP/1.1")

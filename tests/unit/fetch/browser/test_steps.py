@@ -59,6 +59,6 @@ def test_a_page_has_a_limited_number_of_steps() -> None:
         check_steps(["scroll"] * 31)
 
 
-def test_a_missing_browser_is_told_with_what_to_install() -> None:
+def test_a_missing_browser_is_reported_with_what_to_install() -> None:
     with pytest.raises(DriftlineError, match=r"no-such-browser|driftline\[browser\]"):
         find_browser("no-such-browser")

@@ -18,7 +18,7 @@ from driftline.errors import FailureKind
 from driftline.fetch.address_guard import judge_for
 from driftline.fetch.browser.proxy import Gateway
 from driftline.fetch.browser.upstream_proxy import Upstream
-from driftline.http.credentials import Home
+from driftline.http.credentials import CredentialScope
 from driftline.model import Failure
 from support.servers import Answer, Request, Server, answer, closed_port, self_signed
 
@@ -34,7 +34,9 @@ async def looked_up(host: str, _port: int) -> list[str]:
     return ["::9", "127.0.0.9"]
 
 
-def asked(proxy: str, head: str, home: Home | None = None, ca_file: str = "") -> tuple[bytes, Failure | None]:
+def asked(
+    proxy: str, head: str, home: CredentialScope | None = None, ca_file: str = ""
+) -> tuple[bytes, Failure | None]:
     """All that a gateway in front of this proxy answers, and why the host was not reached."""
     gateway = Gateway(
         judge_for([]),
@@ -118,12 +120,14 @@ def test_what_is_encrypted_goes_through_a_tunnel() -> None:
 
 
 @pytest.mark.parametrize("head", [_PLAIN, _TUNNEL])
-def test_a_proxy_that_wants_another_password_is_told_as_such(head: str) -> None:
+def test_a_proxy_that_wants_another_password_is_reported_as_such(head: str) -> None:
     wants = answer(b"", "407 Proxy Authentication Required", 'Proxy-Authenticate: Basic realm="x"', close=True)
     with Server(lambda _: wants) as proxy:
         got, trouble = asked(proxy.url(""), head)
     assert got.startswith(b"HTTP/1.1 403 ")
-    assert trouble == Failure(kind=FailureKind.CONNECTION, sentence="The proxy does not lead there: it answered 407.")
+    assert trouble == Failure(
+        kind=FailureKind.CONNECTION, sentence="The proxy does not connect to the host: it answered 407."
+    )
 
 
 _SOCKS4 = b"\x04\x01\x01\xbb"
@@ -160,7 +164,7 @@ def test_each_kind_of_socks_is_spoken(scheme: str, turns: list[tuple[bytes, byte
     ("scheme", "turns", "why"),
     [
         ("socks4a://", [(_SOCKS4 + b"\x00\x00\x00\x01\x00page.test\x00", b"\x00\x5b" + bytes(6))], "it answered 91"),
-        ("socks5h://", [(b"\x05\x01\x00", b"\x05\xff")], "it wants another kind of login"),
+        ("socks5h://", [(b"\x05\x01\x00", b"\x05\xff")], "it requires another kind of login"),
         (
             "socks5h://me:no@",
             [(b"\x05\x02\x00\x02", b"\x05\x02"), (b"\x01\x02me\x02no", b"\x01\x01")],
@@ -173,14 +177,14 @@ def test_each_kind_of_socks_is_spoken(scheme: str, turns: list[tuple[bytes, byte
         ),
     ],
 )
-def test_a_socks_proxy_that_refuses_is_told_with_its_reason(
+def test_a_socks_proxy_that_refuses_is_reported_with_its_reason(
     scheme: str, turns: list[tuple[bytes, bytes]], why: str
 ) -> None:
     with speaking(*turns) as place:
         got, trouble = asked(scheme + place, _TUNNEL)
     assert got.startswith(b"HTTP/1.1 403 ")
     assert trouble is not None
-    assert trouble.sentence == f"The proxy does not lead there: {why}."
+    assert trouble.sentence == f"The proxy does not connect to the host: {why}."
 
 
 @pytest.mark.parametrize("reply", [b"", b"\x00", b"HTTP/1.1\r\n\r\n", b"\r\n\r\n"])
@@ -220,9 +224,11 @@ def test_without_its_proxy_a_page_is_not_fetched_in_another_way(head: str) -> No
 
 def test_another_port_of_the_host_of_a_page_with_cookies_is_not_asked() -> None:
     with Server(lambda _: answer(b"by proxy", close=True)) as proxy:
-        got, trouble = asked(proxy.url(""), _PLAIN.replace("page.test/", "page.test:8080/"), Home("http://page.test/"))
+        got, trouble = asked(
+            proxy.url(""), _PLAIN.replace("page.test/", "page.test:8080/"), CredentialScope("http://page.test/")
+        )
         assert proxy.requests == []
-        assert asked(proxy.url(""), _PLAIN, Home("http://page.test/"))[0].endswith(b"by proxy")
+        assert asked(proxy.url(""), _PLAIN, CredentialScope("http://page.test/"))[0].endswith(b"by proxy")
     assert got.startswith(b"HTTP/1.1 403 ")
     assert trouble is not None
     assert "another port of the host of the page" in trouble.sentence

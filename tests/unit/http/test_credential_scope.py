@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from driftline.http.credentials import Home
+from driftline.http.credentials import CredentialScope
 
 
 @pytest.mark.parametrize(
@@ -30,15 +30,15 @@ from driftline.http.credentials import Home
     ],
 )
 def test_secrets_go_home_and_nowhere_else(page: str, url: str, told: bool) -> None:
-    assert Home(page).has(url) is told
+    assert CredentialScope(page).covers(url) is told
 
 
-def test_another_port_of_the_host_is_next_door() -> None:
-    home = Home("http://a.example/")
-    assert [home.is_next_door("a.example", port) for port in (80, 443, 8080)] == [False, False, True]
-    assert not home.is_next_door("b.example", 8080)
+def test_another_port_of_the_host_is_other_port() -> None:
+    home = CredentialScope("http://a.example/")
+    assert [home.is_other_port("a.example", port) for port in (80, 443, 8080)] == [False, False, True]
+    assert not home.is_other_port("b.example", 8080)
 
 
 def test_its_origins_are_written_as_browsers_write_them() -> None:
-    assert Home("http://a.example/x").origins == ["http://a.example", "https://a.example"]
-    assert Home("https://me@[::1]:8443/").origins == ["https://[::1]:8443"]
+    assert CredentialScope("http://a.example/x").origins == ["http://a.example", "https://a.example"]
+    assert CredentialScope("https://me@[::1]:8443/").origins == ["https://[::1]:8443"]
