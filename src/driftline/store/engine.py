@@ -19,6 +19,7 @@ from driftline.store.leases import LeaseKeeper
 from driftline.store.process_locks import TO_BE_NEXT, TO_CHECK, TO_KEEP_CHECKING, held_by_file, is_held_by_file
 from driftline.store.revisions import revision
 from driftline.store.statements import Statements
+from driftline.store.tunables import WAITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +36,6 @@ _PRAGMAS = (
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=NORMAL",
     "PRAGMA foreign_keys=ON",
-    "PRAGMA busy_timeout=10000",
     "PRAGMA cache_size=-4000",
     "PRAGMA wal_autocheckpoint=16000",  # of 4 kB each: what is written twice until then goes into the file once
 )
@@ -59,7 +59,6 @@ _CONNECT = {
 }
 # statements with lists of ids are another one for each length, and of 100 kB: the usual 128 made a run grow for minutes
 _SQLITE_CONNECT = {"cached_statements": 24}
-_LOCK_TIMEOUT = "10s"  # that a statement waits for a lock on PostgreSQL, as long as SQLite waits for its file
 _LAST_WAIT = 1.0  # seconds that a process which is to end waits for its other writers
 _WAIT_BRIEFLY = text("SET LOCAL lock_timeout = '1s'")  # the same for those of other processes
 _AS_NOTHING: dict[None, None] = {}
@@ -472,12 +471,15 @@ def _only_read(path: Path) -> URL:
 
 
 def _prepare_postgresql(engine: Engine) -> None:
+    milliseconds = max(round(1_000 * WAITS.lock), 50)  # 0 would wait for ever
+
     @event.listens_for(engine, "connect")
     def _on_connect(connection: Any, _record: object) -> None:
         # not as an option of the connection, which poolers refuse; a time-out that the server's owner has set is kept
         connection.autocommit = True
         connection.execute(
-            "SELECT set_config('lock_timeout', %s, false) WHERE current_setting('lock_timeout') = '0'", [_LOCK_TIMEOUT]
+            "SELECT set_config('lock_timeout', %s, false) WHERE current_setting('lock_timeout') = '0'",
+            [f"{milliseconds}ms"],
         )
         connection.autocommit = False
 
@@ -492,6 +494,7 @@ def _prepare_sqlite(engine: Engine, pragmas: Sequence[str]) -> None:
     # takes longer than to write it
     sqlite3.register_adapter(type(None), _AS_NOTHING.get)
     sqlite3.register_adapter(bytes, bytes)
+    milliseconds = round(1_000 * WAITS.lock)
 
     @event.listens_for(engine, "connect")
     def _on_connect(connection: Any, _record: object) -> None:
@@ -501,6 +504,8 @@ def _prepare_sqlite(engine: Engine, pragmas: Sequence[str]) -> None:
             connection.execute(_SHRINKS_IN_STEPS)  # must be said before anything is in the file
         for pragma in pragmas:
             connection.execute(pragma)
+        if pragmas is _PRAGMAS:
+            connection.execute(f"PRAGMA busy_timeout={milliseconds}")
 
     @event.listens_for(engine, "begin")
     def _on_begin(connection: Connection) -> None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import text
 
 from driftline.errors import StoreBusy, StoreError
+from driftline.store.tunables import WAITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 SECONDS = 15.0  # that a lease lasts
 _MARGIN = 3.0  # seconds before its end at which the holder stops
-_RENEW = 3.0  # seconds between renewals
 _RETRY = 0.5  # seconds between tries while the server does not answer
 
 _TAKE = text(
@@ -141,11 +141,11 @@ class LeaseKeeper:
             connection.execute(_GIVE_BACK, {"name": lease.name, "epoch": lease.epoch})
 
     def _work(self) -> None:
-        pause = _RENEW
+        pause = WAITS.renewal
         while not self._closed.wait(pause):
             try:
                 self.renew()
-                pause = _RENEW
+                pause = WAITS.renewal
             except Exception:  # noqa: BLE001 whoever is told of an outage may fail, too; leases must not end by that
                 pause = _RETRY
 

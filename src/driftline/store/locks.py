@@ -19,6 +19,7 @@ from sqlalchemy import select, text
 
 from driftline.errors import StoreLocked, StoreUnavailable
 from driftline.store.schema import states
+from driftline.store.tunables import WAITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 _Result = TypeVar("_Result")
-
-_PAUSE = 0.1  # seconds before another try, for locks that are refused at once
-_OUTAGE_PAUSE = 0.5  # seconds before another try at a server that does not answer
 
 
 @unique
@@ -77,7 +75,7 @@ def lock_events(connection: Connection) -> None:
 def patiently(do: Callable[[], _Result], stopped: Callable[[], bool]) -> _Result:
     """Return what `do` returns, tried again while the store is locked or cannot be reached, until `stopped`."""
     while True:
-        pause = _PAUSE
+        pause = WAITS.locked
         try:
             return do()
         except StoreLocked:
@@ -86,7 +84,7 @@ def patiently(do: Callable[[], _Result], stopped: Callable[[], bool]) -> _Result
         except StoreUnavailable:
             if stopped():
                 raise
-            pause = _OUTAGE_PAUSE
+            pause = WAITS.outage
         time.sleep(pause)
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
 from driftline.errors import RunStopped, StoreBusy, StoreError, StoreLocked, StoreUnavailable
+from driftline.store.tunables import WAITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
     #: a block in which one has a right
     Having: TypeAlias = AbstractContextManager["Claim"]
-
-
-_PAUSE = 0.3  # seconds between two tries to take a right again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +171,7 @@ class RegainedRight:
             try:
                 self.take()
             except (StoreBusy, StoreLocked, StoreUnavailable):
-                time.sleep(_PAUSE)
+                time.sleep(WAITS.right)
             else:
                 return
         raise RunStopped("The run was stopped while it waited for its turn to check pages.")

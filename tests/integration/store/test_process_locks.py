@@ -15,10 +15,10 @@ from sqlalchemy import Connection, event, text
 
 import driftline
 from driftline.errors import RunStopped, StoreBusy, StoreError, StoreUnavailable
-from driftline.store import leases
 from driftline.store.engine import Store
 from driftline.store.leases import Lease, LeaseKeeper
 from driftline.store.process_locks import TO_BE_NEXT, TO_CHECK, TO_KEEP_CHECKING, RegainedRight, Right
+from driftline.store.tunables import WAITS
 
 HOLDER = """
 import sys
@@ -245,7 +245,7 @@ def test_the_keeper_of_leases_outlives_whatever_goes_wrong_at_a_renewal(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever is told of an outage may fail, for its terminal is gone."""
-    monkeypatch.setattr(leases, "_RENEW", 0.01)
+    monkeypatch.setattr(WAITS, "renewal", 0.01)
     renewed = threading.Event()
 
     class Interrupted(LeaseKeeper):
