@@ -21,7 +21,7 @@ def change(driftline: Command, site: Site) -> str:
 
 def test_what_was_said_is_listed_told_by_the_history_and_withdrawn(driftline: Command, site: Site, change: str) -> None:
     page = site.url("/a")
-    assert "said nothing" in driftline("feedback", "--list").err
+    assert "marked no change yet" in driftline("feedback", "--list").err
 
     assert "are noise from now on" in driftline("feedback", change, "--noise").out
 

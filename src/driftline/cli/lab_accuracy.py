@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from driftline.cli.lab_output import table, tell
 from driftline.cli.options import JsonOption  # noqa: TC001 typer reads the annotations when it runs
 from driftline.cli.output import print_json, say
+from driftline.cli.text_tables import print_plain_table, show_progress
 from driftline.plurals import count
 
 
@@ -25,16 +25,16 @@ def noise(
 
     rows = []
     for row in watch(pages, generations, seed):
-        tell(f"generation {row.generation} of {generations}")
+        show_progress(f"generation {row.generation} of {generations}")
         rows.append(row)
-    tell("one footer for all")
+    show_progress("one footer for all")
     footers = edit_footers(pages, seed)
-    tell("")
+    show_progress("")
     if as_json:
         print_json({"generations": [asdict(row) for row in rows], "footers": asdict(footers)})
         return
     names = ("generation", "real", "false", "missed", "noisy")
-    table(names, [tuple(f"{getattr(row, name):,}" for name in names) for row in rows])
+    print_plain_table(names, [tuple(f"{getattr(row, name):,}" for name in names) for row in rows])
     say(
         f"The same edit in the footers of {footers.pages:,} pages of a host: "
         f"{count(footers.events, 'event')} about {footers.pages_of_events:,} pages."
@@ -49,13 +49,13 @@ def detection(
     """Judge labelled changes of real pages, beside naive detectors."""
     from driftline.lab.bench import detection_bench as lab
 
-    found = list(lab.examine(lab.cases(folder), tell))
-    tell("")
+    found = list(lab.examine(lab.cases(folder), show_progress))
+    show_progress("")
     rows = lab.rows(found)
     if as_json:
         print_json([asdict(row) for row in rows])
         return
-    table(
+    print_plain_table(
         ("", "detector", "precision", "recall", "F1", "false alarms", "ms a case", "99 %"),
         [
             (row.cases, row.detector, *(f"{share:.3f}" for share in (row.precision, row.recall, row.f1)),
@@ -68,7 +68,9 @@ def detection(
         if some:
             say("")
             say((title, "bold"))
-            table(("case", "score", "reason"), [(one.case.name, f"{one.score:.2f}", one.reason) for one in some])
+            print_plain_table(
+                ("case", "score", "reason"), [(one.case.name, f"{one.score:.2f}", one.reason) for one in some]
+            )
 
 
 def storage(
@@ -78,12 +80,12 @@ def storage(
     """Store many versions of real pages, and measure size and reading time."""
     from driftline.lab.bench import storage_bench as lab
 
-    rows = list(lab.measure(folder, tell))
-    tell("")
+    rows = list(lab.measure(folder, show_progress))
+    show_progress("")
     if as_json:
         print_json([asdict(row) for row in rows])
         return
-    table(
+    print_plain_table(
         ("kept", "", "versions", "raw MB", "contents MB", "file MB", "ratio", "ms a version", "99 %", "longest"),
         [
             (row.kept, row.state, f"{row.versions:,}", f"{row.raw_mb:.1f}", f"{row.contents_mb:.2f}",

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driftline.cli.lab_output import table, tell
 from driftline.cli.options import JsonOption  # noqa: TC001 typer reads the annotations when it runs
 from driftline.cli.output import print_json, say
+from driftline.cli.text_tables import print_plain_table, show_progress
 from driftline.errors import BadSetting
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ def experiment(
     )  # fmt: skip
     require_matplotlib()
     kept = out / ("quick.jsonl" if quick else "cells.jsonl")
-    measured = list(lab.conduct(study, kept, tell))
-    tell("")
+    measured = list(lab.conduct(study, kept, show_progress))
+    show_progress("")
     figures = draw(study, measured, out)
     if as_json:
         print_json([one.row() for one in measured])
@@ -71,7 +71,7 @@ def parse_numbers(text: str) -> list[int]:
 def _show_cells(measured: Sequence[Measured]) -> None:
     from driftline.lab.bench.paper_bench import describe
 
-    table(
+    print_plain_table(
         ("cell", "pages", "effective ms", "sd"),
         [(describe(one.cell), f"{one.pages:,}", f"{one.effective_ms:.3f}", f"{one.sd:.3f}") for one in measured],
     )
@@ -92,16 +92,16 @@ def _show_findings(study: Study, findings: Findings) -> None:
         rows.append(_reduced(findings.headline, findings, f"{paper.PAPER_REDUCTION} % less than configuration 1"))
     if findings.with_slots is not None:
         rows.append(_reduced(findings.with_slots, findings, "not in the paper"))
-    table(("", "here", "reduction", "the paper"), rows)
+    print_plain_table(("", "here", "reduction", "the paper"), rows)
     say("")
     say(("Table II: M and K at the minimum for each N", "bold"))
-    table(("", "here", "the paper"), _beside(findings.m_and_k, paper.PAPER_TABLE_2))
+    print_plain_table(("", "here", "the paper"), _beside(findings.m_and_k, paper.PAPER_TABLE_2))
     say("")
     say(
         ("Table III: configurations 2 and 3 at the minimum for each N", "bold"),
         " (equal: within one standard deviation)",
     )
-    table(("", "here", "the paper"), _beside(findings.two_and_three, paper.PAPER_TABLE_3))
+    print_plain_table(("", "here", "the paper"), _beside(findings.two_and_three, paper.PAPER_TABLE_3))
     below, ties, pairs = findings.matched
     say(
         f"Of {pairs} pairs of cells with the same N and M = K, configuration 3 is at or below configuration 2 "

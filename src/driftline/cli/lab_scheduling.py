@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from driftline.cli.lab_output import table, tell
 from driftline.cli.options import JsonOption  # noqa: TC001 typer reads the annotations when it runs
 from driftline.cli.output import print_json, say
+from driftline.cli.text_tables import print_plain_table, show_progress
 from driftline.errors import BadSetting
 
 
@@ -52,16 +52,16 @@ def freshness(
             )  # fmt: skip
             trace = simulated(settings)
         for row in race(trace, policy or tuple(POLICIES)):
-            tell(f"seed {seed} of {seeds}: {row.policy}")
+            show_progress(f"seed {seed} of {seeds}: {row.policy}")
             rows.append(row)
-    tell("")
+    show_progress("")
     mean = means(rows)
     if plot is not None:
         draw_freshness(mean, plot)
     if as_json:
         print_json([asdict(row) for row in mean])
         return
-    table(
+    print_plain_table(
         ("policy", "fw", "hw", "delay_w, h", "wasted", "starved"),
         [
             (row.policy, f"{row.fw:.4f}", *("–" if one is None else f"{one:{form}}" for one, form in
@@ -89,7 +89,7 @@ def picking(
     if as_json:
         print_json([asdict(row) for row in rows])
         return
-    table(
+    print_plain_table(
         ("pages", "first link, s", "all links, s", "read, s", "pick of 500, ms", "learn, ms", "peak MB"),
         [
             (f"{row.pages:,}", f"{row.first_link_s:.2f}", f"{row.links_s:.2f}", f"{row.read_s:.2f}",

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driftline.cli.lab_output import table, tell
 from driftline.cli.options import JsonOption  # noqa: TC001 typer reads the annotations when it runs
 from driftline.cli.output import print_json, say
+from driftline.cli.text_tables import print_plain_table, show_progress
 from driftline.errors import BadSetting
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def speed(
         pages=pages, size_mean=size, in_flight=in_flight, consumers=consumers, repeats=repeats, auto=auto,
         passes=passes, store=store, nginx=server == "nginx" or (server == "auto" and nginx.installed() is not None),
     )  # fmt: skip
-    rows = list(lab.race(course, tell))
-    tell("")
+    rows = list(lab.race(course, show_progress))
+    show_progress("")
     if as_json:
         print_json([row.as_json() for row in rows])
     else:
@@ -78,8 +78,8 @@ def tuning(
     rows = []
     for setting in lab.settings():
         if not only or setting.name in only:
-            found = list(lab.search(setting, seconds, tell))
-            tell("")
+            found = list(lab.search(setting, seconds, show_progress))
+            show_progress("")
             rows += found
             if not as_json:
                 _show_tuning(found)  # at once: the next world takes minutes
@@ -109,9 +109,9 @@ def scale(
 
     rows = []
     for row in lab.measure(pages or lab.SIZES, only or (), folder):
-        tell(f"{row.pages:,} pages: {row.command}")
+        show_progress(f"{row.pages:,} pages: {row.command}")
         rows.append(row)
-    tell("")
+    show_progress("")
     if as_json:
         print_json([asdict(row) for row in rows])
         return
@@ -129,7 +129,7 @@ def _show_scale(rows: Sequence[ScaleRow]) -> None:
             late = "too long" if row.seconds is None else f"{row.seconds:.2f}{'' if row.status == 0 else ' !'}"
             cells += [late, f"{row.cpu_s:.2f}", f"{row.peak_mb:.0f}"]
         lines.append(cells)
-    table(("", *(name for size in sizes for name in (f"{size:,}: s", "CPU s", "MB"))), lines)
+    print_plain_table(("", *(name for size in sizes for name in (f"{size:,}: s", "CPU s", "MB"))), lines)
     if failed := [row for row in rows if row.status and row.seconds is not None]:
         say(f"! ended with an error: {', '.join(f'{row.command} ({row.status})' for row in failed)}.")
 
@@ -138,7 +138,7 @@ def _show_speed(rows: Sequence[SpeedRow], server: str) -> None:
     say(f"Pages a second, medians; the server is {server}.")
     more = ("PostgreSQL", "/SQLite") if any(row.postgresql for row in rows) else ()
     columns = "download", "floor", "check", "/download", "/floor", "µs CPU", "of floor", "of download", "peak MB"
-    table(
+    print_plain_table(
         ("pass", *columns, *more),
         [
             (row.kind, f"{row.download:,.0f}", f"{row.floor:,.0f}", f"{row.check:,.0f}", f"{row.to_download:.2f}",
@@ -156,7 +156,7 @@ def _show_tuning(rows: Sequence[TuningRow]) -> None:
     for world in dict.fromkeys(row.world for row in rows):
         some = [row for row in rows if row.world == world]
         say((world, "bold"))
-        table(
+        print_plain_table(
             ("", "in flight", "consumers", "pages/s"),
             [(row.kind, row.slots, row.consumers, f"{row.pages_per_s:,.0f}") for row in some],
         )
