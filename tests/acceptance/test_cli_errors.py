@@ -194,10 +194,10 @@ def test_a_full_disk_under_the_error_output_leaves_the_exit_status_as_it_is(
 
 def test_something_unexpected_is_a_sentence_too() -> None:
     program = (
-        "from driftline.cli import main, watchlist\n"
+        "from driftline.cli import main\n"
         "@main.app.command('explode')\n"
         "def explode() -> None: raise ZeroDivisionError('a detail')\n"
-        "raise SystemExit(main.run(['explode']))"
+        "raise SystemExit(main.main_with(['explode']))"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
 
