@@ -192,7 +192,7 @@ def _row(check: Check, now: float) -> list[str | Styled]:
         found = Styled(check.turned.turn, EVENT_STYLES[check.turned.turn])
     if check.change:
         recovered = f"{check.turned.reason} " if check.turned else ""
-        what = f"{recovered}{_describe_change(check.change)} (change {check.change.id})"
+        what = f"change {check.change.id}: {recovered}{_describe_change(check.change)}"
     if check.warnings:
         what = " ".join([what, *(warned.sentence for warned in check.warnings)]).strip()
     if check.redirected_to:
@@ -206,10 +206,12 @@ def _row(check: Check, now: float) -> list[str | Styled]:
 
 
 def _describe_change(change: Change) -> str:
+    from driftline.pipeline.grouping import headline_of
+
+    what = headline_of(change) if change.verdict is Matter.MEANINGFUL or change.said else change.reason
     if change.said is None:
-        return change.reason
-    marked = "noise" if change.said is Matter.NOISE else "a change that matters"
-    return f"You marked this as {marked}. {change.reason}"
+        return what
+    return f"(marked as {'noise' if change.said is Matter.NOISE else 'important'} by you) {what}"
 
 
 def _check_as_json(check: Check) -> dict[str, Any]:
