@@ -147,15 +147,15 @@ def test_catching_up_that_fails_is_told_and_is_no_failure(
 
 
 def test_what_cannot_be_learned_in_the_end_is_no_failure(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    follow = Scheduler.learn_from
+    learn_from = Scheduler.learn_from
 
     def locked(scheduler: Scheduler, page_ids: Sequence[int]) -> None:
         if page_ids:
             raise StoreLocked("The store is locked.")
-        follow(scheduler, page_ids)
+        learn_from(scheduler, page_ids)
 
     main_with(["add", site.put("/", "here")])
-    monkeypatch.setattr(Scheduler, "follow", locked)
+    monkeypatch.setattr(Scheduler, "learn_from", locked)
     assert main_with(["run", "--once"]) == 0
 
 
@@ -215,7 +215,6 @@ def test_the_schedule_says_of_a_page_that_only_ever_failed_when_it_is_tried_agai
     capsys.readouterr()
     assert main_with(["schedule"]) == 0
     out = capsys.readouterr().out
-    assert "failed 1 time, last just now" in out or "failed 1 time, last 1 second ago" in out
+    assert re.search(r"failed 1 time, last \d s ago", out)
     assert re.search(r"/missing  20\d\d-", out), "when it is tried again"
-    assert "only failed" in out
     assert "never" not in out
