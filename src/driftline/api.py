@@ -29,7 +29,6 @@ from driftline.errors import (
 from driftline.model import POLICIES, Safety, Verdict
 from driftline.pipeline.plan import Plan
 from driftline.pipeline.stop import Stop
-from driftline.schedule.backoff import GONE_AFTER, gone
 from driftline.settings import Settings, load_settings, parse_rate
 from driftline.store.engine import Store
 from driftline.store.feedback import all_said, find_change, remember, withdraw
@@ -248,6 +247,8 @@ class Driftline:
 
     def gone(self, pages: Iterable[Page]) -> set[int]:
         """The ids of those of these pages that are gone for good: not there at any of their checks for days."""
+        from driftline.schedule.backoff import GONE_AFTER, gone
+
         return gone(self._store, [page.id for page in pages if page.failures >= GONE_AFTER], self._clock())
 
     def safety(self, pages: Iterable[Page], hosts: Callable[[], set[str]] | None = None) -> dict[int, Safety]:

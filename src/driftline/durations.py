@@ -36,12 +36,6 @@ def format_interval(seconds: float) -> str:
     return "".join(parts)
 
 
-def format_frequency(seconds: float) -> str:
-    """Return how often something happens, in words: 'once an hour', 'every 15m'."""
-    once = {60.0: "a minute", 3_600.0: "an hour", 86_400.0: "a day", 604_800.0: "a week"}.get(round(seconds, 3))
-    return f"every {format_interval(seconds)}" if once is None else f"once {once}"
-
-
 def parse_moment(text: str, now: float) -> float:
     """The time that a date, a date and time or a length of time before `now` stands for, in seconds since 1970.
 

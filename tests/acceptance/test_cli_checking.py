@@ -33,7 +33,7 @@ def test_a_check_tells_what_is_new_changed_unchanged_and_failed(driftline: Comma
     second = driftline("check")
     assert second.status == 0
     lines = second.out.splitlines()
-    assert lines[0].startswith(f"changed {site.url('/a')}  1 word added and 1 word removed")
+    assert lines[0].startswith(f"changed {site.url('/a')}  one two three → one two four")
     assert lines[1] == f"failed  {site.url('/missing')}  The server answered 404 Not Found."
     assert lines[2].startswith("3 pages in ")
     assert "0 new, 1 changed, 1 unchanged, 1 failed (" in lines[2]
@@ -77,7 +77,7 @@ def test_long_lists_are_cut_short(driftline: Command, site: Site) -> None:
     lines = driftline("check").out.splitlines()
 
     assert len(lines) == 12
-    assert lines[10] == "failed  … and 2 more: --all names them"
+    assert lines[10] == "failed  … and 2 more: list them with --all"
     named = driftline("check", "--all").out.splitlines()
     assert [line for line in named if line.startswith("failed")] == named[:12]
 
@@ -133,7 +133,9 @@ def test_a_run_follows_the_pages_and_ends_on_a_signal(driftline: Command, site: 
     with driftline.start("run") as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        assert process.stderr.readline().startswith("No pages are watched yet. In another terminal: driftline add ")
+        assert process.stderr.readline().startswith(
+            "No pages are watched yet: in another terminal, type: driftline add https://"
+        )
         driftline("add", page, "--every", "1s")
         assert "1 page seen for the first time" in process.stdout.readline()
         site.put("/a", "one two four")

@@ -88,8 +88,8 @@ def test_a_page_that_is_not_watched(driftline: Command, arguments: tuple[str, ..
 
 
 def test_nothing_is_watched(driftline: Command) -> None:
-    assert_one_sentence(driftline("check"), 1, "driftline add URL")
-    assert_one_sentence(driftline("check", "--json"), 1, "driftline add URL")
+    assert_one_sentence(driftline("check"), 1, "driftline add https://")
+    assert_one_sentence(driftline("check", "--json"), 1, "driftline add https://")
 
 
 def test_a_version_that_there_is_not(driftline: Command, site: Site) -> None:
@@ -99,7 +99,7 @@ def test_a_version_that_there_is_not(driftline: Command, site: Site) -> None:
     driftline("check")
     assert_one_sentence(driftline("show", url, "--version", "7"), 1, "version 7")
     assert_one_sentence(driftline("diff", url, "1", "7"), 1, "version 7")
-    assert_one_sentence(driftline("diff", url, "0", "1"), 2, "version 1")
+    assert_one_sentence(driftline("diff", url, "0", "1"), 2, "Version 1")
 
 
 def test_a_list_that_cannot_be_read(driftline: Command, tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_misspelled_variable_is_warned_of_once(driftline: Command) -> None:
     assert (ended.status, ended.err) == (0, told)
     assert driftline("doctor", DRIFTLINE_HOST_DELY="3").err == told
     told_by_doctor = driftline("doctor", DRIFTLINE_SHOP_TOKEN="secret", DRIFTLINE_DEBUG="0")
-    assert "No setting is called DRIFTLINE_SHOP_TOKEN, in the environment." in told_by_doctor.out
+    assert "Ignored in the environment, because there is no such setting: DRIFTLINE_SHOP_TOKEN." in told_by_doctor.out
     assert told_by_doctor.err == ""
 
 
@@ -178,7 +178,7 @@ def test_a_full_disk_under_the_output_is_said_once(
         _, err = process.communicate()
 
     assert (process.returncode, err) == (
-        1, "driftline: The output could not be written, or not all of it: No space left on device.\n",
+        1, "driftline: The output could not be written completely: No space left on device.\n",
     )  # fmt: skip
 
 
@@ -194,10 +194,10 @@ def test_a_full_disk_under_the_error_output_leaves_the_exit_status_as_it_is(
 
 def test_something_unexpected_is_a_sentence_too() -> None:
     program = (
-        "from driftline.cli import main, watchlist\n"
+        "from driftline.cli import main\n"
         "@main.app.command('explode')\n"
         "def explode() -> None: raise ZeroDivisionError('a detail')\n"
-        "raise SystemExit(main.run(['explode']))"
+        "raise SystemExit(main.main_with(['explode']))"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
 

@@ -21,20 +21,20 @@ def change(driftline: Command, site: Site) -> str:
 
 def test_what_was_said_is_listed_told_by_the_history_and_withdrawn(driftline: Command, site: Site, change: str) -> None:
     page = site.url("/a")
-    assert "said nothing" in driftline("feedback", "--list").err
+    assert "marked no change yet" in driftline("feedback", "--list").err
 
-    assert "are noise from now on" in driftline("feedback", change, "--noise").out
+    assert "will no longer be reported" in driftline("feedback", change, "--noise").out
 
     (said,) = driftline.json("feedback", "--list")
     assert (said["change"], said["url"], said["verdict"], said["found"]) == (change, page, "noise", "meaningful")
     assert said["reason"] in driftline("feedback", "--list").out
     told = driftline("history", page, "--all").out
-    assert f"You marked this as noise. {said['reason']} (change {change})" in told
+    assert f"change {change}: (marked as noise by you) " in told
     found = driftline.json("history", page, "--all")[0]["change"]
     assert (found["verdict"], found["said"]) == ("noise", "noise")
     assert driftline.json("feedback", change, "--forget") == {"change": change, "url": page, "verdict": None}
     assert driftline.json("feedback", "--list") == []
-    assert "You marked" not in driftline("history", page).out
+    assert "marked as" not in driftline("history", page).out
     again = driftline("feedback", change, "--forget")
     assert (again.status, again.out) == (1, "")
     assert "Nothing was said of the change" in again.err

@@ -37,7 +37,7 @@ def test_looking_at_the_list_loads_nothing_that_checks_pages(driftline: Command,
 def loaded_by(*arguments: str) -> set[str]:
     """The packages that this command imports."""
     program = (
-        "import sys; from driftline.cli import main; main.run(sys.argv[1:])\n"
+        "import sys; from driftline.cli import main; main.main_with(sys.argv[1:])\n"
         "print('\\n', *{name.partition('.')[0] for name in sys.modules})"
     )
     ran = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)

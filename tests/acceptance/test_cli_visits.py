@@ -16,7 +16,7 @@ from support.histories import Seen, make_chrome, make_firefox
 
 AT = 1_772_366_400.0
 LINE = '203.0.113.7 - - [01/Mar/2026:12:00:{second:02} +0000] "GET /{page} HTTP/1.1" {status} 512 "-" "Firefox/140.0"\n'
-WITHOUT_MATPLOTLIB = "import sys; sys.modules['matplotlib'] = None; from driftline.cli.main import run; "
+WITHOUT_MATPLOTLIB = "import sys; sys.modules['matplotlib'] = None; from driftline.cli.main import main_with; "
 
 
 def test_visits_are_counted_and_ranked(driftline: Command) -> None:
@@ -85,7 +85,7 @@ def test_a_rank_is_drawn_as_svg_and_png(driftline: Command, tmp_path: Path) -> N
 
 
 def test_without_the_extra_a_drawing_says_what_to_install(tmp_path: Path) -> None:
-    call = f"raise SystemExit(run(['rank', '--example', '--plot', '{tmp_path / 'rank.svg'}']))"
+    call = f"raise SystemExit(main_with(['rank', '--example', '--plot', '{tmp_path / 'rank.svg'}']))"
     ended = subprocess.run(
         [sys.executable, "-c", WITHOUT_MATPLOTLIB + call], capture_output=True, text=True, check=False
     )

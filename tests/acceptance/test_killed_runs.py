@@ -170,7 +170,7 @@ def test_a_change_that_was_recorded_is_told_though_the_run_was_killed(
 ) -> None:
     url = site.put("/", "Words of a page, as they were at first.")
     heard = tmp_path / "heard"
-    command = f"sh -c 'cat >> {heard}; echo >> {heard}'"
+    command = f"sh -c 'cat >> {heard}'"
     driftline("add", url, "--every", "1s")
     process = driftline.start("run", "-v", "--exec", command)
     assert process.stderr is not None

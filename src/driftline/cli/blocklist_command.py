@@ -62,7 +62,10 @@ def add(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Add a list: its hosts, with their subdomains, and its URLs are blocked."""
+    """Add a list of hosts and URLs to block.
+
+    A host is blocked with its subdomains.
+    """
     if name is not None and len(sources) > 1:
         raise UsageError("--name works for one list only: add the lists one by one.")
     with opened(store, allow_network) as watch_list:

@@ -1,4 +1,4 @@
-"""What `doctor` examines: one finding each, with what to do about it."""
+"""`doctor`: examine the installation, the settings and the store, and say what to do about what is wrong."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import resource
 import shutil
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from driftline.cli.options import command_settings, is_named, no_store
-from driftline.cli.output import local_time, size
+import typer
+
+from driftline.cli.options import JsonOption, StoreOption, command_settings, is_named, no_store
+from driftline.cli.output import clean_lines, local_time, print_json, say, size
 from driftline.errors import DriftlineError, MissingExtra, StoreUnavailable, UnsupportedStore
 from driftline.plurals import count
 
@@ -36,6 +38,35 @@ class Diagnosis:
     what: str
     well: bool
     detail: str
+
+
+def doctor(
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="Skip reading every version back, which takes minutes in a large store."),
+    ] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check the installation, the settings and the store.
+
+    Every stored version is read back and verified, unless --quick.
+    """
+    findings = examine(store, quick=quick)
+    broken = [finding for finding in findings if not finding.well]
+    if as_json:
+        rows = [{"what": finding.what, "ok": finding.well, "detail": finding.detail} for finding in findings]
+        print_json({"ok": not broken, "checks": rows})
+    else:
+        for finding in findings:
+            _print_finding(finding)
+    if broken:
+        raise typer.Exit(1)
+
+
+def _print_finding(finding: Diagnosis) -> None:
+    mark = ("✓ ", "green") if finding.well else ("✗ ", "red")
+    say(mark, clean_lines(f"{finding.what}: {finding.detail}"))
 
 
 def examine(store: str | None, *, quick: bool = False) -> list[Diagnosis]:

@@ -1,4 +1,4 @@
-"""`history`, `show`, `diff`: looking back at a page."""
+"""`history`, `show`, `screenshot`: what is kept of a page."""
 
 from __future__ import annotations
 
@@ -33,13 +33,8 @@ from driftline.plurals import count
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.text import Text
-
-    from driftline.detection.diff.markup import Kind
-    from driftline.detection.diff.tables import ChangedCell
-    from driftline.detection.diff.text_diff import Move, Piece
     from driftline.detection.extract.outline import Outlined
-    from driftline.model import Change, Check, Page, Version
+    from driftline.model import Change, Check, Version
 
 _COLUMNS = (
     Column(name="check", right=True),
@@ -57,10 +52,6 @@ _BLOCK_COLUMNS = (
     Column(name="path", least=20, middle=True),
     Column(name="text", least=30, keep=1),
 )
-# by kind of piece: its style, and the brackets that replace it without colour
-_MARKS = {"added": ("green", "{+", "+}"), "removed": ("red strike", "[-", "-]"), "moved": ("blue", "<~", "~>")}
-_BEGINNING = 60  # letters
-_SHOWN_CELLS = 20
 
 
 def history(
@@ -140,6 +131,36 @@ def show(
         print(clean(found.words, lines=True))
 
 
+def screenshot(
+    url: PageArgument,
+    version: Annotated[
+        int | None,
+        typer.Option(
+            "--version", metavar="N", help="Version number. [default: the newest with a picture]", show_default=False
+        ),
+    ] = None,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="File to write; - for standard output.")
+    ] = "-",
+    store: StoreOption = None,
+) -> None:
+    """Save the picture (PNG) of a version of a rendered page."""
+    if output == "-" and out().is_terminal:
+        raise UsageError("The picture cannot be shown on a terminal: write it to a file with -o FILE.png.")
+    with opened(store, make=False) as watch_list:
+        picture = watch_list.screenshot(url, version)
+    if output == "-":
+        sys.stdout.buffer.write(picture)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        Path(output).write_bytes(picture)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DriftlineError(f"{output} cannot be written ({reason}): choose another file.") from None
+    say(clean(f"Saved {output}."), to_stderr=True)
+
+
 def _show_blocks(found: Sequence[Outlined], *, as_json: bool) -> None:
     if as_json:
         print_json([
@@ -151,179 +172,11 @@ def _show_blocks(found: Sequence[Outlined], *, as_json: bool) -> None:
         print_table(_BLOCK_COLUMNS, [(one.role, one.path, one.text) for one in found])
 
 
-def diff(
-    url: PageArgument,
-    old: Annotated[
-        int | None,
-        typer.Argument(
-            metavar="FROM",
-            help="Older version. [default: the one before TO, or before the last change]",
-            show_default=False,
-        ),
-    ] = None,
-    new: Annotated[
-        int | None, typer.Argument(metavar="TO", help="Newer version. [default: the newest]", show_default=False)
-    ] = None,
-    words: Annotated[
-        bool | None,
-        typer.Option(
-            "--words/--unified",
-            help="Show it word by word, or as a unified diff. [default: words on a terminal, else unified]",
-            show_default=False,
-        ),
-    ] = None,
-    html: Annotated[
-        str | None,
-        typer.Option(
-            "--html",
-            metavar="FILE",
-            help="Write an HTML page to open in a browser; - for standard output.",
-            show_default=False,
-        ),
-    ] = None,
-    store: StoreOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show the difference between two versions of a page."""
-    if html is not None and (as_json or words is not None):
-        raise UsageError("--html cannot be combined with --words, --unified or --json.")
-    with opened(store, make=False) as watch_list:
-        page = watch_list.catalog.find(url)
-        newest = watch_list.repository.newest_change(page)
-        after = (newest[1] if old is None else page.versions) if new is None else new
-        before = (newest[0] if new is None else after - 1) if old is None else old
-        _refuse_one_version(page, before, given=old is not None or new is not None)
-        if html is not None:
-            _write(watch_list.html_diff(page.url, before, after), html)
-            return
-        cells = watch_list.cells(page.url, before, after)
-        unified = watch_list.diff(page.url, before, after, cells=cells)
-        kinds = watch_list.kinds(page.url, before, after)
-        wanted = out().is_terminal if words is None else words
-        places = watch_list.word_diff(page.url, before, after) if (wanted or as_json) and unified else []
-    if as_json:
-        pieces = [[_piece_as_json(piece) for piece in place] for place in places]
-        named = {"url": page.url, "from_version": before, "to_version": after}
-        others = [{"kind": kind.name, **fields(kind, "count", "words", "examples")} for kind in kinds]
-        found = {"equal": not unified, "unified": unified, "words": pieces, "cells": [cell._asdict() for cell in cells]}
-        print_json({**named, **found, "kinds": others})
-    elif wanted and unified:
-        _print_words(places)
-        _print_cells(cells)
-        _print_kinds(kinds, same_text=False)
-    elif unified:
-        _print_unified(unified)
-        # what is piped on stays a diff that other programs can read
-        _print_cells(cells, to_stderr=not out().is_terminal)
-        _print_kinds(kinds, same_text=False, to_stderr=not out().is_terminal)
-    elif kinds:
-        _print_kinds(kinds, same_text=True)
-    else:
-        say(f"Versions {before} and {after} are the same.")
-
-
-def _refuse_one_version(page: Page, before: int, *, given: bool) -> None:
-    if page.versions == 1 and not given:
-        raise DriftlineError(f"{page.url} has only one version so far: there is nothing to compare yet.")
-    if page.versions and before == 0:
-        raise UsageError(f"Version 1 of {page.url} is the first: name two versions to compare.")
-
-
 def _print_heading(version: Version) -> None:
     say((clean(version.title) or clean(version.url), "bold"))
     kind = clean(version.content_type) or "unknown kind"
     say((f"version {version.number}, {local_time(version.at)}, {kind}, {size(version.size)}", "dim"))
     say("")
-
-
-def _write(document: str, file: str) -> None:
-    data = document.encode("utf-8", "replace")
-    if file == "-":
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-        return
-    try:
-        Path(file).write_bytes(data)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise DriftlineError(f"{file} cannot be written ({reason}): choose another file.") from None
-    say(clean(f"Saved {file}: open it in a browser."), to_stderr=True)
-
-
-def _print_kinds(kinds: list[Kind], *, same_text: bool, to_stderr: bool = False) -> None:
-    from driftline.detection.diff.markup import sentence
-
-    if kinds:
-        say(clean(sentence(kinds, same_text=same_text)), to_stderr=to_stderr)
-    for kind in kinds:
-        for example in kind.examples:
-            say((clean(f"  {example}"), "dim"), to_stderr=to_stderr)
-
-
-def _print_cells(cells: list[ChangedCell], *, to_stderr: bool = False) -> None:
-    if cells:
-        say(f"{count(len(cells), 'table cell')} changed:", to_stderr=to_stderr)
-    for cell in cells[:_SHOWN_CELLS]:
-        say((clean(f"  {cell}"), "dim"), to_stderr=to_stderr)
-    if len(cells) > _SHOWN_CELLS:
-        say((f"  … and {len(cells) - _SHOWN_CELLS:,} more", "dim"), to_stderr=to_stderr)
-
-
-def _print_words(places: list[list[Piece]]) -> None:
-    """Print every place that differs, removed words first; without colour, in brackets as wdiff does."""
-    from rich.text import Text
-
-    colours = out().color_system is not None and not out().no_color
-    for number, place in enumerate(places):
-        if number:
-            say(("···", "dim"))
-        line = Text()
-        for piece in place:
-            _append(line, piece, colours=colours)
-        _print_text(line)
-
-
-def _append(line: Text, piece: Piece, *, colours: bool) -> None:
-    text = clean(piece.text, lines=True)
-    inner = text.strip("\n")
-    if piece.kind == "same" or not inner:
-        line.append(text)
-        return
-    before, after = text.split(inner, 1)
-    if piece.move is not None:
-        inner = _describe_move(inner, piece.move)
-    style, opening, closing = _MARKS[piece.kind]
-    line.append(before)
-    line.append(inner if colours else f"{opening}{inner}{closing}", style if colours else "")
-    line.append(after)
-
-
-def _describe_move(text: str, move: Move) -> str:
-    """Return the whole block at its new place; at its old place, its beginning and the line it moved to."""
-    if move.arrived:
-        return f"moved from line {move.from_line}: {text}"
-    first = text.partition("\n")[0]
-    beginning = first[:_BEGINNING] + ("…" if len(text) > _BEGINNING else "")
-    return f"moved to line {move.to_line}: {beginning}"
-
-
-def _print_unified(unified: str) -> None:
-    from rich.text import Text
-
-    styles = {"+": "green", "-": "red", "@": "cyan"}
-    for number, line in enumerate(clean(unified, lines=True).splitlines()):
-        _print_text(Text(line, "bold" if number < 2 else styles.get(line[:1], "")))
-
-
-def _print_text(text: Text) -> None:
-    out().print(text, soft_wrap=True)
-
-
-def _piece_as_json(piece: Piece) -> dict[str, Any]:
-    found: dict[str, Any] = {"kind": piece.kind, "text": piece.text}
-    if piece.move is not None:
-        found |= {**fields(piece.move, "from_line", "to_line"), "shown_at": "to" if piece.move.arrived else "from"}
-    return found
 
 
 def _hidden_checks(quiet: int, noisy: int) -> str:
@@ -339,7 +192,7 @@ def _row(check: Check, now: float) -> list[str | Styled]:
         found = Styled(check.turned.turn, EVENT_STYLES[check.turned.turn])
     if check.change:
         recovered = f"{check.turned.reason} " if check.turned else ""
-        what = f"{recovered}{_describe_change(check.change)} (change {check.change.id})"
+        what = f"change {check.change.id}: {recovered}{_describe_change(check.change)}"
     if check.warnings:
         what = " ".join([what, *(warned.sentence for warned in check.warnings)]).strip()
     if check.redirected_to:
@@ -353,10 +206,12 @@ def _row(check: Check, now: float) -> list[str | Styled]:
 
 
 def _describe_change(change: Change) -> str:
+    from driftline.pipeline.grouping import headline_of
+
+    what = headline_of(change) if change.verdict is Matter.MEANINGFUL or change.said else change.reason
     if change.said is None:
-        return change.reason
-    marked = "noise" if change.said is Matter.NOISE else "a change that matters"
-    return f"You marked this as {marked}. {change.reason}"
+        return what
+    return f"(marked as {'noise' if change.said is Matter.NOISE else 'important'} by you) {what}"
 
 
 def _check_as_json(check: Check) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`lab detection`, `lab noise`, `lab storage`: how well changes are judged, and how compactly versions are kept."""
+"""`lab detection`, `noise`, `storage`, `freshness`, `picking`: how well changes are judged, kept and scheduled."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
-from driftline.cli.lab_output import table, tell
 from driftline.cli.options import JsonOption  # noqa: TC001 typer reads the annotations when it runs
 from driftline.cli.output import print_json, say
+from driftline.cli.text_tables import print_plain_table, show_progress
+from driftline.errors import BadSetting
 from driftline.plurals import count
 
 
@@ -25,16 +26,16 @@ def noise(
 
     rows = []
     for row in watch(pages, generations, seed):
-        tell(f"generation {row.generation} of {generations}")
+        show_progress(f"generation {row.generation} of {generations}")
         rows.append(row)
-    tell("one footer for all")
+    show_progress("one footer for all")
     footers = edit_footers(pages, seed)
-    tell("")
+    show_progress("")
     if as_json:
         print_json({"generations": [asdict(row) for row in rows], "footers": asdict(footers)})
         return
     names = ("generation", "real", "false", "missed", "noisy")
-    table(names, [tuple(f"{getattr(row, name):,}" for name in names) for row in rows])
+    print_plain_table(names, [tuple(f"{getattr(row, name):,}" for name in names) for row in rows])
     say(
         f"The same edit in the footers of {footers.pages:,} pages of a host: "
         f"{count(footers.events, 'event')} about {footers.pages_of_events:,} pages."
@@ -49,13 +50,13 @@ def detection(
     """Judge labelled changes of real pages, beside naive detectors."""
     from driftline.lab.bench import detection_bench as lab
 
-    found = list(lab.examine(lab.cases(folder), tell))
-    tell("")
+    found = list(lab.examine(lab.cases(folder), show_progress))
+    show_progress("")
     rows = lab.rows(found)
     if as_json:
         print_json([asdict(row) for row in rows])
         return
-    table(
+    print_plain_table(
         ("", "detector", "precision", "recall", "F1", "false alarms", "ms a case", "99 %"),
         [
             (row.cases, row.detector, *(f"{share:.3f}" for share in (row.precision, row.recall, row.f1)),
@@ -68,27 +69,114 @@ def detection(
         if some:
             say("")
             say((title, "bold"))
-            table(("case", "score", "reason"), [(one.case.name, f"{one.score:.2f}", one.reason) for one in some])
+            print_plain_table(
+                ("case", "score", "reason"), [(one.case.name, f"{one.score:.2f}", one.reason) for one in some]
+            )
 
 
 def storage(
     folder: Annotated[Path, typer.Argument(help="A folder with chains.jsonl and its files.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Store many versions of real pages, and measure size and reading time."""
+    """Measure size and reading time of many stored versions."""
     from driftline.lab.bench import storage_bench as lab
 
-    rows = list(lab.measure(folder, tell))
-    tell("")
+    rows = list(lab.measure(folder, show_progress))
+    show_progress("")
     if as_json:
         print_json([asdict(row) for row in rows])
         return
-    table(
+    print_plain_table(
         ("kept", "", "versions", "raw MB", "contents MB", "file MB", "ratio", "ms a version", "99 %", "longest"),
         [
             (row.kept, row.state, f"{row.versions:,}", f"{row.raw_mb:.1f}", f"{row.contents_mb:.2f}",
              f"{row.stored_mb:.2f}", f"{row.ratio:.1f}",
              *(f"{ms:.1f}" for ms in (row.read_ms, row.read_ms_99, row.read_ms_longest)))
+            for row in rows
+        ],
+    )  # fmt: skip
+
+
+def freshness(
+    world: Annotated[
+        str, typer.Option(metavar="KIND", help="poisson, bursty, seasonal, failing or squeezed.")
+    ] = "poisson",
+    pages: Annotated[int, typer.Option(help="How many pages there are.")] = 10_000,
+    days: Annotated[float, typer.Option(help="How long it goes on.")] = 60.0,
+    scored_from: Annotated[float, typer.Option(help="The day from which scores are kept.")] = 20.0,
+    checks: Annotated[float | None, typer.Option(help="Checks for each page and day.  [0.2, in a replay 0.1]")] = None,
+    static: Annotated[float, typer.Option(help="The share of pages that never change.")] = 0.1,
+    seeds: Annotated[int, typer.Option(min=1, help="How many worlds, or draws of weights; the means are shown.")] = 3,
+    replay: Annotated[Path | None, typer.Option(metavar="FILE", help="Real change times instead, as CSV.")] = None,
+    policy: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this policy.")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the means, as SVG or PNG.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare scheduling policies on the same budget of checks."""
+    from driftline.cli.rank_command import check_plot
+    from driftline.lab.bench.figures import draw_freshness
+    from driftline.lab.bench.freshness_bench import FreshnessRow, means, race
+    from driftline.lab.bench.freshness_policies import POLICIES
+    from driftline.lab.bench.traces import KINDS, TraceWorld, replayed, simulated
+
+    kinds = [kind for kind in KINDS if kind == world]
+    if not kinds:
+        raise BadSetting(f"--world takes one of {', '.join(KINDS)}.")
+    if plot is not None:
+        check_plot(plot)
+    rows: list[FreshnessRow] = []
+    for seed in range(1, seeds + 1):
+        if replay is not None:
+            trace = replayed(replay, checks_per_page=0.1 if checks is None else checks, seed=seed)
+        else:
+            settings = TraceWorld(
+                kind=kinds[0], pages=pages, days=days, scored_from=scored_from,
+                checks_per_page=0.2 if checks is None else checks, static=static, seed=seed,
+            )  # fmt: skip
+            trace = simulated(settings)
+        for row in race(trace, policy or tuple(POLICIES)):
+            show_progress(f"seed {seed} of {seeds}: {row.policy}")
+            rows.append(row)
+    show_progress("")
+    mean = means(rows)
+    if plot is not None:
+        draw_freshness(mean, plot)
+    if as_json:
+        print_json([asdict(row) for row in mean])
+        return
+    print_plain_table(
+        ("policy", "fw", "hw", "delay_w, h", "wasted", "starved"),
+        [
+            (row.policy, f"{row.fw:.4f}", *("–" if one is None else f"{one:{form}}" for one, form in
+             ((row.hw, ".4f"), (row.delay_w, ".1f"), (row.wasted, ".2f"), (row.starved, ",.0f"))))
+            for row in mean
+        ],
+    )  # fmt: skip
+    say(f"Means over {seeds} seeds." if seeds > 1 else "One seed.")
+    if plot is not None:
+        say(f"Saved {plot}.")
+
+
+def picking(
+    pages: Annotated[list[int] | None, typer.Option(min=1, metavar="N", help="How many pages there are.")] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Measure PostgreSQL, in a temporary database on the server of this URL."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure time and memory of scheduling a large watch list."""
+    from driftline.lab.bench.picking_bench import measure
+
+    rows = [measure(count, store) for count in pages or (10_000, 100_000, 1_000_000)]
+    if as_json:
+        print_json([asdict(row) for row in rows])
+        return
+    print_plain_table(
+        ("pages", "first link, s", "all links, s", "read, s", "pick of 500, ms", "learn, ms", "peak MB"),
+        [
+            (f"{row.pages:,}", f"{row.first_link_s:.2f}", f"{row.links_s:.2f}", f"{row.read_s:.2f}",
+             f"{row.pick_ms:.1f}", f"{row.learn_ms:.1f}", f"{row.peak_mb:.0f}")
             for row in rows
         ],
     )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from driftline.cli import lab_accuracy, lab_paper, lab_scheduling, lab_servers, lab_speed
+from driftline.cli import lab_accuracy, lab_servers, lab_speed
 from driftline.cli.help_panels import PanelCommand, PanelGroup
 
 if TYPE_CHECKING:
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 lab_app = typer.Typer(help="Measure speed, accuracy and politeness on test sites.", cls=PanelGroup)
 _COMMANDS: tuple[Callable[..., None], ...] = (
     lab_servers.web,
-    lab_paper.experiment,
+    lab_speed.experiment,
     lab_speed.speed,
     lab_speed.tuning,
     lab_speed.scale,
     lab_accuracy.noise,
     lab_accuracy.detection,
     lab_accuracy.storage,
-    lab_scheduling.freshness,
-    lab_scheduling.picking,
+    lab_accuracy.freshness,
+    lab_accuracy.picking,
     lab_servers.hostile,
     lab_servers.polite,
     lab_servers.crawl,

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from driftline.cli.lab_output import table, tell
 from driftline.cli.options import JsonOption  # noqa: TC001 typer reads the annotations when it runs
 from driftline.cli.output import print_json, say
+from driftline.cli.text_tables import print_plain_table, show_progress
 from driftline.errors import BadSetting
 
 
@@ -82,12 +82,12 @@ def hostile(
     chosen = [one for one in VILLAINS if not only or any(words in one.name for words in only)]
     if not chosen:
         raise BadSetting(f"There is no such row: choose from {', '.join(one.name for one in VILLAINS)}.")
-    rows = list(measure(chosen, tell))
-    tell("")
+    rows = list(measure(chosen, show_progress))
+    show_progress("")
     if as_json:
         print_json([{**asdict(row), "holds": row.holds} for row in rows])
     else:
-        table(
+        print_plain_table(
             ("row", "seconds", "at most", "peak MB", "at most", "outcome", "reason"),
             [
                 (row.row, f"{row.seconds:.2f}", f"{row.most_seconds:.0f}", f"{row.peak_mb:.0f}", f"{row.most_mb:.0f}",
@@ -126,7 +126,7 @@ def polite(
     wanted = 3 if changes else 1  # each page: when it is new, when it has changed, and to confirm that
     away = hosts - 1 if redirects else 0  # hosts with one page more, which leads to one that the first forbids
     asked = hosts * (pages * wanted + 1) + away * (pages * wanted + (2 if changes else 1))
-    table(
+    print_plain_table(
         ("", "found", "should be"),
         [
             ("hosts", f"{found.hosts:,}", ""),
@@ -155,13 +155,13 @@ def crawl(
     from driftline.lab.bench.bare_client import LabError
     from driftline.lab.bench.crawl_bench import measure
 
-    found = measure(pages, lambda done, waiting: tell(f"{done:,} done, {waiting:,} wait"))
-    tell("")
+    found = measure(pages, lambda done, waiting: show_progress(f"{done:,} done, {waiting:,} wait"))
+    show_progress("")
     if as_json:
         print_json(asdict(found))
         return
     report = found.report
-    table(
+    print_plain_table(
         ("", "found", "should be"),
         [
             ("pages of the site that were fetched", f"{found.found:,}", f"{found.pages:,}"),
@@ -203,14 +203,14 @@ def faults(
         line = " ".join(names)
         return not only or any(all(word in line for word in words.split()) for words in only)
 
-    rows = list(measure(restarts=restarts, freeze=freeze, kills=kills, seed=seed, only=wanted, told=tell))
-    tell("")
+    rows = list(measure(restarts=restarts, freeze=freeze, kills=kills, seed=seed, only=wanted, told=show_progress))
+    show_progress("")
     if not rows:
         raise BadSetting("There is no such row: name it by store, fault and command, such as 'sqlite locked run'.")
     if as_json:
         print_json([{**asdict(row), "holds": row.holds} for row in rows])
     else:
-        table(
+        print_plain_table(
             ("store", "fault", "command", "times", "changes", "lost", "twice", "unreported", "again", "recovery s",
              "at once", "shortest s", "delay s", ""),
             [

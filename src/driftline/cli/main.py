@@ -20,11 +20,13 @@ from typer.main import get_command
 from driftline import __version__
 from driftline.cli import (
     access,
+    add_command,
     blocklist_command,
-    browser_options,
     changes,
     check,
     crawl_command,
+    diff_command,
+    doctor,
     feedback_command,
     history_commands,
     maintenance,
@@ -35,7 +37,6 @@ from driftline.cli import (
     visit_command,
     watchlist,
 )
-from driftline.cli.filter_options import OrderedCommand
 from driftline.cli.help_panels import (
     CHECKING,
     LOOKING_BACK,
@@ -49,6 +50,7 @@ from driftline.cli.help_panels import (
 )
 from driftline.cli.lab_command import lab_app
 from driftline.cli.output import complain
+from driftline.cli.page_options import OrderedCommand
 from driftline.errors import DriftlineError, UsageError
 from driftline.runtime import collect_garbage_rarely
 from driftline.setting_errors import explain_option
@@ -68,8 +70,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _COMMANDS: tuple[tuple[str, str, Callable[..., None], type[PanelCommand]], ...] = (
-    (WATCH_LIST, "add", watchlist.add, OrderedCommand),
-    (WATCH_LIST, "import", watchlist.import_, PanelCommand),
+    (WATCH_LIST, "add", add_command.add, OrderedCommand),
+    (WATCH_LIST, "import", add_command.import_, PanelCommand),
     (WATCH_LIST, "list", watchlist.list_, PanelCommand),
     (WATCH_LIST, "edit", watchlist.edit, OrderedCommand),
     (WATCH_LIST, "remove", watchlist.remove, PanelCommand),
@@ -81,15 +83,15 @@ _COMMANDS: tuple[tuple[str, str, Callable[..., None], type[PanelCommand]], ...] 
     (LOOKING_BACK, "changes", changes.changes, PanelCommand),
     (LOOKING_BACK, "history", history_commands.history, PanelCommand),
     (LOOKING_BACK, "show", history_commands.show, PanelCommand),
-    (LOOKING_BACK, "diff", history_commands.diff, PanelCommand),
-    (LOOKING_BACK, "screenshot", browser_options.screenshot, PanelCommand),
+    (LOOKING_BACK, "diff", diff_command.diff, PanelCommand),
+    (LOOKING_BACK, "screenshot", history_commands.screenshot, PanelCommand),
     (LOOKING_BACK, "search", search_command.search, PanelCommand),
     (LOOKING_BACK, "feedback", feedback_command.feedback, PanelCommand),
     (VISITS, "visit", visit_command.visit, PanelCommand),
     (VISITS, "rank", rank_command.rank, PanelCommand),
     (SAFETY, "report-unsafe", blocklist_command.report_unsafe, PanelCommand),
     (UPKEEP, "compact", maintenance.compact, PanelCommand),
-    (UPKEEP, "doctor", maintenance.doctor, PanelCommand),
+    (UPKEEP, "doctor", doctor.doctor, PanelCommand),
     (UPKEEP, "settings", maintenance.settings, PanelCommand),
 )
 for _panel, _name, _function, _class in _COMMANDS:

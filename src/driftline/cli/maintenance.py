@@ -1,19 +1,18 @@
-"""`compact`, `doctor`, `settings`: the upkeep of a store and its settings."""
+"""`compact`, `settings`: the upkeep of a store, and its settings."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from driftline.cli.options import JsonOption, StoreOption, command_settings, opened
-from driftline.cli.output import clean, clean_lines, fields, print_json, say, size
+from driftline.cli.output import clean, fields, print_json, say, size
 from driftline.cli.text_tables import Column, Styled, print_table
 from driftline.plurals import count
 
 if TYPE_CHECKING:
-    from driftline.cli.doctor import Diagnosis
     from driftline.pipeline.reread import Reread
     from driftline.settings import Settings
     from driftline.store.compaction import Compacted
@@ -36,32 +35,6 @@ def compact(store: StoreOption = None, as_json: JsonOption = False) -> None:
     else:
         _print_compacted(read, done)
     if done.unreadable:
-        raise typer.Exit(1)
-
-
-def doctor(
-    quick: Annotated[
-        bool,
-        typer.Option("--quick", help="Skip reading every version back, which takes minutes in a large store."),
-    ] = False,
-    store: StoreOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Check the installation, the settings and the store.
-
-    Every stored version is read back and verified, unless --quick.
-    """
-    from driftline.cli.doctor import examine
-
-    findings = examine(store, quick=quick)
-    broken = [finding for finding in findings if not finding.well]
-    if as_json:
-        rows = [{"what": finding.what, "ok": finding.well, "detail": finding.detail} for finding in findings]
-        print_json({"ok": not broken, "checks": rows})
-    else:
-        for finding in findings:
-            _print_finding(finding)
-    if broken:
         raise typer.Exit(1)
 
 
@@ -114,11 +87,6 @@ def _compacted(done: Compacted) -> str:
         done_now.append(f"removed {count(done.removed, 'stored text')} that no version needs")
     sentence = " and ".join(done_now)
     return f"{sentence[0].upper()}{sentence[1:]}: {takes}."
-
-
-def _print_finding(finding: Diagnosis) -> None:
-    mark = ("✓ ", "green") if finding.well else ("✗ ", "red")
-    say(mark, clean_lines(f"{finding.what}: {finding.detail}"))
 
 
 def _setting_rows(found: Settings, store: str | None) -> list[dict[str, Any]]:

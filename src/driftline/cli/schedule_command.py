@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from driftline.schedule.forecast import ScheduledCheck
 
 _COLUMNS = (
-    Column(name="url", least=30, keep=1, middle=True),
+    Column(name="url", least=26, keep=1, middle=True),
     Column(name="next check"),
-    Column(name="why"),
-    Column(name="likely changed", right=True),
+    Column(name="why", least=22, keep=2),
+    Column(name="likely changed", right=True, optional=True),
 )
 _SOON = 60.0  # seconds: nobody can tell more exactly
 _BY_BUDGET = ("new", "value", "age")  # what the budget is spent on until then may change, so the time is a guess

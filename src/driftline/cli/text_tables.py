@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from driftline.cli.output import clean, out
+from driftline.cli.output import clean, out, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -126,3 +127,22 @@ def _cut(text: str, width: int, *, middle: bool) -> str:
     tail = (width - 1) // 2 if middle else 0
     head = set_cell_size(text, width - 1 - tail).rstrip()
     return f"{head}…{set_cell_size(text[::-1], tail)[::-1] if tail else ''}"
+
+
+def show_progress(what: str) -> None:
+    """Show what is being measured, on a line of the terminal that the next call overwrites."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{what}")
+        sys.stderr.flush()
+
+
+def print_plain_table(head: Sequence[str], rows: Sequence[Sequence[Any]], left: Sequence[str] = ()) -> None:
+    """Print a plain table; the first column and those named in `left` are aligned left, others right."""
+    cells = [[str(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
+    for number, row in enumerate(cells):
+        line = "  ".join(
+            cell.ljust(width) if column == 0 or head[column] in left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        say((line.rstrip(), "bold" if number == 0 else ""))

@@ -263,16 +263,20 @@ class CommandRunner:
                 if error is not None:
                     self._complain(f"{error} It failed for a day: event {retry.event.id} is given up.")
                 self._queue.forget(retry)
-                self._retries.remove(retry)
+                self._drop(retry)
                 self._release(retry.event)
             elif not self._command.is_stopped():
                 pause = min(self._first_retry * 2**retry.attempts, LONGEST_RETRY)
-                self._retries.remove(retry)
+                self._drop(retry)
                 self._keep(replace(retry, attempts=retry.attempts + 1, next_at=self._clock() + pause, error=error))
 
     def _keep(self, retry: Retry) -> None:
         self._queue.retry(retry)
         self._retries.append(retry)
+
+    def _drop(self, retry: Retry) -> None:
+        # by its event, because `_release` replaces entries of the list
+        self._retries = [one for one in self._retries if one.event.id != retry.event.id]
 
     def _release(self, event: Event) -> None:
         """Let the events that waited for this one be tried at once."""

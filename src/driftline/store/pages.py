@@ -207,7 +207,7 @@ class Catalog:
         with nullcontext() if target is None else self._store.right_to_check(), self._store.write() as connection:
             if target is not None:
                 lock_addresses(connection)
-            # keep what others changed meanwhile, and let them wait if they change more; checks wait only if the page moves
+            # keep what others changed meanwhile, and let other writers wait; checks wait only if the page moves
             this = _PAGES.where(pages.c.id == found.id).with_for_update(of=pages, key_share=target is None)
             row = connection.execute(this).first()
             if row is None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from sqlalchemy import BigInteger, Integer, Text, and_, bindparam, cast, delete, func, insert, not_, or_, select
 
 from driftline.errors import FailureKind
@@ -20,6 +19,7 @@ from driftline.store.tunables import BATCHES
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
     from sqlalchemy import ColumnElement, Select
 
@@ -131,7 +131,7 @@ def read_sequences(store: Store, page_ids: NDArray[np.int64], known: NDArray[np.
     for start in range(0, len(page_ids), BATCHES.pages):
         some = page_ids[start : start + BATCHES.pages]
         among = {"first": int(some[0]), "last": int(some[-1])}
-        expected = (len(some), int(known[start : start + BATCHES.pages].sum(dtype=np.int64)))
+        expected = (len(some), int(known[start : start + BATCHES.pages].sum(dtype="int64")))
         with store.read() as connection:
             as_expected = tuple(connection.execute(_TOTAL, among).one()) == expected
             rows: Sequence[Any] = [] if as_expected else connection.execute(_SEQUENCES, among).all()

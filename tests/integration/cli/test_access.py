@@ -128,7 +128,7 @@ def test_a_tag_that_no_page_has_is_told(capsys: pytest.CaptureFixture[str], monk
     main_with(["doctor"])
     told_last = capsys.readouterr()
     assert "No page has the tag" not in told_last.err
-    assert "Tags: every tag that something is set for is on a page." in told_last.out
+    assert "Tags: every tag with settings is in use." in told_last.out
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_a_report_is_shown_wherever_the_page_is(site: Site, told: Any, capsys: p
     capsys.readouterr()
     for command in (["list"], ["check"], ["schedule"], ["check", bad]):
         assert main_with(command) == 0
-        assert reason in capsys.readouterr().out
+        assert reason.rstrip(".") in capsys.readouterr().out
     main_with(["show", bad])
     assert reason in capsys.readouterr().err
 

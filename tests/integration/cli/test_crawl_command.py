@@ -124,7 +124,7 @@ def test_a_crawl_that_is_limited_says_how_to_go_on(site: Site, capsys: pytest.Ca
     _, err = said(capsys, front, "--most", "2")
     assert err == "1 URL left after the limit of 2 pages (--most): run the same command to continue.\n"
     out, err = said(capsys, front, "--most", "2")
-    assert err.startswith("Going on with the crawl of ")
+    assert err.startswith("Continuing the crawl of ")
     assert out.splitlines()[-1].startswith("Fetched 1 page in ")
 
 

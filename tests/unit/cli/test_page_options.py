@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from driftline.cli.browser_options import describe_rendering, given_rendering, with_modes
+from driftline.cli.page_options import describe_rendering, given_rendering, with_modes
 from driftline.errors import BadSetting, UsageError
 from driftline.model import Render, RenderMode
 
@@ -43,7 +43,7 @@ def test_an_edit_keeps_what_it_does_not_name() -> None:
 def test_what_contradicts_itself_is_refused() -> None:
     with pytest.raises(UsageError, match="--render does not take"):
         given_rendering(None, "often", None, None)
-    with pytest.raises(UsageError, match="not rendered"):
+    with pytest.raises(UsageError, match="need a browser"):
         given_rendering(None, "never", "#a", None)
     with pytest.raises(BadSetting, match="'\\[\\[' is not a CSS selector"):
         given_rendering(None, None, "[[", None)

@@ -1,21 +1,21 @@
-"""The options of pages that are rendered by Chromium, and `screenshot`, which writes the pictures taken of them."""
+"""Options of `add` and `edit`: which parts of a page are watched, and whether a browser renders it."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from driftline.cli.help_panels import BROWSER
-from driftline.cli.options import PageArgument, StoreOption, opened
-from driftline.cli.output import clean, out, say
+from driftline.cli.help_panels import BROWSER, WHAT_COUNTS, PanelCommand
+from driftline.cli.output import clean, say
 from driftline.errors import DriftlineError, UsageError
-from driftline.model import Render, RenderMode
+from driftline.model import FilterKind, Render, RenderMode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from driftline.model import Filter
 
 _NEVER = "never"
 _MODES = (*RenderMode, _NEVER)
@@ -107,31 +107,88 @@ def warn_of_browser(render: Render | None, named: str | None) -> None:
         say(clean(str(error)), to_stderr=True)
 
 
-def screenshot(
-    url: PageArgument,
-    version: Annotated[
-        int | None,
-        typer.Option(
-            "--version", metavar="N", help="Version number. [default: the newest with a picture]", show_default=False
-        ),
-    ] = None,
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="File to write; - for standard output.")
-    ] = "-",
-    store: StoreOption = None,
-) -> None:
-    """Save the picture (PNG) of a version of a rendered page."""
-    if output == "-" and out().is_terminal:
-        raise UsageError("The picture cannot be shown on a terminal: write it to a file with -o FILE.png.")
-    with opened(store, make=False) as watch_list:
-        picture = watch_list.screenshot(url, version)
-    if output == "-":
-        sys.stdout.buffer.write(picture)
-        sys.stdout.buffer.flush()
-        return
-    try:
-        Path(output).write_bytes(picture)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise DriftlineError(f"{output} cannot be written ({reason}): choose another file.") from None
-    say(clean(f"Saved {output}."), to_stderr=True)
+_ARGUMENTS = "driftline.arguments"
+
+SelectOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--select",
+        metavar="PARTS",
+        help="Watch only these parts: a CSS selector, xpath:…, json:…, or 'main' for the main content.",
+        show_default=False,
+        rich_help_panel=WHAT_COUNTS,
+    ),
+]
+DropOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--drop", metavar="PARTS", help="Leave out these parts: a CSS selector, xpath:… or json:….",
+        show_default=False, rich_help_panel=WHAT_COUNTS,
+    ),
+]  # fmt: skip
+IgnoreOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ignore", metavar="TEXT|/REGEX/", help="Leave out lines that contain this.",
+        show_default=False, rich_help_panel=WHAT_COUNTS,
+    ),
+]  # fmt: skip
+TriggerOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trigger", metavar="TEXT|/REGEX/", help="Report a change only if this appears in what was added.",
+        show_default=False, rich_help_panel=WHAT_COUNTS,
+    ),
+]  # fmt: skip
+AlsoOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--also",
+        metavar="WHAT",
+        help="Watch more than the text: links, media, attributes, metadata, structure (separated by commas) or all.",
+        show_default=False,
+        rich_help_panel=WHAT_COUNTS,
+    ),
+]
+
+
+class OrderedCommand(PanelCommand):
+    """A command that keeps its arguments as typed, because filters apply in the order in which they were given."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments and keep the originals."""
+        args = with_modes(args)
+        ctx.meta[_ARGUMENTS] = list(args)
+        return super().parse_args(ctx, args)
+
+
+def given_filters(context: typer.Context, **values: Sequence[str] | None) -> list[Filter]:
+    """Return the filters in the order in which they were given; raise BadFilter for the first that makes no sense."""
+    if not any(values.values()):
+        return []
+    from driftline.detection.extract.filters import check_filters
+
+    left = {kind: iter(some or ()) for kind, some in values.items()}
+    ordered: list[tuple[str, str]] = []
+    for kind in _named(context.meta[_ARGUMENTS]):
+        ordered += [(kind, value) for value in islice(left[kind], 1)]
+    return check_filters(ordered)
+
+
+def describe_filters(filters: Sequence[Filter]) -> str:
+    """Return the filters as a part of a sentence."""
+    return ", ".join(f"{kind} {value}" for kind, value in filters)
+
+
+def _named(arguments: Sequence[str]) -> Iterator[str]:
+    """Yield the kind of each filter option, in order."""
+    names = {f"--{kind}": kind.value for kind in FilterKind}
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--":
+            return
+        name, is_whole, _ = argument.partition("=")
+        if name in names:
+            yield names[name]
+            if not is_whole:
+                next(rest, None)  # its value, which may look like an option itself
