@@ -181,7 +181,7 @@ def test_a_single_pass_says_what_it_found_and_when_the_next_is_due(
 def test_a_single_pass_over_no_pages_says_how_to_add_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "pages.db").touch()
     assert main_with(["run", "--once"]) == 0
-    assert capsys.readouterr().err == "No pages are watched yet: 'driftline add URL' adds one.\n"
+    assert capsys.readouterr().err == "No pages are watched yet: add one with 'driftline add https://example.com/'.\n"
 
 
 def test_a_single_pass_checks_nothing_that_another_process_checked_while_it_waited(
