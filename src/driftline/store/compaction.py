@@ -117,9 +117,7 @@ def _some(store: Store, most: int) -> tuple[list[BlobKey], dict[int, dict[bytes,
     """Return the keys of some blobs that are not compacted yet, and by page all that they are built from."""
     with store.read() as connection:
         query = select(blobs.c.page_id, blobs.c.digest).where(_LOOSE).limit(most)
-        keys = sorted(
-            (page_id, name) for page_id, name in connection.execute(query)
-        )  # in the order of locks, see `locks`
+        keys = sorted((page_id, name) for page_id, name in connection.execute(query))  # the order of locks
         return keys, read_chains(connection, keys)
 
 
