@@ -41,14 +41,14 @@ def why_executable(body: bytes, content_type: str, disposition: str) -> str | No
     """Return a sentence that says why a decoded body is a program, None if it is not."""
     system = _system(body) if body.startswith(_ALL_STARTS) else None
     if system is not None:
-        return f"The answer is a program for {system}, not a page: it is not kept."
+        return f"The response is a program for {system}, not a page: it is not stored."
     kind = content_type.partition(";")[0].strip().lower()
     if kind in _TYPES:
-        return f"The server sends a program ({kind}), not a page: it is not kept."
+        return f"The server sends a program ({kind}), not a page: it is not stored."
     if disposition:
         for name in _NAME.findall(disposition):
             if unquote(name).strip().lower().endswith(_ENDINGS):
-                return f"The server sends a program to download ({name.strip()[:60]}), not a page: it is not kept."
+                return f"The server sends a program to download ({name.strip()[:60]}), not a page: it is not stored."
     return None
 
 

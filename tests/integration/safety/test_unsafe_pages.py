@@ -131,7 +131,7 @@ def test_a_program_in_the_place_of_a_page_is_never_kept(tmp_path: Path) -> None:
         assert world.pages.check().failed == 1
         page = world.pages.catalog.find(server.url("/"))
         assert page.failure is not None
-        assert page.failure.sentence == "The answer is a program for Windows, not a page: it is not kept."
+        assert page.failure.sentence == "The response is a program for Windows, not a page: it is not stored."
         assert page.versions == 0
 
 

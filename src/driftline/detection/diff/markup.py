@@ -13,7 +13,8 @@ from driftline.detection.diff.align import gaps
 from driftline.detection.extract.annotations import attributes_of, beginning, metadata_of, source_of
 from driftline.detection.extract.charset import decode_text
 from driftline.detection.extract.formats.base import folded
-from driftline.detection.messages import also_changed, counted, listed, short, turned
+from driftline.detection.messages import also_changed, listed, short, turned
+from driftline.plurals import count
 from driftline.urls.parts import without_password
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def _attributes(old: LexborHTMLParser, new: LexborHTMLParser) -> list[Kind]:
     return [
         Kind(
             name="attributes", count=sum(many for _, many in counts),
-            words=listed([counted(many, noun) for noun, many in counts]), examples=tuple(examples[:_EXAMPLES]),
+            words=listed([count(many, noun) for noun, many in counts]), examples=tuple(examples[:_EXAMPLES]),
         )
     ]  # fmt: skip
 
@@ -198,7 +199,7 @@ def _targets(name: Name, old: Sequence[_Target], new: Sequence[_Target]) -> list
     examples += [f"removed: {_named(target)}" for target in removed] + [f"added: {_named(target)}" for target in added]
     return [
         Kind(
-            name=name, count=counts.total(), words=listed([counted(many, noun) for noun, many in counts.items()]),
+            name=name, count=counts.total(), words=listed([count(many, noun) for noun, many in counts.items()]),
             examples=tuple(examples[:_EXAMPLES]),
         )
     ]  # fmt: skip
@@ -236,9 +237,9 @@ def _structure(old: LexborHTMLParser, new: LexborHTMLParser) -> list[Kind]:
     places = gaps(before, after)
     if not places:
         return []
-    count = sum(max(j - i, m - k) for i, j, k, m in places)
+    total = sum(max(j - i, m - k) for i, j, k, m in places)
     examples = tuple(turned(_row(before[i:j]), _row(after[k:m])) for i, j, k, m in places[:_EXAMPLES])
-    return [Kind(name="structure", count=count, words=counted(count, "tag"), examples=examples)]
+    return [Kind(name="structure", count=total, words=count(total, "tag"), examples=examples)]
 
 
 def _tags(tree: LexborHTMLParser) -> list[str]:
