@@ -5,6 +5,7 @@ All that is known is in one object that is never changed, only replaced: produce
 
 from __future__ import annotations
 
+import logging
 import time
 from bisect import bisect_left
 from contextlib import suppress
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from driftline.store.engine import Store
     from driftline.store.safety_records import BlocklistDigests, Reported
 
+_LOG = logging.getLogger(__name__)
 _REMEMBERED = 65_536  # hosts
 _PORTION = 20_000  # pages that are read at a time
 _ANEW = 60.0  # seconds after which the URLs of all pages are read again, for they can be edited
@@ -73,6 +75,7 @@ class UnsafePages:
         lists = [_List(one) for one in self._records.blocklist_digests()]
         self._known = _Known(lists, reported) if lists or reported else None
         self._stamp, self._anew_at = stamp, 0.0
+        _LOG.debug("%d blocklists and reports of %d pages read", len(lists), len(reported))
 
     def pages(self, page_ids: Sequence[int] | None = None) -> dict[int, Barred]:
         """Return the watched pages that are blocked, or those among `page_ids`, by their ids, after a `refresh`.

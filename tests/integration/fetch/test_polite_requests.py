@@ -169,7 +169,7 @@ def test_the_command_says_which_hosts_sent_a_retry_after_and_what_to_do(
         assert main_with(["check", "--robots", "obey", "--host-connections", "1"]) == 0
         said = capsys.readouterr()
         assert f"The robots.txt of 127.0.0.1:{server.port} asks not to fetch this page" in said.out.replace("\n", " ")
-        assert "1 page left for later" in said.err
+        assert "1 page postponed" in said.err
         assert "asked us to slow down (Retry-After) until" in said.err
 
 
