@@ -8,9 +8,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from command import HURRIED, LOCAL, Command
-from driftline.store import engine as store_module
-from driftline.store import locks
 from driftline.store.engine import Store
+from driftline.store.tunables import WAITS
 from servers import Site
 from support.postgres import postgres, postgres_server
 from support.schedules import schedule
@@ -55,10 +54,8 @@ def store(where: str) -> Iterator[Store]:
 @pytest.fixture
 def impatient_store(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stores that are opened from now on wait for no other program that has them locked."""
-    pragmas = [one for one in store_module._PRAGMAS if "busy_timeout" not in one]
-    monkeypatch.setattr(store_module, "_PRAGMAS", (*pragmas, "PRAGMA busy_timeout=0"))
-    monkeypatch.setattr(store_module, "_LOCK_TIMEOUT", "50ms")
-    monkeypatch.setattr(locks, "_PAUSE", 0.0)
+    monkeypatch.setattr(WAITS, "lock", 0.0)
+    monkeypatch.setattr(WAITS, "locked", 0.0)
 
 
 @pytest.fixture

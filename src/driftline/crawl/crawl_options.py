@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 MOST = 1_000_000  # pages of one crawl, unless told
-_TIMES = 10  # as many addresses may wait as pages are to be fetched
-_FEWEST_WAITING, _MOST_WAITING = 10_000, 1_000_000
+WAITING_PER_PAGE = 10  # as many addresses may wait as pages are to be fetched
+FEWEST_WAITING, _MOST_WAITING = 10_000, 1_000_000
 _FEWEST_LISTS, _MOST_LISTS = 10, 5_000
 
 
@@ -41,8 +41,8 @@ def limits_of(most: int | None) -> Limits:
     pages = MOST if most is None else most
     return Limits(
         pages,
-        max(_FEWEST_WAITING, min(_TIMES * pages, _MOST_WAITING)),
-        min(_FEWEST_LISTS + pages // _TIMES, _MOST_LISTS),
+        max(FEWEST_WAITING, min(WAITING_PER_PAGE * pages, _MOST_WAITING)),
+        min(_FEWEST_LISTS + pages // WAITING_PER_PAGE, _MOST_LISTS),
     )
 
 

@@ -26,6 +26,7 @@ from driftline.store.process_locks import (
     is_held_by_file,
 )
 from driftline.store.statements import Statements
+from driftline.store.tunables import WAITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,7 +45,6 @@ _PRAGMAS = (
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=NORMAL",
     "PRAGMA foreign_keys=ON",
-    "PRAGMA busy_timeout=10000",
     "PRAGMA cache_size=-4000",
     "PRAGMA wal_autocheckpoint=16000",  # of 4 kB each: what is written twice until then goes into the file once
 )
@@ -68,7 +68,6 @@ _CONNECT = {
 }
 # a statement with a list of ids is a new one for each length, and takes 100 kB: the default of 128 took much memory
 _SQLITE_CONNECT = {"cached_statements": 24}
-_LOCK_TIMEOUT = "10s"  # the time that a statement waits for a lock on PostgreSQL, the same as for SQLite's file
 _LAST_WAIT = 1.0  # seconds that a process about to end waits for its other writers
 _WAIT_BRIEFLY = text("SET LOCAL lock_timeout = '1s'")  # the same, for writers in other processes
 _AS_NOTHING: dict[None, None] = {}
@@ -493,12 +492,15 @@ def _only_read(path: Path) -> URL:
 
 
 def _prepare_postgresql(engine: Engine) -> None:
+    milliseconds = max(round(1_000 * WAITS.lock), 50)  # 0 would wait for ever
+
     @event.listens_for(engine, "connect")
     def _on_connect(connection: Any, _record: object) -> None:
         # not as a connection option, which poolers refuse; a time-out set by the server's owner is kept
         connection.autocommit = True
         connection.execute(
-            "SELECT set_config('lock_timeout', %s, false) WHERE current_setting('lock_timeout') = '0'", [_LOCK_TIMEOUT]
+            "SELECT set_config('lock_timeout', %s, false) WHERE current_setting('lock_timeout') = '0'",
+            [f"{milliseconds}ms"],
         )
         connection.autocommit = False
 
@@ -512,6 +514,7 @@ def _prepare_sqlite(engine: Engine, pragmas: Sequence[str]) -> None:
     # without adapters for these two types the driver looks for one with every value, which takes longer than writing it
     sqlite3.register_adapter(type(None), _AS_NOTHING.get)
     sqlite3.register_adapter(bytes, bytes)
+    milliseconds = round(1_000 * WAITS.lock)
 
     @event.listens_for(engine, "connect")
     def _on_connect(connection: Any, _record: object) -> None:
@@ -521,6 +524,8 @@ def _prepare_sqlite(engine: Engine, pragmas: Sequence[str]) -> None:
             connection.execute(_SHRINKS_IN_STEPS)  # must be set before anything is in the file
         for pragma in pragmas:
             connection.execute(pragma)
+        if pragmas is _PRAGMAS:
+            connection.execute(f"PRAGMA busy_timeout={milliseconds}")
 
     @event.listens_for(engine, "begin")
     def _on_begin(connection: Connection) -> None:

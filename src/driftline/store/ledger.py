@@ -24,6 +24,7 @@ from driftline.store.locks import count_revision, lock_memories, patiently, writ
 from driftline.store.outbox import found_by, put_in_outbox, stored_edits
 from driftline.store.schema import CONTINUED, RUN, checks, pages, runs, states, tags, warnings
 from driftline.store.statements import BINARY, LINK_COLUMNS, host_memories_of, in_batches, memories_of
+from driftline.store.tunables import BATCHES
 from driftline.urls.parts import as_sent
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from driftline.store.events import Group
     from driftline.store.outbox import Found
 
-_LINKS_AT_ONCE = 1_000
 _BUSY = (429, 503)  # answers that may say when to ask again
 _NO_REQUESTS = 0.0  # when a run has ended that has not sent any request yet
 FAIL_AFTER = 3  # failures in a row, unless it is set
@@ -189,7 +189,7 @@ class Ledger:
     def remaining(self, run_id: int, page_ids: Sequence[int] | None) -> Iterator[Link]:
         """The links of the pages that the run has not recorded yet, read a thousand at a time in order of page."""
         if page_ids is not None:
-            for some in in_batches(sorted(page_ids), _LINKS_AT_ONCE):
+            for some in in_batches(sorted(page_ids), BATCHES.links):
                 yield from self._made(self._rows(open_links(run_id).where(pages.c.id.in_(some))))
             return
         after = 0
@@ -200,7 +200,7 @@ class Ledger:
     def links(self, page_ids: Sequence[int]) -> list[Link]:
         """The links of these pages as they are now, in this order, without those that are watched no more."""
         found: dict[int, Link] = {}
-        for some in in_batches(page_ids, _LINKS_AT_ONCE):
+        for some in in_batches(page_ids, BATCHES.links):
             rows = self._rows(_LINKS.where(pages.c.id.in_(some)))
             found.update((link.page_id, link) for link in self._made(rows))
         return [found[page_id] for page_id in page_ids if page_id in found]
@@ -312,7 +312,7 @@ def open_links(run_id: int, after: int | None = None) -> Select[Any]:
     query = _LINKS.where(_open_pages(run_id)).order_by(pages.c.id)
     if after is None:
         return query
-    return query.where(pages.c.id > after, states.c.page_id > after).limit(_LINKS_AT_ONCE)
+    return query.where(pages.c.id > after, states.c.page_id > after).limit(BATCHES.links)
 
 
 def _scope(page_ids: Sequence[int] | None) -> str:

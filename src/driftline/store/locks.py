@@ -19,6 +19,7 @@ from sqlalchemy import select, text, update
 
 from driftline.errors import StoreLocked, StoreUnavailable
 from driftline.store.schema import CONTINUED, counters, runs, states
+from driftline.store.tunables import WAITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from driftline.store.engine import Store
 
 _Result = TypeVar("_Result")
-
-_PAUSE = 0.1  # seconds before another try, for locks that are refused at once
-_OUTAGE_PAUSE = 0.5  # seconds before another try at a server that does not answer
 
 _TRANSACTION = text("SELECT txid_current()")
 _STATUS = text("SELECT txid_status(:number)")
@@ -93,7 +91,7 @@ def _lock(connection: Connection, number: Number) -> None:
 def patiently(do: Callable[[], _Result], stopped: Callable[[], bool]) -> _Result:
     """Return what `do` returns, tried again while the store is locked or cannot be reached, until `stopped`."""
     while True:
-        pause = _PAUSE
+        pause = WAITS.locked
         try:
             return do()
         except StoreLocked:
@@ -102,7 +100,7 @@ def patiently(do: Callable[[], _Result], stopped: Callable[[], bool]) -> _Result
         except StoreUnavailable:
             if stopped():
                 raise
-            pause = _OUTAGE_PAUSE
+            pause = WAITS.outage
         time.sleep(pause)
 
 

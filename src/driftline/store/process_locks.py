@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 from sqlalchemy import text
 
 from driftline.errors import RunStopped, StoreBusy, StoreError, StoreLocked, StoreUnavailable
+from driftline.store.tunables import WAITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,9 +40,7 @@ _LOG = logging.getLogger(__name__)
 
 SECONDS = 15.0  # that a lease lasts
 _MARGIN = 3.0  # seconds before its end at which the holder stops
-_RENEW = 3.0  # seconds between renewals
 _RETRY = 0.5  # seconds between tries while the server does not answer
-_PAUSE = 0.3  # seconds between two tries to take a right again
 
 _TAKE = text(
     "INSERT INTO leases AS held (name, owner, epoch, until)"
@@ -264,11 +263,11 @@ class LeaseKeeper:
             connection.execute(_GIVE_BACK, {"name": lease.name, "epoch": lease.epoch})
 
     def _work(self) -> None:
-        pause = _RENEW
+        pause = WAITS.renewal
         while not self._closed.wait(pause):
             try:
                 self.renew()
-                pause = _RENEW
+                pause = WAITS.renewal
             except Exception as error:  # noqa: BLE001 also from `Store.on_outage`; leases must not end by that
                 _LOG.debug("leases could not be renewed: %s", error)
                 pause = _RETRY
@@ -328,7 +327,7 @@ class RegainedRight:
             try:
                 self.take()
             except (StoreBusy, StoreLocked, StoreUnavailable):
-                time.sleep(_PAUSE)
+                time.sleep(WAITS.right)
             else:
                 return
         raise RunStopped("The run was stopped while it waited for its turn to check pages.")

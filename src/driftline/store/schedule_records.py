@@ -15,6 +15,7 @@ from driftline.errors import FailureKind
 from driftline.model import Verdict
 from driftline.store.schema import checks, distrusted, pages, rates, setbacks, states, versions, visits
 from driftline.store.statements import BINARY, in_batches
+from driftline.store.tunables import BATCHES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     Columns = dict[str, tuple[Any, ...]]
 
 
-_PORTION = 4_000  # rows: some hundredths of a second
-_CHECKS = 20_000  # rows: fewer would make more, smaller numpy calls, and learning slower
 _HOUR = 3_600
 _WITNESSES = 20  # pages whose checks show whether the network worked
 
@@ -83,7 +82,7 @@ _UNLEARNED = (
     .outerjoin(versions, _VERSION_OF_CHECK)
     .where(states.c.page_id.in_(bindparam("page_ids", expanding=True)))
     .order_by(states.c.page_id, checks.c.sequence)
-    .execution_options(yield_per=_CHECKS)
+    .execution_options(yield_per=BATCHES.checks)
 )  # fmt: skip
 
 _AMONG = states.c.page_id.between(bindparam("first"), bindparam("last"))
@@ -99,12 +98,12 @@ def count_pages(store: Store) -> int:
 
 def read_pages(store: Store) -> Iterator[Columns]:
     """Yield the watch list in order of page id, with what was learned, a portion of the rows at a time."""
-    return _portions(store, _PAGES.limit(_PORTION), _PAGE_COLUMNS)
+    return _portions(store, _PAGES.limit(BATCHES.pages), _PAGE_COLUMNS)
 
 
 def read_visits(store: Store) -> Iterator[Columns]:
     """Yield the visit counts of watched pages, in order of their first visit, a portion of the rows at a time."""
-    for portion in _portions(store, _VISITS.limit(_PORTION), _VISIT_COLUMNS):
+    for portion in _portions(store, _VISITS.limit(BATCHES.pages), _VISIT_COLUMNS):
         watched = [page_id is not None for page_id in portion["id"]]
         yield {name: tuple(compress(column, watched)) for name, column in portion.items()}
 
@@ -118,7 +117,7 @@ def _portions(store: Store, query: Select[Any], names: Sequence[str]) -> Iterato
             rows = connection.execute(query, {"after": after}, execution_options=BINARY).cursor.fetchall()
         if rows:
             yield dict(zip(names, zip(*rows, strict=True), strict=True))
-        if len(rows) < _PORTION:
+        if len(rows) < BATCHES.pages:
             return
         after = rows[-1][0]
 
@@ -129,10 +128,10 @@ def read_sequences(store: Store, page_ids: NDArray[np.int64], known: NDArray[np.
     A portion is left out if all of its pages exist and their checks add up to the `known` ones: the database adds
     numbers up several times faster than it sends them.
     """
-    for start in range(0, len(page_ids), _PORTION):
-        some = page_ids[start : start + _PORTION]
+    for start in range(0, len(page_ids), BATCHES.pages):
+        some = page_ids[start : start + BATCHES.pages]
         among = {"first": int(some[0]), "last": int(some[-1])}
-        expected = (len(some), int(known[start : start + _PORTION].sum(dtype=np.int64)))
+        expected = (len(some), int(known[start : start + BATCHES.pages].sum(dtype=np.int64)))
         with store.read() as connection:
             as_expected = tuple(connection.execute(_TOTAL, among).one()) == expected
             rows: Sequence[Any] = [] if as_expected else connection.execute(_SEQUENCES, among).all()
@@ -147,7 +146,7 @@ def read_unlearned_checks(store: Store, page_ids: Sequence[int]) -> Iterator[Col
     row. They come a portion at a time, all from the same snapshot.
     """
     with store.read() as connection:
-        for rows in connection.execute(_UNLEARNED, {"page_ids": page_ids}).partitions(_CHECKS):
+        for rows in connection.execute(_UNLEARNED, {"page_ids": page_ids}).partitions(BATCHES.checks):
             yield dict(zip(_UNLEARNED_COLUMNS, zip(*rows, strict=True), strict=True))
 
 

@@ -15,20 +15,19 @@ if TYPE_CHECKING:
     from driftline.store.process_locks import Having
 
 _LONGEST = 60.0  # seconds: who is started every hour must not pile up behind others that have no end
-_PAUSE = 0.1  # seconds between two tries
 
 _Result = TypeVar("_Result")
 
 
 def in_turn(
     do: Callable[[], _Result], stop: Stop, be_next: Callable[[], Having], remark: Callable[[str], None],
-    ticks: Callable[[], float] = time.monotonic,
+    ticks: Callable[[], float] = time.monotonic, *, pause: float = 0.1,
 ) -> _Result:  # fmt: skip
     """Return what `do` returns, tried again for a minute while another process checks pages.
 
     The first time it has to wait, `remark` gets a sentence that says why. Meanwhile it asks to `be_next`, so that a run
     that always has something to check makes way. StoreBusy if it still has to wait after a minute, or a stop is
-    requested.
+    requested. There are `pause` seconds between two tries.
     """
     end: float | None = None
     bell = stop.listen()
@@ -47,4 +46,4 @@ def in_turn(
                 with suppress(StoreBusy, StoreLocked, StoreUnavailable):  # then it waits without being the next
                     place.enter_context(be_next())
                     is_next = True
-            bell.wait(_PAUSE)
+            bell.wait(pause)

@@ -131,8 +131,8 @@ def test_a_crawl_that_is_limited_says_how_to_go_on(site: Site, capsys: pytest.Ca
 def test_it_says_that_a_site_lists_more_than_is_taken_in(
     site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crawl_options, "_FEWEST_WAITING", 1)
-    monkeypatch.setattr(crawl_options, "_TIMES", 1)
+    monkeypatch.setattr(crawl_options, "FEWEST_WAITING", 1)
+    monkeypatch.setattr(crawl_options, "WAITING_PER_PAGE", 1)
     front = put(site, "/", *(f"/{number}" for number in range(5)))
     _, err = said(capsys, front, "--most", "2")
     assert err.splitlines()[0].startswith("3 URLs not followed because the queue is full")

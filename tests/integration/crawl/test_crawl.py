@@ -335,7 +335,7 @@ def test_no_more_addresses_wait_than_there_is_room_for(
     small: SmallSite, pages: Driftline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In proportion to the pages to fetch; the rest is counted, and met again by the next crawl."""
-    monkeypatch.setattr(crawl_options, "_FEWEST_WAITING", 5)
+    monkeypatch.setattr(crawl_options, "FEWEST_WAITING", 5)
     names = [f"p{number}" for number in range(40)]
     small.put("/", "/linked")
     small.sitemap(**dict.fromkeys(names, "2026-01-01"))

@@ -16,9 +16,9 @@ from sqlalchemy import event
 import driftline
 from driftline.errors import StoreLocked, StoreUnavailable
 from driftline.lab.bench.faults_bench import filled, small_disk
-from driftline.store import locks
 from driftline.store.engine import Store
 from driftline.store.locks import patiently
+from driftline.store.tunables import WAITS
 from support.events import published_urls
 from support.worlds import World
 
@@ -75,8 +75,8 @@ FAULTS: list[Callable[[Store], Fault]] = [FullDisk, AnotherProgram]
 
 @pytest.fixture(autouse=True)
 def hasty(impatient_store: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locks, "_PAUSE", 0.01)
-    monkeypatch.setattr(locks, "_OUTAGE_PAUSE", 0.01)
+    monkeypatch.setattr(WAITS, "locked", 0.01)
+    monkeypatch.setattr(WAITS, "outage", 0.01)
 
 
 class Interrupted:

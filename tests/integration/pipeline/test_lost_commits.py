@@ -14,8 +14,8 @@ import pytest
 
 import driftline
 from driftline.crawl.report import CrawlReport
-from driftline.store import locks, process_locks
 from driftline.store.locks import patiently
+from driftline.store.tunables import WAITS
 from support.cuts import Cut, CuttingProxy
 from support.events import published_urls
 from support.making import settings
@@ -29,8 +29,8 @@ EVERY = 5  # commits from one that is cut to the next; the one in between repeat
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Try again at once: here every outage is over as soon as it began."""
-    monkeypatch.setattr(locks, "_OUTAGE_PAUSE", 0.01)
-    monkeypatch.setattr(process_locks, "_PAUSE", 0.01)
+    monkeypatch.setattr(WAITS, "outage", 0.01)
+    monkeypatch.setattr(WAITS, "right", 0.01)
 
 
 @pytest.fixture(params=Cut, ids=lambda cut: cut.name.lower())

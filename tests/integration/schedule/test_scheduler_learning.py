@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from itertools import cycle
-from typing import Any
 
 import pytest
 from sqlalchemy import func, select
 
 from driftline.model import POLICIES, Link, Outcome, Verdict, Visit
 from driftline.schedule.backoff import gone
-from driftline.schedule.page_stats import PageStats
 from driftline.schedule.page_table import DAY
 from driftline.schedule.scheduler import Scheduler
 from driftline.store import schedule_records
@@ -19,6 +16,7 @@ from driftline.store.engine import Store
 from driftline.store.host_records import HostRecords
 from driftline.store.ledger import Ledger
 from driftline.store.schema import rates
+from driftline.store.tunables import BATCHES
 from driftline.store.visit_records import Visits
 from support.making import document, outcome_of
 from support.schedules import BEGIN, Schedule, terms, visited
@@ -314,17 +312,10 @@ def test_a_long_history_is_learned_in_parts_that_may_end_in_the_middle_of_a_page
         return {name: (found.rate, found.days, found.lifetime) for name, found in terms(scheduler).items()}
 
     at_once = learned(reader)
-    parts: list[int] = []
-    learn = PageStats._learn
-
-    def noted(self: PageStats, found: Mapping[str, Sequence[Any]]) -> list[int]:
-        parts.append(len(found["page_id"]))
-        return learn(self, found)
-
-    monkeypatch.setattr(PageStats, "_learn", noted)
-    monkeypatch.setattr(schedule_records, "_CHECKS", 4)
+    monkeypatch.setattr(BATCHES, "checks", 4)
+    parts = schedule_records.read_unlearned_checks(made, [many, few, one])
+    assert [len(part["page_id"]) for part in parts] == [4, 4, 4, 4]
     in_parts = learned(reader if read_only else made)
-    assert parts == [4, 4, 4, 3]
     for name, expected in at_once.items():
         assert in_parts[name] == pytest.approx(expected, rel=0.01)
     with made.read() as connection:

@@ -9,13 +9,13 @@ import pytest
 from driftline.errors import StoreError
 from driftline.schedule.page_table import DAY
 from driftline.schedule.scheduler import Scheduler
-from driftline.store import schedule_records
+from driftline.store.tunables import BATCHES
 from support.schedules import BEGIN, Schedule, terms, visited
 
 
 @pytest.fixture(autouse=True)
 def one_page_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schedule_records, "_PORTION", 1)
+    monkeypatch.setattr(BATCHES, "pages", 1)
 
 
 def read_to_the_end(scheduler: Scheduler, meanwhile: Callable[[int], None] = lambda _: None) -> int:

@@ -19,13 +19,13 @@ from driftline.errors import FailureKind
 from driftline.lab.bench.picking_bench import fill
 from driftline.model import Failure, Lesson, Link, Outcome, Proof, Verdict
 from driftline.schedule.scheduler import Scheduler
-from driftline.store import ledger as ledger_module
 from driftline.store import schedule_records
 from driftline.store.engine import Store
 from driftline.store.history import Repository
 from driftline.store.ledger import Ledger
 from driftline.store.pages import Catalog
 from driftline.store.schema import blobs, states
+from driftline.store.tunables import BATCHES
 from support.making import document, outcome_of
 
 PAGES, SOME = 10_000, 10
@@ -134,7 +134,7 @@ def outcomes_of_every_kind(links: list[Link]) -> list[Outcome]:
 
 
 def test_links_are_found_by_an_index(large: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger_module, "_LINKS_AT_ONCE", 100)
+    monkeypatch.setattr(BATCHES, "links", 100)
     assert large.walks(lambda: list(islice(large.ledger.remaining(large.run, None), 250))) == []
     assert large.walks(lambda: list(large.ledger.remaining(large.run, range(1, SOME)))) == []
     assert large.walks(large.links) == []
@@ -153,7 +153,7 @@ def test_outcomes_are_recorded_by_an_index(large: Filled) -> None:
 
 
 def test_the_scheduler_reads_picks_and_learns_by_an_index(large: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schedule_records, "_PORTION", 100)
+    monkeypatch.setattr(BATCHES, "pages", 100)
     scheduler = Scheduler(large.store)
     scheduler.refresh()
     Catalog(large.store).add(["https://added.example/"])

@@ -15,7 +15,6 @@ from sqlalchemy import Connection, event, text
 
 import driftline
 from driftline.errors import RunStopped, StoreBusy, StoreError, StoreUnavailable
-from driftline.store import process_locks
 from driftline.store.engine import Store
 from driftline.store.process_locks import (
     TO_BE_NEXT,
@@ -26,6 +25,7 @@ from driftline.store.process_locks import (
     RegainedRight,
     Right,
 )
+from driftline.store.tunables import WAITS
 
 HOLDER = """
 import sys
@@ -252,7 +252,7 @@ def test_the_keeper_of_leases_outlives_whatever_goes_wrong_at_a_renewal(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever is told of an outage may fail, for its terminal is gone."""
-    monkeypatch.setattr(process_locks, "_RENEW", 0.01)
+    monkeypatch.setattr(WAITS, "renewal", 0.01)
     renewed = threading.Event()
 
     class Interrupted(LeaseKeeper):

@@ -20,8 +20,8 @@ from driftline import Driftline, Stop
 from driftline.errors import StoreBusy
 from driftline.model import Outcome, Verdict
 from driftline.schedule.scheduler import Scheduler
-from driftline.store import schedule_records
 from driftline.store.engine import Store
+from driftline.store.tunables import BATCHES
 from driftline.watch.planner import Planner
 from driftline.watch.service import EndlessRun
 from support.worlds import World
@@ -163,7 +163,7 @@ def test_no_page_waits_for_a_long_list_to_be_read(world: Watched, monkeypatch: p
         planner.go()
         world.quiet()
         world.pages.add(*[world.server.url(f"/{number}") for number in range(30)], every="1h")
-        monkeypatch.setattr(schedule_records, "_PORTION", 1)
+        monkeypatch.setattr(BATCHES, "pages", 1)
         world.slowness = 0.02
         world.looks += 3
         for _ in range(3):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 
 import pytest
@@ -12,7 +13,6 @@ from driftline.errors import StoreBusy, StoreError, StoreUnavailable
 from driftline.pipeline.stop import Stop
 from driftline.store.process_locks import Claim, FileClaim
 from driftline.watch import turn_taking
-from driftline.watch.turn_taking import in_turn
 
 
 class Other:
@@ -48,9 +48,7 @@ class Place:
         self.held = False
 
 
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turn_taking, "_PAUSE", 0.0)
+in_turn = partial(turn_taking.in_turn, pause=0.0)
 
 
 def seconds(step: float) -> Iterator[float]:
