@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.lab.simweb.server import TICK, Pacer
 from driftline.lab.simweb.responses import Answers, PageRequest
+from driftline.lab.simweb.server import TICK, Pacer
 from driftline.lab.simweb.world import Failure, Noise, World
 
 
