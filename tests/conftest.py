@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, settings
 from command import HURRIED, LOCAL, Command
 from driftline.store.engine import Store
 from driftline.store.tunables import WAITS
-from servers import Site
 from support.postgres import postgres, postgres_server
 from support.schedules import schedule
+from support.servers import Site
 
 __all__ = ["driftline", "postgres", "postgres_server", "schedule", "site", "where"]
 

@@ -11,7 +11,7 @@ import pytest
 
 import driftline as package
 from command import Command, stopped
-from servers import Site
+from support.servers import Site
 
 _FIGURES = {
     "pages", "new", "changed", "unchanged", "failed", "left", "seconds", "effective_ms", "bytes", "pipeline",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from command import Command, Ended
-from servers import Site
+from support.servers import Site
 
 
 def assert_one_sentence(ended: Ended, status: int, *words: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from command import Command
-from servers import Site
+from support.servers import Site
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from command import Command
-from servers import Site
+from support.servers import Site
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 
 import driftline as package
 from command import Command
-from servers import Site
+from support.servers import Site
 
 
 @pytest.fixture

@@ -15,8 +15,7 @@ import pytest
 
 from command import Command, stopped
 from driftline.urls.parts import host_of
-from servers import Site
-from support.servers import closed_port
+from support.servers import Site, closed_port
 
 
 def test_the_schedule_says_what_comes_next_and_why(driftline: Command, site: Site) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from command import Command
-from servers import Site
+from support.servers import Site
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import driftline as package
 from command import Command
-from servers import Site
+from support.servers import Site
 
 
 def test_help_and_version_load_nothing_heavy(driftline: Command) -> None:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from command import Command
-from servers import Site
+from support.servers import Site
 
 
 def test_added_pages_are_listed_with_their_settings(driftline: Command) -> None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from servers import Site
+from support.servers import Site
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -18,7 +18,7 @@ import driftline
 from command import Command
 from driftline.lab.simweb.simweb_client import RunningWeb, serve
 from driftline.lab.simweb.world import World
-from servers import Site
+from support.servers import Site
 
 PAGES = 400
 KILLS = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from driftline import Plan, Stop
 from driftline.detection.compare import compare, recall
 from driftline.detection.examine import examine
 from driftline.detection.extract.charset import decode_text
-from driftline.detection.jobs import Finding, Job
 from driftline.detection.worker_pool import Worker
 from driftline.durations import format_interval, parse_interval
 from driftline.errors import BadURL, BrokenVersion, FailureKind, MissingExtra, StoreError
@@ -31,7 +30,7 @@ from driftline.store.ledger import Ledger
 from driftline.store.pages import Catalog
 from driftline.urls.canonical import canonical
 from driftline.urls.url_lists import read_text_list
-from support.making import document, job, known, link, settings
+from support.making import InThisProcess, document, job, known, link, settings
 from support.servers import Answer, Request, Server, html, redirect
 from support.worlds import WIRINGS, Untrustworthy, World, wire_up
 
@@ -144,11 +143,6 @@ def test_a_redirect_to_no_address_is_called_a_redirect(transfers: Transfers, tar
         got = crawl(link(server.url()), transfers)
     assert got.failure is not None
     assert got.failure.kind is FailureKind.REDIRECTS, got.failure.sentence
-
-
-class InThisProcess:
-    def examine(self, jobs: Sequence[Job]) -> list[Finding]:
-        return [examine(job) for job in jobs]
 
 
 def test_a_text_on_a_body_that_another_page_keeps_deep_in_its_chain_reads_back(tmp_path: Path) -> None:

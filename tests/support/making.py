@@ -7,9 +7,20 @@ from typing import Any
 
 from driftline.detection.examine import examine
 from driftline.detection.jobs import Finding, Job, PackedBlob
+from driftline.detection.worker_pool import WorkerPool
 from driftline.model import Blob, Document, Failure, Known, Link, NewVersion, Outcome, Verdict
 from driftline.settings import Settings
 from driftline.store.blobs import fingerprint
+
+
+class InThisProcess(WorkerPool):
+    """Reads bodies in the process of the test, without workers: enough for bodies that do no harm."""
+
+    def __init__(self) -> None:
+        pass
+
+    def examine(self, jobs: Sequence[Job]) -> list[Finding]:
+        return [examine(job) for job in jobs]
 
 
 def settings(**given: Any) -> Settings:

@@ -1,4 +1,7 @@
-"""A real web server on the loopback interface that answers exactly the bytes a test wrote down."""
+"""Real web servers on the loopback interface.
+
+`Server` answers exactly the bytes that a test wrote down. `Site` is one that serves pages from a dictionary.
+"""
 
 from __future__ import annotations
 
@@ -151,6 +154,45 @@ class Server:
                 if reply.close:
                     _shut(stream)
                     return
+
+
+class Site:
+    """Serves what `pages` holds at the moment; a path that is not in it is a 404.
+
+    While `open_gate` is clear, answers are held back. `asked` is set by the first request.
+    """
+
+    def __init__(self) -> None:
+        self.pages: dict[str, bytes] = {}
+        self.open_gate = threading.Event()
+        self.open_gate.set()
+        self._server = Server(self._answer)
+        self.asked = self._server.asked
+
+    def __enter__(self) -> Self:
+        self._server.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.open_gate.set()
+        self._server.__exit__(kind, error, trace)
+
+    def url(self, path: str) -> str:
+        """Return the address of a page of the site."""
+        return self._server.url(path)
+
+    def put(self, path: str, text: str, title: str = "A page") -> str:
+        """Serve a page with this text from now on, and return its address."""
+        self.pages[path] = f"<!doctype html><title>{title}</title><p>{text}</p>".encode()
+        return self.url(path)
+
+    def _answer(self, request: Request) -> Answer:
+        self.open_gate.wait()
+        body = self.pages.get(request.path)
+        status = "404 Not Found" if body is None else "200 OK"
+        return answer(body or b"", status, "Content-Type: text/html; charset=utf-8")
 
 
 class Silent:

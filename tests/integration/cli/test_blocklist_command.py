@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from driftline.cli.main import main_with
-from servers import Site
+from support.servers import Site
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import pytest
 
 from driftline.cli.main import main_with
 from driftline.crawl import crawl_options
-from servers import Site
+from support.servers import Site
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import pytest
 
 import driftline
 from driftline.cli.main import main_with
-from servers import Site
+from support.servers import Site
 
 Told = Callable[..., str]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from driftline.cli.main import main_with
-from servers import Site
+from support.servers import Site
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from driftline.cli.main import main_with
-from servers import Site
-from support.servers import Server, html, redirect
+from support.servers import Server, Site, html, redirect
 
 REASON = "127.0.0.1 is a loopback address: allow it with --allow-network 127.0.0.0/8."
 

@@ -18,8 +18,7 @@ from driftline.cli.main import main_with
 from driftline.errors import StoreError, StoreLocked
 from driftline.schedule.scheduler import Scheduler
 from driftline.store.engine import Store
-from servers import Site
-from support.servers import closed_port
+from support.servers import Site, closed_port
 
 
 @pytest.fixture(autouse=True)

@@ -7,22 +7,20 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, event, text
 
 from driftline.detection.compare import compare, recall
-from driftline.detection.examine import examine
-from driftline.detection.jobs import Finding, Job
 from driftline.store.blobs import DEEPEST, digest, pack
 from driftline.store.compaction import compact
 from driftline.store.engine import Store
 from driftline.store.history import Repository
 from driftline.store.ledger import Ledger
 from driftline.store.pages import Catalog
-from support.making import document
+from support.making import InThisProcess, document
 
 ONE, TWO = "https://a.example/", "https://b.example/"
 WORDS = ("price", "service", "terms", "data", "you", "we", "may", "change", "time", "notice", "fees", "apply")
@@ -44,13 +42,6 @@ def count(_connection, _cursor, statement, *_rest):
 event.listen(store.engine, "before_cursor_execute", count)
 compact(store)
 """
-
-
-class InThisProcess:
-    """Reads bodies where the test is, which is enough when they mean no harm."""
-
-    def examine(self, jobs: Sequence[Job]) -> list[Finding]:
-        return [examine(job) for job in jobs]
 
 
 class World:

@@ -11,8 +11,6 @@ from sqlalchemy import event, text, update
 
 import driftline
 from driftline.detection.compare import compare, recall
-from driftline.detection.examine import examine
-from driftline.detection.jobs import Finding, Job
 from driftline.errors import BrokenVersion, FailureKind, StoreError, StoreLocked, UnknownVersion
 from driftline.model import Failure, Link, Outcome, Proof, Verdict
 from driftline.store.blobs import DEEPEST
@@ -22,17 +20,10 @@ from driftline.store.ledger import Ledger
 from driftline.store.pages import Catalog
 from driftline.store.schema import blobs
 from driftline.store.statements import read_chains
-from support.making import document
+from support.making import InThisProcess, document
 from support.servers import Server, html
 
 URL = "https://a.example/"
-
-
-class InThisProcess:
-    """Reads bodies where the test is, which is enough when they mean no harm."""
-
-    def examine(self, jobs: list[Job] | Any) -> list[Finding]:
-        return [examine(job) for job in jobs]
 
 
 class World:

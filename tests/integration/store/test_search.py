@@ -14,15 +14,13 @@ from hypothesis import strategies as st
 from sqlalchemy import event, text
 
 from driftline.detection.compare import compare, recall
-from driftline.detection.examine import examine
-from driftline.detection.jobs import Finding
 from driftline.errors import StoreError, UsageError
 from driftline.store.engine import Store
 from driftline.store.history import Repository
 from driftline.store.ledger import Ledger
 from driftline.store.pages import Catalog
 from driftline.store.search import Search, SearchScope
-from support.making import document
+from support.making import InThisProcess, document
 from support.properties import searched_briefly
 
 SHOP, NEWS, BLOG = "https://shop.example/", "https://news.example/", "https://blog.example/"
@@ -45,13 +43,6 @@ found = Search(store, Repository(store)).find("page", SearchScope(), None, told)
 print(*sorted({mention.url for mention in found}), flush=True)
 store.close()
 """
-
-
-class InThisProcess:
-    """Reads bodies where the test is, which is enough when they mean no harm."""
-
-    def examine(self, jobs: Any) -> list[Finding]:
-        return [examine(job) for job in jobs]
 
 
 class Past:

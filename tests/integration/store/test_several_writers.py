@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from sqlalchemy import ExceptionContext, event, select
 
 from driftline.detection.compare import compare, recall
-from driftline.detection.examine import examine
 from driftline.detection.extract.filters import how_read
-from driftline.detection.jobs import Finding, Job
-from driftline.detection.worker_pool import WorkerPool
 from driftline.errors import UsageError
 from driftline.http.credentials import read_access
 from driftline.model import Filter, Lesson, Matter, Outcome, Render
@@ -31,20 +28,12 @@ from driftline.store.pages import Catalog
 from driftline.store.rereads import Readings
 from driftline.store.schema import rates
 from driftline.store.statements import AT_ONCE
-from support.making import document
+from support.making import InThisProcess, document
 from support.meanwhile import meanwhile
 
 ONE, TWO = "https://a.example/one", "https://a.example/two"
 HOST = "a.example"
 SAID, LEARNED = b"whatwas1", b"whatwas2"
-
-
-class InThisProcess(WorkerPool):
-    def __init__(self) -> None:
-        pass
-
-    def examine(self, jobs: Sequence[Job]) -> list[Finding]:
-        return [examine(job) for job in jobs]
 
 
 class Process:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from driftline.cli.main import main_with
-from servers import Site
+from support.servers import Site
 
 NAME = "https://xn--mnchen-3ya.example/~anna?b=2&a=1"
 SHARED = "https://München.example:443/x/../%7eanna?b=2&utm_source=mail&a=1&fbclid=x#top"
