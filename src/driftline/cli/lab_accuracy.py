@@ -21,7 +21,7 @@ def noise(
     as_json: JsonOption = False,
 ) -> None:
     """Count false and missed reports on a simulated, noisy web."""
-    from driftline.lab.bench.noise_bench import edit_footers, watch
+    from driftline.lab.bench.detection_bench import edit_footers, watch
 
     rows = []
     for row in watch(pages, generations, seed):
