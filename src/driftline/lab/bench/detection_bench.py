@@ -83,7 +83,7 @@ class DetectionRow:
 
 
 def cases(folder: Path) -> list[Case]:
-    """The labelled cases of a folder, pairs first, then chains in order of time."""
+    """Return the labelled cases of a folder: pairs first, then chains in order of time."""
     found = [*_pairs(folder), *_chains(folder)]
     if not found:
         raise LabError(f"'{folder}' has no labelled pages: give a folder with pairs.jsonl or chains.jsonl.")
@@ -91,7 +91,7 @@ def cases(folder: Path) -> list[Case]:
 
 
 def examine(some: Iterable[Case], told: Callable[[str], None]) -> Iterator[Verdicts]:
-    """What every detector says of every labelled case; ours learns along a chain."""
+    """Yield the verdict of every detector on every labelled case; ours learns along a chain."""
     memory = Memory()
     for number, case in enumerate(some, start=1):
         if number % 50 == 0:
@@ -104,14 +104,14 @@ def examine(some: Iterable[Case], told: Callable[[str], None]) -> Iterator[Verdi
 
 
 def rows(found: list[Verdicts]) -> list[DetectionRow]:
-    """The figures of each detector, on pairs, on chains, and on the second half of each chain."""
+    """Return the figures of each detector: on pairs, on chains, and on the second half of each chain."""
     groups = {kind: [one for one in found if one.case.kind == kind] for kind in ("pairs", "chains")}
     groups["second halves"] = [one for one in found if one.case.late]
     return [_row(name, detector, group) for name, group in groups.items() if group for detector in DETECTORS]
 
 
 def worst(found: list[Verdicts], most: int) -> tuple[list[Verdicts], list[Verdicts]]:
-    """The false alarms that we were surest of, and the changes that we missed by the most."""
+    """Return the false alarms with the highest scores, and the missed changes with the lowest."""
     alarms = [one for one in found if one.alarms[_OURS] and not one.case.meaningful]
     misses = [one for one in found if not one.alarms[_OURS] and one.case.meaningful]
     return sorted(alarms, key=_score, reverse=True)[:most], sorted(misses, key=_score)[:most]
@@ -263,7 +263,7 @@ def watch(pages: int, generations: int, seed: int = 1) -> Iterator[NoiseRow]:
 
 @contextmanager
 def _watched(world: World) -> Iterator[tuple[RunningWeb, Driftline, dict[str, int]]]:
-    """The world as a web, a store that watches all of it, and which page is at which address."""
+    """Serve the world, watch all of its pages, and yield the server, the watch list and the page number of each URL."""
     with (
         serve(world) as web,
         tempfile.TemporaryDirectory(prefix="driftline-noise-") as folder,

@@ -139,7 +139,7 @@ def _lambda_rates(weights: Floats, rates: Floats, budget: float) -> Floats:
 
 
 def optimal_rates(weights: Floats, rates: Floats, budget: float) -> Floats:
-    """How often to check each page for the most freshness, if all rates are known and checks are evenly spaced."""
+    """Return the check rates with the most freshness, if all change rates are known and checks are evenly spaced."""
     moving = rates > 0
     scale = weights[moving] / rates[moving]
 
@@ -159,7 +159,7 @@ def optimal_rates(weights: Floats, rates: Floats, budget: float) -> Floats:
 
 
 def _price(spent: Callable[[float], float], budget: float) -> float:
-    """The price at which so much is spent; spending falls with it."""
+    """Return the price at which the budget is spent; spending falls as the price rises."""
     low, high = 1e-18, 1e6
     for _ in range(100):
         price = math.sqrt(low * high)
@@ -185,7 +185,7 @@ class FreshnessRow:
 
 
 def optimum(trace: Trace) -> float:
-    """The weighted freshness that nobody can exceed who checks pages at times that do not depend on what is found."""
+    """Return the highest weighted freshness of any policy whose times of checks do not depend on what it finds."""
     often = optimal_rates(trace.weights, trace.rates, trace.budget(0.0))
     x = np.divide(trace.rates, often, out=np.full(trace.pages, np.inf), where=often > 0)
     x = np.where(trace.rates == 0, 0.0, x)
@@ -194,7 +194,7 @@ def optimum(trace: Trace) -> float:
 
 
 def race(trace: Trace, policies: Sequence[str] = tuple(POLICIES)) -> Iterator[FreshnessRow]:
-    """Let these policies keep the pages of a trace up to date, one after the other; then what is possible at all."""
+    """Yield a row for each policy on the same trace, then one for the optimum."""
     for name in policies:
         if name not in POLICIES:
             raise BadSetting(f"'{name}' is not one of {', '.join(POLICIES)}.")
@@ -205,7 +205,7 @@ def race(trace: Trace, policies: Sequence[str] = tuple(POLICIES)) -> Iterator[Fr
 
 
 def means(rows: Sequence[FreshnessRow]) -> list[FreshnessRow]:
-    """The mean of the rows of each policy."""
+    """Return the mean of the rows of each policy."""
     by_policy: dict[str, list[FreshnessRow]] = {}
     for row in rows:
         by_policy.setdefault(row.policy, []).append(row)
@@ -232,7 +232,7 @@ class _Score:
         self._checks = self._wasted = 0
 
     def check(self, places: Places, now: float) -> NDArray[np.bool_]:
-        """These pages are checked; which of them had changed."""
+        """Check these pages, and return which of them had changed."""
         changed = self._settle(places, now)
         if now >= self._trace.scored_from:
             self._checked[places] = True
@@ -241,7 +241,7 @@ class _Score:
         return changed
 
     def row(self) -> FreshnessRow:
-        """How it went, once all is over."""
+        """Return the scores, at the end of the trace."""
         trace = self._trace
         self._settle(np.arange(trace.pages), trace.days)
         whole = trace.weights.sum() * (trace.days - trace.scored_from)
