@@ -22,7 +22,7 @@ def noise(
     as_json: JsonOption = False,
 ) -> None:
     """Count false and missed reports on a simulated, noisy web."""
-    from driftline.lab.bench.noise_bench import edit_footers, watch
+    from driftline.lab.bench.detection_bench import edit_footers, watch
 
     rows = []
     for row in watch(pages, generations, seed):
@@ -115,8 +115,7 @@ def freshness(
     """Compare scheduling policies on the same budget of checks."""
     from driftline.cli.rank_command import check_plot
     from driftline.lab.bench.figures import draw_freshness
-    from driftline.lab.bench.freshness_bench import FreshnessRow, means, race
-    from driftline.lab.bench.freshness_policies import POLICIES
+    from driftline.lab.bench.freshness_bench import POLICIES, FreshnessRow, means, race
     from driftline.lab.bench.traces import KINDS, TraceWorld, replayed, simulated
 
     kinds = [kind for kind in KINDS if kind == world]

@@ -23,9 +23,9 @@ class Bell:
         with suppress(RuntimeError):  # it has rung already
             self._unrung.release()
 
-    def wait(self, timeout: float) -> None:
-        """Return at a ring, or after `timeout` seconds."""
-        self._unrung.acquire(timeout=max(0.0, timeout))
+    def wait(self, timeout: float) -> bool:
+        """Return True at a ring, or False after `timeout` seconds without one."""
+        return self._unrung.acquire(timeout=max(0.0, timeout))
 
 
 class Stop:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from driftline.lab.bench.noise_bench import SiteWide, edit_footers, watch
+from driftline.lab.bench.detection_bench import SiteWide, edit_footers, watch
 
 
 @pytest.fixture(autouse=True)

@@ -366,7 +366,7 @@ def test_a_version_that_hangs_ends_when_it_is_interrupted(file_shop: Shop) -> No
     file_shop.pages.catalog.edit(file_shop.url, filters=PRICE)
 
     class Interrupted(Bell):
-        def wait(self, timeout: float) -> None:
+        def wait(self, timeout: float) -> bool:
             raise KeyboardInterrupt
 
     stop = Stop()

@@ -67,9 +67,10 @@ def test_only_one_has_a_right_and_the_next_may_follow_at_once(
 
 def test_who_keeps_checking_leaves_others_the_right_to_check(store: Store, other: Store) -> None:
     with store.right_to_keep_checking(), other.right_to_check():
-        pass
-    with store.right_to_check(), other.right_to_keep_checking():
-        pass
+        with pytest.raises(StoreBusy), store.right_to_check():
+            pass
+        with pytest.raises(StoreBusy), other.right_to_keep_checking():
+            pass
 
 
 def test_it_can_be_seen_whether_somebody_is_next(store: Store, other: Store) -> None:

@@ -69,4 +69,10 @@ def test_a_new_connection_with_the_number_of_one_that_was_closed_is_heard_of(soc
 def test_a_wake_after_the_end_is_nothing() -> None:
     sockets = Sockets()
     sockets.close()
-    sockets.wake()
+    reader, writer = socket.socketpair()  # they may get the numbers of the descriptors that were closed
+    with reader, writer:
+        sockets.wake()
+        for one in (reader, writer):
+            one.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                one.recv(1)

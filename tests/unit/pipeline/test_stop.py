@@ -14,15 +14,15 @@ def test_rings_before_a_wait_are_heard_once() -> None:
     bell = Bell()
     bell.ring()
     bell.ring()
-    bell.wait(3_600.0)
-    bell.wait(0.0)
+    assert bell.wait(3_600.0)
+    assert not bell.wait(0.0)
 
 
 def test_a_ring_of_another_thread_ends_a_wait() -> None:
     bell = Bell()
     thread = threading.Thread(target=bell.ring)
     thread.start()
-    bell.wait(3_600.0)
+    assert bell.wait(3_600.0)
     thread.join()
 
 
@@ -31,10 +31,10 @@ def test_a_request_rings_every_bell_but_those_that_nobody_waits_for() -> None:
     heard, unheard = stop.listen(), stop.listen()
     stop.unlisten(unheard)
     stop.request()
-    heard.wait(3_600.0)
-    stop.bell.wait(3_600.0)
-    unheard.wait(0.0)
     assert stop.requested
+    assert heard.wait(3_600.0)
+    assert stop.bell.wait(3_600.0)
+    assert not unheard.wait(0.0)
 
 
 def test_a_wait_ends_although_a_signal_handler_takes_longer_than_it_was_to_last() -> None:
@@ -61,7 +61,7 @@ def test_a_signal_handler_may_ring_the_bell_that_it_interrupts_the_wait_for() ->
     before = signal.signal(signal.SIGALRM, lambda *_: bell.ring())
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.02)
-        bell.wait(3_600.0)
+        assert bell.wait(3_600.0)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

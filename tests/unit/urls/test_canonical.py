@@ -337,9 +337,10 @@ def test_the_canonical_form_is_its_own_canonical_form(text: str) -> None:
 def test_no_text_makes_anything_but_an_address_or_a_refusal(text: str) -> None:
     for whole in (text, f"https://example.com/{text}", f"https://{text}.example/", f"https://a.example/?{text}"):
         try:
-            canonical(whole)
+            address = canonical(whole)
         except BadURL:
             continue
+        assert address.startswith(("http://", "https://"))
 
 
 @searched

@@ -43,7 +43,7 @@ class BareClient:
             self._bodies[handle] = chunks
 
     def run(self, requests: Iterator[Request], got: Callable[[list[tuple[str, bytes]]], None] | None = None) -> int:
-        """Get every page; `got` takes the address and body of those that finished together. How many bytes came."""
+        """Fetch every page, pass addresses and bodies to `got` as they finish, and return the bytes received."""
         multi, bodies = self._multi, self._bodies
         total = 0
         at: dict[pycurl.Curl, str] = {}

@@ -80,7 +80,7 @@ def enter(heat: Heat) -> Time:
 
 
 def run(heat: Heat) -> Time:
-    """Run a heat here. The clock starts with the store open and its pages listed, and stops when all is recorded."""
+    """Run a heat in this process. The clock starts when the store is open and stops when all is recorded."""
     if heat.contender == "check":
         pages, seconds, cpu = _check(heat)
     else:
@@ -215,7 +215,7 @@ class _Floor:
 
 
 def _old_bodies(path: str) -> dict[int, bytes]:
-    """The bodies of the versions in force, decoded: the floor need not look for what it compresses against."""
+    """Return the current bodies, decoded, so that the floor need not look up what it compresses against."""
     store = Store.open(path)
     try:
         repository = Repository(store)
@@ -231,7 +231,7 @@ def _start_worker(kind: str) -> subprocess.Popen[bytes]:
 
 
 def _work(kind: str) -> None:
-    """The worker of the floor: decode, parse with text, digests, and pack what is new."""
+    """Run the worker of the floor: decode, parse and extract text, hash, and compress what is new."""
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     while (bodies := read_frame(source)) is not None:
         rows: list[tuple[bytes, bytes]] = []
@@ -249,7 +249,7 @@ def _work(kind: str) -> None:
 
 
 def _watch(process: subprocess.Popen[bytes]) -> tuple[bytes, float]:
-    """What the process prints, and the most resident memory in MB that it and its children were seen to have together.
+    """Return the output of a process, and the peak resident memory in MB of it and its children together.
 
     Looked at from here, since a thread over there would take turns from those that are measured.
     """
@@ -269,7 +269,7 @@ def _watch(process: subprocess.Popen[bytes]) -> tuple[bytes, float]:
 
 
 def children_of(process: int) -> list[int]:
-    """The processes that this one has started and that have not ended."""
+    """Return the running child processes of this process."""
     found: list[int] = []
     try:
         for task in Path(f"/proc/{process}/task").iterdir():

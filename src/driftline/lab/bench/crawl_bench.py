@@ -39,7 +39,7 @@ class Crawled:
 
 
 def measure(pages: int, told: Callable[[int, int], None] | None = None) -> Crawled:
-    """Crawl a site of so many pages, which is served here, as the command does."""
+    """Serve a site of this many pages, crawl it as the command does, and return what was found."""
     site = LabSite(pages)
     done = 0
 
@@ -59,7 +59,7 @@ def measure(pages: int, told: Callable[[int, int], None] | None = None) -> Crawl
 
 
 def judge(site: LabSite, log: Sequence[str], report: CrawlReport) -> Crawled:
-    """What the log of a site says of a crawl of it."""
+    """Return what the server's log says about a crawl."""
     meant = Counter(identity for target in log if (identity := site.identity(target)) is not None)
     return Crawled(
         pages=len(site.truth), found=len(meant), missed=sorted(site.truth - meant.keys()),

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import statistics
+import tempfile
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,12 +20,18 @@ from driftline.detection.extract.document import Extraction
 from driftline.detection.noise.edits import Experience
 from driftline.detection.noise.learning import learn
 from driftline.lab.bench.bare_client import LabError
+from driftline.lab.bench.local_watch_list import open_local
+from driftline.lab.simweb.simweb_client import serve
+from driftline.lab.simweb.world import World
 from driftline.model import Matter, Region
 from driftline.noise_memory import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
+
+    from driftline.api import Driftline
+    from driftline.lab.simweb.simweb_client import RunningWeb
 
 MEANINGFUL = "meaningful"
 DETECTORS = ("driftline", "raw bytes", "visible text", "main content")
@@ -75,7 +83,7 @@ class DetectionRow:
 
 
 def cases(folder: Path) -> list[Case]:
-    """The labelled cases of a folder, pairs first, then chains in order of time."""
+    """Return the labelled cases of a folder: pairs first, then chains in order of time."""
     found = [*_pairs(folder), *_chains(folder)]
     if not found:
         raise LabError(f"'{folder}' has no labelled pages: give a folder with pairs.jsonl or chains.jsonl.")
@@ -83,7 +91,7 @@ def cases(folder: Path) -> list[Case]:
 
 
 def examine(some: Iterable[Case], told: Callable[[str], None]) -> Iterator[Verdicts]:
-    """What every detector says of every labelled case; ours learns along a chain."""
+    """Yield the verdict of every detector on every labelled case; ours learns along a chain."""
     memory = Memory()
     for number, case in enumerate(some, start=1):
         if number % 50 == 0:
@@ -96,14 +104,14 @@ def examine(some: Iterable[Case], told: Callable[[str], None]) -> Iterator[Verdi
 
 
 def rows(found: list[Verdicts]) -> list[DetectionRow]:
-    """The figures of each detector, on pairs, on chains, and on the second half of each chain."""
+    """Return the figures of each detector: on pairs, on chains, and on the second half of each chain."""
     groups = {kind: [one for one in found if one.case.kind == kind] for kind in ("pairs", "chains")}
     groups["second halves"] = [one for one in found if one.case.late]
     return [_row(name, detector, group) for name, group in groups.items() if group for detector in DETECTORS]
 
 
 def worst(found: list[Verdicts], most: int) -> tuple[list[Verdicts], list[Verdicts]]:
-    """The false alarms that we were surest of, and the changes that we missed by the most."""
+    """Return the false alarms with the highest scores, and the missed changes with the lowest."""
     alarms = [one for one in found if one.alarms[_OURS] and not one.case.meaningful]
     misses = [one for one in found if not one.alarms[_OURS] and one.case.meaningful]
     return sorted(alarms, key=_score, reverse=True)[:most], sorted(misses, key=_score)[:most]
@@ -203,3 +211,64 @@ def _row(kind: str, detector: str, found: list[Verdicts]) -> DetectionRow:
         f1=2 * precision * recall / max(precision + recall, 1e-9), false_alarm_rate=wrong / max(len(found) - real, 1),
         ms=statistics.median(times) if times else 0.0, ms_99=times[len(times) * 99 // 100] if times else 0.0,
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseRow:
+    """A generation: how many pages really changed, how many were told falsely or missed, and how many were noisy."""
+
+    generation: int
+    real: int
+    false: int
+    missed: int
+    noisy: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteWide:
+    """What is told when all pages of a host get the same sentence in their footer."""
+
+    pages: int
+    events: int
+    pages_of_events: int
+
+
+def edit_footers(pages: int, seed: int = 1) -> SiteWide:
+    """Watch one host for three checks, then edit the footer of all its pages and check once more."""
+    world = World(pages=pages, seed=seed, size_mean=20_000, change_rate=0.0, noise="visible")
+    with _watched(world) as (web, driftline, _):
+        for generation in range(3):
+            web.generation(generation)
+            driftline.check()
+        web.alter(notice="We have moved to a new address.")
+        events = driftline.check().events
+    return SiteWide(pages=pages, events=len(events), pages_of_events=sum(len(event.urls) for event in events))
+
+
+def watch(pages: int, generations: int, seed: int = 1) -> Iterator[NoiseRow]:
+    """Check all pages once in each generation."""
+    world = World(pages=pages, hosts=max(1, pages // 20), seed=seed, size_mean=20_000, noise="visible")
+    with _watched(world) as (web, driftline, numbers):
+        driftline.check()
+        for generation in range(1, generations + 1):
+            web.generation(generation)
+            report = driftline.check()
+            told = {numbers[change.url] for change in report.changes}
+            true = web.truth(generation)
+            yield NoiseRow(
+                generation=generation, real=len(true), false=len(told - true), missed=len(true - told),
+                noisy=report.noisy,
+            )  # fmt: skip
+
+
+@contextmanager
+def _watched(world: World) -> Iterator[tuple[RunningWeb, Driftline, dict[str, int]]]:
+    """Serve the world, watch all of its pages, and yield the server, the watch list and the page number of each URL."""
+    with (
+        serve(world) as web,
+        tempfile.TemporaryDirectory(prefix="driftline-noise-") as folder,
+        open_local(f"{folder}/pages.db") as driftline,
+    ):
+        numbers = {url: number for number, url in enumerate(web.urls())}
+        driftline.add(*numbers)
+        yield web, driftline, numbers

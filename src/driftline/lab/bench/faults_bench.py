@@ -76,7 +76,7 @@ class FaultRow:
 
     @property
     def holds(self) -> bool:
-        """Whether it is as it has to be. Only what a killed process had not noted as reported is reported again."""
+        """Return whether the row is as required. Only a killed process may report something twice."""
         again = self.repeated if self.fault != "kill -9" else 0
         recovered = self.recovery is None or self.recovery <= LONGEST_RECOVERY
         polite = self.at_once == 1 and self.shortest >= self.delay - _CLOCKS
@@ -163,7 +163,7 @@ class _Laboratory:
         return self.editions * len(self._pages)
 
     def go(self) -> None:
-        """Inject every fault, and let the command do what is left."""
+        """Inject every fault, then let the command finish."""
         self._prepare()
         if self.trial.command == "run":
             self._follow()
@@ -212,7 +212,7 @@ class _Laboratory:
         self._read_events()
 
     def _read_events(self) -> set[str]:
-        """Count what was reported by now as of this edition; the addresses of which something was."""
+        """Count the reports about this edition so far, and return the URLs they are about."""
         lines = self._events.read_text().splitlines() if self._events.exists() else []
         told = [json.loads(line) for line in lines if line.strip()]
         urls = Counter(url for event in told if event["event"] == "changed" for url in event["urls"])
@@ -230,7 +230,7 @@ class _Laboratory:
         return _Process(words, self._environment, self._folder)
 
     def _hurt(self, process: _Process, words: Sequence[str]) -> _Process:
-        """Inject the fault; the process that goes on after it."""
+        """Inject the fault, and return the process that continues after it."""
         self.faults += 1
         if self.trial.inject is None:
             process.kill()
@@ -244,7 +244,7 @@ class _Laboratory:
         self.backs = [(back, ended or now) for back, ended in self.backs]
 
     def judge(self, log: Log) -> FaultRow:
-        """What the store, the reports and the log of the servers say in the end."""
+        """Return the row that follows from the store, the reports and the servers' log at the end."""
         with open_local(self._store) as watch_list:
             problems = watch_list.doctor()
             pages = {page.url: page for page in watch_list.pages()}
@@ -382,7 +382,7 @@ def _sqlite_trials(stack: ExitStack, kills: int) -> tuple[list[Trial], Callable[
 
 @contextmanager
 def small_disk(folder: Path, megabytes: int) -> Iterator[Path | None]:
-    """A file system of so many megabytes, where one can be mounted: that is for the administrator only."""
+    """Mount a file system of this many megabytes for the `with` block; only root can."""
     disk = folder / "disk"
     disk.mkdir()
     line = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(disk)]
@@ -397,7 +397,7 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[Path | None]:
 
 @contextmanager
 def filled(disk: Path) -> Iterator[None]:
-    """Leave no room on a disk for the time of a `with` block."""
+    """Fill a disk for the time of a `with` block."""
     ballast = disk / "ballast"
     with ballast.open("wb", buffering=0) as file, suppress(OSError):
         while True:

@@ -21,13 +21,13 @@ _BLUE, _ORANGE, _GREY = "#1f5fa8", "#d9772b", "#8a8f98"
 
 
 def require_matplotlib() -> None:
-    """MissingExtra if figures cannot be drawn: to be found out before hours of measuring, not after."""
+    """Raise MissingExtra if figures cannot be drawn: before hours of measuring, not after."""
     if find_spec("matplotlib") is None:
         raise MissingExtra("Drawing figures", "lab")
 
 
 def draw(study: Study, measured: Sequence[Measured], folder: Path) -> list[Path]:
-    """Write Fig. 5 (configuration 2) and Fig. 6 (configuration 3), each as SVG and PNG; the files made."""
+    """Write Fig. 5 (configuration 2) and Fig. 6 (configuration 3) as SVG and PNG, and return the files."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -107,7 +107,7 @@ def draw_freshness(rows: Sequence[FreshnessRow], path: Path) -> None:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure, as what the ending of its name says, and be done with it."""
+    """Write a figure, in the format of the file's suffix, and close it."""
     from matplotlib import pyplot as plt
 
     try:

@@ -67,7 +67,7 @@ class Stage:
         self._listener.close()
 
     def asked_for(self) -> int:
-        """How often it was asked for what it acts at; where that is the page, for anything."""
+        """Return how many requests reached the path that misbehaves; all requests, if that is the page."""
         at = self._villain.at
         return len([one for one in self.requests if at == PAGE or _path(one) == at])
 
@@ -130,7 +130,7 @@ class Certificates:
             self.authority = str(folder / "authority.pem")
 
     def context(self, name: str | None) -> ssl.SSLContext | None:
-        """What a server needs to show this certificate; None if it needs none."""
+        """Return the TLS context of a server with this certificate, or None for plain HTTP."""
         if name is None or name == "garbage":
             return None
         if self.authority is None:
@@ -157,7 +157,7 @@ class Certificates:
         )  # fmt: skip
 
     def _new(self, name: str, *how: str) -> None:
-        """A key with a certificate, or with a request for one."""
+        """Make a key with a certificate, or with a certificate signing request."""
         self._run(
             "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", *how,
             "-keyout", self._path(name, "key"), "-out", self._path(name, "pem"),
@@ -173,7 +173,7 @@ class Certificates:
 
 @contextmanager
 def certificates() -> Iterator[Certificates]:
-    """Certificates in a folder of their own, for the time of a `with` block."""
+    """Make certificates in a temporary folder, for the time of a `with` block."""
     with tempfile.TemporaryDirectory() as folder:
         yield Certificates(Path(folder))
 
@@ -193,14 +193,14 @@ class HostileRow:
 
     @property
     def holds(self) -> bool:
-        """Whether it came to what it has to, within its bounds."""
+        """Return whether the outcome is the expected one, within its limits of time and memory."""
         return self.as_expected and self.seconds <= self.most_seconds and self.peak_mb <= self.most_mb
 
 
 def measure(
     villains: Sequence[Villain] = VILLAINS, told: Callable[[str], None] = lambda _: None
 ) -> Iterator[HostileRow]:
-    """Have each page checked by a process that does nothing else; the first row is an ordinary page.
+    """Check each page in a process of its own, and yield a row for each; the first is an ordinary page.
 
     The servers are here, so that what they send is not in the memory that is measured.
     """
@@ -233,26 +233,26 @@ def _measured(villain: Villain, made: Certificates, ordinary_mb: float) -> Hosti
 
 
 def outcome_of(outcome: Outcome) -> tuple[str, str]:
-    """What a check came to: the kind of its failure and why, or its verdict."""
+    """Return the outcome of a check: the kind and text of its failure, or its verdict."""
     if outcome.failure is None:
         return outcome.verdict.value, ""
     return outcome.failure.kind.value, outcome.failure.sentence
 
 
 def manners(villain: Villain) -> dict[str, str]:
-    """What the check of a villain's page needs to come by where it acts."""
+    """Return the settings with which a check reaches the path where a hostile server misbehaves."""
     return {"robots": "obey"} if villain.at == ROBOTS else {}
 
 
 def visit(watch_list: Driftline, url: str, at: str, told: Callable[[Sequence[Outcome]], None]) -> float:
-    """Check a villain's page, or crawl its site where that asks for what it acts at; the seconds it takes."""
+    """Check a hostile page, or crawl its site if only a crawl reaches it, and return the seconds it took."""
     if at == SITEMAP:
         return watch_list.crawl(url, told=lambda outcomes, _: told(outcomes)).seconds
     return watch_list.check(url, told=told).seconds
 
 
 def _check(url: str, at: str, deadlines: list[float], options: dict[str, Any]) -> dict[str, Any]:
-    """Check a page here, once with each deadline for reading it; what came of it, and the most memory that it took.
+    """Check a page in this process, once with each deadline, and return the outcome and the peak memory.
 
     That is the memory of this process and its worker.
     """
@@ -275,14 +275,14 @@ def _check(url: str, at: str, deadlines: list[float], options: dict[str, Any]) -
 
 
 def peak_mb(process: int | str) -> float:
-    """The most resident memory that a process had until now."""
+    """Return the peak resident memory of a process in MB."""
     status = Path(f"/proc/{process}/status").read_text()
     peak = re.search(r"VmHWM:\s*(\d+) kB", status)
     return 0.0 if peak is None else int(peak[1]) * 1024 / 1e6
 
 
 def _largest_ended_mb() -> float:
-    """The most resident memory that one of the workers had that were killed; 0 if none was.
+    """Return the peak resident memory in MB of any killed worker, or 0 if none was killed.
 
     The system counts what the process had that started it, too: so it is asked only where nobody else can tell.
     """

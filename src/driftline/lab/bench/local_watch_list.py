@@ -20,6 +20,6 @@ _HERE = {
 
 
 def open_local(store: str, **options: Any) -> Driftline:
-    """A watch list with these options that fetches from the loopback interface, politely only if they say so."""
+    """Open a watch list that may fetch from the loopback interface, without delays unless the options set them."""
     ours = {name: value for name, value in _HERE.items() if name not in options}
     return open_store(settings=load_settings(store=store, **options).model_copy(update=ours))

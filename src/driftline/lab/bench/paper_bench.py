@@ -62,7 +62,7 @@ class Measured:
     sd: float
 
     def row(self) -> dict[str, Any]:
-        """The cell as it is printed and kept."""
+        """Return the cell as it is printed and saved."""
         return asdict(self.cell) | {"pages": self.pages, "effective_ms": self.effective_ms, "sd": self.sd}
 
 
@@ -79,18 +79,18 @@ class Study:
     seed: int = 1
 
     def world(self) -> World:
-        """The web that the study is made on."""
+        """Return the simulated web of the study."""
         return World(
             pages=self.pages, hosts=500, seed=self.seed, change_rate=self.change_rate,
             latency=PAPER_LATENCY * self.scale, latency_shape="lognormal",
         )  # fmt: skip
 
     def bandwidth(self) -> int:
-        """Bytes a second at which this web is as full as the paper's was at its optimum."""
+        """Return the bandwidth in bytes per second that saturates this web as the paper's was at its optimum."""
         return int(self.world().size_mean * _WIRE_SHARE / (PAPER_SATURATED * self.scale))
 
     def pages_of(self, cell: Cell) -> int:
-        """Enough pages for `seconds` in that cell if nothing but latency held it up, and no more than there are."""
+        """Return how many pages take about `seconds` in that cell if only latency counted, at most all."""
         in_flight = cell.n * cell.slots
         rate = in_flight / (PAPER_LATENCY * self.scale)
         if cell.capped:
@@ -101,7 +101,7 @@ class Study:
 
 
 def full_study(ns: Sequence[int], *, pages: int, scale: float, iterations: int, seconds: float) -> Study:
-    """The paper's sweep over these N: every M up to N/4 and 15, and every K as well in configuration 2."""
+    """Return the paper's sweep over these N: every M up to N/4 and 15, and every K as well in configuration 2."""
     cells = [Cell(configuration=1)]
     for n in ns:
         for m in range(1, most_consumers(n) + 1):
@@ -113,7 +113,7 @@ def full_study(ns: Sequence[int], *, pages: int, scale: float, iterations: int, 
 
 
 def quick_study() -> Study:
-    """A grid of under three minutes that shows every table and figure."""
+    """Return a grid of under three minutes that fills every table and figure."""
     cells = [Cell(configuration=1)]
     for n in (8, 24, 48, 78):
         few, many = max(1, most_consumers(n) // 3), min(11, most_consumers(n))
@@ -128,7 +128,7 @@ def quick_study() -> Study:
 
 
 def most_consumers(n: int) -> int:
-    """The paper's bound on M and K: a quarter of N, 15 at the most, and at least one."""
+    """Return the paper's bound on M and K: a quarter of N, at most 15 and at least 1."""
     return max(1, min(MOST_CONSUMERS, n // 4))
 
 
@@ -150,7 +150,7 @@ def conduct(study: Study, kept: Path | None, told: Callable[[str], None]) -> Ite
 
 
 def describe(cell: Cell) -> str:
-    """The cell in a few words."""
+    """Return the cell in a few words."""
     numbers = f"N = {cell.n}, M = {cell.m}" + (f", K = {cell.k}" if cell.k else "")
     if cell.slots > 1:
         numbers += f", S = {cell.slots}"
@@ -163,7 +163,7 @@ def _slotted() -> list[Cell]:
 
 @contextmanager
 def _prepared(study: Study, told: Callable[[str], None]) -> Iterator[tuple[RunningWeb, Driftline]]:
-    """The web of the study, and a store in which all of its pages have an old version.
+    """Serve the web of the study, with a store in which all of its pages have an old version.
 
     The paper fetches a page once, so what seems changed is not fetched again here.
     """
@@ -201,7 +201,7 @@ def _measure(study: Study, cell: Cell, web: RunningWeb, driftline: Driftline, ge
 
 
 def _terms(study: Study) -> dict[str, Any]:
-    """What two studies must have in common for their cells to stand in one table."""
+    """Return what two studies must have in common for their cells to be comparable."""
     return {name: value for name, value in asdict(study).items() if name != "cells"}
 
 
@@ -251,12 +251,12 @@ class Findings:
     matched: tuple[int, int, int]
 
     def reduction(self, measured: Measured) -> float:
-        """By how many percent a cell cuts the effective time of configuration 1."""
+        """Return by how many percent a cell reduces the effective time of configuration 1."""
         return 100 * (1 - measured.effective_ms / self.optimum[1].effective_ms)
 
 
 def draw_up(measured: Sequence[Measured]) -> Findings:
-    """The findings of a study that has at least its configuration 1."""
+    """Return the findings of a study that has at least its configuration 1."""
     plain = [one for one in measured if not one.cell.capped and one.cell.slots == 1]
     slotted = [one for one in measured if not one.cell.capped and one.cell.slots > 1]
     optimum = {number: _fastest(plain, number) for number in (1, 2, 3)}
@@ -271,7 +271,7 @@ def draw_up(measured: Sequence[Measured]) -> Findings:
 
 
 def per_n(measured: Iterable[Measured], configuration: int, *, capped: bool = False) -> list[Measured]:
-    """For each N the cell with the minimum effective time, in order of N: the points of Figs. 5 and 6."""
+    """Return for each N the cell with the minimum effective time, in order of N: the points of Figs. 5 and 6."""
     best: dict[int, Measured] = {}
     for one in measured:
         cell = one.cell
@@ -283,7 +283,7 @@ def per_n(measured: Iterable[Measured], configuration: int, *, capped: bool = Fa
 
 
 def zip_by_n(measured: Sequence[Measured]) -> list[tuple[Measured, Measured]]:
-    """The minimum cells of configurations 2 and 3 for every N that both have."""
+    """Return the minimum cells of configurations 2 and 3 for every N that both have."""
     twos = {one.cell.n: one for one in per_n(measured, 2)}
     return [(twos[three.cell.n], three) for three in per_n(measured, 3) if three.cell.n in twos]
 
@@ -303,14 +303,14 @@ def _relation(one: Measured) -> str:
 
 
 def _order(two: Measured, three: Measured) -> str:
-    """Equal if they differ by less than their own spread."""
+    """Compare two cells; they are equal if they differ by less than their own spread."""
     if abs(two.effective_ms - three.effective_ms) <= max(two.sd, three.sd):
         return "T2 = T3"
     return "T2 < T3" if two.effective_ms < three.effective_ms else "T2 > T3"
 
 
 def _matched(measured: Sequence[Measured]) -> tuple[int, int, int]:
-    """Of the pairs of cells with the same N and M = K: those where configuration 3 is at or below 2, ties, and all."""
+    """Count the pairs of cells with equal N and M = K: configuration 3 at or below 2, ties, and all."""
     twos = {
         (one.cell.n, one.cell.m): one for one in measured if one.cell.configuration == 2 and one.cell.m == one.cell.k
     }

@@ -98,7 +98,7 @@ class PickingRow:
 
 
 def measure(pages: int, store: str | None = None) -> PickingRow:
-    """Read, pick and learn in a process of its own, so that its memory is nobody else's.
+    """Read, pick and learn in a process of its own, so that its memory can be measured alone.
 
     On a temporary SQLite file, or with the URL of a PostgreSQL `store` in a temporary database on its server.
     """
@@ -120,7 +120,7 @@ def _place(store: str | None) -> Iterator[str]:
 
 
 def fill(where: str, pages: int) -> None:
-    """Fill an empty store with so many pages, without any history of them."""
+    """Fill an empty store with this many pages, without history."""
     store = Store.open(where)
     values = {"pages": pages, "hosts": max(1, pages // _PAGES_PER_HOST), "now": _NOW, "checked": _CHECKED}
     database = store.engine.dialect.name
@@ -168,7 +168,7 @@ def _measured(where: str) -> PickingRow:
 
 
 def _record(store: Store, page_ids: Sequence[int], checked: dict[int, int], now: float) -> None:
-    """Write down checks of these pages, as `check` does; three in ten found a change."""
+    """Record checks of these pages, as `check` does; three in ten found a change."""
     chance = random.Random(now)
     found = []
     for page in page_ids:

@@ -43,7 +43,7 @@ class Politeness:
 
 
 def measure(farm: Farm, delay: float) -> Politeness:
-    """Check a whole farm, twice if it changes, as politely as it is done by default, but with this delay."""
+    """Check all pages of a farm, twice if they change, with the default politeness but this delay."""
     with tempfile.TemporaryDirectory(prefix="driftline-polite-") as folder:
         path = str(Path(folder) / "farm.db")
         with (
@@ -58,7 +58,7 @@ def measure(farm: Farm, delay: float) -> Politeness:
 
 
 def judge(log: Log, farm: Farm, delay: float, report: Report) -> Politeness:
-    """What a log says of the one who came."""
+    """Return what the servers' log says about the client."""
     by_host: dict[int, list[Request]] = defaultdict(list)
     for request in sorted(log.requests, key=lambda one: one.began):
         by_host[request.host].append(request)

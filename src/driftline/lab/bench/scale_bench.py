@@ -95,7 +95,7 @@ class Files:
 
     @classmethod
     def write(cls, folder: Path, pages: int) -> Files:
-        """Write them to a folder, line by line: the memory of this process counts as that of those it starts."""
+        """Write them to a folder line by line: the memory of this process is counted with that of its children."""
         found = cls(addresses=folder / "addresses.txt", visits=folder / "visits.csv", hosts=folder / "hosts.txt")
         with found.addresses.open("w") as addresses, found.visits.open("w") as visits:
             visits.write("url,seconds,at\n")
@@ -131,7 +131,7 @@ def measure(sizes: Sequence[int], only: Sequence[str] = (), folder: Path | None 
 
 
 def commands(port: int, pages: int, files: Files) -> list[Command]:
-    """What is measured, in this order: the first schedule, and the first search, catch up on all checks before them.
+    """Return the commands to measure, in order: the first schedule and the first search process all checks before them.
 
     Every command is here that uses a store, but for `run`, which goes on, and a `check` of all pages, which is a matter
     of the network: `lab speed` measures it.
@@ -208,14 +208,14 @@ def commands(port: int, pages: int, files: Files) -> list[Command]:
 
 
 def address(number: int, port: int) -> str:
-    """The address of a page, by its number from 1 on."""
+    """Return the address of a page, by its number from 1 on."""
     if number <= _SERVED:
         return f"http://127.0.0.1:{port}/{number}"
     return f"https://host{number // _PAGES_PER_HOST}.example/articles/page-{number}.html"
 
 
 def fill(path: str, count: int, port: int) -> None:
-    """Make a store of so many pages at a path."""
+    """Make a store of this many pages at a path."""
     Store.open(path).close()
     connection = sqlite3.connect(path, isolation_level=None)
     for pragma in _QUICK:
@@ -248,7 +248,7 @@ class _Maker:
         self._letters = {what: Extraction(_body(_MARK, what), _CONTENT_TYPE).letters() for what in ("first", "second")}
 
     def rows(self, number: int) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The rows of a page, each with the name of its table."""
+        """Yield the rows of a page, each with the name of its table."""
         twice = number % _CHANGED_EVERY == 0
         url = address(number, self._port)
         checked_at = self._now - number % 600
@@ -317,7 +317,7 @@ def _insert(connection: sqlite3.Connection, table: str, rows: Sequence[dict[str,
 
 
 def _run(shown: str, command: Sequence[str], pages: int, folder: Path, store: Path) -> ScaleRow:
-    """Run a command to its end, or until it has had its time."""
+    """Run a command to its end, or until its time is up."""
     environment = {
         **os.environ, "DRIFTLINE_STORE": str(store), "XDG_CONFIG_HOME": str(folder), "XDG_DATA_HOME": str(folder),
         "PYTHONSAFEPATH": "1",

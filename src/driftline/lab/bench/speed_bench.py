@@ -47,7 +47,7 @@ class SpeedRow:
     to_sqlite: float | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The row as it is printed, under the names that scripts rely on."""
+        """Return the row as it is printed, under the names that scripts rely on."""
         figures = asdict(self)
         return {
             "pass": figures.pop("kind"),
@@ -77,7 +77,7 @@ class Course:
 
 
 def race(course: Course, told: Callable[[str], None] = lambda _: None) -> Iterator[SpeedRow]:
-    """Every pass of the course; each contender runs `repeats` times in turn, and its median time counts."""
+    """Yield a row for each pass. The contenders alternate, `repeats` times each, and median times count."""
     world = World(pages=course.pages, hosts=1, size_mean=course.size_mean, change_rate=0.10)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="driftline-speed-")))
@@ -104,7 +104,7 @@ class _Site(Protocol):
     """Pages at one address that can be shown in three states."""
 
     def showing(self, state: str, *, validating: bool) -> AbstractContextManager[str]:
-        """Serve the pages as they were first, with other noise, or with a tenth of them changed; the address."""
+        """Serve the pages as they were first, with other noise, or with a tenth of them changed; yield the address."""
 
 
 @contextmanager
@@ -152,7 +152,7 @@ class _Simulated:
 
 
 def _prepare(store: str, urls: list[str], *, checked: bool) -> None:
-    """A store with these pages, checked once if the pass needs that; made only if it is not there yet."""
+    """Make a store with these pages unless it exists, checked once if the pass needs that."""
     with open_local(store, robots="obey") as driftline:
         if not driftline.pages():
             driftline.add(*urls)
@@ -194,7 +194,7 @@ def _heats(
 
 
 def _row(kind: Pass, pages: int, times: dict[str, list[Time]]) -> SpeedRow:
-    """Medians. A ratio is the median over the turns: what slows the machine for a while slows a whole turn alike."""
+    """Return the medians. A ratio is the median over the rounds: what slows the machine slows a whole round alike."""
     speed = {name: pages / statistics.median(time.seconds for time in some) for name, some in times.items()}
     cpu = {name: statistics.median(time.cpu for time in some) / pages * 1e6 for name, some in times.items()}
 

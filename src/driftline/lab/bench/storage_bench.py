@@ -76,7 +76,7 @@ class EveryBody:
     """Keeps a version of every body that differs from the one before, whether the difference shows or not."""
 
     def examine(self, jobs: Sequence[Job]) -> list[Finding]:
-        """The findings of these jobs, in order."""
+        """Return the findings of these jobs, in order."""
         return [_keep(job) for job in jobs]
 
 
@@ -84,12 +84,12 @@ class WhatShows:
     """Keeps versions as a check does: where what can be seen differs."""
 
     def examine(self, jobs: Sequence[Job]) -> list[Finding]:
-        """The findings of these jobs, in order."""
+        """Return the findings of these jobs, in order."""
         return [examine(job) for job in jobs]
 
 
 def measure(folder: Path, told: Callable[[str], None]) -> Iterator[StorageRow]:
-    """Two rows, at once and after compacting, with every body kept; then two with what a check keeps."""
+    """Yield two rows with every body kept, before and after compacting, then two with what a check keeps."""
     pages = list(_chains(folder))
     if not pages:
         raise LabError(f"'{folder}' has no versions of pages: give a folder with chains.jsonl.")
@@ -123,7 +123,7 @@ def _chains(folder: Path) -> Iterator[list[PageReplay]]:
 def _fill(
     path: Path, pages: Sequence[Sequence[PageReplay]], examiner: Examiner, told: Callable[[str], None]
 ) -> dict[tuple[str, int], Path]:
-    """Check every page once for each of its versions; where the body is that each version was made of."""
+    """Check every page once for each of its versions, and return the file of the body of each version."""
     store = Store.open(str(path))
     repository, ledger = Repository(store), Ledger(store)
     urls = Catalog(store).add(f"https://page-{number}.example/" for number in range(len(pages)))
@@ -157,7 +157,7 @@ def _document(link: Link, page: PageReplay) -> Document:
 
 
 def _keep(job: Job) -> Finding:
-    """What a worker finds, but a version also where only the unseen differs."""
+    """Return what a worker finds, with a version also where only invisible parts differ."""
     found = examine(job)
     if found.proof != "text":
         return found
@@ -177,7 +177,7 @@ def _keep(job: Job) -> Finding:
 
 
 def _row(kept: str, state: str, path: Path, versions: dict[tuple[str, int], Path]) -> StorageRow:
-    """Read every version back, and measure; LabError unless each is what it was made of to the byte."""
+    """Read every version back and measure. Raise LabError unless each equals its source to the byte."""
     stored = path.stat().st_size
     store = Store.open(str(path))
     catalog, repository = Catalog(store), Repository(store)

@@ -86,7 +86,7 @@ class Trace:
 
 
 def simulated(world: TraceWorld) -> Trace:
-    """The trace of a simulated world, the same for the same seed."""
+    """Return the trace of a simulated world, the same for the same seed."""
     random = np.random.default_rng(world.seed)
     size = world.pages
     rates = np.minimum(0.02 * (1 + random.pareto(0.9, size)), 24.0)
@@ -110,7 +110,7 @@ def simulated(world: TraceWorld) -> Trace:
 def replayed(
     file: Path, *, since: str = "2024-01-01", checks_per_page: float = 0.1, step: float = 0.25, seed: int = 1
 ) -> Trace:
-    """The trace of real change times in a CSV file with the columns document, host, unix and kind, gzip or plain.
+    """Return the trace of real change times in a CSV file with columns document, host, unix and kind, gzip or plain.
 
     It has the documents that were there when it begins, and ends with the last time in the file. Weights are drawn.
     """
@@ -156,13 +156,13 @@ def _read(file: Path) -> tuple[dict[str, float], dict[str, list[float]], dict[st
 
 
 def _visited(random: np.random.Generator, size: int) -> tuple[Floats, Floats]:
-    """How often pages were visited, and for how many seconds in all."""
+    """Return how often pages were visited, and for how many seconds in all."""
     visits = np.ceil(10 * random.pareto(1.1, size))
     return visits, visits * random.lognormal(3.0, 1.0, size)
 
 
 def _changes(kind: Kind, rate: float, days: float, random: np.random.Generator) -> Floats:
-    """The times at which one page changes."""
+    """Return the times at which one page changes."""
     if kind == "bursty":
         # as many changes, in clusters of four on average that last some hours
         starts = random.random(random.poisson(rate * days / 4)) * days
@@ -178,7 +178,7 @@ def _changes(kind: Kind, rate: float, days: float, random: np.random.Generator) 
 
 
 def _failing(random: np.random.Generator, size: int, days: float) -> Callable[[float], NDArray[np.bool_]]:
-    """Which pages do not answer: a tenth of them, each for a fifth of the time."""
+    """Return which pages do not answer: a tenth of them, each for a fifth of the time."""
     some = random.random(size) < 0.1
     starts = random.random(size) * days * 0.8
     return lambda day: some & (starts <= day) & (day < starts + days / 5)

@@ -60,7 +60,7 @@ class TuningRow:
 
 
 def settings() -> tuple[Setting, ...]:
-    """The four worlds: waiting for answers, waiting for the line, and waiting for the processor.
+    """Return the four worlds: limited by latency, by bandwidth, and by the processor.
 
     The last of them are two: where finding a page unchanged is the work, and where reading its many blocks is.
     """
@@ -85,7 +85,7 @@ def settings() -> tuple[Setting, ...]:
 
 
 def search(setting: Setting, seconds: float, told: Callable[[str], None]) -> Iterator[TuningRow]:
-    """Every cell of the grid in this world, then its best and `auto` in turns, each for so many seconds."""
+    """Yield every cell of the grid in this world, then its best and `auto` alternating, each for this many seconds."""
     with (
         tempfile.TemporaryDirectory(prefix="driftline-tuning-") as folder,
         serve(replace(setting.world, latency_shape="none", bandwidth=0)) as web,
@@ -111,7 +111,7 @@ def search(setting: Setting, seconds: float, told: Callable[[str], None]) -> Ite
 
 
 def reached(rows: Sequence[TuningRow]) -> float:
-    """What `auto` reached of the best cell in a world: the median over the turns."""
+    """Return the speed of `auto` divided by that of the best cell in a world: the median over the rounds."""
     best, auto = ([row.pages_per_s for row in rows if row.kind == kind] for kind in ("best", "auto"))
     return statistics.median(ours / theirs for ours, theirs in zip(auto, best, strict=True))
 

@@ -61,32 +61,32 @@ class LabSite:
 
     @property
     def mapped(self) -> int:
-        """How many pages only sitemaps name."""
+        """Return how many pages only sitemaps list."""
         return self.pages // 10
 
     @property
     def fed(self) -> int:
-        """How many pages only a feed names."""
+        """Return how many pages only a feed lists."""
         return min(50, self.pages // 20)
 
     @property
     def shelved(self) -> int:
-        """How many pages are behind relative links with a base only."""
+        """Return how many pages are linked only relative to a `<base>`."""
         return self.pages // 10
 
     @property
     def shelves(self) -> int:
-        """How many lists of those there are, which are pages too."""
+        """Return how many lists of those there are, which are pages too."""
         return -(-self.shelved // _SHELF)
 
     @property
     def compared(self) -> int:
-        """How many pages have two parameters."""
+        """Return how many pages have two parameters."""
         return 10
 
     @cached_property
     def truth(self) -> frozenset[str]:
-        """The pages of the site, each as its path and query."""
+        """Return the pages of the site, each as its path and query."""
         paths = [f"/mapped/{n}" for n in range(self.mapped)] + [f"/news/{n}" for n in range(self.fed)]
         paths += [f"/library/shelf/book-{n}.html" for n in range(self.shelved)]
         paths += [f"/shelves/{n}" for n in range(self.shelves)] + [
@@ -98,11 +98,11 @@ class LabSite:
 
     @cached_property
     def articles(self) -> int:
-        """How many pages are found by links alone."""
+        """Return how many pages are found by links alone."""
         return sum(path.startswith("/article/") for path in self.truth)
 
     def identity(self, target: str) -> str | None:
-        """The page that a request for this path and query means; None if it means none of them."""
+        """Return the page that a request for this path and query is for, or None if it is for no page."""
         path, _, query = _SESSIONS.sub("", target).partition("?")
         parameters = sorted(
             one for one in query.split("&") if one and not re.match(r"(?:utm_\w+|gclid|fbclid|sid|PHPSESSID)=", one)
@@ -112,7 +112,7 @@ class LabSite:
         return meant if meant in self.truth else None
 
     def answer(self, target: str, host: str, fresh: random.Random) -> Answer:
-        """What the site sends for a path and query."""
+        """Return the response of the site to a path and query."""
         meant = self.identity(target)
         path = target.partition("?")[0]
         if meant is not None:
@@ -187,7 +187,7 @@ class LabSite:
         return Answer(200, "application/gzip", gzip.compress(text.encode(), mtime=0))
 
     def _trap(self, path: str, target: str, fresh: random.Random) -> Answer:
-        """Everything that is not one of the site's pages."""
+        """Return the response to a path that is not one of the site's pages."""
         if found := _CALENDAR.fullmatch(path):
             year, month = int(found[1]), int(found[2])
             later, before = divmod(year * 12 + month, 12), divmod(year * 12 + month - 2, 12)
@@ -223,7 +223,7 @@ class LabSite:
 
 
 def _in_disguise(path: str, fresh: random.Random) -> str:
-    """A link to a page as sites write it: with a session, for tracking, escaped, or plain."""
+    """Return a link to a page as sites write it: with a session id, with tracking, escaped, or plain."""
     session = f"{fresh.randrange(16**16):016x}"
     return fresh.choice((
         path, f"{path}?sid={session}", f"{path};jsessionid={session}", f"/(S({session})){path}",
@@ -246,7 +246,7 @@ def _html(title: str, text: str, links: list[str], head: str = "") -> Answer:
 
 
 def bytes_of(answer: Answer) -> bytes:
-    """An answer as it goes over the wire."""
+    """Return a response as it goes over the wire."""
     reasons = {200: "OK", 301: "Moved Permanently", 302: "Found", 404: "Not Found"}
     lines = [f"HTTP/1.1 {answer.status} {reasons[answer.status]}", f"Content-Type: {answer.kind}"]
     lines += [f"Location: {answer.location}"] if answer.location else []
@@ -267,7 +267,7 @@ class RunningSite:
 
     @property
     def url(self) -> str:
-        """The address of its front page."""
+        """Return the address of its front page."""
         return f"http://127.0.0.1:{self.port}/"
 
 

@@ -58,12 +58,12 @@ class Farm:
     redirects: bool = False
 
     def paths(self, host: int = 0) -> list[str]:
-        """The paths of a host's pages, the forbidden one last."""
+        """Return the paths of a host's pages, the forbidden one last."""
         away = ["/to/private"] if self.redirects and host else []
         return [*[f"/{number}" for number in range(self.pages)], *away, "/private/page"]
 
     def target(self, host: int, path: str) -> str | None:
-        """The path at the first host that a page of another one leads to, if it does."""
+        """Return the path at the first host that a page of another host redirects to, if it does."""
         if not self.redirects or host == 0 or path == "/robots.txt":
             return None
         return f"{path.removeprefix('/to')}/from/{host}"
@@ -95,7 +95,7 @@ class RunningFarm:
     log: Log = field(default_factory=Log)
 
     def publish(self, edition: int) -> None:
-        """Let every page say what it says in this edition, from now on."""
+        """Serve every page in this edition from now on."""
         connection = http.client.HTTPConnection(World(hosts=self.farm.hosts).address(0), self.port, timeout=30)
         try:
             connection.request("GET", f"{_EDITION}{edition}")
@@ -104,12 +104,12 @@ class RunningFarm:
             connection.close()
 
     def fronts(self) -> list[str]:
-        """The addresses of the front pages."""
+        """Return the addresses of the front pages."""
         world = World(hosts=self.farm.hosts)
         return [f"http://{world.address(host)}:{self.port}/" for host in range(self.farm.hosts)]
 
     def urls(self) -> list[str]:
-        """The addresses of all pages, those of a host together: the worst order there is."""
+        """Return the addresses of all pages, grouped by host: the worst order for politeness."""
         world = World(hosts=self.farm.hosts)
         return [
             f"http://{world.address(host)}:{self.port}{path}"

@@ -34,19 +34,19 @@ class Scene(Protocol):
     stream: socket.socket
 
     def wait(self, seconds: float) -> None:
-        """Let so long pass; OSError once the server is to end."""
+        """Wait this long. Raise OSError when the server is to end."""
 
 
 Act: TypeAlias = Callable[[Scene], None]
 
 
 def head(*lines: str, status: str = "200 OK") -> bytes:
-    """The head of an answer with these header lines."""
+    """Return the head of a response with these header lines."""
     return "\r\n".join((f"HTTP/1.1 {status}", *lines, "", "")).encode("latin-1")
 
 
 def says(*parts: bytes | Iterable[bytes]) -> Act:
-    """Send these parts, one after the other; a part may go on without end."""
+    """Return an act that sends these parts one after the other; a part may be endless."""
 
     def act(scene: Scene) -> None:
         for part in parts:
@@ -57,7 +57,7 @@ def says(*parts: bytes | Iterable[bytes]) -> Act:
 
 
 def page(*lines: str, body: bytes) -> Act:
-    """A whole answer with this body."""
+    """Return an act that sends a whole response with this body."""
     return says(head(*lines, f"Content-Length: {len(body)}"), body)
 
 
@@ -65,7 +65,7 @@ NOT_THERE: Act = says(head("Content-Length: 0", status="404 Not Found"))
 
 
 def edited(*lines: str, body: Callable[[int], bytes]) -> Act:
-    """A page whose body is another one whenever it is asked for."""
+    """Return an act that sends a different body at every request."""
 
     def act(scene: Scene) -> None:
         page(HTML if not lines else lines[0], *lines[1:], body=body(scene.asked))(scene)
@@ -74,12 +74,12 @@ def edited(*lines: str, body: Callable[[int], bytes]) -> Act:
 
 
 def redirects(to: str) -> Act:
-    """An answer that sends the client elsewhere."""
+    """Return an act that redirects the client."""
     return says(head(f"Location: {to}", "Content-Length: 0", "Connection: close", status="302 Found"))
 
 
 def drips(data: bytes) -> Act:
-    """Send these bytes one at a time, and the last of them for ever."""
+    """Return an act that sends these bytes one at a time, and the last of them for ever."""
 
     def act(scene: Scene) -> None:
         for byte in (*data, *repeat(data[-1], 1_000_000)):
@@ -94,7 +94,7 @@ def stays_silent(scene: Scene) -> None:
 
 
 def breaks_off(scene: Scene) -> None:
-    """Break the connection off in the middle, so that what was sent last may never arrive."""
+    """Return an act that resets the connection in the middle, so that the last bytes may never arrive."""
     scene.stream.sendall(head(HTML, "Content-Length: 100000") + b"<p>half of it")
     scene.stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     scene.stream.close()
@@ -105,12 +105,12 @@ def redirects_further(scene: Scene) -> None:
 
 
 def forever(data: bytes) -> Iterator[bytes]:
-    """These bytes again and again, some thousand at a time."""
+    """Yield these bytes again and again, some thousand at a time."""
     return repeat(data * max(1, _MANY // len(data)))
 
 
 def deflated(bits: int) -> Iterator[bytes]:
-    """A gigabyte of zeros in a megabyte: blocks that a full flush set apart may be repeated."""
+    """Return a gigabyte of zeros in a megabyte of deflate: blocks separated by full flushes can be repeated."""
     packer = zlib.compressobj(wbits=bits)
     yield packer.compress(_ZEROS) + packer.flush(zlib.Z_FULL_FLUSH)
     block = packer.compress(_ZEROS) + packer.flush(zlib.Z_FULL_FLUSH)
@@ -139,12 +139,12 @@ def in_itself(times: int) -> bytes:
 
 
 def wide_window() -> bytes:
-    """A frame that asks its reader for 128 MB before it says anything."""
+    """Return a zstd frame that makes its reader allocate 128 MB before any content."""
     return b"\x28\xb5\x2f\xfd\x00\x88" + b"\x01\x00\x00"
 
 
 def one_line(size: int, number: int) -> bytes:
-    """One line of words without an end, another one for each number."""
+    """Yield one endless line of words, a different one for each number."""
     words = b"one long line that never ends "
     middle = b"and says %d now " % number
     times = (size - 200) // len(words) // 2
@@ -156,7 +156,7 @@ def nested(number: int) -> bytes:
 
 
 def binary(number: int) -> bytes:
-    """Bytes without any meaning, as of a picture, the same for the same number."""
+    """Return random bytes, as of a picture, the same for the same number."""
     state, parts = number + 1, []
     for _ in range(4_096):
         state = state * 6_364_136_223_846_793_005 + 1_442_695_040_888_963_407 & (1 << 64) - 1
@@ -165,6 +165,6 @@ def binary(number: int) -> bytes:
 
 
 def laughs() -> bytes:
-    """Nine levels of entities that are each ten of the one before: a billion words, if they are written out."""
+    """Return nine levels of XML entities, each ten times the one before: a billion words when expanded."""
     levels = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
     return f'<?xml version="1.0"?><!DOCTYPE r [<!ENTITY l0 "laugh">{levels}]><r>&l9;</r>'.encode()

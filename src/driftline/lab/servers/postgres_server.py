@@ -52,30 +52,30 @@ class PostgresServer:
         self._options = options
 
     def url(self, database: str) -> str:
-        """The address of a database."""
+        """Return the URL of a database."""
         return f"postgresql://{OWNER}@/{database}?host={self.folder}"
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start the server, and wait until it answers."""
         self._control("start", "-l", str(self.folder / "log"), "-o", self._options)
 
     def stop(self, how: str = "immediate") -> None:
-        """Stop it: `fast` ends the sessions first, `immediate` ends as a crash does."""
+        """Stop the server: `fast` ends the sessions first, `immediate` is like a crash."""
         self._control("stop", "-m", how)
 
     def freeze(self) -> None:
-        """Let all of its processes stand still, with every connection open."""
+        """Suspend all of its processes, with every connection open."""
         for pid in self._processes():
             os.kill(pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let them go on."""
+        """Resume the suspended processes."""
         for pid in reversed(self._processes()):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
 
     def _processes(self) -> list[int]:
-        """The first process of the server, then those that it started."""
+        """Return the ids of the server's main process and its children."""
         first = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
         children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
         return [first, *map(int, children)]
@@ -86,7 +86,7 @@ class PostgresServer:
 
 @contextmanager
 def served(more: Mapping[str, str] | None = None) -> Iterator[PostgresServer]:
-    """Run a server for the time of the `with` block, with `more` options; NoPostgres if there is none."""
+    """Run a server for the time of the `with` block, with `more` options. Raise NoPostgres if none is installed."""
     programs = _programs()
     if programs is None:
         raise NoPostgres("No PostgreSQL server is installed.")
@@ -111,7 +111,7 @@ def served(more: Mapping[str, str] | None = None) -> Iterator[PostgresServer]:
 
 
 def _roomy() -> Path | None:
-    """Where files are made and removed fast: PostgreSQL has hundreds for each database. None for the usual place."""
+    """Return a folder in memory if it has room, else None: PostgreSQL makes hundreds of files for each database."""
     try:
         return _IN_MEMORY if shutil.disk_usage(_IN_MEMORY).free > _ROOM else None
     except OSError:
@@ -119,7 +119,7 @@ def _roomy() -> Path | None:
 
 
 def _programs() -> Path | None:
-    """Where the newest server's programs are; Debian keeps them out of the path."""
+    """Return the folder of the newest server's programs, which Debian keeps out of the path."""
     found = shutil.which("initdb")
     if found is not None:
         return Path(found).resolve().parent
@@ -128,7 +128,7 @@ def _programs() -> Path | None:
 
 
 def _user() -> str | None:
-    """Whom the server runs as: it refuses to run as root."""
+    """Return the user to run the server as, because it refuses to run as root."""
     if os.geteuid() != 0:
         return None
     try:

@@ -49,14 +49,14 @@ http {{
 
 
 def installed() -> str | None:
-    """Where nginx is, if it is installed."""
+    """Return the path of nginx, or None if it is not installed."""
     return shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
 
 
 def write_pages(
     world: World, root: Path, *, generation: int = 0, noise: int = 0, only: Iterable[int] | None = None
 ) -> None:
-    """The pages of one generation, or some of them, as gzip files that nginx sends as they are, with a robots.txt."""
+    """Write the pages of a generation, or some of them, and a robots.txt, as gzip files that nginx sends unchanged."""
     root.mkdir(parents=True, exist_ok=True)
     (root / "robots.txt.gz").write_bytes(igzip.compress(ROBOTS_TXT, 2, mtime=0))
     for page in range(world.pages) if only is None else only:
@@ -93,7 +93,7 @@ def serve_files(root: Path, folder: Path, plain: int, validating: int) -> Iterat
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on at the moment."""
+    """Return a free port of 127.0.0.1."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -81,13 +81,13 @@ class Packed:
 
 
 def compressed(html: bytes) -> MarkupPiece:
-    """A piece compressed well: worth its cost for what many pages share."""
+    """Return a well compressed piece, for what many pages share."""
     deflater = zlib.compressobj(6, zlib.DEFLATED, -15)
     return MarkupPiece(html=html, deflated=deflater.compress(html) + deflater.flush(zlib.Z_FULL_FLUSH))
 
 
 def stored(html: bytes) -> MarkupPiece:
-    """A piece left uncompressed, at the cost of a copy: for the few bytes that belong to one page only."""
+    """Return an uncompressed piece, for the few bytes that belong to one page only."""
     length = len(html)
     assert length <= 0xFFFF, "a stored deflate block holds at most 65,535 bytes"
     header = b"\x00" + length.to_bytes(2, "little") + (length ^ 0xFFFF).to_bytes(2, "little")
@@ -95,7 +95,7 @@ def stored(html: bytes) -> MarkupPiece:
 
 
 def pack(pieces: list[MarkupPiece], *, gzip: bool) -> Packed:
-    """The pieces ready to be sent, as the start of a gzip member or as they are."""
+    """Return the pieces ready to be sent, as the start of a gzip member or uncompressed."""
     html = [piece.html for piece in pieces]
     parts = (_GZIP_HEADER, *[piece.deflated for piece in pieces]) if gzip else tuple(html)
     crc = size = 0
@@ -188,7 +188,7 @@ class _Writer:
         return f"<h3>{self.title()}</h3>\n<blockquote><p>{self.sentence()}</p></blockquote>\n"
 
     def rows(self) -> str:
-        """Many short blocks: a table of a few words in each cell."""
+        """Return many short blocks: a table with a few words in each cell."""
         cells = "".join([f"<td>{' '.join(self.some(1, 3))}</td>" for _ in range(4)])
         return f"<table><tr>{cells}</tr></table>\n<ul><li>{self.link()}</li><li>{self.title()}</li></ul>\n"
 
@@ -235,7 +235,7 @@ class _Writer:
 
 @lru_cache(maxsize=4)
 def pool(seed: int, *, short: bool = False) -> Pool:
-    """The pool of a seed, of `short` blocks or of all kinds; takes some tenths of a second the first time."""
+    """Return the pool of a seed, of `short` blocks or of all kinds. The first call takes some tenths of a second."""
     write = _Writer(seed)
     return Pool(
         words=write.words,
@@ -251,7 +251,7 @@ def pool(seed: int, *, short: bool = False) -> Pool:
 
 
 def document(pool: Pool, *, page: int, address: str, revision: int, size: int, pick: int) -> list[MarkupPiece]:
-    """The pieces of a page up to where its tail begins, about `size` bytes in all.
+    """Return the pieces of a page up to where its tail begins, about `size` bytes in all.
 
     `pick` is a random number that belongs to the page and decides what it is made of. Each revision edits one
     of four places, in turn: a price in the table, words of the lead, a paragraph, or a list that gets a new
@@ -273,7 +273,7 @@ def document(pool: Pool, *, page: int, address: str, revision: int, size: int, p
 
 
 def _filling(pool: Pool, size: int, pick: int) -> list[MarkupPiece]:
-    """Sections of about `size` bytes together."""
+    """Return sections of about `size` bytes together."""
     found: list[MarkupPiece] = []
     # An odd step through a power of two comes by every section once before it repeats one.
     at, step = pick >> 8, (pick >> 32) | 1
@@ -288,7 +288,7 @@ def _filling(pool: Pool, size: int, pick: int) -> list[MarkupPiece]:
 
 
 def _last_edit(page: int, revision: int, slot: int) -> int:
-    """The latest revision up to `revision` that edited this slot of the page; 0 if none did."""
+    """Return the latest revision up to `revision` that edited this slot of the page; 0 if none did."""
     return max(0, revision - (page + revision - slot) % _SLOTS)
 
 
@@ -318,7 +318,7 @@ def _live(pool: Pool, page: int, revision: int, pick: int) -> bytes:
 
 
 def tail(*, page: int, hidden: int, visible: int, clock: int, notice: str = "") -> bytes:
-    """The end of the document, which holds all that may differ from one answer to the next.
+    """Return the end of the document, which holds everything that may differ between two responses.
 
     `hidden` feeds what no reader sees (nonce, form token, cache-buster, comment), `visible` and `clock` (a
     second of the day) what stands in the footer, and `notice` is a sentence there. Equal arguments give equal

@@ -41,7 +41,7 @@ class PageRequest(NamedTuple):
 
 
 def response_head(status: int, headers: str, length: int | None) -> bytes:
-    """The head of a response; without a length where there can be no body."""
+    """Return the head of a response, without a length where there can be no body."""
     size = "" if length is None else f"Content-Length: {length}\r\n"
     return f"HTTP/1.1 {status} {_REASONS[status]}\r\nServer: driftline-lab\r\n{headers}{size}\r\n".encode()
 
@@ -76,14 +76,14 @@ class Answers:
         return b"".join((ready.head, *ready.packed.parts, ready.ending)) if asked.head[:1] == b"g" else ready.head
 
     def prepare_all(self, generation: int) -> int:
-        """Remembers the compressed answers of as many pages as fit; returns how many that are."""
+        """Cache the compressed responses of as many pages as fit, and return how many."""
         count = min(self.world.pages, self._limit)
         for page in range(count):
             self._ready(PageRequest(page, generation, 0, b"get", True), self._revision(page, generation))
         return count
 
     def failed(self, failure: Failure, asked: PageRequest) -> bytes:
-        """The answer of a page that fails; after one that is cut short, the connection has to be closed."""
+        """Return the response of a failing page; after one that is cut short, the connection must be closed."""
         kind = "Content-Type: text/html; charset=utf-8\r\n"
         if failure == "server_error":
             found = response(500, kind, b"<h1>Something went wrong on our side</h1>")
@@ -116,7 +116,7 @@ class Answers:
         return ready
 
     def _prepare(self, asked: PageRequest, revision: int, packed: pages_markup.Packed) -> Remembered:
-        """The answer to this very request; only the cost of its noise, as the rest is packed."""
+        """Return the response to one request. It costs only its noise, because the other parts are cached."""
         ending = pages_markup.ending(packed, self.world.tail(asked.page, asked.generation, asked.attempt))
         headers = "Content-Type: text/html; charset=utf-8\r\nVary: Accept-Encoding\r\n"
         if asked.gzip:
@@ -132,7 +132,7 @@ class Answers:
         return headers
 
     def _etag(self, asked: PageRequest, revision: int) -> str:
-        """A strong ETag: with noise no two answers share one, as no two have the same bytes."""
+        """Return a strong ETag: with noise, no two responses share one."""
         fresh = f"-{asked.generation}-{asked.attempt}" if self.world.noise != "off" else ""
         return f'"{asked.page}-{revision}{fresh}{"-gzip" if asked.gzip else ""}"'
 
@@ -155,6 +155,6 @@ class Answers:
 
 
 def header(lower_head: bytes, name: bytes) -> bytes | None:
-    """The value of a header in a request head that was put in lower case."""
+    """Return the value of a header in a lower-cased request head."""
     _, found, rest = lower_head.partition(b"\r\n" + name + b":")
     return rest.partition(b"\r\n")[0].strip() if found else None

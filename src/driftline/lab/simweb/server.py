@@ -83,12 +83,12 @@ class Pacer(Generic[Receiver]):
         return len(self._waiting)
 
     def submit(self, receiver: Receiver, data: bytes, now: float) -> None:
-        """Puts data in line. A receiver submits again only after it was told that all before was released."""
+        """Queue data. A receiver may submit again only after all of its data was released."""
         self._accrue(now)
         self._waiting.append((receiver, memoryview(data)))
 
     def release(self, now: float) -> list[tuple[Receiver, memoryview, bool]]:
-        """What may be sent now: to whom, which bytes, and whether they end what was submitted."""
+        """Return what may be sent now: the receiver, the bytes, and whether they end what it submitted."""
         self._accrue(now)
         found = []
         while self._waiting and self._allowance >= 1:
@@ -165,7 +165,7 @@ class Web:
         self.in_flight[host] -= 1
 
     def control(self, method: str, target: str, body: bytes) -> tuple[int, Any]:
-        """What `/lab/...` answers: a status and something for JSON."""
+        """Return the response to `/lab/...`: a status and a value for JSON."""
         split = urlsplit(target)
         query = {name: values[-1] for name, values in parse_qs(split.query).items()}
         root, _, what = split.path.rpartition("/")
@@ -327,7 +327,7 @@ class Connection(asyncio.Protocol):
             self._link.send(self, data)
 
     def sent(self, part: memoryview, done: bool) -> None:
-        """Takes what the link let through for this connection."""
+        """Send what the shared line released for this connection."""
         self._web.stats.bytes += len(part)
         self._transport.write(part)
         if done:
@@ -343,7 +343,7 @@ class Connection(asyncio.Protocol):
 
 
 def listeners(world: World, port: int) -> list[socket.socket]:
-    """A bound socket for each host of the world, all on one port; 0 picks one that is free on all of them."""
+    """Return a bound socket for each host, all on one port; 0 picks a port that is free on all of them."""
     for _ in range(20):
         sockets: list[socket.socket] = []
         try:
@@ -363,7 +363,7 @@ def listeners(world: World, port: int) -> list[socket.socket]:
 
 
 async def run(world: World, port: int, ready: Callable[[int], None], stop: threading.Event) -> None:
-    """Serves the world until `stop` is set, which it asks for by waiting in a thread."""
+    """Serve the world until `stop` is set."""
     loop = asyncio.get_running_loop()
     web = Web(world, loop)
     pages_markup.pool(world.seed)
@@ -382,7 +382,7 @@ async def run(world: World, port: int, ready: Callable[[int], None], stop: threa
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Entry point of the server's process: tells its port on stdout, and ends when its stdin is closed."""
+    """Run the server's process: print the port on stdout, and end when stdin is closed."""
     parser = argparse.ArgumentParser(
         prog="python -m driftline.lab.simweb.server", description="Serves a simulated web."
     )
@@ -403,13 +403,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def say_ready(port: int) -> None:
-    """Tell whoever started this process that it answers."""
+    """Print to the parent process that this server is ready."""
     sys.stdout.write(json.dumps({"port": port, "pid": os.getpid()}) + "\n")
     sys.stdout.flush()
 
 
 def wait_for_end_of_input(stop: threading.Event) -> None:
-    """Set `stop` when whoever started this process closes its standard input, or dies."""
+    """Set `stop` when the parent process closes our standard input, or ends."""
     # Not through sys.stdin: its lock, held by a waiting thread, would upset the end of the interpreter.
     while os.read(0, 4096):
         pass

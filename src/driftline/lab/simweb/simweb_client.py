@@ -35,15 +35,15 @@ class RunningWeb:
         self.pid = pid
 
     def urls(self) -> list[str]:
-        """The addresses of all pages, in the order of their numbers."""
+        """Return the addresses of all pages, in the order of their numbers."""
         return [self.world.url(page, self.port) for page in range(self.world.pages)]
 
     def generation(self, number: int) -> None:
-        """Moves time: requests that arrive from now on see this generation."""
+        """Serve this generation from now on."""
         self._ask("POST", f"/lab/generation?n={number}")
 
     def prepare(self) -> int:
-        """Has the answers of this generation made in advance; returns of how many pages.
+        """Prepare the responses of this generation in advance, and return of how many pages.
 
         A prepared page costs the server a third of one that is asked for the first time. Answering waits
         meanwhile: some 60 µs a page.
@@ -52,20 +52,20 @@ class RunningWeb:
         return count
 
     def truth(self, generation: int) -> frozenset[int]:
-        """The pages that really changed on the way to this generation, as the server sees it."""
+        """Return the pages that really changed in this generation, according to the server."""
         return frozenset(self._ask("GET", f"/lab/truth?generation={generation}"))
 
     def stats(self) -> dict[str, int]:
-        """What the server has counted: see `web.Stats`."""
+        """Return the server's counters: see `Stats`."""
         counted: dict[str, int] = self._ask("GET", "/lab/stats")
         return counted
 
     def forget_stats(self) -> None:
-        """Starts all counts and maxima anew, except for what is open right now."""
+        """Reset all counters and maxima, except for what is open right now."""
         self._ask("POST", "/lab/stats")
 
     def alter(self, **fields: Any) -> None:
-        """Changes fields of the world while it runs; all but `hosts` can be changed."""
+        """Change fields of the running world, except `hosts`."""
         world = replace(self.world, **fields)
         self._ask("POST", "/lab/world", json.dumps(fields))
         self.world = world
@@ -85,7 +85,7 @@ class RunningWeb:
 
 @contextmanager
 def serve(world: World, *, port: int = 0) -> Iterator[RunningWeb]:
-    """Serves a world from a process of its own for the time of the `with` block.
+    """Serve a world from a process of its own for the time of the `with` block.
 
     The process ends with the block, and also when this process dies in any way: its stdin is a pipe from
     here.
@@ -109,7 +109,7 @@ def serve(world: World, *, port: int = 0) -> Iterator[RunningWeb]:
 
 
 def ready_line(child: subprocess.Popen[bytes]) -> dict[str, int]:
-    """What a server's process says of itself once it is ready."""
+    """Return what a server's process prints when it is ready."""
     assert child.stdout is not None
     readable, _, _ = select.select([child.stdout], [], [], _START_SECONDS)
     line = child.stdout.readline() if readable else b""
@@ -133,7 +133,7 @@ def _stop(child: subprocess.Popen[bytes]) -> None:
 
 
 def ceiling(running: RunningWeb, *, in_flight: int, pages: int) -> float:
-    """Pages a second that the bare minimum of a client gets, with `in_flight` transfers at any time.
+    """Return the pages per second of a minimal client with `in_flight` transfers.
 
     It takes the pages in order, around and around, until there were `pages` of them, receives the bodies
     compressed as they are, and throws them away. Connecting is part of the time, but what was still under way

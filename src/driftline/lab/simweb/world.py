@@ -48,7 +48,7 @@ _SIZE, _CONTENT, _CHANGE, _FAILURE, _DELAY, _HIDDEN, _VISIBLE = range(7)
 
 
 def mix(*parts: int) -> int:
-    """A well-mixed 64-bit number of some integers, equal on every machine and Python version."""
+    """Return a well-mixed 64-bit hash of some integers, equal on every machine and Python version."""
     state = 0x9E3779B97F4A7C15
     for part in parts:
         state = ((state ^ part) * 0xBF58476D1CE4E5B9) & _MASK
@@ -59,13 +59,13 @@ def mix(*parts: int) -> int:
 
 
 def lognormal(*, mean: float, sigma: float, share: float) -> float:
-    """The value below which `share` of a log-normal distribution with this mean lies."""
+    """Return the value below which `share` of a log-normal distribution with this mean lies."""
     place = _NORMAL.inv_cdf(min(max(share, 1e-9), 1 - 1e-9))
     return mean * math.exp(sigma * place - sigma * sigma / 2)
 
 
 def real_size(share: float) -> float:
-    """The size below which `share` of real pages lie, by interpolation of its logarithm."""
+    """Return the size below which `share` of real pages lie, by interpolating its logarithm."""
     for (low, small), (high, large) in pairwise(_QUANTILES):
         if share <= high:
             return float(small * (large / small) ** ((share - low) / (high - low)))
@@ -74,7 +74,7 @@ def real_size(share: float) -> float:
 
 @lru_cache(maxsize=32)
 def _size_scale(mean: int) -> float:
-    """What to multiply real sizes with, so that they average `mean` after the largest were cut."""
+    """Return the factor for real sizes that makes their mean `mean` after the largest were cut."""
     sizes = [real_size((step + 0.5) / 2000) for step in range(2000)]
     low, high = 0.0, 100.0
     for _ in range(50):
@@ -146,7 +146,7 @@ class World:
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Self:
-        """The world of such a dictionary as `fields` returns, for example after a trip through JSON."""
+        """Return the world of a dictionary made by `fields`, for example after a trip through JSON."""
         try:
             return cls(**fields)
         except TypeError as error:
@@ -158,7 +158,7 @@ class World:
     # Where pages are.
 
     def address(self, host: int) -> str:
-        """The loopback address of a host. Its last octet is never 0 or 255: some software rejects those."""
+        """Return the loopback address of a host. Its last octet is never 0 or 255: some software rejects those."""
         return f"127.{1 + host // 65_024}.{host // 254 % 256}.{1 + host % 254}"
 
     def path(self, page: int) -> str:
@@ -170,23 +170,23 @@ class World:
     # What really changes.
 
     def changes(self, page: int, generation: int) -> bool:
-        """Whether the page really changed on the way from the generation before to this one."""
+        """Return whether the page really changed from the generation before to this one."""
         return generation > 0 and mix(self.seed, _CHANGE, page, generation) * _UNIT < self.change_rate
 
     def revision(self, page: int, generation: int) -> int:
-        """How many times the page really changed up to this generation."""
+        """Return how many times the page really changed up to this generation."""
         return sum(self.changes(page, past) for past in range(1, generation + 1))
 
     def changed_at(self, page: int, generation: int) -> int:
-        """The latest generation up to this one in which the page really changed; 0 if it never did."""
+        """Return the latest generation up to this one in which the page really changed; 0 if it never did."""
         return next((past for past in range(generation, 0, -1) if self.changes(page, past)), 0)
 
     def truth(self, generation: int) -> frozenset[int]:
-        """The pages whose real content differs from the generation before."""
+        """Return the pages whose real content differs from the generation before."""
         return frozenset(page for page in range(self.pages) if self.changes(page, generation))
 
     def changed_between(self, first: int, second: int) -> frozenset[int]:
-        """The pages whose real content differs between two generations."""
+        """Return the pages whose real content differs between two generations."""
         low, high = sorted((first, second))
         return frozenset(
             page
@@ -197,14 +197,14 @@ class World:
     # What pages say.
 
     def size(self, page: int) -> int:
-        """About how many bytes the page has. The smallest pages cannot go below their frame of some 5 kB."""
+        """Return the approximate size of the page in bytes, at least some 5 kB for its frame."""
         if self.sizes == "fixed":
             return self.size_mean
         share = mix(self.seed, _SIZE, page) * _UNIT
         return min(LARGEST_PAGE, int(real_size(share) * _size_scale(self.size_mean)))
 
     def pieces(self, page: int, revision: int) -> list[pages_markup.MarkupPiece]:
-        """The page without its tail, in pieces that carry their compressed form."""
+        """Return the page without its tail, in pieces that carry their compressed form."""
         return pages_markup.document(
             pages_markup.pool(self.seed, short=self.blocks == "short"),
             page=page,
@@ -215,7 +215,7 @@ class World:
         )
 
     def tail(self, page: int, generation: int = 0, attempt: int = 0) -> bytes:
-        """The end of the page as one request gets it: the only part that noise touches.
+        """Return the end of the page as one request gets it: the only part with noise.
 
         Without noise it is the same for every generation and attempt.
         """
@@ -229,14 +229,14 @@ class World:
         return pages_markup.tail(page=page, hidden=hidden, visible=visible, clock=clock, notice=self.notice)
 
     def body(self, page: int, revision: int, *, generation: int = 0, attempt: int = 0) -> bytes:
-        """The HTML of the page, as one request gets it."""
+        """Return the HTML of the page, as one request gets it."""
         pieces = b"".join([piece.html for piece in self.pieces(page, revision)])
         return pieces + self.tail(page, generation, attempt)
 
     # How it answers.
 
     def delay(self, page: int, generation: int) -> float:
-        """Seconds that an answer of the page waits, the same for all requests of a generation: runs compare."""
+        """Return the delay of the page's responses in seconds, the same within a generation so that runs compare."""
         if self.latency_shape == "none":
             return 0.0
         if self.latency_shape == "fixed":
@@ -245,7 +245,7 @@ class World:
         return lognormal(mean=self.latency, sigma=self.latency_sigma, share=share)
 
     def failure(self, page: int, generation: int) -> Failure | None:
-        """How the page fails in this generation, or None if it answers well."""
+        """Return how the page fails in this generation, or None if it does not."""
         chance = mix(self.seed, _FAILURE, page, generation)
         if chance * _UNIT >= self.error_rate:
             return None

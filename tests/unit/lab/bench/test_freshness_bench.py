@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from driftline.errors import BadSetting, UsageError
-from driftline.lab.bench.freshness_bench import optimum, race
-from driftline.lab.bench.freshness_policies import POLICIES, optimal_rates
+from driftline.lab.bench.freshness_bench import POLICIES, optimal_rates, optimum, race
 from driftline.lab.bench.traces import KINDS, TraceWorld, replayed, simulated
 
 SMALL = TraceWorld(pages=600, days=40.0, scored_from=15.0)
