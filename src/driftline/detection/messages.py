@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from driftline.model import NoiseKind
+from driftline.plurals import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -85,8 +86,8 @@ def only_noise(kinds: Iterable[NoiseKind]) -> str:
 def words_changed(added: int, removed: int, places: int) -> str:
     """Return the sentence that counts the words which were added and removed."""
     where = "in one place" if places == 1 else f"in {places:,} places"
-    counts = [f"{counted(added, 'word')} added"] if added else []
-    counts += [f"{counted(removed, 'word')} removed"] if removed else []
+    counts = [f"{count(added, 'word')} added"] if added else []
+    counts += [f"{count(removed, 'word')} removed"] if removed else []
     return f"{' and '.join(counts)} {where}." if counts else f"The same words stand in another order {where}."
 
 
@@ -156,11 +157,6 @@ def _shared(old: str, new: str) -> int:
         else:
             most = half - 1
     return least
-
-
-def counted(amount: int, noun: str) -> str:
-    """Return an amount with its noun: '1 link', '1,200 links'."""
-    return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
 
 
 def listed(words: Sequence[str]) -> str:

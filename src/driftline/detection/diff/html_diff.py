@@ -18,7 +18,8 @@ from driftline.detection.diff.align import AlignedLine, align
 from driftline.detection.diff.lines import match
 from driftline.detection.diff.markup import sentence
 from driftline.detection.diff.text_diff import Move, Piece, in_line, moves_of
-from driftline.detection.messages import counted, words_changed
+from driftline.detection.messages import words_changed
+from driftline.plurals import count
 from driftline.urls.parts import without_password
 from driftline.version import __version__
 
@@ -203,7 +204,7 @@ def _cells(cells: Sequence[ChangedCell]) -> Iterator[str]:
     """Yield the table cells that changed, by column and row."""
     if not cells:
         return
-    heading = counted(len(cells), "table cell")
+    heading = count(len(cells), "table cell")
     is_short = len(cells) <= _FEW_CELLS and sum(len(cell.old) + len(cell.new) for cell in cells) <= _SHORT_CELLS
     yield f'<section><details{" open" if is_short else ""}><summary>{heading} changed</summary><ul class="cells">'
     for cell in cells:
@@ -261,7 +262,7 @@ def _place(rows: Sequence[AlignedLine], old: Sequence[str], new: Sequence[str]) 
 
 
 def _moved(rows: Sequence[AlignedLine], move: Move) -> str:
-    lines = counted(len(rows), "line")
+    lines = count(len(rows), "line")
     if move.arrived:
         return f'{lines} moved here from <a href="#from-{move.from_line}">line {move.from_line:,}</a>'
     return f'{lines} moved to <a href="#to-{move.to_line}">line {move.to_line:,}</a>'

@@ -13,7 +13,8 @@ from driftline.detection.diff.align import gaps
 from driftline.detection.extract.annotations import attributes_of, beginning, metadata_of, source_of
 from driftline.detection.extract.charset import decode_text
 from driftline.detection.extract.formats.base import folded
-from driftline.detection.messages import also_changed, counted, listed, short, turned
+from driftline.detection.messages import also_changed, listed, short, turned
+from driftline.plurals import count as counted
 from driftline.urls.parts import without_password
 
 if TYPE_CHECKING:

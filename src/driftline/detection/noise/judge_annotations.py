@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from driftline.detection.diff.lines import Line, Pair, match
 from driftline.detection.extract.annotations import Note, is_note, note_of, without_notes
-from driftline.detection.messages import also_changed, counted, listed, things_changed, turned
+from driftline.detection.messages import also_changed, listed, things_changed, turned
 from driftline.detection.noise.edits import (
     NOISE_OF_REGION,
     JudgedDocument,
@@ -30,6 +30,7 @@ from driftline.detection.noise.learning import learned_noise, rule_by_feedback
 from driftline.detection.noise.refetch import fetched_again
 from driftline.detection.noise.volatile import masked, volatile_noise
 from driftline.model import Also, ChangeKind, Matter, NoiseKind, Region
+from driftline.plurals import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -171,7 +172,7 @@ def _notes(edit: LineEdit) -> list[Note]:
 def _counted(edits: Sequence[LineEdit]) -> str:
     counts = Counter((_notes(edit)[-1].noun, _notes(edit)[-1].kind) for edit in edits)
     return listed([
-        noun if kind in _SINGLE else counted(many, _NOUNS.get(noun, noun)) for (noun, kind), many in counts.items()
+        noun if kind in _SINGLE else count(many, _NOUNS.get(noun, noun)) for (noun, kind), many in counts.items()
     ])  # fmt: skip
 
 
