@@ -179,10 +179,8 @@ def test_a_quick_doctor_says_that_versions_were_not_read(driftline: Command, sit
 def test_the_doctor_tells_what_may_be_fetched_and_how(driftline: Command) -> None:
     proxy = "http://me:sesame@proxy.example:3128"
     plain = driftline("doctor", DRIFTLINE_ALLOW_NETWORKS="10.0.0.0/8", https_proxy=proxy).out
-    assert (
-        "pages are fetched from public addresses and 10.0.0.0/8. The variable https_proxy is ignored: set DRIFTLINE_PROXY"
-        in plain
-    )
+    assert "pages are fetched from public addresses and 10.0.0.0/8." in plain
+    assert "The variable https_proxy is ignored: set DRIFTLINE_PROXY" in plain
     through = driftline("doctor", DRIFTLINE_PROXY=proxy).out
     assert "pages are fetched through the proxy http://me:***@proxy.example:3128, which has to protect" in through
 
