@@ -113,7 +113,7 @@ PolicyOption = Annotated[
     str | None,
     typer.Option(
         "--policy", metavar="|".join(POLICIES), show_default=False, rich_help_panel=SCHEDULE,
-        help="What is checked first: pages likely to have changed and visited much (value), by rank (intelligent), at their "
+        help="What is checked first: likely changed and much visited pages (value), by rank (intelligent), at their "
         "interval (fixed), checked longest ago (uniform). [default: value]",
     ),
 ]  # fmt: skip
