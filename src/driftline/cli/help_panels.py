@@ -34,6 +34,10 @@ class PanelCommand(TyperCommand):
         """Write the arguments and options."""
         _write_parameters(self, ctx, formatter)
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the parts of the usage line, without the braces that Typer puts around required arguments."""
+        return [piece.translate({ord("{"): None, ord("}"): None}) for piece in super().collect_usage_pieces(ctx)]
+
 
 class PanelGroup(TyperGroup):
     """A group of commands that are shown by panel, in the order in which the panels first appear."""
