@@ -144,7 +144,7 @@ def test_after_an_edit_of_the_filters_all_versions_are_read_anew(driftline: Comm
     driftline("edit", page, "--select", ".none")
     reread = driftline.json("compact")["reread"]
     assert reread == {"versions": 2, "changed": 0, "unread": 2, "skipped": 0}
-    assert "2 versions cannot be read through the filters of today" in driftline("doctor").out
+    assert "2 versions have nothing that today's filters select" in driftline("doctor").out
 
 
 def test_the_doctor_finds_a_healthy_installation_well(driftline: Command, site: Site) -> None:
