@@ -247,9 +247,12 @@ class Driftline:
 
     def gone(self, pages: Iterable[Page]) -> set[int]:
         """The ids of those of these pages that are gone for good: not there at any of their checks for days."""
+        failing = [page for page in pages if page.failures]
+        if not failing:
+            return set()  # most often: without loading numpy
         from driftline.schedule.backoff import GONE_AFTER, gone
 
-        return gone(self._store, [page.id for page in pages if page.failures >= GONE_AFTER], self._clock())
+        return gone(self._store, [page.id for page in failing if page.failures >= GONE_AFTER], self._clock())
 
     def safety(self, pages: Iterable[Page], hosts: Callable[[], set[str]] | None = None) -> dict[int, Safety]:
         """Which of these pages are blocked, and what looks dangerous on them; by id, without those that are fine.

@@ -132,13 +132,13 @@ def test_the_table_of_hostile_servers_is_printed_with_its_bounds(driftline: Comm
     assert head.split() == ["row", "seconds", "at", "most", "peak", "MB", "at", "most", "outcome", "reason"]
     assert ordinary.startswith("ordinary page")
     assert [row.split("  ")[0] for row in rows] == ["gzip that is none", "redirect to file:"]
-    assert end == "3 of 3 rows are as they have to be."
+    assert end == "3 of 3 rows are within their limits."
 
 
 def test_a_row_of_no_hostile_server_gets_a_sentence(driftline: Command) -> None:
     ran = driftline("lab", "hostile", "--row", "kindness")
     assert ran.status == 2
-    assert "No row is named so" in ran.err
+    assert "There is no such row" in ran.err
 
 
 def test_every_command_is_measured_on_a_store_of_the_wanted_size(driftline: Command) -> None:
@@ -163,4 +163,4 @@ def test_a_command_that_is_killed_loses_nothing_and_the_table_says_so(driftline:
 def test_a_row_of_faults_that_is_not_there_gets_a_sentence(driftline: Command) -> None:
     ran = driftline("lab", "faults", "--row", "sqlite restart")
     assert ran.status == 2
-    assert "No row is named so" in ran.err
+    assert "There is no such row" in ran.err

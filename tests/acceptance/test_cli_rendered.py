@@ -17,7 +17,7 @@ def test_a_page_is_added_and_edited_with_what_to_do_in_the_browser(driftline: Co
     (page,) = driftline.json("list")
     assert page["render"] == {"mode": "always", "wait_for": "#list", "steps": ["click:#more"]}
     told = driftline("edit", URL, "--render", "auto", "--wait-for", "", "--no-steps", "--step", "wait:2s")
-    assert "rendered if it shows nothing otherwise, after wait:2s." in told.out
+    assert "rendered if it shows no text otherwise, after wait:2s." in told.out
     assert driftline.json("edit", URL, "--render", "never")["render"] is None
 
 
@@ -46,7 +46,7 @@ def test_pictures_are_named_in_the_history_and_written_to_files(driftline: Comma
     ledger.record(run, [outcome_of(found)])
     store.close()
     assert driftline.json("history", URL)[0]["screenshot"] is True
-    assert "Pictures of versions: 1;" in driftline("history", URL).err
+    assert "Versions with a picture: 1." in driftline("history", URL).err
     assert driftline("screenshot", URL, "-o", "page.png").status == 0
     assert (tmp_path / "page.png").read_bytes() == driftline.raw("screenshot", URL) == b"\x89PNG, a picture"
     missing = driftline("screenshot", URL, "--version", "7", "-o", "page.png")

@@ -51,7 +51,7 @@ def test_a_page_is_ranked_by_what_its_check_is_worth(driftline: Command, site: S
     assert (first["url"], first["frequency"], second["url"], second["frequency"]) == (loved, 3, other, 0)
     assert first["value"] > second["value"] > 0
     assert driftline("rank", "--by", "value", "--csv").out.splitlines()[0].endswith(",watched,value")
-    assert "never checked" in driftline("rank", "--by", "value", "--example").err
+    assert "ranks watched pages" in driftline("rank", "--by", "value", "--example").err
 
 
 def test_a_page_that_is_gone_is_said_to_be(driftline: Command, site: Site, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_run_tells_each_event_to_the_command_of_the_user(driftline: Command, s
     size = len(site.pages["/a"])
     heard = tmp_path / "heard.jsonl"
     listener = tmp_path / "listen.py"
-    listener.write_text(f"import sys\nopen({str(heard)!r}, 'a').write(sys.stdin.read() + chr(10))\n")
+    listener.write_text(f"import sys\nopen({str(heard)!r}, 'a').write(sys.stdin.read())\n")
     driftline("add", page, "--every", "1s")
     with driftline.start("run", "-v", "--exec", f"{sys.executable} {listener}") as process:
         assert process.stdout is not None

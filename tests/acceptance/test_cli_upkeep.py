@@ -20,7 +20,6 @@ def test_help_and_version_load_nothing_heavy(driftline: Command) -> None:
         assert f"\n  {name} " in helped
     for name in ("visit", "visits", "rank", "compact", "doctor", "settings"):
         assert f"\n  {name} " in helped
-    assert "completion" not in helped
     assert loaded_by("--version") & {"sqlalchemy", "rich", "pydantic", "pycurl"} == set()
 
 
@@ -103,7 +102,7 @@ def test_compacting_fails_as_long_as_a_content_cannot_be_read(driftline: Command
     for _ in range(2):
         ended = driftline("compact")
         assert ended.status == 1
-        assert "2 contents cannot be read" in ended.err
+        assert "2 bodies cannot be read" in ended.err
     assert driftline.json("compact", status=1)["unreadable"] == 2
 
 
@@ -135,7 +134,7 @@ def test_after_an_edit_of_the_filters_all_versions_are_read_anew(driftline: Comm
 
     assert "Texts: 2 versions to extract again" in driftline("doctor").out
     assert "Extracted 2 versions again; the text of 2 is different now." in driftline("compact").out
-    assert "every version is read as its page is today" in driftline("doctor").out
+    assert "the text of every version is up to date" in driftline("doctor").out
     assert driftline("show", page, "--version", "1").out == "five euros\n"
     assert driftline("history", page).out.count("Its text was extracted again") == 2
     assert [bool(check["reread_at"]) for check in driftline.json("history", page)] == [True, True]
@@ -145,7 +144,7 @@ def test_after_an_edit_of_the_filters_all_versions_are_read_anew(driftline: Comm
     driftline("edit", page, "--select", ".none")
     reread = driftline.json("compact")["reread"]
     assert reread == {"versions": 2, "changed": 0, "unread": 2, "skipped": 0}
-    assert "2 versions cannot be read through the filters of today" in driftline("doctor").out
+    assert "2 versions have nothing that today's filters select" in driftline("doctor").out
 
 
 def test_the_doctor_finds_a_healthy_installation_well(driftline: Command, site: Site) -> None:
@@ -172,7 +171,7 @@ def test_a_quick_doctor_says_that_versions_were_not_read(driftline: Command, sit
     quick, whole = driftline("doctor", "--quick"), driftline("doctor")
 
     assert quick.status == 0
-    assert "holds 1 page; its contents were not read" in quick.out
+    assert "has 1 page; its versions were not verified" in quick.out
     assert whole.status == 1
     assert "✗ Store: The stored version" in whole.out
 
@@ -180,9 +179,10 @@ def test_a_quick_doctor_says_that_versions_were_not_read(driftline: Command, sit
 def test_the_doctor_tells_what_may_be_fetched_and_how(driftline: Command) -> None:
     proxy = "http://me:sesame@proxy.example:3128"
     plain = driftline("doctor", DRIFTLINE_ALLOW_NETWORKS="10.0.0.0/8", https_proxy=proxy).out
-    assert "pages may be at public addresses and 10.0.0.0/8. https_proxy is not used: set DRIFTLINE_PROXY" in plain
+    assert "pages are fetched from public addresses and 10.0.0.0/8." in plain
+    assert "The variable https_proxy is ignored: set DRIFTLINE_PROXY" in plain
     through = driftline("doctor", DRIFTLINE_PROXY=proxy).out
-    assert "pages are fetched through http://me:***@proxy.example:3128, which has to guard" in through
+    assert "pages are fetched through the proxy http://me:***@proxy.example:3128, which has to protect" in through
 
 
 def test_the_doctor_tells_what_is_broken_and_looks_at_the_rest(driftline: Command, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def test_visits_are_counted_and_ranked(driftline: Command) -> None:
     for _ in range(2):
         assert driftline("visit", "example.com/a", "--seconds", "1.5").status == 0
     last = driftline("visit", "example.com/a", "--unavailable")
-    assert last.out == "https://example.com/a: 3 visits, 3 s, available 2 times.\n"
+    assert last.out == "https://example.com/a: 3 visits, 3 s in all, available 2 times.\n"
     assert "--add watches it" in last.err
     driftline("visit", "example.com/b", "--seconds", "70", "--unavailable", "--add")
     keys = ("rank", "url", "frequency", "weightage", "ttl", "kept", "watched")
@@ -98,7 +98,7 @@ def test_histories_of_browsers_are_imported_once(driftline: Command, tmp_path: P
     chrome = make_chrome(tmp_path / "History", visits)
     firefox = make_firefox(tmp_path / "places.sqlite", visits)
     told = driftline("visits", "import", str(chrome)).out
-    assert told == "Counted 2 visits to 2 pages (1 skipped as no visits to web pages).\n"
+    assert told == "Counted 2 visits to 2 pages (1 skipped: not visits to web pages).\n"
     again = driftline.json("visits", "import", str(chrome), "--add")
     assert (again["format"], again["visits"], again["known"], again["added"]) == ("chrome", 0, 2, 2)
     assert driftline.json("visits", "import", str(firefox), "--format", "firefox")["visits"] == 2
@@ -116,7 +116,7 @@ def test_bad_lines_are_told_by_their_number(driftline: Command, tmp_path: Path) 
     )
     ended = driftline("visits", "import", str(log), "--site", "https://a.example")
     assert ended.status == 0
-    assert ended.out == "Counted 2 visits to 2 pages (12 bad).\n"
+    assert ended.out == "Counted 2 visits to 2 pages (12 unreadable).\n"
     remarks = ended.err.splitlines()
     assert remarks[0] == f"{log}, line 2: it is not in common or combined log format."
     assert len(remarks) == 11
@@ -151,7 +151,7 @@ def test_mistakes_are_told_in_a_sentence(
 def test_visits_come_on_standard_input_too(driftline: Command) -> None:
     table = "url,time\nhttps://a.example/,1772366400\nhttps://a.example/,soon\n"
     ended = driftline("visits", "import", "-", given=table)
-    assert (ended.status, ended.out) == (0, "Counted 1 visit to 1 page (1 bad).\n")
+    assert (ended.status, ended.out) == (0, "Counted 1 visit to 1 page (1 unreadable).\n")
     assert ended.err.startswith("Standard input, line 3: 'soon' is not a time")
     ended = driftline("visits", "import", "-", given="dear diary\n")
     assert ended.err.startswith("driftline: Standard input is not the history of a browser")

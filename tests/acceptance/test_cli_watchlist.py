@@ -22,7 +22,7 @@ def test_added_pages_are_listed_with_their_settings(driftline: Command) -> None:
     assert listed[0]["checked_at"] is listed[0]["verdict"] is None
     table = driftline("list").out.splitlines()
     assert len(table) == 3
-    assert table[1].split() == ["https://example.com/a", "15m", "never", "not", "yet", "0", "news"]
+    assert table[1].split() == ["https://example.com/a", "15m", "never", "–", "0", "news"]
 
 
 def test_a_page_that_is_watched_already_is_said_to_be(driftline: Command) -> None:
@@ -71,7 +71,7 @@ def test_an_edit_changes_settings_and_address(driftline: Command) -> None:
     driftline("add", "example.com/a", "--tag", "old", "--every", "1h")
 
     ended = driftline("edit", "example.com/a", "--every", "default", "--tag", "new", "--untag", "old")
-    assert ended.out == "https://example.com/a: checked at the default interval, tagged new.\n"
+    assert ended.out == "https://example.com/a: checked as often as the schedule decides, tagged new.\n"
     assert driftline("edit", "example.com/a", "--url", "example.com/b", "--every", "2h").status == 0
 
     (page,) = driftline.json("list")
@@ -96,7 +96,7 @@ def test_nothing_is_removed_unasked(driftline: Command) -> None:
     assert "--yes" in ended.err
     status, shown = driftline.on_terminal("remove", "example.com/a", typed="n\n")
     assert status == 1
-    assert "Remove https://example.com/a and forget" in shown
+    assert "Remove https://example.com/a and delete" in shown
     assert len(driftline.json("list")) == 1
 
     status, _ = driftline.on_terminal("remove", "example.com/a", typed="y\n")
@@ -107,7 +107,7 @@ def test_an_empty_list_says_how_to_begin(driftline: Command) -> None:
     ended = driftline("list")
 
     assert (ended.status, ended.out) == (0, "")
-    assert "driftline add URL" in ended.err
+    assert "driftline add https://" in ended.err
 
 
 def test_the_store_option_names_another_store(driftline: Command, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_an_edit_adds_filters_or_takes_them_away(driftline: Command) -> None:
     ended = driftline("edit", "example.com/a", "--no-filters", "--drop", "nav")
     assert ended.out.endswith(", filtered by drop nav.\n")
     ended = driftline("edit", "example.com/a", "--no-filters")
-    assert ended.out == "https://example.com/a: checked at the default interval, no tags.\n"
+    assert ended.out == "https://example.com/a: checked as often as the schedule decides, no tags.\n"
 
 
 def test_changes_of_the_list_are_told_to_programs_too(driftline: Command, tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_of_a_list_that_is_no_text_to_its_end_nothing_is_added(driftline: Comman
     ended = driftline("import", str(tmp_path / "list.txt"))
 
     assert ended.status == 1
-    assert "not a text in UTF-8 (line 2501)" in ended.err
+    assert "not UTF-8 text (line 2501)" in ended.err
     assert driftline("list").out == ""
 
 

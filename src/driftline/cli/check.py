@@ -171,7 +171,7 @@ def _checked(
     watch_list.on_trouble(lambda report: say(clean_lines(report), to_stderr=True))
     with first_signal(on_signal), Progress() as progress:
         check = partial(
-            watch_list.check_pages, page_ids, plan=plan, fresh=fresh, stop=stop, told=progress.told,
+            watch_list.check_pages, page_ids, plan=plan, fresh=fresh, stop=stop, told=progress.recorded,
             begun=progress.begun, slow=tell_slow,
         )  # fmt: skip
         report = in_turn(check, stop, watch_list.be_next, remark)
@@ -190,8 +190,8 @@ def _summarise(report: Report, most: int | None) -> None:
             for url in event.urls if most is None and len(event.urls) > 1 else ():
                 say("          ", clean(url))
         _tell_more(len(events), word, style, most)
-    told = {url for event in report.events if event.event == Turn.FAILING for url in event.urls}
-    failures = [(one.url, one.failure) for one in report.failures if one.url not in told]
+    reported = {url for event in report.events if event.event == Turn.FAILING for url in event.urls}
+    failures = [(one.url, one.failure) for one in report.failures if one.url not in reported]
     for url, failure in failures[:most]:
         say(("failed  ", "red"), clean(url), "  ", (clean(failure.sentence), "dim"))
     _tell_more(len(failures), "failed", "red", most)

@@ -162,7 +162,7 @@ def _crawled(watch_list: Driftline, seeds: Sequence[str], options: dict[str, Any
 
     watch_list.on_trouble(lambda report: say(clean_lines(report), to_stderr=True))
     with first_signal(on_signal), CrawlProgress() as progress:
-        report = watch_list.crawl(*seeds, **options, stop=stop, begun=progress.begun, told=progress.told)
+        report = watch_list.crawl(*seeds, **options, stop=stop, begun=progress.begun, told=progress.recorded)
     return report, stop.requested
 
 

@@ -269,7 +269,7 @@ def _readings(stale: int, unread: int) -> Diagnosis:
             f"{count(stale, 'version')} to extract again: 'driftline run' does it when idle, 'driftline compact' now."
         )
     if unread:
-        detail += f" {count(unread, 'version')} have nothing that today's filters select, and keep their old text."
+        detail += f" {count(unread, 'version has', 'versions have')} nothing that today's filters select, so the old text stays."
     return Diagnosis(what="Texts", well=True, detail=detail)
 
 

@@ -21,17 +21,22 @@ MEASURING = "Measure"
 WHAT_COUNTS = "What counts as a change"
 BROWSER = "Pages that need a browser"
 POLITENESS = "Politeness and networks"
+SCHEDULE = "Schedule (advanced)"
 PIPELINE = "Pipeline (advanced)"
 
 _FIRST_COLUMN = 28  # characters; longer names get a line of their own
 
 
 class PanelCommand(TyperCommand):
-    """A command whose options are shown by panel, those without one first."""
+    """A command whose options are shown by panel: those without one first, advanced ones last."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and options."""
         _write_parameters(self, ctx, formatter)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the parts of the usage line, without the braces that Typer puts around required arguments."""
+        return [piece.translate({ord("{"): None, ord("}"): None}) for piece in super().collect_usage_pieces(ctx)]
 
 
 class PanelGroup(TyperGroup):
@@ -74,7 +79,7 @@ def _write_parameters(command: Any, ctx: Any, formatter: Any) -> None:
 
 
 def _write_sections(formatter: Any, panels: dict[str, list[tuple[str, str]]]) -> None:
-    for title, rows in panels.items():
+    for title, rows in sorted(panels.items(), key=lambda panel: "(advanced)" in panel[0]):
         if rows:
             with formatter.section(title):
                 formatter.write_dl(rows, col_max=_FIRST_COLUMN)

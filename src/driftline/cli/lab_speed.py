@@ -63,7 +63,7 @@ def speed(
 
 
 def tuning(
-    seconds: Annotated[float, typer.Option(help="How long each run is measured once it has settled.")] = 5.0,
+    seconds: Annotated[float, typer.Option(help="How long each run is measured, after its start.")] = 5.0,
     only: Annotated[list[str] | None, typer.Option("--world", metavar="WORLD", help="Only this world.")] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -27,8 +27,8 @@ def compact(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """
     from driftline.cli.progress import counted
 
-    with opened(store, make=False) as watch_list, counted() as told:
-        read, done = watch_list.compact(told)
+    with opened(store, make=False) as watch_list, counted() as show_progress:
+        read, done = watch_list.compact(show_progress)
     if as_json:
         sizes = fields(done, "contents", "removed", "unreadable", "before", "after", "size")
         print_json({**sizes, "reread": fields(read, "versions", "changed", "unread", "skipped")})

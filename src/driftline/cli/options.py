@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from driftline.cli.help_panels import PIPELINE, POLITENESS
+from driftline.cli.help_panels import PIPELINE, POLITENESS, SCHEDULE
 from driftline.cli.output import clean, complain, say
 from driftline.errors import BadSetting, StoreUnavailable, UsageError
 from driftline.model import POLICIES
@@ -112,8 +112,9 @@ BudgetOption = Annotated[
 PolicyOption = Annotated[
     str | None,
     typer.Option(
-        "--policy", metavar="|".join(POLICIES), show_default=False, rich_help_panel=PIPELINE,
-        help="How pages compete for the checks that --budget allows; see docs/scheduling.md. [default: value]",
+        "--policy", metavar="|".join(POLICIES), show_default=False, rich_help_panel=SCHEDULE,
+        help="What is checked first: likely changed and much visited pages (value), by rank (intelligent), at their "
+        "interval (fixed), checked longest ago (uniform). [default: value]",
     ),
 ]  # fmt: skip
 TagsOption = Annotated[

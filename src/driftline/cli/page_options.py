@@ -62,7 +62,12 @@ def with_modes(arguments: Sequence[str]) -> list[str]:
 
 
 def given_rendering(
-    before: Render | None, mode: str | None, wait_for: str | None, steps: Sequence[str] | None, *, anew: bool = False
+    before: Render | None,
+    mode: str | None,
+    wait_for: str | None,
+    steps: Sequence[str] | None,
+    *,
+    replace_steps: bool = False,
 ) -> Render | None:
     """Return the new rendering settings of a page whose settings were `before`; None for not rendered."""
     from driftline.fetch.browser.steps import check_selector, check_steps
@@ -79,7 +84,7 @@ def given_rendering(
     return Render(
         mode=known.mode if mode is None else RenderMode(mode),
         wait_for=known.wait_for if wait_for is None else check_selector(wait_for.strip()) or None,
-        steps=check_steps((*(() if anew else known.steps), *(steps or ()))),
+        steps=check_steps((*(() if replace_steps else known.steps), *(steps or ()))),
     )
 
 

@@ -97,7 +97,7 @@ class Progress:
             self._task = self._bar.add_task("", total=total, figures="")
             self._bar.start()
 
-    def told(self, outcomes: Sequence[Outcome]) -> None:
+    def recorded(self, outcomes: Sequence[Outcome]) -> None:
         """Count outcomes that were recorded."""
         with self._lock:
             self._counts.update(outcome.verdict for outcome in outcomes)
@@ -154,7 +154,7 @@ class CrawlProgress:
             self._task = self._bar.add_task("", total=None, figures="")
             self._bar.start()
 
-    def told(self, outcomes: Sequence[Outcome], waiting: int) -> None:
+    def recorded(self, outcomes: Sequence[Outcome], waiting: int) -> None:
         """Count outcomes that were recorded; so many URLs are left."""
         self._done += len(outcomes)
         rate = self._done / max(self._clock() - self._started, 1e-3)
@@ -175,13 +175,13 @@ def counted() -> Iterator[Callable[[int, int], None]]:
     bar = _bar() if _on_terminal() else None
     task = bar.add_task("", total=None, figures="") if bar else None
 
-    def told(done: int, total: int) -> None:
+    def show(done: int, total: int) -> None:
         if bar is not None and task is not None:
             bar.start()
             bar.update(task, completed=done, total=total)
 
     try:
-        yield told
+        yield show
     finally:
         if bar is not None:
             bar.stop()

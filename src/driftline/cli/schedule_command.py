@@ -22,7 +22,7 @@ _COLUMNS = (
     Column(name="why", least=22, keep=2),
     Column(name="likely changed", right=True, optional=True),
 )
-_SOON = 60.0  # seconds: nobody can tell more exactly
+_SOON = 60.0  # seconds: a forecast is not more exact than that
 _BY_BUDGET = ("new", "value", "age")  # what the budget is spent on until then may change, so the time is a guess
 
 

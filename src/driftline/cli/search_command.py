@@ -61,7 +61,7 @@ def search(
             insist_on_tag(watch_list, tag)
         with _Indexing() as indexing:
             found = watch_list.search(
-                query, url=page, tag=tag, since=start, until=end, now=now, limit=limit, told=indexing.told
+                query, url=page, tag=tag, since=start, until=end, now=now, limit=limit, told=indexing.show
             )
     if as_json:
         print_json([_as_json(mention) for mention in found])
@@ -121,7 +121,7 @@ class _Indexing:
     ) -> None:
         self._stop()
 
-    def told(self, done: int, total: int) -> None:
+    def show(self, done: int, total: int) -> None:
         """Show how many versions are indexed."""
         if not self._begun and total > _LONG:
             self._begin(total)

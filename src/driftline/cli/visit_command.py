@@ -75,8 +75,8 @@ def import_(
     """
     from driftline.cli.progress import counted
 
-    with _as_file(file) as (path, name), opened(store) as watch_list, counted() as told:
-        done = watch_list.import_visits(path, format=file_format, site=site, add=add, called=name, told=told)
+    with _as_file(file) as (path, name), opened(store) as watch_list, counted() as show:
+        done = watch_list.import_visits(path, format=file_format, site=site, add=add, called=name, told=show)
     row = "visit" if done.format in ("chrome", "firefox") else "line"
     for problem in done.problems:
         say(clean(f"{name}, {row} {problem.line}: {problem.sentence}"), to_stderr=True)

@@ -186,7 +186,7 @@ def edit(
             watch_list.insist_on_room(seconds, [watch_list.catalog.find(url).url])
 
         def rendering(kept: Render | None) -> Render | None:
-            return given_rendering(kept, render, wait_for, step, anew=no_steps)
+            return given_rendering(kept, render, wait_for, step, replace_steps=no_steps)
 
         let_in = watch_list.accesses.of_page(watch_list.catalog.find(url))
         change = partial(

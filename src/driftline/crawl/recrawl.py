@@ -16,6 +16,7 @@ from driftline.crawl.report import news_of
 from driftline.durations import parse_interval
 from driftline.errors import RunStopped, StoreError, StoreLocked, StoreUnavailable, UsageError
 from driftline.pipeline.stop import Stop
+from driftline.plurals import count
 from driftline.store.locks import patiently
 
 if TYPE_CHECKING:
@@ -173,5 +174,5 @@ def _summary(seed: str, report: CrawlReport) -> str:
     found = ", ".join(f"{many:,} {word}" for word, many in figures.items() if many and report.number > 1)
     unread = len(report.unread_lists)
     missing = f"; {unread:,} of its sitemaps and feeds could not be read" if unread else ""
-    pages = f"{report.pages:,} {'page' if report.pages == 1 else 'pages'}"
+    pages = count(report.pages, "page")
     return f"Crawled {seed}: {pages}{found and ', '}{found}{missing}."

@@ -23,6 +23,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from driftline.errors import BadSetting, StoreError
+from driftline.plurals import count
 from driftline.store.events import Retry, event_document
 from driftline.urls.parts import without_password
 
@@ -198,7 +199,7 @@ class CommandRunner:
             self._thread.join(left)
         if self._retries:
             number = len(self._retries)
-            events = "1 event is" if number == 1 else f"{number:,} events are"
+            events = count(number, "event is", "events are")
             self._complain(f"{events} still to be delivered to '{self._command.name}': the next run tries again.")
         return not self._retries and self._error is None and not self._command.is_stopped()
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from driftline.model import Barred
+from driftline.plurals import count
 from driftline.safety.blocklist_formats import digest_of, key_of
 from driftline.store.pages import urls_after, urls_of
 from driftline.store.safety_records import SafetyRecords
@@ -196,7 +197,7 @@ class _Known:
 
 def _reason(one: Reported) -> str:
     what = f"The host {_name(host_of(one.url))}" if one.whole_host else "This page"
-    votes = f"{one.votes:,} vote{'' if one.votes == 1 else 's'}"
+    votes = count(one.votes, "vote")
     return f"{what} was reported as unsafe ({votes}{': ' if one.reasons else ''}{'; '.join(one.reasons)})."
 
 

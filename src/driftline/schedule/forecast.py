@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from driftline.durations import format_interval
+from driftline.plurals import count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,7 +71,7 @@ class ScheduledCheck:
                 return f"often unavailable when visited: tried once a week; {checked}"
             case "waiting":
                 tried = "" if self.tried_at is None else f", last {_short(now - self.tried_at)} ago"
-                return f"failed {self.failures:,} time{'' if self.failures == 1 else 's'}{tried}"
+                return f"failed {count(self.failures, 'time')}{tried}"
             case "retry-after":
                 return "its host asked us to wait (Retry-After)"
             case "gone":

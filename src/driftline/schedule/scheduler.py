@@ -16,6 +16,7 @@ import numpy as np
 from driftline.errors import StoreError
 from driftline.http.headers import lifetime
 from driftline.model import Verdict
+from driftline.plurals import count
 from driftline.schedule import forecast
 from driftline.schedule.backoff import Backoff
 from driftline.schedule.budget import Credit, rate_in_words
@@ -105,7 +106,7 @@ class Scheduler:
 
     def describe(self) -> str:
         """Return how many pages are checked and how often, as the rest of a sentence: `1 page, about once an hour`."""
-        pages = f"{len(self):,} page{'' if len(self) == 1 else 's'}"
+        pages = count(len(self), "page")
         every = self._stats.table.every.astype(np.float64)
         timed = float((1 / every[np.isfinite(every)]).sum())
         order = _ORDER[self._policy]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from driftline.errors import FailureKind
 from driftline.model import Turn, Turned, change_id
+from driftline.plurals import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,7 @@ def turn_of(outcome: Outcome, fail_after: int) -> Turned | None:
         if failure.kind is FailureKind.BROKEN:
             reason += _OR_ACCEPT
     elif failure is None and link.failing:
-        times = "1 check" if link.failures == 1 else f"{link.failures:,} checks"
+        times = count(link.failures, "check")
         turn, kind, reason = Turn.RECOVERED, "", f"The page could be read again, after {times} that failed."
     else:
         return None

@@ -17,11 +17,11 @@ def test_a_crawl_that_will_take_long_says_how_long_and_what_to_do(capfd: pytest.
     with CrawlProgress(lambda: now[0]) as progress:
         progress.begun(BEGUN, 1)
         now[0] = 10.0
-        progress.told([outcome_of(document())] * 10, 50)
+        progress.recorded([outcome_of(document())] * 10, 50)
         assert capfd.readouterr().err == ""
         now[0] = 20.0
-        progress.told([outcome_of(document())] * 10, 600)
-        progress.told([outcome_of(document())] * 10, 6_000)
+        progress.recorded([outcome_of(document())] * 10, 600)
+        progress.recorded([outcome_of(document())] * 10, 6_000)
     said = capfd.readouterr().err
     assert said.startswith("600 URLs left so far, at 1 per second: this takes about 10 minutes. ")
     assert said.count("\n") == 1

@@ -34,7 +34,7 @@ def test_an_edit_keeps_what_it_does_not_name() -> None:
     assert given_rendering(before, None, None, None) == before
     more = given_rendering(before, "always", "", ["wait:1s"])
     assert more == Render(steps=("scroll", "wait:1s"))
-    assert given_rendering(before, None, None, ["wait:1s"], anew=True) == Render(
+    assert given_rendering(before, None, None, ["wait:1s"], replace_steps=True) == Render(
         mode=RenderMode.AUTO, wait_for="#a", steps=("wait:1s",)
     )
     assert given_rendering(before, "never", None, None) is None
