@@ -14,11 +14,7 @@ from driftline.detection.extract.annotations import attributes_of, beginning, me
 from driftline.detection.extract.charset import decode_text
 from driftline.detection.extract.formats.base import folded
 from driftline.detection.messages import also_changed, listed, short, turned
-<<<<<<< HEAD
 from driftline.plurals import count
-=======
-from driftline.plurals import count as counted
->>>>>>> cli
 from driftline.urls.parts import without_password
 
 if TYPE_CHECKING:
