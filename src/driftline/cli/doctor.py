@@ -269,7 +269,7 @@ def _readings(stale: int, unread: int) -> Diagnosis:
             f"{count(stale, 'version')} to extract again: 'driftline run' does it when idle, 'driftline compact' now."
         )
     if unread:
-        detail += f" {count(unread, 'version has', 'versions have')} nothing that today's filters select, so the old text stays."
+        detail += f" {count(unread, 'version has', 'versions have')} nothing that today's filters select: old texts stay."
     return Diagnosis(what="Texts", well=True, detail=detail)
 
 
