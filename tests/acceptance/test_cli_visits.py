@@ -24,7 +24,7 @@ def test_visits_are_counted_and_ranked(driftline: Command) -> None:
         assert driftline("visit", "example.com/a", "--seconds", "1.5").status == 0
     last = driftline("visit", "example.com/a", "--unavailable")
     assert last.out == "https://example.com/a: 3 visits, 3 s in all, available 2 times.\n"
-    assert "--add watches it" in last.err
+    assert "add it with --add" in last.err
     driftline("visit", "example.com/b", "--seconds", "70", "--unavailable", "--add")
     keys = ("rank", "url", "frequency", "weightage", "ttl", "kept", "watched")
     rows = [tuple(row[key] for key in keys) for row in driftline.json("rank", "--by", "frequency")]

@@ -269,7 +269,8 @@ def _readings(stale: int, unread: int) -> Diagnosis:
             f"{count(stale, 'version')} to extract again: 'driftline run' does it when idle, 'driftline compact' now."
         )
     if unread:
-        detail += f" {count(unread, 'version has', 'versions have')} nothing that today's filters select: old texts stay."
+        without = count(unread, "version has", "versions have")
+        detail += f" {without} nothing that today's filters select, so the old text stays."
     return Diagnosis(what="Texts", well=True, detail=detail)
 
 
