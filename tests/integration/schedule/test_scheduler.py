@@ -465,7 +465,7 @@ def test_the_description_says_how_often_pages_are_checked(
 ) -> None:
     schedule.add("often", every=300.0)
     schedule.add("usual", "other")
-    assert schedule.scheduler(**options).describe() == sentence
+    assert schedule.scheduler(**options).describe() == f"3 pages, {sentence}"
 
 
 def test_the_description_of_pages_that_all_have_intervals_names_no_other_rate(schedule: Schedule) -> None:
