@@ -99,19 +99,19 @@ class FileClaim:
 TO_CHECK = Right(
     name="check",
     ending=".lock",
-    refusal="Another run{holder} is checking the pages of {where}; its turn ends soon if it is a 'driftline run' that "
-    "goes on, else when nothing is left to check, or when it is stopped.",
+    refusal="Another run{holder} is checking the pages of {where}: wait until it is done or makes way, as 'driftline "
+    "run' does, or stop it.",
 )
 TO_BE_NEXT = Right(
     name="be next",
     ending=".next.lock",
-    refusal="Another process{holder} waits to check the pages of {where}, and is the next.",
+    refusal="Another process{holder} waits already to check the pages of {where} next: try again later.",
 )
 TO_KEEP_CHECKING = Right(
     name="keep checking",
     ending=".run.lock",
-    refusal="Another 'driftline run'{holder} keeps checking the pages of {where}, and tells what changes: "
-    "stop it first, or leave it to that one.",
+    refusal="Another 'driftline run'{holder} keeps checking the pages of {where} already: stop it first, or "
+    "let it do the work.",
 )
 
 
@@ -124,8 +124,8 @@ def held_by_file(right: Right, store: Path, where: str) -> Iterator[Claim]:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise StoreError(
-            f"The file '{path}', by which processes take turns, cannot be opened ({error.strerror}): if it is another "
-            "user's, start this as that user, or remove it while nobody uses the store."
+            f"The lock file '{path}' cannot be opened ({error.strerror}): if it is another user's, run this command as "
+            "that user, or remove the file while no process uses the store."
         ) from None
     try:
         try:

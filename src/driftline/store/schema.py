@@ -1,47 +1,56 @@
-"""The tables, for SQLite and PostgreSQL alike.
+"""The tables, for SQLite and PostgreSQL alike. Times are seconds since 1970 in UTC.
 
-`pages` is what the user asked for and `states` where each page stands: checks touch only the small, fixed-size rows
-of the latter. There, `wire`, `body` and `letters` are the digests of the last good check, `kept_body` and `kept_text`
-those of the version in force: `body` differs from `kept_body` where a body changed and what can be seen did not.
-`memories` and `host_memories` are what was learned of a page, and of the pages of a host.
-`rates` is what the scheduler learned of a page from its checks up to the one of that number: how often it changes (the
-shape and scale of a gamma distribution, per day), when the last good check was, how many failed, and how long its
-server says that it lasts. `distrusted` names the hosts that changed a page before its time, and when.
-`robots` is what the robots.txt of an origin said and until when that is believed, or why it could not be had and since
-when; `pauses` names the hosts that asked to be left alone, when that was, and until when.
-`counters` has one row, `watch_list`, whose number is another one after each transaction that changed the watch list.
-`setbacks` has one row while there are times in the future, for a clock was set back: when they were first seen.
-`retry_at` is until when a server asked for no other check when it refused one.
-`turns` are the checks by which a page began to fail or recovered; `failing_at` is when it was told that it fails.
-The `edits` of a change that matters are a JSON list: before, after, region, kind.
-`outbox` names the checks that found something worth reporting which is not in the event log yet: `changed`, the turn,
-or the kind of a warning. It is written in the transaction that records the check.
-`events` is the event log: one row for each thing worth reporting, with all that a reader needs in `payload`, and
-`event_pages` the pages of each. `event_readers` says up to which event each reader of the log has come, and
-`event_retries` which events a reader failed at and when it tries again.
-`reading` says how `kept_text` was read, by which extractor and through which filters, and that of a version the same of
-its text. `unread` is the reading that a version could not be given, `reread_at` when its text changed by another one;
-`caught_up` is the reading that all versions of a page have, or could not be given: see `readings`.
-`feedback` is what the user said of a change, with the keys under which the memories have it; a change keeps the verdict
-that it had by itself.
-Everything that a check leaves behind has the key (page, sequence), so that recording it twice changes nothing.
-`visits` is the second paper's table: what the visits to each address, watched or not, add up to.
-`visit_keys` has a digest of every visit that came from a file, and the seconds it was counted with, so that none counts
-twice and one that turns out longer counts in full.
-`screenshots` has a row for each version that a browser fetched, with its picture if one could be taken, and
-`scripted_hosts` one for each host whose pages need a browser.
-`sites` are what was crawled, each with the number of the `round` that it is in, or was last. `addresses` is both the
-frontier of a crawl and what it found: an address is met once in a round, under the key of all that means the same, and
-waits until its document is in. What it was in earlier rounds stays until then: `good_round` is the last in which it was
-a page, `gone_round` the one in which it was found gone. `skips` counts the addresses of a round that were not followed.
-`blocklists` are lists of unsafe hosts and addresses as sorted digests of 8 bytes each, `reports` what users said of
-unsafe pages, and `warnings` what a check found on a page that looks dangerous: see `safety`.
-`indexed` names the versions that the index of words has; that index is no table of ours, see `index`.
-`blobs` are the contents of versions, each under the page that has it: they are removed with their page, and those of a
-page are neighbours in the index, where digests alone would be spread all over it. Contents that several pages have are
-kept once for each. The `level` of a blob is the one that it was compacted at, and null until then; 0 means that it
-could not be read.
-Times are seconds since 1970 in UTC.
+Everything that a check records has the key (page, sequence), so that recording it twice changes nothing.
+
+Pages and checks
+- `pages`: the watch list. `tags`: settings for all pages that carry a tag.
+- `states`: the current state of each page, apart from `pages` so that checks write only small, fixed-size rows. `wire`,
+  `body` and `letters` are digests of the last successful check, `kept_body` and `kept_text` those of the current
+  version: `body` differs from `kept_body` where the body changed and the visible text did not. `retry_at` is the
+  Retry-After time of a check that the server refused. `failing_at` is when the page was reported as failing. `reading`
+  names how `kept_text` was extracted: by which extractor and filters. `caught_up` is the reading that all versions of
+  the page have, or could not be given (see `rereads`).
+- `runs`, `checks`: every run, and every check that one recorded.
+- `versions`: the past states of pages. `reading` as in `states`; `unread` is a reading that the version could not be
+  given, `reread_at` when another reading changed its text.
+- `changes`: two versions that differ. `edits` is a JSON list, for meaningful changes: before, after, region, kind.
+- `feedback`: the user's verdicts on changes, with their keys in the memories; a change keeps its own verdict.
+- `turns`: the checks by which a page began to fail or recovered. `warnings`: dangerous content that checks found.
+- `blobs`: the contents of versions, by page and digest, so that they are removed with their page, and those of a page
+  are adjacent in the index. Contents that several pages have are stored once for each. `level` is the level that a blob
+  was compacted at, null until then, 0 if it could not be read.
+- `screenshots`: a row for each version that a browser fetched, with a screenshot if one could be taken.
+- `indexed`: the versions in the search index, which is in tables of its own (see `search_index`).
+
+Events
+- `outbox`: checks that found something worth reporting which is not in the event log yet: `changed`, the turn, or the
+  kind of a warning. It is written in the transaction that records the check.
+- `events`: the event log: one row for each thing worth reporting, with all that a reader needs in `payload`;
+  `event_pages`: the pages of each. `event_readers`: up to which event each reader of the log has come;
+  `event_retries`: which events a reader failed at, and when it tries again.
+
+What was learned
+- `memories`, `host_memories`: noise on a page, and on the pages of a host.
+- `rates`: what the scheduler learned about a page from its checks up to number `sequence`: how often it changes (shape
+  and rate parameter of a gamma distribution, per day), when the last successful check was, how many failed, and for how
+  long its server promised not to change it. `distrusted`: hosts that broke such a promise, and when.
+- `robots`: the robots.txt of an origin and until when it is valid, or why it could not be fetched and since when.
+- `pauses`: hosts under Retry-After, when that was received, and until when. `scripted_hosts`: need a browser.
+
+Visits and crawls
+- `visits`: the second paper's table: the totals of visits to each address, watched or not. `visit_keys`: a digest of
+  each imported visit with its seconds, so that none counts twice, and one that turns out longer counts in full.
+- `sites`: crawled sites, each with the number of its current or last `round`. `addresses`: the frontier of a crawl and
+  its results: an address is found once in a round, under a key common to all equivalent addresses, and waits until its
+  document is fetched. Until then it keeps the results of earlier rounds: `good_round` is the last in which it was a
+  page, `gone_round` the one in which it was found gone. `skips`: addresses of a round that were not followed, counted.
+- `blocklists`: lists of unsafe hosts and addresses as sorted digests of 8 bytes each; `reports`: unsafe pages reported
+  by users (see `safety`).
+
+Processes
+- `counters`: one row, `watch_list`, incremented by each transaction that changes the watch list.
+- `leases`: which process may check pages. `stalls`: reports of stalled runs.
+- `setbacks`: one row while there are times in the future, because a clock was set back: when they were first seen.
 """
 
 from __future__ import annotations
@@ -82,7 +91,7 @@ def _event_key() -> Column[int]:
     return Column("event_id", Integer, belongs, primary_key=True, autoincrement=False)
 
 
-#: eight bytes on either database; SQLite has one kind of integer, and takes a key of that kind for its own row number
+#: eight bytes on both databases; SQLite takes only a key declared as INTEGER for its own row number
 Long = BigInteger().with_variant(Integer, "sqlite")
 
 pages = Table(
@@ -104,7 +113,7 @@ tags = Table(
     Column("settings", JSON, nullable=False),
 )
 
-#: the scope of rows that are no runs: they only say when a run stopped that went on later
+#: the scope of rows that are no runs: they record when a run stopped that was continued later
 CONTINUED = "continued"
 RUN = "run"  # the scope of a run that goes on and chooses its pages by the schedule
 
@@ -115,12 +124,12 @@ runs = Table(
     Column("scope", Text, nullable=False),
     Column("started_at", Double, nullable=False),
     Column("finished_at", Double),
-    Column("ended_at", Double),  # since when it sends no more requests; none while it does, and if it was killed
-    Column("unreported_since", Double),  # since when a check recorded what no report named; none if there is nothing
+    Column("ended_at", Double),  # when it sent its last request; null while it runs, and if it was killed
+    Column("unreported_since", Double),  # since when it recorded results that are in no report, else null
     sqlite_autoincrement=True,
 )
 
-#: who may check pages, by the clock of the server; an embedded store has files for that
+#: times are those of the server; an embedded store has lock files instead
 leases = Table(
     "leases",
     metadata,
@@ -509,11 +518,11 @@ scripted_hosts = Table(
     Column("at", Double, nullable=False),
 )
 
-# on PostgreSQL they have the same conditions, by the migrations: if these were named here, every command would load all
-# that SQLAlchemy has for PostgreSQL
+# The migrations give them the same conditions on PostgreSQL; naming these here would make every command load the
+# PostgreSQL dialect of SQLAlchemy.
 _WAITING = addresses.c.state == "waiting"
-#: the frontier, found without a walk through all that was met
+#: finds the frontier without reading all addresses
 Index("ix_addresses_waiting", addresses.c.site_id, sqlite_where=_WAITING)
 _LOOSE = blobs.c.level.is_(None)
-#: a few bytes for every blob that is not compacted yet, which are found without a walk through all that is stored
+#: finds the blobs that are not compacted yet without reading all of them
 Index("ix_blobs_loose", blobs.c.level, sqlite_where=_LOOSE)

@@ -47,6 +47,9 @@ class RenderedVersions:
         self._stopped = stopped
         self._hosts: set[str] | None = None
 
+    def __repr__(self) -> str:
+        return f"<RenderedVersions hosts={'unread' if self._hosts is None else len(self._hosts)}>"
+
     def needed_at(self, host: str) -> bool:
         """Return whether pages of this host were found to need a browser."""
         if self._hosts is None:

@@ -439,7 +439,9 @@ def test_no_statement_of_recording_reads_a_whole_table(embedded: World) -> None:
         failed(links[3]),
     ]
     seen = statements_of(embedded, lambda: embedded.ledger.record(run, outcomes))
-    assert len(seen) == 9, "checks, states, two kinds of state, blobs, versions, changes, memories read and written"
+    assert len(seen) == 10, (
+        "checks, states, two kinds of state, blobs, versions, changes, memories read and written, the outbox"
+    )
     seen += statements_of(embedded, lambda: embedded.ledger.record(run, outcomes))
     for statement, parameters in seen:
         assert scanned(plan_of(embedded, statement, parameters)) == [], statement
