@@ -4,7 +4,7 @@ A folder holds `pairs.jsonl` with the files of `pairs/`, two versions of a page 
 `chains.jsonl` with the files of `chains/`, many versions of a page in order of time; or both.
 
 For `lab noise`, every response of the simulated web has fresh nonces, clocks and counters, and some pages really
-change. What a check reports is compared with the truth. An edit that all pages of a host get in their footer is one event.
+change. What a check reports is compared with the truth. An edit of the footer of all pages of a host is one event.
 """
 
 from __future__ import annotations
