@@ -77,11 +77,11 @@ def hostile(
     The exit status is 1 if one exceeds its limits.
     """
     from driftline.lab.bench.hostile_bench import measure
-    from driftline.lab.servers.hostile_servers import VILLAINS
+    from driftline.lab.servers.hostile_servers import HOSTILE_SERVERS
 
-    chosen = [one for one in VILLAINS if not only or any(words in one.name for words in only)]
+    chosen = [one for one in HOSTILE_SERVERS if not only or any(words in one.name for words in only)]
     if not chosen:
-        raise BadSetting(f"There is no such row: choose from {', '.join(one.name for one in VILLAINS)}.")
+        raise BadSetting(f"There is no such row: choose from {', '.join(one.name for one in HOSTILE_SERVERS)}.")
     rows = list(measure(chosen, show_progress))
     show_progress("")
     if as_json:
@@ -203,7 +203,7 @@ def faults(
         line = " ".join(names)
         return not only or any(all(word in line for word in words.split()) for words in only)
 
-    rows = list(measure(restarts=restarts, freeze=freeze, kills=kills, seed=seed, only=wanted, told=show_progress))
+    rows = list(measure(restarts=restarts, freeze=freeze, kills=kills, seed=seed, only=wanted, progress=show_progress))
     show_progress("")
     if not rows:
         raise BadSetting("There is no such row: name it by store, fault and command, such as 'sqlite locked run'.")

@@ -14,37 +14,37 @@ from driftline.lab.bench.hostile_bench import (
     HostileRow,
     Stage,
     certificates,
-    manners,
     measure,
     outcome_of,
+    settings_for,
     visit,
 )
 from driftline.lab.bench.local_watch_list import open_local
 from driftline.lab.servers.hostile_responses import edited, page
-from driftline.lab.servers.hostile_servers import ORDINARY, PAGE, ROBOTS, SITEMAP, VILLAINS, Villain
+from driftline.lab.servers.hostile_servers import HOSTILE_SERVERS, ORDINARY, PAGE, ROBOTS, SITEMAP, HostileServer
 from driftline.model import Outcome, Page
 
 #: those that may take much memory, unless it is time that ends them: then it depends on how fast the machine is
-LARGE = [one for one in VILLAINS if one.mb > 30 and one.says != "longer than"]
+LARGE = [one for one in HOSTILE_SERVERS if one.mb > 30 and one.says != "longer than"]
 
 
 @dataclass
 class Checked:
-    """What the last check of each villain's page came to, and where its page stands."""
+    """What the last check of each hostile's page came to, and where its page stands."""
 
     outcomes: dict[str, tuple[str, str]]
     pages: dict[str, Page]
     requests: dict[str, int]
 
 
-def kind_of(villain: Villain) -> tuple[float, bool, bool]:
-    """What villains have in common that can be checked together."""
-    return villain.patience, villain.at == ROBOTS, villain.ends == "timed-out"
+def kind_of(hostile: HostileServer) -> tuple[float, bool, bool]:
+    """What hostiles have in common that can be checked together."""
+    return hostile.patience, hostile.at == ROBOTS, hostile.ends == "timed-out"
 
 
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checked]:
-    """A run for each kind of villain: those that are to take too long, have their robots.txt obeyed, and so on.
+    """A run for each kind of hostile: those that are to take too long, have their robots.txt obeyed, and so on.
 
     Only those have short times that are to exceed them, for how fast the others answer depends on the machine, whose
     servers are here.
@@ -53,14 +53,14 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checked]:
         made = stack.enter_context(certificates())
         if made.authority is None:
             pytest.skip("there is no openssl command to make certificates with")
-        stages = {one: stack.enter_context(Stage(one, made)) for one in (ORDINARY, *VILLAINS)}
+        stages = {one: stack.enter_context(Stage(one, made)) for one in (ORDINARY, *HOSTILE_SERVERS)}
         store = str(tmp_path_factory.mktemp("hostile") / "pages.db")
         found: dict[str, tuple[str, str]] = {}
 
         def told(outcomes: Sequence[Outcome]) -> None:
             found.update((one.document.link.url, outcome_of(one)) for one in outcomes)
 
-        def check(some: Iterable[Villain], **options: Any) -> None:
+        def check(some: Iterable[HostileServer], **options: Any) -> None:
             urls = [stages[one].url for one in some]
             with open_local(store, ca_file=made.authority, **options) as watch_list:
                 watch_list.add(*urls)
@@ -70,7 +70,7 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checked]:
         for kind in dict.fromkeys(map(kind_of, at_once)):
             some = [one for one in at_once if kind_of(one) == kind]
             times = TIMES if some[0].ends == "timed-out" else {}
-            check(some, worker_deadline=some[0].patience, **manners(some[0]), **times)
+            check(some, worker_deadline=some[0].patience, **settings_for(some[0]), **times)
         twice = [one for one in stages if one.checks == 2]
         check(twice)
         for one in twice:
@@ -90,13 +90,13 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checked]:
         )
 
 
-@pytest.mark.parametrize("villain", [pytest.param(one, id=one.name) for one in (ORDINARY, *VILLAINS)])
-def test_it_costs_one_check_that_says_what_was_wrong(checked: Checked, villain: Villain) -> None:
-    outcome, reason = checked.outcomes[villain.name]
-    assert outcome == villain.ends, reason
-    assert villain.says in reason
-    assert checked.requests[villain.name] <= villain.asked, "no server is asked again and again"
-    assert checked.requests[villain.name] or villain.certificate
+@pytest.mark.parametrize("hostile", [pytest.param(one, id=one.name) for one in (ORDINARY, *HOSTILE_SERVERS)])
+def test_it_costs_one_check_that_says_what_was_wrong(checked: Checked, hostile: HostileServer) -> None:
+    outcome, reason = checked.outcomes[hostile.name]
+    assert outcome == hostile.ends, reason
+    assert hostile.says in reason
+    assert checked.requests[hostile.name] <= hostile.asked, "no server is asked again and again"
+    assert checked.requests[hostile.name] or hostile.certificate
     if outcome in ("new", "changed"):
         assert reason == ""
     else:
@@ -104,10 +104,10 @@ def test_it_costs_one_check_that_says_what_was_wrong(checked: Checked, villain: 
         assert reason.endswith(".")
         assert "\n" not in reason
         assert "Driftline itself" not in reason
-    if villain.at != SITEMAP:
-        standing = checked.pages[villain.name]
-        kept = villain.checks if outcome in ("new", "changed") else villain.checks - 1
-        assert (standing.checks, standing.versions) == (villain.checks, kept), "what failed is never kept as a version"
+    if hostile.at != SITEMAP:
+        standing = checked.pages[hostile.name]
+        kept = hostile.checks if outcome in ("new", "changed") else hostile.checks - 1
+        assert (standing.checks, standing.versions) == (hostile.checks, kept), "what failed is never kept as a version"
 
 
 @pytest.fixture(scope="module")
@@ -123,9 +123,9 @@ def test_it_takes_no_more_memory_than_the_table_says(measured: dict[str, Hostile
 
 
 def test_a_row_that_breaks_its_bounds_or_ends_otherwise_does_not_hold() -> None:
-    large = Villain(name="large", act=edited(body=lambda n: b"<p>" + b"word " * 1_000_000), ends="new", mb=1)
-    late = Villain(name="late", act=page(body=b"<p>words"), ends="new", seconds=0.0)
-    other = Villain(name="other", act=page(body=b"<p>words"), ends="too-large")
+    large = HostileServer(name="large", act=edited(body=lambda n: b"<p>" + b"word " * 1_000_000), ends="new", mb=1)
+    late = HostileServer(name="late", act=page(body=b"<p>words"), ends="new", seconds=0.0)
+    other = HostileServer(name="other", act=page(body=b"<p>words"), ends="too-large")
     ordinary, *rows = measure([large, late, other])
     assert ordinary.holds
     assert [row.holds for row in rows] == [False] * 3

@@ -1,4 +1,4 @@
-"""The bare minimum of a client: libcurl on epoll, with no more Python than it takes to start the next transfer."""
+"""A minimal client: libcurl on epoll, with only the Python that it takes to start the next transfer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class LabError(DriftlineError):
 
 
 class BareClient:
-    """Downloads pages as fast as libcurl can, with so many in flight, and hands over the bodies undecoded."""
+    """Downloads pages as fast as libcurl can, with `in_flight` transfers, and passes the bodies on undecoded."""
 
     def __init__(self, in_flight: int) -> None:
         self._epoll = select.epoll()

@@ -60,7 +60,7 @@ class Heat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Time:
-    """What a heat took: seconds, processor seconds of all its processes, and the most memory they had together."""
+    """The cost of a heat: seconds, processor seconds of all its processes, and their peak memory together."""
 
     pages: int
     seconds: float

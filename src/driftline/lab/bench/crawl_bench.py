@@ -1,4 +1,4 @@
-"""Whether a crawl finds every page of a site, none twice, and comes to an end: as the log of the server says."""
+"""`lab crawl`: whether a crawl finds every page of a site, fetches none twice and ends, by the server's log."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crawled:
-    """What the log says: of the `pages` of the site, how many were asked for, and how many more than once.
+    """What the server's log says: of the `pages` of the site, how many were requested, and which more than once.
 
-    `repeated` are requests for an address that was asked for before, of pages or not; `forbidden` those that robots.txt
-    or a page asked not to make; `others` all that meant no page, traps for the most part.
+    `repeated` counts requests for an address that was requested before, page or not; `forbidden` those that robots.txt
+    or a page forbids; `others` those for no page, mostly traps.
     """
 
     pages: int
@@ -38,7 +38,7 @@ class Crawled:
     report: CrawlReport
 
 
-def measure(pages: int, told: Callable[[int, int], None] | None = None) -> Crawled:
+def measure(pages: int, progress: Callable[[int, int], None] | None = None) -> Crawled:
     """Serve a site of this many pages, crawl it as the command does, and return what was found."""
     site = LabSite(pages)
     done = 0
@@ -46,8 +46,8 @@ def measure(pages: int, told: Callable[[int, int], None] | None = None) -> Crawl
     def tell(outcomes: Sequence[object], waiting: int) -> None:
         nonlocal done
         done += len(outcomes)
-        if told is not None:
-            told(done, waiting)
+        if progress is not None:
+            progress(done, waiting)
 
     with (
         tempfile.TemporaryDirectory(prefix="driftline-crawl-") as folder,

@@ -1,7 +1,10 @@
-"""`lab detection`: how often the detector is right on pages whose changes were labelled, beside naive detectors.
+"""`lab detection` and `lab noise`: how often the detector is right, on labelled real pages and on simulated noise.
 
 A folder holds `pairs.jsonl` with the files of `pairs/`, two versions of a page a line, each judged on its own; or
 `chains.jsonl` with the files of `chains/`, many versions of a page in order of time; or both.
+
+For `lab noise`, every response of the simulated web has fresh nonces, clocks and counters, and some pages really
+change. What a check reports is compared with the truth. An edit of the footer of all pages of a host is one event.
 """
 
 from __future__ import annotations
@@ -90,12 +93,12 @@ def cases(folder: Path) -> list[Case]:
     return found
 
 
-def examine(some: Iterable[Case], told: Callable[[str], None]) -> Iterator[Verdicts]:
+def examine(some: Iterable[Case], progress: Callable[[str], None]) -> Iterator[Verdicts]:
     """Yield the verdict of every detector on every labelled case; ours learns along a chain."""
     memory = Memory()
     for number, case in enumerate(some, start=1):
         if number % 50 == 0:
-            told(f"{number} cases")
+            progress(f"{number} cases")
         if case.number <= 1:
             memory = Memory()
         found = _examine(case, memory)
@@ -215,7 +218,7 @@ def _row(kind: str, detector: str, found: list[Verdicts]) -> DetectionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseRow:
-    """A generation: how many pages really changed, how many were told falsely or missed, and how many were noisy."""
+    """A generation: how many pages really changed, were reported falsely, were missed, and were noisy."""
 
     generation: int
     real: int
@@ -226,7 +229,7 @@ class NoiseRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteWide:
-    """What is told when all pages of a host get the same sentence in their footer."""
+    """What is reported when all pages of a host get the same sentence in their footer."""
 
     pages: int
     events: int
@@ -253,10 +256,10 @@ def watch(pages: int, generations: int, seed: int = 1) -> Iterator[NoiseRow]:
         for generation in range(1, generations + 1):
             web.generation(generation)
             report = driftline.check()
-            told = {numbers[change.url] for change in report.changes}
+            reported = {numbers[change.url] for change in report.changes}
             true = web.truth(generation)
             yield NoiseRow(
-                generation=generation, real=len(true), false=len(told - true), missed=len(true - told),
+                generation=generation, real=len(true), false=len(reported - true), missed=len(true - reported),
                 noisy=report.noisy,
             )  # fmt: skip
 

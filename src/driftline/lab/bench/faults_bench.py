@@ -214,8 +214,8 @@ class _Laboratory:
     def _read_events(self) -> set[str]:
         """Count the reports about this edition so far, and return the URLs they are about."""
         lines = self._events.read_text().splitlines() if self._events.exists() else []
-        told = [json.loads(line) for line in lines if line.strip()]
-        urls = Counter(url for event in told if event["event"] == "changed" for url in event["urls"])
+        events = [json.loads(line) for line in lines if line.strip()]
+        urls = Counter(url for event in events if event["event"] == "changed" for url in event["urls"])
         before = Counter(url for (url, edition), many in self.reported.items() for _ in range(many)
                          if edition < self.editions)  # fmt: skip
         for url, many in urls.items():
@@ -253,7 +253,7 @@ class _Laboratory:
         lost = sum(max(0, wanted - page.versions) for page in found) + wanted * (len(self._pages) - len(found))
         once = self.trial.command != "run"  # which checks the same edition many times
         extra = sum(max(0, page.versions - wanted) + once * max(0, page.checks - wanted) for page in found)
-        told = [self.reported[url, edition] for url in self._pages for edition in range(1, wanted)]
+        reports = [self.reported[url, edition] for url in self._pages for edition in range(1, wanted)]
         at_hosts: dict[int, list[Request]] = defaultdict(list)
         for request in sorted(log.requests, key=lambda one: one.began):
             at_hosts[request.host].append(request)
@@ -261,8 +261,8 @@ class _Laboratory:
         waits = [min([ended, *(at for at in moments if at >= back)]) - back for back, ended in self.backs]
         return FaultRow(
             store=self.trial.store, fault=self.trial.fault, command=self.trial.command, times=self.faults,
-            changes=self.changes, lost=lost, duplicated=extra + len(problems), unreported=told.count(0),
-            repeated=sum(many - 1 for many in told if many > 1), recovery=max(waits, default=None),
+            changes=self.changes, lost=lost, duplicated=extra + len(problems), unreported=reports.count(0),
+            repeated=sum(many - 1 for many in reports if many > 1), recovery=max(waits, default=None),
             at_once=max(map(most_at_once, at_hosts.values())),
             shortest=min(two.began - one.ended for some in at_hosts.values() for one, two in pairwise(some)),
             delay=_DELAY,
@@ -271,7 +271,7 @@ class _Laboratory:
 
 def measure(
     *, restarts: int, freeze: float, kills: int, seed: int, only: Callable[[str, str, str], bool],
-    told: Callable[[str], None],
+    progress: Callable[[str], None],
 ) -> Iterator[FaultRow]:  # fmt: skip
     """Yield a row for each store, fault and command that is wanted."""
     with ExitStack() as stack:
@@ -282,7 +282,7 @@ def measure(
         for trials, place in stores:
             for trial in trials:
                 if only(trial.store, trial.fault, trial.command):
-                    told(f"{trial.store}: {trial.fault} in {trial.command}")
+                    progress(f"{trial.store}: {trial.fault} in {trial.command}")
                     yield _measured(trial, place, seed)
 
 

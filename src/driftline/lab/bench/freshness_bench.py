@@ -1,7 +1,7 @@
 """`lab freshness`: how up to date pages are kept by each policy, on one and the same trace of changes.
 
-Time passes in steps. In each, a policy picks as many pages as the budget allows and is told which of them had changed
-since it last looked.
+Time passes in steps. In each, a policy picks as many pages as the budget allows and learns which of them had changed
+since their last check.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from driftline.lab.bench.traces import Floats, Places, Trace
 
 
-class Rival(Protocol):
-    """Something that picks pages, `now` in days, and is told which of them had changed."""
+class CheckPolicy(Protocol):
+    """Picks pages, with `now` in days, and learns which of them had changed."""
 
     def pick(self, now: float, count: int) -> Places: ...
 
-    def told(self, places: Places, now: float, changed: NDArray[np.bool_]) -> None: ...
+    def learn(self, places: Places, now: float, changed: NDArray[np.bool_]) -> None: ...
 
     def failed(self, places: Places, now: float) -> None: ...
 
@@ -53,7 +53,7 @@ class Shipped:
     def pick(self, now: float, count: int) -> Places:
         return self._table.pick(now * DAY, count, policy=self._policy)
 
-    def told(self, places: Places, now: float, changed: NDArray[np.bool_]) -> None:
+    def learn(self, places: Places, now: float, changed: NDArray[np.bool_]) -> None:
         if self._known:
             self._table.checked[places] = now * DAY
         else:
@@ -86,7 +86,7 @@ class Proportional(Due):
         self._interval = rates.sum() / trace.budget(0.0) / rates
         self._due = np.random.default_rng(0).random(trace.pages) * self._interval
 
-    def told(self, places: Places, now: float, changed: NDArray[np.bool_]) -> None:
+    def learn(self, places: Places, now: float, changed: NDArray[np.bool_]) -> None:
         del changed
         self._due[places] = now + self._interval[places]
 
@@ -98,7 +98,7 @@ class Nutch(Due):
         super().__init__(trace)
         self._interval = np.full(trace.pages, trace.pages / trace.budget(0.0))
 
-    def told(self, places: Places, now: float, changed: NDArray[np.bool_]) -> None:
+    def learn(self, places: Places, now: float, changed: NDArray[np.bool_]) -> None:
         factor = np.where(changed, 0.8, 1.2)
         self._interval[places] = np.clip(self._interval[places] * factor, 1 / 1440, 365.0)
         self._due[places] = now + self._interval[places]
@@ -113,13 +113,13 @@ class LambdaCrawl(Due):
         self._rates = np.maximum(_lambda_rates(trace.weights, trace.rates, trace.budget(0.0)), 1e-9)
         self._due = self._random.exponential(1 / self._rates)
 
-    def told(self, places: Places, now: float, changed: NDArray[np.bool_]) -> None:
+    def learn(self, places: Places, now: float, changed: NDArray[np.bool_]) -> None:
         del changed
         self._due[places] = now + self._random.exponential(1 / self._rates[places])
 
 
 _SURE = 1e6  # the shape of a rate that is known
-POLICIES: dict[str, Callable[[Trace], Rival]] = {
+POLICIES: dict[str, Callable[[Trace], CheckPolicy]] = {
     "uniform": lambda trace: Shipped(trace, "uniform"),
     "proportional": Proportional,
     "intelligent": lambda trace: Shipped(trace, "intelligent"),
@@ -269,18 +269,18 @@ class _Score:
         return missed > 0
 
 
-def _run(trace: Trace, rival: Rival) -> FreshnessRow:
+def _run(trace: Trace, policy: CheckPolicy) -> FreshnessRow:
     score = _Score(trace)
     credit = 0.0
     for step in range(1, round(trace.days / trace.step)):
         now = step * trace.step
         credit += trace.budget(now) * trace.step
-        places = rival.pick(now, int(credit))
+        places = policy.pick(now, int(credit))
         credit -= len(places)
         credit = min(credit, trace.budget(now))
         if trace.down is not None:
             down = trace.down(now)[places]
-            rival.failed(places[down], now)
+            policy.failed(places[down], now)
             places = places[~down]
-        rival.told(places, now, score.check(places, now))
+        policy.learn(places, now, score.check(places, now))
     return score.row()

@@ -1,4 +1,4 @@
-"""Hostile servers against the whole of Driftline: what a check of each comes to, and what time and memory it takes."""
+"""`lab hostile`: the outcome of a check of each hostile server, and the time and memory it takes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from driftline.lab.bench.bare_client import LabError
 from driftline.lab.bench.contenders import children_of
 from driftline.lab.bench.local_watch_list import open_local
 from driftline.lab.servers.hostile_responses import NOT_THERE
-from driftline.lab.servers.hostile_servers import ORDINARY, PAGE, ROBOTS, SITEMAP, VILLAINS, Villain
+from driftline.lab.servers.hostile_servers import HOSTILE_SERVERS, ORDINARY, PAGE, ROBOTS, SITEMAP, HostileServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from driftline.lab.servers.hostile_responses import Act
     from driftline.model import Outcome
 
-#: shorter than what suits most people, so that the table is soon full; the other limits are those of every user
+#: shorter than the defaults, so that the table is soon complete; the other limits are the defaults
 TIMES = {"connect_timeout": 3.0, "stall_timeout": 3.0, "total_timeout": 3.0}
 
 
@@ -39,21 +39,21 @@ _UNHURRIED = 60.0  # seconds for reading a page of which only the next check is 
 
 
 class _Ended(OSError):
-    """The server is to end, and whoever it serves does not matter any more."""
+    """The server is to end, and its client no longer matters."""
 
 
 class Stage:
-    """A server on the loopback interface that acts as a villain does, for the time of a `with` block."""
+    """A server on the loopback interface that acts as a hostile server does, for the time of a `with` block."""
 
-    def __init__(self, villain: Villain, certificates: Certificates) -> None:
-        self._villain = villain
-        self._tls = certificates.context(villain.certificate)
+    def __init__(self, hostile: HostileServer, certificates: Certificates) -> None:
+        self._hostile = hostile
+        self._tls = certificates.context(hostile.certificate)
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=16)
         self._ended = threading.Event()
         self._lock = threading.Lock()
         self._asked = 0
         self.requests: list[bytes] = []
-        secure = "s" if villain.certificate else ""
+        secure = "s" if hostile.certificate else ""
         self.url = f"http{secure}://127.0.0.1:{self._listener.getsockname()[1]}/"
 
     def __enter__(self) -> Stage:
@@ -68,13 +68,13 @@ class Stage:
 
     def asked_for(self) -> int:
         """Return how many requests reached the path that misbehaves; all requests, if that is the page."""
-        at = self._villain.at
+        at = self._hostile.at
         return len([one for one in self.requests if at == PAGE or _path(one) == at])
 
     def _act(self, request: bytes) -> Act:
         path = _path(request)
-        if self._villain.at in (PAGE, path):
-            return self._villain.act
+        if self._hostile.at in (PAGE, path):
+            return self._hostile.act
         return ORDINARY.act if path == PAGE else NOT_THERE
 
     def _accept(self) -> None:
@@ -85,7 +85,7 @@ class Stage:
 
     def _serve(self, connection: socket.socket) -> None:
         with connection, suppress(OSError):  # a client that hangs up is what is hoped for
-            if self._villain.certificate == "garbage":
+            if self._hostile.certificate == "garbage":
                 connection.recv(4_096)
                 connection.sendall(bytes(range(256)) * 64)
                 return
@@ -180,7 +180,7 @@ def certificates() -> Iterator[Certificates]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostileRow:
-    """What the check of a villain's page came to, beside what it may cost."""
+    """The outcome of the check of a hostile page, with its cost and limits."""
 
     row: str
     outcome: str
@@ -198,7 +198,7 @@ class HostileRow:
 
 
 def measure(
-    villains: Sequence[Villain] = VILLAINS, told: Callable[[str], None] = lambda _: None
+    hostiles: Sequence[HostileServer] = HOSTILE_SERVERS, progress: Callable[[str], None] = lambda _: None
 ) -> Iterator[HostileRow]:
     """Check each page in a process of its own, and yield a row for each; the first is an ordinary page.
 
@@ -207,28 +207,28 @@ def measure(
     with certificates() as made:
         ordinary = _measured(ORDINARY, made, 0.0)
         yield ordinary
-        for number, villain in enumerate(villains, start=1):
-            told(f"{number} of {len(villains)}: {villain.name}")
-            yield _measured(villain, made, ordinary.peak_mb)
+        for number, hostile in enumerate(hostiles, start=1):
+            progress(f"{number} of {len(hostiles)}: {hostile.name}")
+            yield _measured(hostile, made, ordinary.peak_mb)
 
 
-def _measured(villain: Villain, made: Certificates, ordinary_mb: float) -> HostileRow:
-    with Stage(villain, made) as stage, tempfile.TemporaryDirectory() as folder:
-        options = {"store": f"{folder}/pages.db", "ca_file": made.authority, **TIMES, **manners(villain)}
+def _measured(hostile: HostileServer, made: Certificates, ordinary_mb: float) -> HostileRow:
+    with Stage(hostile, made) as stage, tempfile.TemporaryDirectory() as folder:
+        options = {"store": f"{folder}/pages.db", "ca_file": made.authority, **TIMES, **settings_for(hostile)}
         asked = {
-            "url": stage.url, "at": villain.at, "options": options,
-            "deadlines": [*[_UNHURRIED] * (villain.checks - 1), villain.patience],
+            "url": stage.url, "at": hostile.at, "options": options,
+            "deadlines": [*[_UNHURRIED] * (hostile.checks - 1), hostile.patience],
         }  # fmt: skip
         command = [sys.executable, "-P", "-m", "driftline.lab.bench.hostile_bench"]
         ran = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=False)
     if ran.returncode:
-        raise LabError(f"The check of '{villain.name}' failed: {ran.stderr.strip()[-200:]}")
+        raise LabError(f"The check of '{hostile.name}' failed: {ran.stderr.strip()[-200:]}")
     found = json.loads(ran.stdout)
     return HostileRow(
-        row=villain.name, outcome=found["outcome"], reason=found["reason"],
-        seconds=found["seconds"], most_seconds=villain.seconds, peak_mb=found["peak_mb"],
-        most_mb=(ordinary_mb or found["peak_mb"]) + villain.mb,
-        as_expected=found["outcome"] == villain.ends and villain.says in found["reason"],
+        row=hostile.name, outcome=found["outcome"], reason=found["reason"],
+        seconds=found["seconds"], most_seconds=hostile.seconds, peak_mb=found["peak_mb"],
+        most_mb=(ordinary_mb or found["peak_mb"]) + hostile.mb,
+        as_expected=found["outcome"] == hostile.ends and hostile.says in found["reason"],
     )  # fmt: skip
 
 
@@ -239,16 +239,16 @@ def outcome_of(outcome: Outcome) -> tuple[str, str]:
     return outcome.failure.kind.value, outcome.failure.sentence
 
 
-def manners(villain: Villain) -> dict[str, str]:
+def settings_for(hostile: HostileServer) -> dict[str, str]:
     """Return the settings with which a check reaches the path where a hostile server misbehaves."""
-    return {"robots": "obey"} if villain.at == ROBOTS else {}
+    return {"robots": "obey"} if hostile.at == ROBOTS else {}
 
 
-def visit(watch_list: Driftline, url: str, at: str, told: Callable[[Sequence[Outcome]], None]) -> float:
+def visit(watch_list: Driftline, url: str, at: str, report: Callable[[Sequence[Outcome]], None]) -> float:
     """Check a hostile page, or crawl its site if only a crawl reaches it, and return the seconds it took."""
     if at == SITEMAP:
-        return watch_list.crawl(url, told=lambda outcomes, _: told(outcomes)).seconds
-    return watch_list.check(url, told=told).seconds
+        return watch_list.crawl(url, told=lambda outcomes, _: report(outcomes)).seconds
+    return watch_list.check(url, told=report).seconds
 
 
 def _check(url: str, at: str, deadlines: list[float], options: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The watch lists of the laboratory, which may fetch from this machine: all of its pages are served here."""
+"""Watch lists that may fetch from this machine, because all pages of the benchmarks are served here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from driftline.api import Driftline
 from driftline.api import open as open_store
 from driftline.settings import load_settings
 
-#: its servers are its own, and many pages of one address are what it measures: nothing waits, though all is counted
+#: the servers are our own, and many pages of one address are what is measured: no delays, but everything is counted
 _HERE = {
     "allow_networks": ("127.0.0.0/8", "::1/128"),
     "proxy": None,

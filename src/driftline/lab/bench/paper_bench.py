@@ -132,7 +132,7 @@ def most_consumers(n: int) -> int:
     return max(1, min(MOST_CONSUMERS, n // 4))
 
 
-def conduct(study: Study, kept: Path | None, told: Callable[[str], None]) -> Iterator[Measured]:
+def conduct(study: Study, kept: Path | None, progress: Callable[[str], None]) -> Iterator[Measured]:
     """Measure every cell of the study; those that `kept` holds from an earlier, interrupted study are not run again."""
     done = _read(study, kept)
     left = [cell for cell in study.cells if cell not in done]
@@ -140,9 +140,9 @@ def conduct(study: Study, kept: Path | None, told: Callable[[str], None]) -> Ite
     if not left:
         return
     generations = cycle((1, 0))
-    with _prepared(study, told) as (web, driftline):
+    with _prepared(study, progress) as (web, driftline):
         for number, cell in enumerate(left, start=1):
-            told(f"cell {number} of {len(left)}: {describe(cell)}")
+            progress(f"cell {number} of {len(left)}: {describe(cell)}")
             web.alter(bandwidth=study.bandwidth() if cell.capped else 0)
             measured = _measure(study, cell, web, driftline, generations)
             _keep(study, kept, measured)
@@ -162,7 +162,7 @@ def _slotted() -> list[Cell]:
 
 
 @contextmanager
-def _prepared(study: Study, told: Callable[[str], None]) -> Iterator[tuple[RunningWeb, Driftline]]:
+def _prepared(study: Study, progress: Callable[[str], None]) -> Iterator[tuple[RunningWeb, Driftline]]:
     """Serve the web of the study, with a store in which all of its pages have an old version.
 
     The paper fetches a page once, so what seems changed is not fetched again here.
@@ -172,7 +172,7 @@ def _prepared(study: Study, told: Callable[[str], None]) -> Iterator[tuple[Runni
         serve(study.world()) as web,
         open_local(f"{folder}/pages.db", confirm=False) as driftline,
     ):
-        told("fetching the first version of every page")
+        progress("fetching the first version of every page")
         web.alter(latency_shape="none")
         driftline.add(*web.urls())
         first = driftline.check()
@@ -212,7 +212,7 @@ def _read(study: Study, kept: Path | None) -> dict[Cell, Measured]:
     try:
         terms, *rows = (json.loads(line) for line in kept.read_text().splitlines())
         if terms != _terms(study):
-            raise LabError(f"{kept} holds a study on other terms: give another folder, or remove it.")
+            raise LabError(f"{kept} holds a study with other parameters: give another folder, or remove it.")
         for row in rows:
             figures = {name: row.pop(name) for name in ("pages", "effective_ms", "sd")}
             cell = Cell(**row)

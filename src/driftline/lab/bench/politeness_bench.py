@@ -1,4 +1,4 @@
-"""Whether a check is polite, as the servers see it, and how much of what the delays allow it uses."""
+"""`lab polite`: whether a check is polite, by the servers' logs, and how much of the permitted speed it uses."""
 
 from __future__ import annotations
 

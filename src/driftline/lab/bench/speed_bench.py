@@ -29,7 +29,7 @@ PASSES: tuple[Pass, ...] = get_args(Pass)
 class SpeedRow:
     """One pass: the speed of the three contenders and the ratios of Driftline's to the other two.
 
-    Where PostgreSQL is raced too: the speed of Driftline on it, and the ratio of that to its speed on SQLite.
+    If PostgreSQL is measured too: the speed of Driftline on it, and the ratio of that to its speed on SQLite.
     """
 
     kind: Pass
@@ -60,9 +60,9 @@ class SpeedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """What is raced over, and how. 0 in flight or consumers leaves Driftline to find its own numbers.
+    """What is measured, and how. With 0 `in_flight` or `consumers`, Driftline chooses the numbers.
 
-    With the URL of a PostgreSQL `store`, Driftline races on temporary databases of its server as well as on SQLite.
+    With the URL of a PostgreSQL `store`, Driftline is also measured on temporary databases of its server.
     """
 
     pages: int = 6_540
@@ -76,12 +76,12 @@ class Course:
     store: str | None = None
 
 
-def race(course: Course, told: Callable[[str], None] = lambda _: None) -> Iterator[SpeedRow]:
+def race(course: Course, progress: Callable[[str], None] = lambda _: None) -> Iterator[SpeedRow]:
     """Yield a row for each pass. The contenders alternate, `repeats` times each, and median times count."""
     world = World(pages=course.pages, hosts=1, size_mean=course.size_mean, change_rate=0.10)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="driftline-speed-")))
-        site = stack.enter_context(_site(course, world, folder, told))
+        site = stack.enter_context(_site(course, world, folder, progress))
         databases: dict[str, str] = {}
         for kind in course.passes:
             name = _ORIGINS.get(kind, "plain")
@@ -96,7 +96,7 @@ def race(course: Course, told: Callable[[str], None] = lambda _: None) -> Iterat
             state = kind if kind in ("noisy", "changed") else "first"
             with site.showing(state, validating=validating):
                 expected = len(world.truth(1)) if kind == "changed" else world.pages
-                times = _heats(course, kind, origin, database, folder, expected, told)
+                times = _heats(course, kind, origin, database, folder, expected, progress)
             yield _row(kind, course.pages, times)
 
 
@@ -108,9 +108,9 @@ class _Site(Protocol):
 
 
 @contextmanager
-def _site(course: Course, world: World, folder: Path, told: Callable[[str], None]) -> Iterator[_Site]:
+def _site(course: Course, world: World, folder: Path, progress: Callable[[str], None]) -> Iterator[_Site]:
     if course.nginx:
-        told("Writing the pages…")
+        progress("Writing the pages…")
         yield _Files(world, folder)
     else:
         with serve(world) as web:
@@ -119,7 +119,7 @@ def _site(course: Course, world: World, folder: Path, told: Callable[[str], None
 
 
 class _Files:
-    """The pages as files behind nginx, which is started anew for each state."""
+    """The pages as files behind nginx, which is restarted for each state."""
 
     def __init__(self, world: World, folder: Path) -> None:
         self._folder = folder
@@ -138,7 +138,7 @@ class _Files:
 
 
 class _Simulated:
-    """The pages from the simulated web, which is one process all along."""
+    """The pages from the simulated web, one process for all states."""
 
     def __init__(self, web: RunningWeb) -> None:
         self._web = web
@@ -162,7 +162,7 @@ def _prepare(store: str, urls: list[str], *, checked: bool) -> None:
 
 def _heats(
     course: Course, kind: Pass, origin: Path, database: str | None, folder: Path, expected: int,
-    told: Callable[[str], None],
+    progress: Callable[[str], None],
 ) -> dict[str, list[Time]]:  # fmt: skip
     times: dict[str, list[Time]] = {"download": [], "floor": [], "check": []}
     if database is not None:
@@ -176,7 +176,7 @@ def _heats(
         check = replace(check, in_flight=0, consumers=0)
     for turn in range(course.repeats):
         for name, found in times.items():
-            told(f"{kind}: {name}, {turn + 1} of {course.repeats}")
+            progress(f"{kind}: {name}, {turn + 1} of {course.repeats}")
             if name == "postgresql" and database is not None and course.store is not None:
                 with temporary_database(course.store, template=database) as copy:
                     os.sync()  # or the copy would be written out while the clock runs

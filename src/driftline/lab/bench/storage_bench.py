@@ -88,7 +88,7 @@ class WhatShows:
         return [examine(job) for job in jobs]
 
 
-def measure(folder: Path, told: Callable[[str], None]) -> Iterator[StorageRow]:
+def measure(folder: Path, progress: Callable[[str], None]) -> Iterator[StorageRow]:
     """Yield two rows with every body kept, before and after compacting, then two with what a check keeps."""
     pages = list(_chains(folder))
     if not pages:
@@ -97,10 +97,10 @@ def measure(folder: Path, told: Callable[[str], None]) -> Iterator[StorageRow]:
     for kept, examiner in ways:
         with tempfile.TemporaryDirectory(prefix="driftline-storage-") as place:
             path = Path(place) / "pages.db"
-            versions = _fill(path, pages, examiner, told)
+            versions = _fill(path, pages, examiner, progress)
             yield _row(kept, "at once", path, versions)
             store = Store.open(str(path))
-            compact(store, lambda done, total: told(f"{done:,} of {total:,} contents compacted"))
+            compact(store, lambda done, total: progress(f"{done:,} of {total:,} contents compacted"))
             store.close()
             yield _row(kept, "compacted", path, versions)
 
@@ -121,7 +121,7 @@ def _chains(folder: Path) -> Iterator[list[PageReplay]]:
 
 
 def _fill(
-    path: Path, pages: Sequence[Sequence[PageReplay]], examiner: Examiner, told: Callable[[str], None]
+    path: Path, pages: Sequence[Sequence[PageReplay]], examiner: Examiner, progress: Callable[[str], None]
 ) -> dict[tuple[str, int], Path]:
     """Check every page once for each of its versions, and return the file of the body of each version."""
     store = Store.open(str(path))
@@ -130,7 +130,7 @@ def _fill(
     place = {url: number for number, url in enumerate(urls)}
     found: dict[tuple[str, int], Path] = {}
     for turn in range(max(map(len, pages))):
-        told(f"turn {turn + 1} of {max(map(len, pages))}")
+        progress(f"version {turn + 1} of {max(map(len, pages))}")
         run, _ = ledger.begin(None, fresh=True)
         seen = {
             link.page_id: (link, pages[place[link.url]][turn])

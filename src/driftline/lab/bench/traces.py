@@ -46,7 +46,7 @@ class TraceWorld:
 
     def __post_init__(self) -> None:
         if self.pages < 1 or self.step <= 0 or not 0 <= self.scored_from < self.days < math.inf:
-            raise BadSetting("A world has pages, and days after those that are not scored.")
+            raise BadSetting("A world needs at least one page, and more days than those that are not scored.")
         _insist_on_checks(self.checks_per_page)
         if not 0 <= self.static <= 1:
             raise BadSetting("The share of static pages is between 0 and 1.")

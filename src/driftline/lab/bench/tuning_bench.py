@@ -49,7 +49,7 @@ class Setting:
 class TuningRow:
     """The speed of one run in pages a second, and the numbers that it ran with in the end.
 
-    A `cell` is of the grid; `best` and `auto` follow each other, once in every turn.
+    A `cell` is of the grid; `best` and `auto` alternate, once in every round.
     """
 
     world: str
@@ -84,28 +84,28 @@ def settings() -> tuple[Setting, ...]:
     )
 
 
-def search(setting: Setting, seconds: float, told: Callable[[str], None]) -> Iterator[TuningRow]:
+def search(setting: Setting, seconds: float, progress: Callable[[str], None]) -> Iterator[TuningRow]:
     """Yield every cell of the grid in this world, then its best and `auto` alternating, each for this many seconds."""
     with (
         tempfile.TemporaryDirectory(prefix="driftline-tuning-") as folder,
         serve(replace(setting.world, latency_shape="none", bandwidth=0)) as web,
         open_local(str(Path(folder) / "pages.db")) as driftline,
     ):
-        told(f"{setting.name}: fetching the first version of every page")
+        progress(f"{setting.name}: fetching the first version of every page")
         driftline.add(*web.urls())
         driftline.check()
         web.alter(latency_shape=setting.world.latency_shape, bandwidth=setting.world.bandwidth)
         fastest, best = 0.0, Plan()
         for slots in _SLOTS:
             for consumers in setting.consumers:
-                told(f"{setting.name}: {slots} in flight, {consumers} consumers")
+                progress(f"{setting.name}: {slots} in flight, {consumers} consumers")
                 plan = Plan(producers=1, slots=slots, consumers=consumers)
                 row = _row(setting.name, "cell", driftline, plan, seconds)
                 yield row
                 if row.pages_per_s > fastest:
                     fastest, best = row.pages_per_s, plan
         for turn in range(_TURNS):
-            told(f"{setting.name}: the best cell and auto, turn {turn + 1} of {_TURNS}")
+            progress(f"{setting.name}: the best cell and auto, round {turn + 1} of {_TURNS}")
             yield _row(setting.name, "best", driftline, best, seconds)
             yield _row(setting.name, "auto", driftline, Plan(), seconds)
 

@@ -126,8 +126,8 @@ def served(farm: Farm) -> Iterator[RunningFarm]:
     try:
         running = RunningFarm(farm, ready_line(child)["port"])
         yield running
-        told = json.loads(child.communicate(timeout=_END_SECONDS)[0])
-        running.log = Log([Request(*one) for one in told["requests"]], told["connections"])
+        printed = json.loads(child.communicate(timeout=_END_SECONDS)[0])
+        running.log = Log([Request(*one) for one in printed["requests"]], printed["connections"])
     finally:
         child.kill()
         child.communicate()

@@ -94,7 +94,7 @@ def stays_silent(scene: Scene) -> None:
 
 
 def breaks_off(scene: Scene) -> None:
-    """Return an act that resets the connection in the middle, so that the last bytes may never arrive."""
+    """Reset the connection in the middle, so that the last bytes may never arrive."""
     scene.stream.sendall(head(HTML, "Content-Length: 100000") + b"<p>half of it")
     scene.stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     scene.stream.close()
@@ -110,7 +110,7 @@ def forever(data: bytes) -> Iterator[bytes]:
 
 
 def deflated(bits: int) -> Iterator[bytes]:
-    """Return a gigabyte of zeros in a megabyte of deflate: blocks separated by full flushes can be repeated."""
+    """Yield a gigabyte of zeros in a megabyte of deflate: blocks separated by full flushes can be repeated."""
     packer = zlib.compressobj(wbits=bits)
     yield packer.compress(_ZEROS) + packer.flush(zlib.Z_FULL_FLUSH)
     block = packer.compress(_ZEROS) + packer.flush(zlib.Z_FULL_FLUSH)
@@ -144,7 +144,7 @@ def wide_window() -> bytes:
 
 
 def one_line(size: int, number: int) -> bytes:
-    """Yield one endless line of words, a different one for each number."""
+    """Return a page of one line of about `size` bytes, a different one for each number."""
     words = b"one long line that never ends "
     middle = b"and says %d now " % number
     times = (size - 200) // len(words) // 2

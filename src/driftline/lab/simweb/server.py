@@ -2,10 +2,10 @@
 
 One listening socket per host address, so that nothing is ever bound outside of 127.0.0.0/8. Answers are put
 together from parts that are compressed already and then remembered; per request there is little more to do
-than to find the page number in the request line. Started by `client.serve`; `python -m driftline.lab.simweb.server` is
-its entry point.
+than to find the page number in the request line. Started by `simweb_client.serve`;
+`python -m driftline.lab.simweb.server` is its entry point.
 
-Under `/lab/` on any host, the server is asked and told about itself: `generation`, `truth`, `stats`,
+Under `/lab/` on any host, the server reports and changes its own state: `generation`, `truth`, `stats`,
 `world` and `prepared`.
 """
 
@@ -46,7 +46,7 @@ Receiver = TypeVar("Receiver")
 
 @dataclass(slots=True)
 class Stats:
-    """What the server has seen since it started or was told to forget, without what is under `/lab/`.
+    """Counters since the start or the last reset, without requests under `/lab/`.
 
     A request is in flight until its answer was handed to the system: without latency and with bandwidth for
     all, that is at once, and only one is in flight at a time.
