@@ -71,6 +71,8 @@ def test_who_keeps_checking_leaves_others_the_right_to_check(store: Store, other
             pass
         with pytest.raises(StoreBusy), other.right_to_keep_checking():
             pass
+    with store.right_to_check(), other.right_to_keep_checking(), pytest.raises(StoreBusy), other.right_to_check():
+        pass
 
 
 def test_it_can_be_seen_whether_somebody_is_next(store: Store, other: Store) -> None:
