@@ -83,4 +83,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """List the public names, for completion and `help`, although they are imported on first use."""
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

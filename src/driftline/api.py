@@ -10,12 +10,13 @@ import sys
 import time
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
+from datetime import datetime
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from driftline.durations import parse_interval
+from driftline.durations import parse_interval, parse_moment
 from driftline.errors import (
     BadSetting,
     NoTextSearch,
@@ -354,9 +355,17 @@ class Driftline:
         return EventLog(self._store, (lambda: True) if stop is None else (lambda: stop.requested))
 
     def changes(
-        self, *, since: float | None = None, tag: str | None = None, url: str | None = None, limit: int | None = None
-    ) -> Iterator[Event]:
-        """Yield the events of the log, the newest first: since a time, of the pages with a tag, or of one page."""
+        self, *, since: str | datetime | float | None = None, tag: str | None = None, url: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Event]:  # fmt: skip
+        """Yield the events of the log, the newest first: since a time, of the pages with a tag, or of one page.
+
+        A time is a `datetime`, seconds since 1970, or what the command takes: `1d`, `3h`, `2026-11-01`.
+        """
+        if isinstance(since, str):
+            since = parse_moment(since, self._clock())
+        elif isinstance(since, datetime):
+            since = since.timestamp()
         page_id = None if url is None else self.catalog.find(url).id
         return self.event_log().list(since=since, tag=tag, page_id=page_id, limit=limit)
 
@@ -366,7 +375,8 @@ class Driftline:
         """Keep checking pages, and yield each event once it is in the log; see `driftline run`.
 
         It ends when `stop` is requested or the iterator is closed. An event counts as delivered when the next one is
-        asked for: what was not delivered before a crash is yielded again by the next call.
+        asked for, and is yielded again by the next call otherwise. So to end after an event, request the `stop` instead
+        of leaving the loop by `break`.
         """
         from driftline.watch.service import WatchOptions, watch_events
 

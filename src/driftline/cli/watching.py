@@ -24,6 +24,7 @@ from driftline.model import Verdict
 from driftline.pipeline.stop import Stop
 from driftline.plurals import count
 from driftline.runtime import limit_free_memory
+from driftline.watch.publisher import ReaderThread
 from driftline.watch.service import Watcher
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class EventPrinter:
         """Print the events that are new in the log, and how many pages are new once no more come."""
         while self.error is None and (events := self._position.read()):
             for event in events:
-                if event.source != "check" and not self._print(event):
+                if event.source == "run" and not self._print(event):
                     return
             self._position.advance(events[-1])
         self._print_new()
@@ -160,7 +161,8 @@ class _Terminal:
     def readers(self, log: EventLog) -> Iterator[Sequence[EventListener]]:
         """Open the readers for a block. At its end they deliver what is in the log, within a time if it is stopped."""
         printer = self._printer = EventPrinter(log.reader(_TERMINAL), self._stop, verbose=self._verbose)
-        listeners: list[EventListener] = [printer]
+        printing = ReaderThread(printer.wake, "printer")
+        listeners: list[EventListener] = [printing]
         if self._command is not None:
             from driftline.notify.command import READER, CommandRunner
 
@@ -169,10 +171,13 @@ class _Terminal:
         try:
             yield listeners
         finally:
-            with contextlib.suppress(StoreError):  # if the store is away, the next run prints it
-                printer.close()
-            if self._runner is not None:
-                self.all_delivered = self._runner.close(self._grace, lambda: self._stop.requested)
+            try:
+                if printing.close(self._grace, lambda: self._stop.requested):
+                    with contextlib.suppress(StoreError):  # if the store is away, the next run prints it
+                        printer.close()
+            finally:
+                if self._runner is not None:
+                    self.all_delivered = self._runner.close(self._grace, lambda: self._stop.requested)
         if printer.error is not None:
             raise printer.error
 

@@ -14,7 +14,7 @@ from driftline.crawl.crawl_recorder import Recording
 from driftline.crawl.focus import Focus, keywords_of
 from driftline.crawl.frontier import Frontier
 from driftline.crawl.page_filter import PageFilter
-from driftline.crawl.report import read_report
+from driftline.crawl.report import news_of, read_report
 from driftline.crawl.survey_steps import SurveySteps
 from driftline.crawl.traps import Traps
 from driftline.detection.worker_pool import WorkerPool
@@ -153,7 +153,9 @@ class Crawl:
             quiet=links.paused_hosts, limit=limits.pages if frontier.limited else None,
         )  # fmt: skip
         if ends and not report.left:
-            self._sites.finish(site.site_id, site.number, self._clock())
+            now = self._clock()
+            found = news_of(site.site_id, report, now) if report.number > 1 and report.tag is not None else []
+            self._sites.finish(site.site_id, site.number, now, [replace(event, source="crawl") for event in found])
         return report
 
     def _judge(self, site: Begun, scope: Scope, options: Options, records: HostRecords, limits: Limits) -> Judge:

@@ -137,7 +137,7 @@ class Rounds:
     def _finish(self, site: Site, report: CrawlReport) -> None:
         """End the round and publish what it found. If the store cannot be written, the next run does it."""
         now = self._clock()
-        found = news_of(site, report, now) if report.number > 1 else []
+        found = news_of(site.id, report, now) if report.number > 1 else []
         with suppress(StoreError):
             patiently(lambda: self._sites.finish(site.id, report.number, now, found), lambda: self._stop.requested)
 

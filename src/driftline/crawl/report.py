@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from driftline.model import Change
-    from driftline.store.crawls import Begun, Site, Sites
+    from driftline.store.crawls import Begun, Sites
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +164,7 @@ def _moved(was: list[Any], new: list[Any], pages: list[Any]) -> list[Moved]:
 _NAMED = 3  # addresses told by name
 
 
-def news_of(site: Site, report: CrawlReport, at: float) -> list[Event]:
+def news_of(site_id: int, report: CrawlReport, at: float) -> list[Event]:
     """The events of a round: what is new, gone and moved, each if there is any."""
     moved = [one.url for one in report.moved]
     nowhere: list[str] = []
@@ -172,8 +172,8 @@ def news_of(site: Site, report: CrawlReport, at: float) -> list[Event]:
     found.append(("moved", moved, [f"{one.url} → {one.to}" for one in report.moved], [one.to for one in report.moved]))
     return [
         Event(
-            event=what, at=at, host=host_of(site.seeds[0]), urls=tuple(urls), kind="site", score=1.0,
-            headline=_reason(what, named), reason=_reason(what, named), ids=(f"site{site.id}-{report.number}",),
+            event=what, at=at, host=host_of(report.seeds[0]), urls=tuple(urls), kind="site", score=1.0,
+            headline=_reason(what, named), reason=_reason(what, named), ids=(f"site{site_id}-{report.number}",),
             to=tuple(to), source="run",
         )
         for what, urls, named, to in found

@@ -19,6 +19,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -37,12 +38,16 @@ _log = logging.getLogger("driftline.notify.command")
 READER = "exec"  # the name of this reader of the event log
 FIRST_RETRY = 10.0  # seconds after a failure; twice as long each time
 LONGEST_RETRY = 3_600.0
-GIVE_UP_AFTER = 86_400.0  # seconds since the first failure, or since an event that was never tried
+GIVE_UP_AFTER = 86_400.0  # seconds since the first failure
+TOO_OLD = 7 * 86_400.0  # seconds: an event that old is not delivered if it was never tried
 _TIMEOUT = 60.0  # seconds that one run of the command may take
 _ENDING = 1.0  # seconds that a command has to end by itself after SIGTERM
 _STARTING = 0.5  # seconds that a command which is just being started is waited for, to be ended
 _PAUSE = 0.01  # seconds between looks at whether a command has ended after SIGTERM
 _LOOK = 0.2  # seconds between looks at whether a stop was requested
+_MOST_RETRIES = 1_000  # events to be tried again; more of them wait in the log
+_MOST_DOUBLINGS = 20  # of the pause
+_LONGEST_LINE = 200  # characters of it that are shown
 _KEPT_OUTPUT = 4_096  # bytes of what a command printed last on standard error
 
 
@@ -132,8 +137,8 @@ class UserCommand:
                 return None
             output.seek(max(0, output.seek(0, os.SEEK_END) - _KEPT_OUTPUT))
             lines = output.read().decode("utf-8", "replace").strip().splitlines()
-            last = f": {lines[-1]}" if lines else "."
-            return f"'{self.name}' ended with status {status}{last}"
+            last = f": {lines[-1][:_LONGEST_LINE].rstrip('.')}" if lines else ""
+            return f"'{self.name}' ended with status {status}{last}."
 
     def stop(self) -> None:
         """End it, with all that it started, and do not run it any more; also in a signal handler."""
@@ -161,9 +166,12 @@ class CommandRunner:
         self._changed = threading.Condition()
         self._awake = True
         self._ending = False
-        self._retries: list[Retry] = []
+        self._retries: dict[int, Retry] = {}  # by event
+        self._pages_held: Counter[str] = Counter()  # how many of the retries are about each page
         self._last_complaint = ""
-        self._error: StoreError | None = None
+        self._too_old = 0
+        self._failed: set[int] = set()  # events whose last try, in this run, failed
+        self._error: Exception | None = None
         self._thread = threading.Thread(target=self._work, name="command", daemon=True)
         self._thread.start()
 
@@ -197,6 +205,10 @@ class CommandRunner:
                 )
                 return False
             self._thread.join(left)
+        if self._error is not None and not isinstance(self._error, StoreError):
+            self._complain(
+                f"Delivering events to '{self._command.name}' failed: {self._error}. The next run tries again."
+            )
         if self._retries:
             number = len(self._retries)
             events = count(number, "event is", "events are")
@@ -209,97 +221,112 @@ class CommandRunner:
 
     def _work(self) -> None:
         try:
-            # at once: the command may be another one by now, or mended
-            self._retries = [replace(one, next_at=self._clock()) for one in self._queue.retries()]
+            for retry in self._queue.retries():
+                # at once: the command may be another one by now, or mended
+                self._hold(replace(retry, next_at=self._clock()))
             while not self._command.is_stopped():
                 with self._changed:
                     self._awake = False
-                self._retry_due()
+                    ending = self._ending
+                tried = self._retry_due(ending=ending)
                 self._deliver_new()
                 with self._changed:
-                    if self._awake:
+                    if self._awake or tried:
                         continue
                     if self._ending:
                         return
-                    due = min([one.next_at for one in self._retries], default=None)
+                    due = min([one.next_at for one in self._heads()], default=None)
                     self._changed.wait(None if due is None else max(0.0, due - self._clock()))
         except StoreError as error:  # the run is stopping and the store is away: what is left is in it
             self._error = error
+        except Exception as error:  # noqa: BLE001 nobody else can see it: `close` reports it
+            _log.exception("delivering events failed")
+            self._error = error
 
     def _deliver_new(self) -> None:
-        while not self._command.is_stopped() and (events := self._queue.read()):
-            for event in events:
-                if self._command.is_stopped():
+        while not self._command.is_stopped() and len(self._retries) < _MOST_RETRIES and (found := self._queue.read()):
+            for event in found:
+                if self._command.is_stopped() or len(self._retries) >= _MOST_RETRIES:
                     return
                 self._deliver(event)
+        if self._too_old:
+            skipped = count(self._too_old, "event is", "events are")
+            self._complain(f"{skipped} older than a week and not delivered to '{self._command.name}'.")
+            self._too_old = 0
 
     def _deliver(self, event: Event) -> None:
         now = self._clock()
-        if event.at < now - GIVE_UP_AFTER:
-            _log.warning("event %d is older than a day and is not delivered", event.id)
+        if event.at < now - TOO_OLD:
+            self._too_old += 1
             self._queue.advance(event)
             return
-        before = self._blocking(event)
-        if before is not None:
-            waits = f"It waits for event {before.event.id}."
-            self._keep(Retry(event=event, attempts=0, since=now, next_at=before.next_at, error=waits))
+        if not _pages(event).isdisjoint(self._pages_held):
+            held_up = "It waits for an earlier event of the same page."
+            self._keep(Retry(event=event, attempts=0, since=now, next_at=now, error=held_up))
             return
         error = self._run(event)
         if error is None:
             self._queue.advance(event)
         elif not self._command.is_stopped():
-            self._keep(Retry(event=event, attempts=1, since=now, next_at=now + self._first_retry, error=error))
+            again_at = self._clock() + self._first_retry
+            self._keep(Retry(event=event, attempts=1, since=now, next_at=again_at, error=error))
 
-    def _retry_due(self) -> None:
-        """Try again what is due, in the order of events."""
-        for retry in sorted(self._retries, key=lambda one: one.event.id):
+    def _retry_due(self, *, ending: bool) -> bool:
+        """Try again what is due; return whether anything was tried, so that others may be due now.
+
+        A run that is ending tries each event once: what fails again is for the next one.
+        """
+        now = self._clock()
+        due = [one for one in self._heads() if one.next_at <= now and not (ending and one.event.id in self._failed)]
+        for retry in due:
             if self._command.is_stopped():
-                return
-            now = self._clock()
-            before = self._blocking(retry.event)
-            if before is not None or retry.next_at > now:
-                continue
+                return False
             error = self._run(retry.event)
-            if error is None or (now - retry.since >= GIVE_UP_AFTER and not self._command.is_stopped()):
-                if error is not None:
-                    self._complain(f"{error} It failed for a day: event {retry.event.id} is given up.")
-                self._queue.forget(retry)
-                self._drop(retry)
-                self._release(retry.event)
-            elif not self._command.is_stopped():
-                pause = min(self._first_retry * 2**retry.attempts, LONGEST_RETRY)
-                self._drop(retry)
+            if self._command.is_stopped():
+                return False
+            if error is not None and now - retry.since < GIVE_UP_AFTER:
+                pause = min(self._first_retry * 2 ** min(retry.attempts, _MOST_DOUBLINGS), LONGEST_RETRY)
                 self._keep(replace(retry, attempts=retry.attempts + 1, next_at=self._clock() + pause, error=error))
+                continue
+            if error is not None:
+                self._complain(f"{error} It failed for a day: event {retry.event.id} is given up.")
+            self._queue.forget(retry)
+            self._release(retry)
+        return bool(due)
+
+    def _heads(self) -> list[Retry]:
+        """Return the retries that no earlier event of the same page holds up."""
+        heads: list[Retry] = []
+        seen: set[str] = set()
+        for _, retry in sorted(self._retries.items()):
+            pages = _pages(retry.event)
+            if seen.isdisjoint(pages):
+                heads.append(retry)
+            seen |= pages
+        return heads
 
     def _keep(self, retry: Retry) -> None:
         self._queue.retry(retry)
-        self._retries.append(retry)
+        self._hold(retry)
 
-    def _drop(self, retry: Retry) -> None:
-        # by its event, because `_release` replaces entries of the list
-        self._retries = [one for one in self._retries if one.event.id != retry.event.id]
+    def _hold(self, retry: Retry) -> None:
+        if retry.event.id not in self._retries:
+            self._pages_held.update(_pages(retry.event))
+        self._retries[retry.event.id] = retry
 
-    def _release(self, event: Event) -> None:
-        """Let the events that waited for this one be tried at once."""
-        now, pages = self._clock(), _pages(event)
-        self._retries = [
-            replace(one, next_at=now) if not one.attempts and pages & _pages(one.event) else one
-            for one in self._retries
-        ]  # fmt: skip
-        with self._changed:
-            self._awake = True
-
-    def _blocking(self, event: Event) -> Retry | None:
-        """Return the earliest undelivered event before this one that is about one of its pages."""
-        pages = _pages(event)
-        earlier = [one for one in self._retries if one.event.id < event.id and pages & _pages(one.event)]
-        return min(earlier, key=lambda one: one.event.id, default=None)
+    def _release(self, retry: Retry) -> None:
+        del self._retries[retry.event.id]
+        self._pages_held -= Counter(_pages(retry.event))
 
     def _run(self, event: Event) -> str | None:
         error = self._command.run(as_line(event))
         if error is not None and not self._command.is_stopped() and error != self._last_complaint:
-            self._complain(f"{error} It will be run again for this event.")
+            self._complain(f"{error} It will be run again for event {event.id}.")
         self._last_complaint = error or ""
+        if error is None:
+            self._failed.discard(event.id)
+        else:
+            self._failed.add(event.id)
         return error
 
 

@@ -71,7 +71,8 @@ def _cause(one: _Found) -> Hashable:
 
 def _event(same: Sequence[_Found]) -> Event | None:
     """What is told of these, which have one cause, if it is anything."""
-    first = same[0]
+    # what matters on one page may be noise on others, and the event is about what matters
+    first = next((one for one in same if isinstance(one, Change) and one.verdict is Matter.MEANINGFUL), same[0])
     if isinstance(first, Change):
         if first.verdict is not Matter.MEANINGFUL and not (first.cause and len(same) >= _SITE_WIDE):
             return None

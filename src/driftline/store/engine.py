@@ -318,8 +318,8 @@ class Store:
         """Raise StoreError if the store is read-only."""
         if self.read_only:
             raise StoreError(
-                f"The store '{self.where}' is read-only, and this would change it: look at it with list, history, "
-                "show, diff and search, or copy it to a place where you may write."
+                f"The store '{self.where}' is read-only, and this would change it: look at it with list, changes, "
+                "history, show, diff and search, or copy it to a place where you may write."
             )
 
     def _trouble(self, done: str, cause: BaseException | None, *, until_written: bool = False) -> StoreError:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sqlalchemy import and_, delete, func, insert, select, update
+from sqlalchemy import and_, delete, exists, func, insert, select, update
 
 from driftline.model import ChangeKind, Edit, Event, EventPage, Region
 from driftline.store.locks import lock_events, patiently, write_once
@@ -23,18 +23,19 @@ from driftline.store.schema import event_pages, event_readers, event_retries, ev
 from driftline.store.statements import in_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy import Connection, Row
 
     from driftline.model import Change, Danger, Turned
     from driftline.store.engine import Store
+    from driftline.store.outbox import Found
 
 #: makes events of changes, pages that began to fail or recovered, and warnings
 Group: TypeAlias = Callable[["list[Change]", "list[Turned]", "list[Danger]"], "list[Event]"]
 
 _PORTION = 500  # events that are read at once
-_AT_ONCE = 5_000  # findings of a kind that are published in one transaction
+_AT_ONCE = 2_000  # findings of a kind that are published in one transaction: it takes less than a second
 _LISTED = select(events.c.id, events.c.source, events.c.payload)
 _TITLES = (
     select(pages.c.id, pages.c.tags, versions.c.title)
@@ -64,14 +65,16 @@ class EventLog:
     def publish(self, group: Group, run_ids: Collection[int] | None = None, *, noise: bool = True) -> int:
         """Turn what is in the outbox into events, and return how many there are.
 
-        Of these runs only, unless `run_ids` is None. Without `noise`, what is noise on one page waits for more. Each
-        transaction takes a limited number of findings, so that any number of them takes little memory.
+        Of these checks and of others that have ended; of `run` if `run_ids` is None. Without `noise`, what is noise on
+        one page waits for more. Each transaction takes a limited number of findings, so that any number of them takes
+        little memory.
         """
 
         def publish(connection: Connection) -> tuple[int, bool]:
             lock_events(connection)
             found = read_outbox(connection, run_ids, noise=noise, limit=_AT_ONCE)
             published: list[Event] = []
+            _lock_pages(connection, found.values())
             for source, some in found.items():
                 published += [replace(event, source=source) for event in group(*some)]
                 clear_outbox(connection, some)
@@ -81,7 +84,7 @@ class EventLog:
             return len(insert_events(connection, published, versions_of)), bool(found)
 
         published, more = 0, not self._is_empty()
-        while more:
+        while more and not (published and self._store.hurried):
             number, more = write_once(self._store, publish, self._stopped)
             published += number
         return published
@@ -105,13 +108,12 @@ class EventLog:
         query = _LISTED
         if since is not None:
             query = query.where(events.c.at >= since)
-        if tag is not None or page_id is not None:
-            these = select(event_pages.c.event_id)
-            if tag is not None:
-                these = these.join(pages, pages.c.id == event_pages.c.page_id).where(carries(self._store, tag))
-            if page_id is not None:
-                these = these.where(event_pages.c.page_id == page_id)
+        if page_id is not None:
+            these = select(event_pages.c.event_id).where(event_pages.c.page_id == page_id)
             query = query.where(events.c.id.in_(these))
+        if tag is not None:
+            of_event = and_(event_pages.c.event_id == events.c.id, pages.c.id == event_pages.c.page_id)
+            query = query.where(exists().where(of_event, carries(self._store, tag)))
         query = query.order_by(events.c.id.desc())
         last: int | None = None
         left = limit
@@ -232,6 +234,14 @@ def insert_events(
     if links:
         connection.execute(insert(event_pages), [{"page_id": page, "event_id": event} for page, event in sorted(links)])
     return published
+
+
+def _lock_pages(connection: Connection, found: Iterable[Found]) -> None:
+    """Keep the pages of these findings from being removed until this is committed, locked in order of their ids."""
+    page_ids = sorted({int(one.id.partition("-")[0]) for some in found for kind in some for one in kind})
+    for some in in_batches(page_ids):
+        these = select(pages.c.id).where(pages.c.id.in_(some)).order_by(pages.c.id)
+        connection.execute(these.with_for_update(read=True, key_share=True))
 
 
 def _page_of(check: str) -> int | None:

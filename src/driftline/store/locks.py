@@ -80,8 +80,14 @@ def lock_index(connection: Connection) -> None:
 
 
 def lock_events(connection: Connection) -> None:
-    """Lock the event log until the commit, so that ids of events grow in the order of commits."""
-    _lock(connection, Number.EVENTS)
+    """Let nobody else publish events until this is committed, so that their ids grow in the order of commits.
+
+    StoreLocked, at once, if somebody else is publishing: other writers of this process must not wait for that.
+    """
+    if connection.dialect.name == "postgresql":
+        locked = connection.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": int(Number.EVENTS)})
+        if not locked:
+            raise StoreLocked("Another process is publishing events.")
 
 
 def _lock(connection: Connection, number: Number) -> None:

@@ -137,15 +137,18 @@ def read_outbox(
 ) -> dict[str, Found]:
     """Return what is to be published, the oldest first, by the command that found it: `run`, or `check`.
 
-    At most `limit` findings of a kind, and only what these runs found, unless `run_ids` is None. Without `noise`,
-    changes that are noise are left in the outbox: they are worth reporting only if many pages share them.
+    Only what these checks found and what others left that have ended; if `run_ids` is None, what `run` found and what
+    others left. At most `limit` findings of a kind. Without `noise`, changes that are noise are left in the outbox:
+    they are worth reporting only if many pages share them.
     """
     queries: list[Select[Any]] = [_CHANGES, _TURNS, _DANGERS]
     if not noise:
         queries[0] = queries[0].where(changes.c.verdict == Matter.MEANINGFUL.value)
-    if run_ids is not None:
-        queries = [query.where(checks.c.run_id.in_(run_ids)) for query in queries]
     by_run = runs.c.scope == RUN
+    # a check that is still at work publishes all that it found at its end
+    over = and_(~by_run, runs.c.ended_at.is_not(None))
+    these = or_(by_run, over) if run_ids is None else or_(checks.c.run_id.in_(run_ids), over)
+    queries = [query.where(or_(these, runs.c.id.is_(None))) for query in queries]
     scoped = [query.join(runs, runs.c.id == checks.c.run_id, isouter=True).limit(limit) for query in queries]
     found = {
         "run": _read(connection, *(query.where(by_run) for query in scoped)),

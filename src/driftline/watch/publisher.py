@@ -27,6 +27,7 @@ _log = logging.getLogger("driftline.watch.publisher")
 
 _TOGETHER = 2.0  # seconds that a finding waits for others with the same cause
 _LONGEST = 30.0  # seconds that noise waits while more of it comes: it is an event only if many pages share it
+_LOOK = 0.2  # seconds between looks at whether a stop was requested
 _POLL = 5.0  # seconds between looks at what other processes have recorded
 
 
@@ -42,6 +43,50 @@ class EventListener(Protocol):
 
     def wake(self) -> None:
         """Read the log: there may be new events in it."""
+
+
+class ReaderThread:
+    """Reads the log in a thread of its own whenever it is woken, so that a slow reader holds up nothing else."""
+
+    def __init__(self, read: Callable[[], None], name: str) -> None:
+        self._read = read
+        self._changed = threading.Condition()
+        self._awake = self._ending = False
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Have the log read soon."""
+        with self._changed:
+            self._awake = True
+            self._changed.notify()
+
+    def close(self, grace: float, hurried: Callable[[], bool]) -> bool:
+        """End; return whether nothing is being read any more. Once `hurried`, wait at most `grace` seconds for that."""
+        with self._changed:
+            self._ending = True
+            self._changed.notify()
+        end: float | None = None
+        while self._thread.is_alive():
+            if end is None and hurried():
+                end = time.monotonic() + grace
+            self._thread.join(_LOOK)
+            if end is not None and time.monotonic() > end:
+                return False
+        return True
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                while not self._awake and not self._ending:
+                    self._changed.wait()
+                if self._ending:
+                    return
+                self._awake = False
+            try:
+                self._read()
+            except StoreError as error:
+                _log.warning("events could not be read: %s", error)
 
 
 class Publisher:
@@ -153,7 +198,9 @@ class Publisher:
                     _log.warning("events could not be published: %s", error)
                     pause = _POLL
                 with self._lock:
-                    if not self._ending and (self._due_at is None or self._due_at > self._ticks()):
+                    if self._due_at is not None:  # it may have been set since the tick
+                        pause = min(pause, max(0.0, self._due_at - self._ticks()))
+                    if not self._ending and pause:
                         self._changed.wait(pause)
                     if self._ending:
                         return

@@ -309,6 +309,7 @@ class _Events:
     def __init__(self, watch_list: WatchList, options: WatchOptions, stop: Stop) -> None:
         self.reader: EventReader | None = None
         self.error: Exception | None = None
+        self._ended = False
         self._changed = threading.Event()
         self._watcher = Watcher(watch_list, options, self._opened, stop, remark=lambda _: None)
         self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
@@ -328,13 +329,14 @@ class _Events:
         except Exception as error:  # noqa: BLE001 raised where the events are read
             self.error = error
         finally:
+            self._ended = True
             self._changed.set()
 
     def wait(self) -> bool:
         """Wait until there may be new events; return whether the watcher is still at work."""
         self._changed.wait()
         self._changed.clear()
-        return self._thread.is_alive()
+        return not self._ended
 
     def join(self) -> None:
         self._thread.join()
@@ -352,7 +354,10 @@ def watch_events(watch_list: WatchList, options: WatchOptions, stop: Stop) -> It
                     yield event
                     events.reader.advance(event)
                     if stop.requested:
-                        return
+                        at_work = False
+                        break
+                if stop.requested:
+                    break
     finally:
         stop.request()
         events.join()

@@ -127,7 +127,7 @@ def test_an_event_is_kept_for_a_command_that_fails(
     events = tmp_path / "events"
     assert main_with(["run", "--once", "--exec", "sh -c 'echo no room >&2; exit 3'"]) == 1
     said = capsys.readouterr().err
-    assert "'sh' ended with status 3: no room" in said
+    assert "'sh' ended with status 3: no room." in said
     assert "1 event is still to be delivered to 'sh': the next run tries again." in said
     assert main_with(["run", "--once", "--exec", f"sh -c 'cat >> {events}'"]) == 0
     assert json.loads(events.read_text())["event"] == "changed"

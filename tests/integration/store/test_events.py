@@ -108,6 +108,18 @@ def test_only_what_some_runs_found_can_be_published(world: World) -> None:
     assert world.publish() == ["changed"]
 
 
+def test_a_check_that_is_at_work_publishes_by_itself(world: World) -> None:
+    """All at its end, so that the same edit on many pages is one event; what it left when it was killed, others do."""
+    world.check("One word of it.")
+    ledger = Ledger(world.store)
+    run_id, _ = ledger.begin(None)
+    ledger.record(run_id, [world.found("Another word of it.")])
+    assert world.publish() == []
+    ledger.end(run_id)
+    assert world.publish() == ["changed"]
+    assert [event.source for event in world.log.list()] == ["check"]
+
+
 def test_every_new_danger_is_an_event(world: World) -> None:
     frame = Warned(WarningKind.HIDDEN_FRAME, "A hidden frame appeared.")
     script = Warned(WarningKind.OBFUSCATED_SCRIPT, "A script appeared that hides what it does.")

@@ -15,7 +15,7 @@ import pytest
 
 from driftline.errors import BadSetting
 from driftline.model import Event
-from driftline.notify.command import GIVE_UP_AFTER, CommandRunner, UserCommand
+from driftline.notify.command import GIVE_UP_AFTER, TOO_OLD, CommandRunner, UserCommand
 from driftline.store.events import Retry
 
 
@@ -127,7 +127,7 @@ def test_a_command_that_fails_three_times_and_then_succeeds_gets_its_event(tmp_p
     assert runner(line, waiting, complaints.append, clock=clock).close(60.0, lambda: False)
     assert delivered(tmp_path / "events") == [1]
     assert waiting.kept == {}
-    assert complaints[0] == "'sh' ended with status 1. It will be run again for this event."
+    assert complaints[0] == "'sh' ended with status 1. It will be run again for event 1."
 
 
 def test_it_is_tried_again_by_itself(tmp_path: Path) -> None:
@@ -169,12 +169,29 @@ def test_after_a_day_an_event_is_given_up(tmp_path: Path) -> None:
     assert complaints[-1] == "'false' ended with status 1. It failed for a day: event 1 is given up."
 
 
-def test_events_of_long_ago_are_not_delivered(tmp_path: Path) -> None:
+def test_events_of_long_ago_are_passed_over_and_counted(tmp_path: Path) -> None:
     file = tmp_path / "events"
-    waiting = Waiting([event(1), event(2, at=1_000.0 + GIVE_UP_AFTER)])
-    clock = Clock(1_001.0 + GIVE_UP_AFTER)
-    assert runner(f"sh -c 'cat >> {file}'", waiting, clock=clock).close(60.0, lambda: False)
-    assert delivered(file) == [2]
+    waiting = Waiting([event(1), event(2), event(3, at=1_000.0 + TOO_OLD)])
+    complaints: list[str] = []
+    clock = Clock(1_001.0 + TOO_OLD)
+    assert runner(f"sh -c 'cat >> {file}'", waiting, complaints.append, clock=clock).close(60.0, lambda: False)
+    assert delivered(file) == [3]
+    assert complaints == ["2 events are older than a week and not delivered to 'sh'."]
+
+
+def test_a_run_that_ends_tries_everything_once(tmp_path: Path) -> None:
+    """Although each try takes longer than the pause before the next."""
+    clock = Clock()
+    waiting = Waiting([event(1), event(2)])
+
+    class Slow(UserCommand):
+        def run(self, given: bytes) -> str | None:
+            clock.now += 60.0
+            return super().run(given)
+
+    at_work = CommandRunner(Slow("false"), waiting, lambda _: None, clock=clock)
+    assert not at_work.close(60.0, lambda: False)
+    assert [retry.attempts for retry in waiting.retries()] == [1, 1]
 
 
 def test_what_happened_to_a_page_is_delivered_in_order(tmp_path: Path) -> None:

@@ -33,6 +33,11 @@ def test_an_edit_beside_the_content_is_news_only_if_many_pages_share_it() -> Non
     assert [len(event.urls) for event in events_of([*few, *many])] == [20]
 
 
+def test_an_edit_that_matters_on_one_page_is_an_event_though_it_is_noise_on_another() -> None:
+    events = events_of([change(1, b"edit", Matter.NOISE), change(2, b"edit")])
+    assert [len(event.urls) for event in events] == [2]
+
+
 def turned(page: int, sequence: int, turn: Turn, at: float = 0.0) -> Turned:
     return Turned(
         id=f"{page}-{sequence}", url=f"https://one.example/{page}", at=at, turn=turn, kind="", reason=f"It is {turn}."
