@@ -160,7 +160,11 @@ class EventReader:
         return patiently(read, self._stopped)
 
     def advance(self, event: Event) -> None:
-        """Note that all events up to this one are dealt with."""
+        """Note that all events up to this one are dealt with.
+
+        This process does not read them again even if the store cannot be written; the next one does.
+        """
+        self._position = max(self._position, event.id)
         self._move(event.id, lambda _: None)
 
     def retries(self) -> list[Retry]:

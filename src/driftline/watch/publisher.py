@@ -86,7 +86,7 @@ class ReaderThread:
             try:
                 self._read()
             except StoreError as error:
-                _log.warning("events could not be read: %s", error)
+                _log.info("events could not be read: %s", error)
 
 
 class Publisher:
@@ -195,7 +195,7 @@ class Publisher:
                 try:
                     pause = self.tick()
                 except StoreError as error:
-                    _log.warning("events could not be published: %s", error)
+                    _log.info("events could not be published: %s", error)
                     pause = _POLL
                 with self._lock:
                     if self._due_at is not None:  # it may have been set since the tick

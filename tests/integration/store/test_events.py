@@ -209,6 +209,24 @@ def test_a_reader_comes_to_every_event_from_its_beginning_on(world: World) -> No
     assert world.log.reader("another").read() == []
 
 
+def test_an_event_is_not_read_twice_by_a_process_whose_store_cannot_be_written(world: World) -> None:
+    reader = world.log.reader("terminal")
+    world.check("One word of it.", "Another word of it.")
+    world.publish()
+
+    def fail(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if "UPDATE event_readers" in statement:
+            raise ZeroDivisionError
+
+    (event,) = reader.read()
+    listening.listen(world.store.engine, "before_cursor_execute", fail)
+    with pytest.raises(ZeroDivisionError):
+        reader.advance(event)
+    listening.remove(world.store.engine, "before_cursor_execute", fail)
+    assert reader.read() == []
+    assert world.log.reader("terminal").read() == [event], "the next process reads it again"
+
+
 def failed(event: Event, attempts: int = 1) -> Retry:
     return Retry(event=event, attempts=attempts, since=10.0, next_at=20.0 * attempts, error="It failed.")
 
