@@ -20,7 +20,7 @@ from driftline.noise_memory import Memory
 from driftline.store.blobs import digest
 from driftline.store.events import EventLog
 from driftline.store.failing_pages import insert_turns
-from driftline.store.locks import count_revision, lock_memories, patiently, write_once
+from driftline.store.locks import count_revision, lock_memories, lock_pages, patiently, write_once
 from driftline.store.outbox import found_by, put_in_outbox, stored_edits
 from driftline.store.schema import CONTINUED, RUN, checks, pages, runs, states, tags, warnings
 from driftline.store.statements import BINARY, LINK_COLUMNS, host_memories_of, in_batches, memories_of
@@ -192,10 +192,16 @@ class Ledger:
             for some in in_batches(sorted(page_ids), BATCHES.links):
                 yield from self._made(self._rows(open_links(run_id).where(pages.c.id.in_(some))))
             return
-        after = 0
-        while rows := self._rows(open_links(run_id, after)):
-            yield from self._made(rows)
-            after = rows[-1][0]
+        after: int | None = 0
+        while after is not None:
+            up_to = after + BATCHES.links
+            yield from self._made(self._rows(open_links(run_id, (after, up_to))))
+            after = self._last_before_next(up_to)
+
+    def _last_before_next(self, page_id: int) -> int | None:
+        """Return the id just before the next page after `page_id`, as ids may have wide gaps; None if there is none."""
+        found = self._rows(select(func.min(pages.c.id)).where(pages.c.id > page_id))[0][0]
+        return None if found is None else int(found) - 1
 
     def links(self, page_ids: Sequence[int]) -> list[Link]:
         """The links of these pages as they are now, in this order, without those that are watched no more."""
@@ -240,9 +246,10 @@ class Ledger:
         return patiently(record, self._stopped)
 
     def _record(self, run_id: int, outcomes: Sequence[Outcome], *, unsure: bool) -> Sequence[Outcome]:
-        in_order = sorted(outcomes, key=_page_id)  # as `locks` asks for: each check locks its page
+        in_order = sorted(outcomes, key=_page_id)  # as `locks` asks for: each check locks the state of its page
         try:
             with self._store.write() as connection:
+                lock_pages(connection, [_page_id(outcome) for outcome in in_order if _has_more_rows(outcome)])
                 if _insert_checks(self._store, connection, run_id, in_order):
                     self._insert_rest(connection, in_order)
                     return outcomes
@@ -298,21 +305,30 @@ def _page_id(outcome: Outcome) -> int:
     return outcome.document.link.page_id
 
 
+def _has_more_rows(outcome: Outcome) -> bool:
+    """Return whether rows that refer to the page are inserted, beside its check and its state."""
+    return (
+        outcome.verdict is not Verdict.UNCHANGED or outcome.version is not None or outcome.lesson is not None
+        or bool(outcome.warnings) or outcome.document.link.failing
+    )  # fmt: skip
+
+
 _TAGS = select(tags.c.name, cast(tags.c.settings, Text))
 _NO_TAGS = "[]"
 _LINKS = select(*LINK_COLUMNS).join(states, states.c.page_id == pages.c.id)
 
 
-def open_links(run_id: int, after: int | None = None) -> Select[Any]:
-    """Select the links of pages that the run has not recorded yet, in order of page; a batch of those `after` a page.
+def open_links(run_id: int, within: tuple[int, int] | None = None) -> Select[Any]:
+    """Select the links of pages that the run has not recorded yet, in order of page: all, or those `within` two ids.
 
-    PostgreSQL does not conclude from where the pages begin that their states begin there as well: unless it is said of
-    both, each batch would read the states from the first one on.
+    A range, not a LIMIT: without statistics of the tables, PostgreSQL would sort all later pages for each batch. And
+    it does not conclude from a range of pages that their states are in it as well: so it is said of both.
     """
     query = _LINKS.where(_open_pages(run_id)).order_by(pages.c.id)
-    if after is None:
+    if within is None:
         return query
-    return query.where(pages.c.id > after, states.c.page_id > after).limit(BATCHES.links)
+    after, up_to = within
+    return query.where(pages.c.id > after, pages.c.id <= up_to, states.c.page_id > after, states.c.page_id <= up_to)
 
 
 def _scope(page_ids: Sequence[int] | None) -> str:

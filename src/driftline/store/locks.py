@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from sqlalchemy import select, text, update
 
 from driftline.errors import StoreLocked, StoreUnavailable
-from driftline.store.schema import CONTINUED, counters, runs, states
+from driftline.store.schema import CONTINUED, counters, pages, runs, states
 from driftline.store.tunables import WAITS
 
 if TYPE_CHECKING:
@@ -55,6 +55,13 @@ def lock_blobs(connection: Connection) -> None:
     """Lock all blobs against new references. Call it before deleting any."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("LOCK TABLE blobs IN SHARE ROW EXCLUSIVE MODE"))
+
+
+def lock_pages(connection: Connection, page_ids: Collection[int]) -> None:
+    """Lock these pages against removal in order of id: rows that refer to them lock them one by one, in any order."""
+    if page_ids and connection.dialect.name == "postgresql":
+        these = select(pages.c.id).where(pages.c.id.in_(page_ids)).order_by(pages.c.id)
+        connection.execute(these.with_for_update(read=True, key_share=True))
 
 
 def lock_states(connection: Connection, page_ids: Collection[int]) -> None:

@@ -13,8 +13,8 @@ from driftline.errors import BadSetting, FailureKind, StoreError, UnknownPage, U
 from driftline.http.credentials import Access, CredentialScope
 from driftline.model import FETCHED_OTHERWISE, GIVEN_UP, Failure, Filter, Page, PageState, Verdict, stored_render
 from driftline.store.feedback import forget_on_hosts, keys_on_hosts
-from driftline.store.locks import count_revision, lock_addresses, patiently, write_once
-from driftline.store.schema import pages, states, versions
+from driftline.store.locks import count_revision, lock_addresses, lock_states, patiently, write_once
+from driftline.store.schema import checks, pages, states, versions
 from driftline.store.statements import in_batches
 from driftline.urls.canonical import acceptable, canonical, problem_with, reduced, written
 from driftline.urls.parts import HIDDEN, host_of, without_password
@@ -241,6 +241,7 @@ class Catalog:
         reset: dict[str, Any] = {"etag": None, "last_modified": None, "wire": b"", "reading": GIVEN_UP}
         with self._store.write() as connection:
             for some in in_batches(sorted(page_ids)):
+                lock_states(connection, some)
                 connection.execute(update(states).where(states.c.page_id.in_(some)).values(**reset))
 
     def remove(self, urls: Iterable[str]) -> list[str]:
@@ -258,7 +259,10 @@ class Catalog:
                 connection.execute(locked)
                 for host, keys in keys_on_hosts(connection, some).items():
                     said[host] = said.get(host, set()) | keys
+                lock_states(connection, some)
                 connection.execute(delete(pages).where(pages.c.id.in_(some)))
+                # after their pages, so that a check is found which was recorded until then
+                connection.execute(delete(checks).where(checks.c.page_id.in_(some)))
             forget_on_hosts(self._store, connection, said)
             count_revision(connection)
         return [page.url for page in doomed]

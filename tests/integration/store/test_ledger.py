@@ -20,6 +20,7 @@ from driftline.store.ledger import Ledger
 from driftline.store.pages import Catalog
 from driftline.store.schema import blobs
 from driftline.store.statements import read_chains
+from driftline.store.tunables import BATCHES
 from support.making import InThisProcess, document
 from support.servers import Server, html
 
@@ -190,6 +191,15 @@ def test_a_page_removed_during_the_run_is_left_out_and_the_others_are_recorded(w
     assert world.ledger.record(run, outcomes) == outcomes[1:]
     assert [page.checks for page in world.catalog.all()] == [1]
     assert world.store.problems() == []
+
+
+def test_links_are_read_across_gaps_between_page_ids(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BATCHES, "links", 2)
+    urls = [f"https://a.example/{number}" for number in range(12)]
+    world.catalog.add(urls)
+    world.catalog.remove(urls[1:9])
+    run, _ = world.ledger.begin(None)
+    assert [link.url for link in world.links(run)] == [urls[0], *urls[9:]]
 
 
 def test_a_page_removed_and_added_again_does_not_get_the_outcome_of_the_old_one(world: World) -> None:
@@ -460,10 +470,11 @@ def test_old_versions_are_found_by_their_names(embedded: World) -> None:
 
 def test_links_are_read_by_walking_the_pages_in_order_without_sorting(embedded: World) -> None:
     seen = statements_of(embedded, lambda: embedded.links(1))
-    assert len(seen) == 1
-    steps = plan_of(embedded, *seen[0])
-    assert scanned(steps) == [], steps
-    assert not any("TEMP B-TREE" in step for step in steps), steps
+    assert len(seen) == 2, "a range of pages, and whether there are more"
+    for statement in seen:
+        steps = plan_of(embedded, *statement)
+        assert scanned(steps) == [], steps
+        assert not any("TEMP B-TREE" in step for step in steps), steps
     named = statements_of(embedded, lambda: embedded.links(1, [3, 1, 2]))
     steps = plan_of(embedded, *named[0])
     assert scanned(steps) == [], steps

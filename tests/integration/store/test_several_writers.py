@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import ExceptionContext, event, select
+from sqlalchemy import ExceptionContext, Table, event, func, select
 
 from driftline.detection.compare import compare, recall
 from driftline.detection.extract.filters import how_read
@@ -26,7 +26,7 @@ from driftline.store.history import Repository
 from driftline.store.ledger import Ledger
 from driftline.store.pages import Catalog
 from driftline.store.rereads import Readings
-from driftline.store.schema import rates
+from driftline.store.schema import checks, rates, versions
 from driftline.store.statements import AT_ONCE
 from support.making import InThisProcess, document
 from support.meanwhile import meanwhile
@@ -58,6 +58,11 @@ class Process:
         for body in bodies:
             found = self.found(url, body)
             self.ledger.record(self.run, [found])
+
+
+def rows_of(store: Store, table: Table) -> int:
+    with store.read() as connection:
+        return connection.scalar(select(func.count()).select_from(table)) or 0
 
 
 @pytest.fixture
@@ -158,6 +163,33 @@ def test_a_page_that_is_removed_while_it_is_learned_from_goes_after_it(checker: 
         Scheduler(checker.store).refresh()
     with other.store.read() as connection:
         assert list(connection.scalars(select(rates.c.page_id))) == [other.catalog.find(TWO).id]
+
+
+@pytest.mark.parametrize(
+    "when", ["SELECT pages.id", "SELECT states.page_id", "DELETE FROM pages", "DELETE FROM checks"]
+)
+@pytest.mark.parametrize("body", ["<p>The same</p>", "<p>Changed</p>"])
+def test_no_check_stays_of_a_page_that_is_removed_while_it_is_recorded(
+    checker: Process, other: Process, body: str, when: str
+) -> None:
+    checker.catalog.add([ONE])
+    checker.check(ONE, "<p>The same</p>")
+    found = checker.found(ONE, body)
+    with meanwhile(other.store, when, lambda: checker.ledger.record(checker.run, [found])):
+        other.catalog.remove([ONE])
+    assert rows_of(checker.store, checks) == 0
+
+
+@pytest.mark.parametrize("body", ["<p>The same</p>", "<p>Changed</p>"])
+def test_a_page_that_is_removed_before_its_state_is_written_keeps_nothing_of_the_check(
+    checker: Process, other: Process, body: str
+) -> None:
+    checker.catalog.add([ONE])
+    checker.check(ONE, "<p>The same</p>")
+    found = checker.found(ONE, body)
+    with meanwhile(checker.store, "INSERT INTO states", lambda: other.catalog.remove([ONE])):
+        checker.ledger.record(checker.run, [found])
+    assert rows_of(checker.store, checks) == rows_of(checker.store, versions) == 0
 
 
 @pytest.mark.parametrize("removed_first", ["low", "high"])

@@ -263,7 +263,6 @@ def upgrade() -> None:
         sa.Column("failure", sa.Text),
         sa.Column("redirected_to", sa.Text),
         sa.PrimaryKeyConstraint("page_id", "sequence", name="pk_checks"),
-        _belongs_to_page("checks"),
         sqlite_with_rowid=False,
     )
     op.create_table(
@@ -327,6 +326,7 @@ def upgrade() -> None:
         sa.Column("failing_at", sa.Double),
         sa.PrimaryKeyConstraint("page_id", name="pk_states"),
         _belongs_to_page("states"),
+        postgresql_with={"fillfactor": 50},
     )
     op.create_table(
         "turns",
