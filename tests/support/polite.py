@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from driftline.errors import FailureKind
-from driftline.fetch.host_queue import PriorityRequests
+from driftline.fetch.host import PriorityRequests
 from driftline.fetch.politeness import PoliteLinks
 from driftline.fetch.redirects import link_to_target, target_of
 from driftline.http.credentials import Access

@@ -1,4 +1,4 @@
-"""The guard of private networks: no connection is opened to an IP address outside the public web unless it is allowed.
+"""Protection of private networks (SSRF): connections are opened only to public IP addresses, or to allowed networks.
 
 The table follows IANA's registries of special-purpose addresses, and is stricter where no web site can be: of IPv6,
 only what is assigned as global unicast is public. An IPv4 address embedded in an IPv6 address is checked as well.
@@ -26,7 +26,7 @@ Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 Judge: TypeAlias = "Callable[[str], Refusal | None]"
 
-_KNOWN = 4_096  # addresses whose verdicts are remembered
+_CACHED = 4_096  # addresses whose verdicts are cached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Refusal:
     network: str
 
 
-#: the first network that contains an address says of which kind it is
+#: the first network that contains an address determines its kind
 _SPECIAL: tuple[tuple[Network, str], ...] = tuple(
     (ip_network(network), kind)
     for network, kind in (
@@ -81,8 +81,8 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def judge_for(networks: Iterable[str]) -> Judge:
-    """Return a function that judges IP addresses, with these networks allowed, and remembers its verdicts."""
-    return lru_cache(_KNOWN)(partial(judge, allowed=[ip_network(network) for network in networks]))
+    """Return `judge` with these networks allowed, and a cache of its verdicts."""
+    return lru_cache(_CACHED)(partial(judge, allowed=[ip_network(network) for network in networks]))
 
 
 def judge(text: str, allowed: Sequence[Network] = ()) -> Refusal | None:
@@ -125,7 +125,7 @@ _FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
 class ConnectionGuard:
-    """Opens the sockets of one libcurl handle. `refused` is why it did not open the last one, to `address`."""
+    """Opens the sockets of one libcurl handle. `refused` is why the last one, to `address`, was not opened."""
 
     __slots__ = ("_judge", "address", "refused")
 
@@ -138,7 +138,7 @@ class ConnectionGuard:
         return f"<ConnectionGuard address={self.address!r} refused={self.refused!r}>"
 
     def forget(self) -> None:
-        """Forget the address of the last transfer, for another begins."""
+        """Forget the address of the last transfer, before another one starts."""
         self.refused = None
         self.address = ""
 
@@ -166,7 +166,7 @@ class _Socket(socket.socket):
 
 
 def refused_failure(refusal: Refusal, url: str, *, redirected: bool) -> Failure:
-    """Return the failure of a URL whose host has a refused address; `redirected` if redirects had led there."""
+    """Return the failure of a URL whose host has a refused address; `redirected` if it is the target of a redirect."""
     name = name_of(url)
     what = f"{refusal.kind} address: allow it with --allow-network {refusal.network}."
     subject = f"{refusal.address} is" if name == refusal.address else f"'{name}' is at {refusal.address},"

@@ -1,4 +1,4 @@
-"""Which links the robots.txt of their hosts allows, and those that wait until that is known."""
+"""Which links robots.txt allows, and which ones wait until their robots.txt was fetched."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from driftline.model import Failure, Link, Outcome, Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from driftline.fetch.host import PriorityRequests
     from driftline.fetch.host_queue import HostQueue
     from driftline.fetch.origins import Origins
     from driftline.fetch.robots import Rules
@@ -20,18 +21,18 @@ if TYPE_CHECKING:
     from driftline.http.credentials import Access
     from driftline.model import Document
 
-BUSY = (429, 503)  # statuses by which a host asks to slow down, with or without a Retry-After
+BUSY = (429, 503)  # statuses that ask the client to slow down, with or without a Retry-After
 ROBOTS = -1  # sentinel page id of a robots.txt request
-WHOLE = 2_000  # links that wait as they are; of more than that, only the page ids are kept
-_TRIES = 3  # requests for a robots.txt whose host answers that it is busy
+MOST_WHOLE_LINKS = 2_000  # links that wait in memory; of more than that, only the page ids are kept
+_TRIES = 3  # requests for a robots.txt that is answered with 429 or 503
 
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """What is to become of some links.
+    """What was decided about some links.
 
-    `ready` may wait at their hosts, `failed` are forbidden, and `postponed` belong to hosts that are not contacted for
-    long. Of `unread`, the robots.txt may be in the store and has to be read from there first.
+    `ready` may be fetched and are to be queued at their hosts, `failed` are forbidden, and `postponed` are of hosts
+    with a long Retry-After. The robots.txt of `unread` ones may be in the store, and has to be read from there first.
     """
 
     ready: list[tuple[LinkHost, Link]] = field(default_factory=list)
@@ -43,8 +44,8 @@ class Decisions:
 class Admission:
     """Decides by robots.txt which links may be fetched, and requests the files that are missing.
 
-    Its user calls it from one thread at a time, under a lock, and so it never uses the store: that is read before, and
-    what was found is given as `recalled`. `pending` counts the links that wait for a robots.txt.
+    It is called by one thread at a time, under a lock, and therefore never uses the store: callers read that before,
+    and pass the rules that they found as `recalled`. `pending` counts the links that wait for a robots.txt.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Admission:
         return f"<Admission pending={self.pending}>"
 
     def consider(self, links: Sequence[Link], recalled: Mapping[str, Rules | None]) -> Decisions:
-        """Decide about these links. Those that wait from now on for a robots.txt are in none of the lists."""
+        """Decide about these links. Those that have to wait for a robots.txt are in none of the returned lists."""
         decisions = Decisions()
         for link in links:
             origin = self._origins.of(key_of(link.url))
@@ -82,21 +83,36 @@ class Admission:
                 self._wait_for_robots(origin, link)
         return decisions
 
-    def is_allowed(self, link: Link, recalled: Mapping[str, Rules | None]) -> bool:
+    def consider_target(
+        self, link: Link, recalled: Mapping[str, Rules | None], requests: PriorityRequests[Item] | None
+    ) -> Decisions:
+        """Decide about the target of a redirect, which may belong to priority `requests`.
+
+        The target of a robots.txt request is not subject to another robots.txt. A priority request does not wait for
+        one: it is refused unless it is known that the target may be fetched.
+        """
+        if link.page_id == ROBOTS or (requests is not None and self._is_allowed(link, recalled)):
+            return Decisions(ready=[(self._origins.of(key_of(link.url)).host, link)])
+        if requests is None:
+            return self.consider([link], recalled)
+        requests.refused.append(link)
+        return Decisions()
+
+    def _is_allowed(self, link: Link, recalled: Mapping[str, Rules | None]) -> bool:
         """Return whether it is known that this link may be fetched."""
         origin = self._origins.of(key_of(link.url))
         rules = self._rules(origin, recalled) if origin.obeys_robots else None
         return not origin.obeys_robots or (rules is not None and rules.refusal(link.url) is None)
 
-    def must_wait(self, origin: Origin, document: Document) -> bool:
-        """Return whether a robots.txt has to be requested once more, after this answer; if so, that is done."""
+    def requested_again(self, origin: Origin, document: Document) -> bool:
+        """Request the robots.txt once more if this response was a 429 or 503. Returns whether that was done."""
         again = document.status in BUSY and origin.requests < _TRIES
         if again:
             self._request_robots(origin, document.link.access)
         return again
 
     def apply(self, origin: Origin, rules: Rules) -> None:
-        """Have the origin and its host follow these rules from now on."""
+        """Apply these rules to the origin, and their Crawl-delay to its host."""
         robots = rules.robots
         origin.open_until = robots.until if robots.text is None and robots.failure is None else 0.0
         if rules.delay != origin.delay:
@@ -104,9 +120,9 @@ class Admission:
             self._hosts.set_crawl_delay(origin.host, self._origins.delay_at(origin.host))
 
     def decide_pending(self, origin: Origin, rules: Rules, links: Mapping[int, Link | None]) -> Decisions:
-        """Decide about the links that wait for the robots.txt of this origin, until `release` lets them go.
+        """Decide about the links that wait for the robots.txt of this origin, which `release` removes.
 
-        `links` has those by page id of which only that was kept, None for pages that are not watched any more.
+        `links` has the links of which only the page id was kept, None for pages that are not watched any more.
         """
         decisions = Decisions()
         for item in origin.pending:
@@ -116,19 +132,26 @@ class Admission:
         return decisions
 
     def release(self, origin: Origin) -> list[Item]:
-        """Let nothing wait any more for the robots.txt of this origin. Returns what did."""
+        """Remove and return all that waits for the robots.txt of this origin."""
         items, origin.pending, origin.requests = origin.pending, [], 0
         self.pending -= len(items)
         return items
 
     def withdraw(self) -> list[Item]:
-        """Let nothing wait for a robots.txt that was requested and is still to come. Returns what did."""
+        """Remove and return all that waits for any robots.txt; requests for these are not cancelled."""
         items: list[Item] = []
         for origin in self._origins.known.values():
             items += origin.pending
             origin.pending = []
         self.pending = 0
         return items
+
+    def pages_of(self, item: Item) -> list[Item]:
+        """Return this page; for a robots.txt request, remove and return the pages that wait for it."""
+        if not isinstance(item, Link) or item.page_id != ROBOTS:
+            return [item]
+        requested = item.url if item.way is None else item.way.start.url  # wherever redirects have led
+        return self.release(self._origins.of(key_of(requested)))
 
     def _rules(self, origin: Origin, recalled: Mapping[str, Rules | None]) -> Rules | None:
         return self._cache.rules(origin.name) or recalled.get(origin.name)
@@ -141,15 +164,15 @@ class Admission:
             decisions.failed.append(_failed(link, failure, self._clock()))
 
     def _wait_for_robots(self, origin: Origin, link: Link) -> None:
-        # a link that redirects led to cannot be made anew from its page id
-        whole = self.pending < WHOLE or link.way is not None
+        # the target of a redirect cannot be read again by its page id
+        whole = self.pending < MOST_WHOLE_LINKS or link.way is not None
         origin.pending.append(link if whole else WaitingLink(link.page_id, origin.host))
         self.pending += 1
         if not origin.requests:
             self._request_robots(origin, link.access)
 
     def _request_robots(self, origin: Origin, access: Access | None) -> None:
-        """Request its robots.txt through the proxy of the waiting page: a direct request may fail or reveal us."""
+        """Request its robots.txt, through the proxy of the waiting page: a direct request may fail or reveal our IP."""
         origin.requests += 1
         proxy = None if access is None else access.only_proxy() or None
         self._hosts.put_first(origin.host, Link(ROBOTS, robots_url(origin.name + "/"), 0, None, access=proxy))

@@ -1,4 +1,4 @@
-"""Transfers over libcurl: many at a time in one thread, none of which follows a redirect or decodes a body."""
+"""Transfers over libcurl: many at a time in one thread, without following redirects or decoding bodies."""
 
 from __future__ import annotations
 
@@ -46,9 +46,10 @@ _MANY = 4_096  # chunks
 
 
 class Body:
-    """The chunks of a body, joined once they are all there: a buffer would copy each of them.
+    """The chunks of a body, joined at the end: a buffer would copy each of them.
 
-    A list of single bytes would take fifty times the memory of the body, so that many small chunks are joined before.
+    A server may send single bytes, and a list of these would take fifty times the memory of the body, so every few
+    thousand chunks are joined.
     """
 
     __slots__ = ("_chunks", "_parts")
@@ -66,7 +67,7 @@ class Body:
             chunks.clear()
 
     def take(self) -> bytes:
-        """Return all chunks as one body, and forget them."""
+        """Return all chunks as one body, and clear them."""
         chunks = self._chunks
         body = chunks[0] if len(chunks) == 1 and not self._parts else b"".join((*self._parts, *chunks))
         chunks.clear()
@@ -78,10 +79,10 @@ _NO_ANSWER = (pycurl.E_GOT_NOTHING, pycurl.E_RECV_ERROR, pycurl.E_SEND_ERROR)
 
 
 class Retries:
-    """Repeats a request once that got no answer over a connection that was kept alive.
+    """Repeats a request once if it got no response over a connection that was kept alive.
 
-    `headers` are those received so far, and `timeout` the seconds that a page may take in all. `seconds` are those that
-    passed before the request was repeated, which libcurl does not count.
+    `headers` are those received so far, and `timeout` the seconds that a page may take in all. `seconds` is the time
+    that passed before the request was repeated, which libcurl does not count.
     """
 
     __slots__ = ("_curl", "_headers", "_spent", "_timeout", "seconds", "used")
@@ -91,12 +92,12 @@ class Retries:
         self._headers = headers
         self._timeout = timeout
         self.begin()
-        # keeps libcurl from repeating requests by itself: it has no option for that alone, and this one, which is
-        # about another protocol, has no other effect on HTTP
+        # keeps libcurl from repeating requests by itself. There is no option for just that; this one is for another
+        # protocol (RTSP) and has no other effect on HTTP
         curl.setopt(pycurl.OPT_RTSP_REQUEST, pycurl.RTSPREQ_RECEIVE)
 
     def begin(self, spent: float = 0.0) -> None:
-        """Prepare for the next transfer, of a page that has already taken so many seconds."""
+        """Prepare for the next transfer, of a page that has already taken this many seconds."""
         self.used = False
         self.seconds = 0.0
         self._spent = spent
@@ -104,7 +105,7 @@ class Retries:
         self._limit()
 
     def again(self, error: int) -> bool:
-        """Return whether to repeat a transfer that ended in this error; if so, the handle is prepared for it."""
+        """Return whether to repeat a transfer that ended in this error; if so, prepare the handle for that."""
         kept = not self._curl.getinfo(pycurl.NUM_CONNECTS)
         if error not in _NO_ANSWER or not kept or self._headers or self.used:
             return False
@@ -120,9 +121,9 @@ class Retries:
 
 
 def send_credentials(curl: pycurl.Curl, link: Link, settings: Settings, ours: Sequence[bytes]) -> str | None:
-    """Have the handle send the credentials of the page beside `ours`, unless redirects led to another origin.
+    """Set the handle to send the credentials of the page besides the headers `ours`, but never to another origin.
 
-    Returns the proxy that is used, if any. Raises MissingSecret. The handle is for this link alone.
+    Returns the proxy that is used, if any. Raises MissingSecret. Use the handle for this link only.
     """
     access = link.access
     assert access is not None
@@ -191,7 +192,7 @@ class _Slot:
         curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS)
         curl.setopt(pycurl.USERAGENT, settings.user_agent)
         curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
-        # variables such as http_proxy are ignored: through a proxy, only the proxy's own address can be judged
+        # variables such as http_proxy are ignored: through a proxy, only the proxy's own address can be checked
         curl.setopt(pycurl.PROXY, settings.proxy or "")
         curl.setopt(pycurl.NOPROXY, "")
         if settings.proxy is None:
@@ -202,7 +203,7 @@ class _Slot:
         curl.setopt(pycurl.LOW_SPEED_TIME, max(1, int(settings.stall_timeout)))
         curl.setopt(pycurl.BUFFERSIZE, _BUFFER)
         curl.setopt(pycurl.NOSIGNAL, 1)
-        curl.setopt(pycurl.COOKIEFILE, "")  # turns cookies on, so that they can be sent to the target of a redirect
+        curl.setopt(pycurl.COOKIEFILE, "")  # enables cookies, so that they can be sent to the target of a redirect
         curl.setopt(pycurl.CAINFO, certificates(settings))
         curl.setopt(pycurl.PROXY_CAINFO, certificates(settings))
 
@@ -225,7 +226,7 @@ class _Slot:
         self.conditional = bool(validators)
 
     def use_credentials(self, link: Link, settings: Settings) -> None:
-        """Use the slot for this link alone, with its credentials; raises MissingSecret."""
+        """Set the slot up with the credentials of this link, for this link only; raises MissingSecret."""
         self.has_credentials = True
         if send_credentials(self.curl, link, settings, _ACCEPT + _validators(link)) is None:
             self.curl.setopt(pycurl.OPENSOCKETFUNCTION, self.guard.open)
@@ -249,8 +250,9 @@ class _Slot:
 class Transfers:
     """Starts transfers and returns their documents as they finish. Used by one thread; `wake` by any.
 
-    `hosts` are names with fixed IP addresses, as libcurl writes them: 'name:port:address,address'. What is `blocked` is
-    not fetched: its documents say why. A redirect is not followed: its document has the link to its target.
+    `hosts` are names with fixed IP addresses, as libcurl writes them: 'name:port:address,address'. Blocked pages are
+    not fetched: their documents have the reason as the failure. A redirect is not followed: its document has the link
+    to its target.
     """
 
     def __init__(
@@ -284,9 +286,9 @@ class Transfers:
     def start(self, links: Iterable[Link]) -> None:
         """Start to fetch these links; `wait` returns their documents."""
         blocked = self._blocked
-        watched = blocked.any
+        any_blocked = blocked.any
         for link in links:
-            if watched and (reason := blocked.why(link.url)) is not None:
+            if any_blocked and (reason := blocked.why(link.url)) is not None:
                 self._refused.append(blocked_document(link, reason, self._clock()))
                 continue
             slot = self._free.pop() if self._free else _Slot(self._settings, self._judge, self._hosts)
@@ -302,7 +304,7 @@ class Transfers:
             self._multi.add_handle(slot.curl)
 
     def wait(self, timeout: float) -> list[Document]:
-        """Return the documents that finished, as soon as there are any; none after `timeout` seconds or when woken."""
+        """Return the documents that are complete, as soon as there are any; none after `timeout` seconds or `wake`."""
         deadline = time.monotonic() + (0.0 if self._refused else timeout)
         while True:
             woken = self._tick(deadline)
@@ -330,14 +332,14 @@ class Transfers:
         return aborted
 
     def _tick(self, deadline: float) -> bool:
-        """Let libcurl handle events of its sockets and timers, waiting until `deadline` at most."""
+        """Let libcurl handle events of sockets and timers, until `deadline` at most. Returns whether it was woken."""
         # read once per tick: a timer callback would be called twice for every transfer
         due = self._multi.timeout()
         wait = deadline - time.monotonic()
         if 0 <= due < wait * 1000:
             wait = due / 1000
-        happened, woken = self._sockets.wait(wait)
-        for descriptor, action in happened:
+        events, woken = self._sockets.wait(wait)
+        for descriptor, action in events:
             self._multi.socket_action(descriptor, action)
         if due >= 0:
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
@@ -419,7 +421,7 @@ def crawl(link: Link, transfers: Transfers, give_up: Callable[[], bool] = lambda
 
 
 def crawl_through(link: Link, transfers: Transfers) -> Document:
-    """Fetch a link that is no watched page, follow its redirects at once, and return the last document."""
+    """Fetch a link that is no watched page, follow its redirects immediately, and return the last document."""
     document = crawl(link, transfers)
     while document.onward is not None:
         document = crawl(document.onward, transfers)

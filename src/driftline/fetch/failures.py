@@ -57,7 +57,7 @@ _SENTENCES = {
 _NO_PAGE = (204, 205, 206)  # No Content, Reset Content, and a Partial Content that was not requested
 _HEADERS = "The headers of the answer are larger than the limit."
 
-#: where libcurl's message says more than its number: a part of it, and what it means
+#: where libcurl's message is more specific than its error number: a part of the message, and what it means
 _BY_MESSAGE = {
     "response headers": (FailureKind.TOO_LARGE, _HEADERS),
     "chunk hex-length": (FailureKind.BODY, _SENTENCES[FailureKind.BODY]),
@@ -72,7 +72,7 @@ _BY_MESSAGE = {
 
 
 def transfer_failure(number: int, detail: str) -> Failure:
-    """Return the failure for libcurl's error `number`. Its message follows in brackets: it names ports and the like."""
+    """Return the failure for libcurl's error `number`, with libcurl's message in brackets, which names ports etc."""
     kind = _KINDS.get(number, _CONNECTION)
     detail = detail.strip().rstrip(".")
     sentence = _HEADERS if number == _TOO_LARGE else _SENTENCES[kind]
@@ -84,7 +84,7 @@ def transfer_failure(number: int, detail: str) -> Failure:
 
 
 def carries_page(status: int) -> bool:
-    """Return whether an answer with this status is a page."""
+    """Return whether a response with this status has a page as its body."""
     return 200 <= status < 300 and status not in _NO_PAGE
 
 
@@ -98,7 +98,7 @@ def status_failure(status: int) -> Failure:
 
 
 class Blocked(Protocol):
-    """The pages that are not to be fetched."""
+    """The pages that must not be fetched."""
 
     @property
     def any(self) -> bool:
@@ -109,7 +109,7 @@ class Blocked(Protocol):
         """Return whether single URLs are blocked, and not only whole hosts."""
 
     def why(self, url: str) -> str | None:
-        """Return why a page is not to be fetched, in a sentence; None if it may be."""
+        """Return why a page must not be fetched, as a sentence; None if it may be."""
 
 
 class _Nothing:

@@ -1,4 +1,4 @@
-"""The origins and hosts of the links of a run, with their limits."""
+"""The origins (scheme, host and port) and hosts of the links of a run, with their limits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from driftline.fetch.host_queue import Host
+from driftline.fetch.host import Host, Permit
 from driftline.model import Link
 from driftline.settings import host_policy
 
@@ -55,9 +55,9 @@ class Origin:
 
 
 class Origins:
-    """The origins and hosts that were met in a run. Its user creates new ones in one thread at a time.
+    """The origins and hosts of a run. New ones are created by one thread at a time: callers hold a lock.
 
-    `known` has the origins by the beginnings of URLs up to the path, which may contain a user name and password.
+    `known` has the origins by the start of URLs up to the path, which may contain a user name and password.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Origins:
         return f"<Origins hosts={len(self._by_name)} known={len(self.known)} paused={len(self._pauses)}>"
 
     def of(self, key: str) -> Origin:
-        """Return the origin of URLs that begin so, made anew if it is the first."""
+        """Return the origin of URLs that start with this key, created if it is new."""
         origin = self.known.get(key)
         if origin is None:
             name = without_user(key)
@@ -96,18 +96,18 @@ class Origins:
         return max(origin.delay for origin in self._at[host.name])
 
     def hosts(self) -> Iterable[LinkHost]:
-        """Return all hosts that were met."""
+        """Return all hosts known so far."""
         return self._by_name.values()
 
     def delay_after_other_runs(self) -> None:
-        """Begin the delay of all hosts, also of those met later: another process may have contacted them meanwhile."""
+        """Start the delay of all hosts, also of new ones: another process may have contacted them meanwhile."""
         now = self._clock()
         self._last_end = self._records.last_end(now)
         for host in [*self._by_name.values()]:
             self._hosts.contacted(host, now - self._last_end)
 
     def host(self, name: str) -> LinkHost:
-        """Return the host of this name, made anew if it is the first time, with what is left of its Retry-After.
+        """Return the host of this name, created if it is new, with what is left of its Retry-After.
 
         An earlier run may have contacted it just before it ended, so its delay counts from then.
         """
@@ -120,8 +120,15 @@ class Origins:
         return host
 
 
+def permit_of(link: Link) -> Permit[Item]:
+    """Return the permit that this link was handed out with."""
+    permit = link.permit
+    assert isinstance(permit, Permit), f"{link.url} was fetched without a permit of its host"
+    return permit
+
+
 def key_of(url: str) -> str:
-    """Return the beginning of a canonical URL, up to its path."""
+    """Return the start of a canonical URL, up to its path."""
     return url[: url.find("/", 8)]
 
 

@@ -1,7 +1,7 @@
-"""Links that wait until their hosts may be contacted: what a producer takes is what it may fetch now.
+"""The links of a run as their hosts may be contacted: robots.txt, delays and Retry-After are obeyed here.
 
-Locks: `PoliteLinks` and the parts that it is made of hold theirs for memory alone. The store, the source and callbacks
-are called without any, so that a database that does not answer holds up the thread that reads it and no other.
+Locks guard memory only. The store, the source and callbacks are called without a lock, so that a database that does not
+answer delays the thread that reads it and no other.
 """
 
 from __future__ import annotations
@@ -10,64 +10,48 @@ import logging
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from driftline.fetch.admission import BUSY, ROBOTS, WHOLE, Admission, Decisions
-from driftline.fetch.host_queue import Answer, HostQueue, Permit, PriorityRequests
-from driftline.fetch.origins import Item, LinkHost, Origin, Origins, WaitingLink, key_of, without_user
-from driftline.fetch.redirects import document_of_page
+from driftline.fetch.admission import BUSY, MOST_WHOLE_LINKS, ROBOTS, Admission, Decisions
+from driftline.fetch.host import Answer, PriorityRequests
+from driftline.fetch.host_queue import HostQueue
+from driftline.fetch.link_source import PageReturns
+from driftline.fetch.origins import Item, LinkHost, Origin, Origins, WaitingLink, key_of, permit_of, without_user
+from driftline.fetch.redirects import answering_host, browser_redirect_hosts, document_of_page
 from driftline.fetch.robots import robots_url
 from driftline.fetch.robots_cache import RobotsCache
-from driftline.http.headers import redirect_targets, retry_after
+from driftline.http.headers import retry_after
 from driftline.model import Document, Link, Outcome
-from driftline.urls.parts import host_of, without_password
+from driftline.urls.parts import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from driftline.capacity import ResourceUse
     from driftline.fetch.curl import Transfers
+    from driftline.fetch.host import Permit
+    from driftline.fetch.link_source import Source
     from driftline.fetch.robots import Rules
     from driftline.fetch.robots_cache import Records
     from driftline.settings import Settings
 
-_PULLS = (256, 1_024, 1_024, 1_024)  # links to read ahead, at least, to find hosts that may be contacted now
-_SLOW = 10.0  # seconds that the pages of a host have to take for `slow` to be called
-_MOST_UNREAD = 2_000  # links of hosts whose records are still to be read: no more are read ahead meanwhile
+_READ_AHEAD = (256, 1_024, 1_024, 1_024)  # links to read from the source, at least, to find hosts that are ready
+_SLOW = 10.0  # seconds from which on the pages of a host take so long that `slow` is called
+_MOST_UNREAD = 2_000  # links whose host records are still to be read; with more of them, reading ahead pauses
 _LOG = logging.getLogger(__name__)
-
-
-class Source(Protocol):
-    """Where links come from: a queue that is filled from the start, or a feed that goes on. Used by any thread."""
-
-    def take(self, most: int) -> list[Link]:
-        """Return up to `most` links, each only once; fewer, or none, when there are no more for now."""
-
-    def put_off(self, page_ids: Sequence[int], seconds: float) -> None:
-        """Postpone these pages by so many seconds, or drop those that are not watched any more."""
-
-    @property
-    def exhausted(self) -> bool:
-        """Return whether there will never be another link."""
-
-    def close(self) -> None:
-        """Hand out nothing more."""
-
-    def listen(self, wake: Callable[[], None], give_back: Callable[[], list[int]]) -> None:
-        """Call `wake` whenever there may be more to take, and `give_back` to take back pages that still wait."""
 
 
 class PoliteLinks:
     """Hands the links of a source to producers as their hosts may be contacted. Used by any thread.
 
-    What `take` returns may be fetched now, and must come back by `done` or `abandon`. Requests for robots.txt are among
-    it, and `done` keeps their documents. It also keeps redirects: their targets are handed out when their own hosts may
-    be contacted, and the document of the last target is that of the page.
+    What `take` returns may be fetched now, and must be given back by `done` or `abandon`. Among it are requests for
+    robots.txt, whose documents `done` handles itself. So it does with redirects: their targets are handed out when
+    their own hosts may be contacted, and the document of the last target becomes that of the page.
 
     A page that robots.txt forbids is recorded as failed and never handed out. Pages of a host with a long Retry-After
     are given back to the source, and the host is in `paused_hosts`, with the time until which it is not contacted.
     `slow` is called once, for a host whose pages will take long, with its name, how many wait, and the seconds between
-    two. Nothing is handed out while `may_fetch` returns False.
+    two requests. Nothing is handed out while `may_fetch` returns False.
     """
 
     def __init__(
@@ -78,7 +62,6 @@ class PoliteLinks:
     ) -> None:  # fmt: skip
         self.may_fetch = may_fetch
         self._source = source
-        self._links = links
         self._record = record
         self._clock = clock
         self._slow = slow
@@ -86,18 +69,23 @@ class PoliteLinks:
         self._hosts: HostQueue[Item] = HostQueue(address_connections=settings.address_connections, clock=ticks)
         self._origins = Origins(settings, records, self._hosts, clock)
         self._admission = Admission(self._robots, self._origins, self._hosts, clock)
+        self._returns = PageReturns(source, links, self._hosts, clock)
         self._lock = threading.Lock()
         self._unread: list[Link] = []  # the records of their hosts are still to be read from the store
-        self._recalling = self._handed_over = False  # whether a thread reads them, and whether others left it more
+        self._recalling = self._handed_over = False  # whether a thread reads them, and whether others added more
         self._reading = 0  # how many threads have links that are neither in the source nor at their hosts
         self._reading_ahead = False
         self._all_read = False  # whether the source had no more links the last time
         self._closed = False
         self._wake: Callable[[], None] = lambda: None
-        self.paused_hosts: dict[str, float] = {}
+
+    @property
+    def paused_hosts(self) -> dict[str, float]:
+        """Return the hosts whose pages were postponed, and until when each is not contacted."""
+        return self._returns.paused_hosts
 
     def __repr__(self) -> str:
-        # without the lock, as `exhausted`: figures of different moments do no harm
+        # without the lock, for debugging: the numbers may be of slightly different moments
         return (
             f"<PoliteLinks hosts={self._hosts!r} pending={self._admission.pending} unread={len(self._unread)} "
             f"reading={self._reading} paused_hosts={len(self.paused_hosts)} closed={self._closed}>"
@@ -113,7 +101,7 @@ class PoliteLinks:
             if self._unread and len(found) < most:
                 self._read_records()
                 found += self._hosts.take(most - len(found))
-            for ahead in _PULLS:
+            for ahead in _READ_AHEAD:
                 if len(found) >= most or self._source.exhausted or len(self._unread) >= _MOST_UNREAD:
                     break
                 if not self._read_ahead(max(ahead, most - len(found))):
@@ -133,14 +121,14 @@ class PoliteLinks:
         special: deque[tuple[Origin, Document]] = deque()
         for document in documents:
             url = document.link.url
-            permit = _permit_of(document.link)
+            permit = permit_of(document.link)
             origin = known[url[: url.find("/", 8)]]
             status, pause = document.status, None
             if status in BUSY or document.redirects or document.link.page_id == ROBOTS:
                 special.append((origin, document))
                 if document.onward is not None:
                     continue  # the redirect may be followed with the same permit
-                if status in BUSY and _answering_host(document) == origin.host.name:
+                if status in BUSY and answering_host(document) == origin.host.name:
                     pause = retry_after(document.headers, document.fetched_at) or 0.0
             answers.append((permit, document.seconds, document.address, pause))
         refused = self._hosts.done(answers)
@@ -153,14 +141,14 @@ class PoliteLinks:
                 self._handle(*special[0], requests)
                 special.popleft()
         except BaseException:
-            # if the store failed, for example: redirects that were not followed by then still have their permits
+            # for example because the store failed: redirects that were not followed yet still have their permits
             self.abandon(document.link for _, document in special if document.onward is not None)
             raise
         self._wake()
         return [one for one in documents if one.link.page_id != ROBOTS and one.onward is None]
 
     def _handle(self, origin: Origin, document: Document, requests: PriorityRequests[Item] | None) -> None:
-        """Handle a redirect, a busy host or a robots.txt."""
+        """Handle a redirect, a host that asks to slow down (429, 503), or a robots.txt."""
         if document.onward is not None:
             self._follow_redirect(origin.host, document, document.onward, requests)
             return
@@ -171,30 +159,20 @@ class PoliteLinks:
         document_of_page(document)
         if document.link.page_id == ROBOTS:
             self._record_robots(self._origins.known[key_of(document.link.url)], document)
-            if document.redirects and document.failure is None and _is_robots(document.final_url):
-                self._record_robots(origin, document)  # that of http leads to that of https, for example
+            if document.redirects and document.failure is None and document.final_url == robots_url(document.final_url):
+                self._record_robots(origin, document)  # for example, the one of http redirects to the one of https
 
     def _follow_redirect(
         self, host: LinkHost, document: Document, link: Link, requests: PriorityRequests[Item] | None
     ) -> None:
-        """Queue the target of a redirect at its own host, or hand it out next if it is the host that redirects.
-
-        The target of a robots.txt request needs no permission by another robots.txt. A priority request does not wait
-        for one, and is refused if it is not known that the target may be fetched.
-        """
+        """Queue the target of a redirect at its own host, or hand it out next if it is at the same host."""
         if _LOG.isEnabledFor(logging.DEBUG):
             _LOG.debug("%s redirects to %s", without_password(document.link.url), without_password(link.url))
         recalled = {} if link.page_id == ROBOTS else self._recall_for(link)
         with self._lock:
-            if link.page_id == ROBOTS or (requests is not None and self._admission.is_allowed(link, recalled)):
-                decisions = Decisions(ready=[(self._origins.of(key_of(link.url)).host, link)])
-            elif requests is None:
-                decisions = self._admission.consider([link], recalled)
-                self._unread += decisions.unread
-            else:
-                decisions = Decisions()
-                requests.refused.append(link)
-        permit = _permit_of(document.link)
+            decisions = self._admission.consider_target(link, recalled, requests)
+            self._unread += decisions.unread
+        permit = permit_of(document.link)
         if decisions.ready and decisions.ready[0][0] is host:
             self._hosts.continue_with(permit, link, document.address, requests)
         else:
@@ -203,14 +181,14 @@ class PoliteLinks:
         self._report(decisions)
 
     def _recall_for(self, link: Link) -> Mapping[str, Rules | None]:
-        """Read what the store knows of the origin of this link, if that is needed and not in memory."""
+        """Return the stored robots.txt rules for this link, read if they are needed and not in memory."""
         with self._lock:
             origin = self._origins.of(key_of(link.url))
         unread = origin.obeys_robots and self._robots.is_unread(origin.name)
         return self._robots.recall([origin.name]) if unread else {}
 
     def _enqueue(self, decisions: Decisions, requests: PriorityRequests[Item] | None = None) -> None:
-        """Queue what is ready, targets of redirects first: pages that were begun are finished before others begin."""
+        """Queue what is ready, targets of redirects first: pages that were started are finished before new ones."""
         self._enqueue_last([one for one in decisions.ready if one[1].way is None], decisions)
         for host, link in decisions.ready:
             if link.way is not None and requests is None and self._hosts.paused_for(host) is not None:
@@ -229,17 +207,17 @@ class PoliteLinks:
             self._record(decisions.failed)
 
     def priority_requests(self, wake: Callable[[], None]) -> PriorityRequests[Item]:
-        """Return an empty set of requests for an owner that fetches links on its own: see `request_first`."""
+        """Return an empty set of requests for a component that fetches links by itself: see `request_first`."""
         return PriorityRequests(wake)
 
     def request_first(self, link: Link, requests: PriorityRequests[Item]) -> None:
-        """Queue this link before all others of its host; it comes out of `requests`, granted or refused."""
+        """Queue this link before all others of its host; `requests` has it once it is granted or refused."""
         with self._lock:
             host = self._origins.of(key_of(link.url)).host
         self._hosts.put_first(host, link, requests)
 
     def granted(self, requests: PriorityRequests[Item], most: int) -> list[Link]:
-        """Return up to `most` links of these requests that may be fetched now; they come back as those of `take` do."""
+        """Return up to `most` links of these requests that may be fetched now, to be given back as those of `take`."""
         if not self.may_fetch():
             return []
         return self._permitted(self._hosts.collect(requests, most))
@@ -257,8 +235,8 @@ class PoliteLinks:
             raise
 
     def abandon(self, links: Iterable[Link]) -> None:
-        """Give back the permits of links that were taken and will not come back by `done`."""
-        self._hosts.release([_permit_of(link) for link in links])
+        """Give back the permits of links that were taken and for which `done` will not be called."""
+        self._hosts.release([permit_of(link) for link in links])
 
     def statistics(self) -> ResourceUse:
         """Return how many permits are held at the moment, over all hosts."""
@@ -269,7 +247,7 @@ class PoliteLinks:
         return 0.0 if self._reading_ahead else self._hosts.next_in()
 
     def neglected(self) -> bool:
-        """Return whether something may be fetched now while no request is under way."""
+        """Return whether something could be fetched now although no request is in flight: a sign of a stall."""
         if self._hosts.neglects_requests():
             return True
         return self.next_in() == 0.0 and not self.exhausted and not self.statistics().in_use
@@ -282,7 +260,8 @@ class PoliteLinks:
 
     @property
     def exhausted(self) -> bool:
-        """Return whether there will never be another link to take. Looks at the stages in the order of a link's way."""
+        """Return whether there will never be another link to take."""
+        # in the order in which a link passes the stages, so that one on its way is not missed
         waiting = (
             not self._source.exhausted or self._reading or self._unread or self._admission.pending or len(self._hosts)
         )
@@ -303,7 +282,7 @@ class PoliteLinks:
                 return []
             waiting: list[Item] = []
             for _, item in self._hosts.withdraw(self._origins.hosts()):
-                waiting += self._pages_of(item)
+                waiting += self._admission.pages_of(item)
             waiting += self._admission.withdraw()
             waiting += self._unread
             self._unread = []
@@ -312,7 +291,7 @@ class PoliteLinks:
         return page_ids
 
     def delay_after_other_runs(self) -> None:
-        """Begin the delay of all hosts that another process may have contacted, before anything is handed out."""
+        """Start the delay of all hosts that another process may have contacted. Call it before taking links."""
         self._origins.delay_after_other_runs()
 
     def flush(self) -> None:
@@ -320,7 +299,7 @@ class PoliteLinks:
         self._robots.flush()
 
     def end(self, stopped: Callable[[], bool] = lambda: True) -> None:
-        """Write the same at the end of a run, with the delays that are not over: the next run may begin at once.
+        """Write the same at the end of a run, and the delays that are not over, which the next run must obey.
 
         Waits for a store that cannot be written until the run is `stopped`.
         """
@@ -342,11 +321,11 @@ class PoliteLinks:
             with self._lock:
                 self._reading -= 1
         if links and self._source.exhausted:
-            self._wake()  # others may have found nothing meanwhile, and these links are the last
+            self._wake()  # these links are the last, and other threads may have found nothing meanwhile
         return bool(links)
 
     def _put(self, links: Sequence[Link]) -> None:
-        """Queue these links at their hosts, as far as they may be fetched at all."""
+        """Queue those of these links at their hosts that may be fetched, and decide about the others."""
         ready: list[tuple[LinkHost, Link]] = []
         others: list[Link] = []
         now = self._clock()
@@ -368,10 +347,10 @@ class PoliteLinks:
             self._read_records()
 
     def _read_records(self) -> None:
-        """Read what the store knows of new hosts, and queue their links there.
+        """Read the stored records of new hosts, and queue their links there.
 
-        One thread at a time does so, also for others, which leave their links to it and go on with hosts that are
-        known: a store that does not answer holds up one producer, and not all of them.
+        One thread at a time does so for all of them. The others leave their links to it and continue with known hosts:
+        a store that does not answer delays one producer, and not all of them.
         """
         with self._lock:
             self._handed_over |= self._recalling
@@ -382,7 +361,7 @@ class PoliteLinks:
         try:
             recalled = self._robots.recall(names)
         except BaseException:
-            self._recalling = False  # its links stay, for the next thread that takes links
+            self._recalling = False  # the links stay in `_unread` for the next thread that takes links
             raise
         with self._lock:
             decisions = self._admission.consider(self._unread, recalled)
@@ -398,13 +377,13 @@ class PoliteLinks:
     def _enqueue_last(self, links: list[tuple[LinkHost, Link]], decisions: Decisions) -> None:
         """Queue links at their hosts; those of paused hosts are added to the postponed."""
         items: Iterable[tuple[LinkHost, Item]] = links
-        if len(self._hosts) > WHOLE:
+        if len(self._hosts) > MOST_WHOLE_LINKS:
             items = [(host, WaitingLink(link.page_id, host)) for host, link in links]
         decisions.postponed.extend(self._hosts.put(items))
 
     def _notify_if_slow(self, host: LinkHost) -> None:
         waiting = len(host.waiting) + len(host.first)
-        # the first of them need not wait for another
+        # the first of them does not wait for another
         if self._all_read and (waiting - 1) * host.effective_delay() > _SLOW:
             with self._lock:
                 slow, self._slow = self._slow, None
@@ -414,11 +393,11 @@ class PoliteLinks:
     def _record_robots(self, origin: Origin, document: Document) -> None:
         """Keep the robots.txt of this origin, and decide about the links that waited for it."""
         with self._lock:
-            quiet = self._hosts.paused_for(origin.host) is not None
-            postponed = self._admission.release(origin) if quiet else []
-            if not quiet and self._admission.must_wait(origin, document):
+            paused = self._hosts.paused_for(origin.host) is not None
+            postponed = self._admission.release(origin) if paused else []
+            if not paused and self._admission.requested_again(origin, document):
                 return
-        if quiet:
+        if paused:
             self._postpone([(origin.host, item) for item in postponed])
             return
         rules = self._robots.record_answer(origin.name, document)
@@ -434,11 +413,11 @@ class PoliteLinks:
                     self._admission.release(origin)
                     break
             links.update(dict.fromkeys([item.page_id for item in kept]))
-            links.update((link.page_id, link) for link in self._links_of(kept))
+            links.update((link.page_id, link) for link in self._returns.links_of(kept))
         self._report(decisions)
 
     def _permitted(self, permits: Sequence[Permit[Item]]) -> list[Link]:
-        """Return the links to fetch now, each with its permit, made anew where only the page id was kept.
+        """Return the links to fetch now, each with its permit, read again where only the page id was kept.
 
         The permit of a page that is not watched any more is given back; so are all if the store cannot be read.
         """
@@ -447,7 +426,7 @@ class PoliteLinks:
         try:
             # most are links already, and need not be read from the store
             kept = [item for item in items if not isinstance(item, Link)]
-            made = {link.page_id: link for link in self._links_of(kept)} if kept else {}
+            made = {link.page_id: link for link in self._returns.links_of(kept)} if kept else {}
         except BaseException:
             self._hosts.release(permits)
             raise
@@ -460,35 +439,12 @@ class PoliteLinks:
             links.append(link)
         return links
 
-    def _links_of(self, items: Sequence[Item]) -> list[Link]:
-        """Return these as links; a page that is not watched any more is given back to the source."""
-        kept = [item.page_id for item in items if isinstance(item, WaitingLink)]
-        if not kept:
-            return [item for item in items if isinstance(item, Link)]
-        made = {link.page_id: link for link in self._links(kept)}
-        self._source.put_off([page_id for page_id in kept if page_id not in made], 0.0)
-        found = [item if isinstance(item, Link) else made.get(item.page_id) for item in items]
-        return [link for link in found if link is not None]
-
     def _postpone(self, items: Iterable[tuple[LinkHost, Item]]) -> None:
         """Give these back to the source until the Retry-After of their hosts is over. Called without the lock."""
         with self._lock:
-            pages = [(host, page) for host, item in items for page in self._pages_of(item)]
+            pages = [(host, page) for host, item in items for page in self._admission.pages_of(item)]
         _LOG.debug("pages postponed until their hosts may be contacted: %d", len(pages))
-        for host, page in pages:
-            seconds = self._hosts.paused_for(host) or 0.0
-            self.paused_hosts[host.name] = self._clock() + seconds
-            self._source.put_off([page.page_id], seconds)
-
-    def _pages_of(self, item: Item) -> list[Item]:
-        """Return this page, or the pages that wait for this robots.txt, which is no longer requested."""
-        if isinstance(item, Link) and item.page_id == ROBOTS:
-            return self._admission.release(self._origin_of_robots(item))
-        return [item]
-
-    def _origin_of_robots(self, robots: Link) -> Origin:
-        """Return the origin whose robots.txt this link requests, wherever redirects have led."""
-        return self._origins.of(key_of(robots.url if robots.way is None else robots.way.start.url))
+        self._returns.postpone(pages)
 
     def _record_pause(self, host: LinkHost) -> None:
         _LOG.debug("%s asks to slow down: %r", host.name, host)
@@ -498,12 +454,10 @@ class PoliteLinks:
 
     def _count_browser_redirects(self, document: Document, host: LinkHost) -> None:
         """Count the redirects that a browser followed as requests to their hosts."""
-        targets = [target for target in redirect_targets(document.headers) if "://" in target[:8]]
-        names = {host_of(target) for target in (*targets, document.final_url)} - {host.name}
-        for name in names:
+        for name in browser_redirect_hosts(document) - {host.name}:
             with self._lock:
                 other = self._origins.host(name)
-            busy = document.status in BUSY and name == _answering_host(document)
+            busy = document.status in BUSY and name == answering_host(document)
             refused = self._hosts.count_redirect(
                 other, retry_after(document.headers, document.fetched_at) if busy else None
             )
@@ -511,18 +465,3 @@ class PoliteLinks:
                 self._record_pause(other)
             if refused:
                 self._postpone(refused)
-
-
-def _permit_of(link: Link) -> Permit[Item]:
-    permit = link.permit
-    assert isinstance(permit, Permit), f"{link.url} was fetched without the permission of its host"
-    return permit
-
-
-def _is_robots(url: str) -> bool:
-    return url == robots_url(url)
-
-
-def _answering_host(document: Document) -> str:
-    """Return the host that answered in the end: a Retry-After is about that one."""
-    return host_of(document.final_url if document.redirects else document.link.url)

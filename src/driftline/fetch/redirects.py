@@ -1,7 +1,6 @@
-"""Targets of redirects. None is followed here or by libcurl: a target is a link like any other.
+"""Targets of redirects. Neither this module nor libcurl follows one: a target becomes a link like any other.
 
-So it waits for the permission of its own host, and is subject to robots.txt, blocklists and the guard of private
-networks as any link is.
+So it waits for a permit of its own host, and is subject to robots.txt, blocklists and the address guard.
 """
 
 from __future__ import annotations
@@ -13,8 +12,9 @@ from urllib.parse import urlsplit
 from ada_url import join_url
 
 from driftline.errors import FailureKind
-from driftline.http.headers import header, last_response
+from driftline.http.headers import header, last_response, redirect_targets
 from driftline.model import Document, Failure, Link, Way
+from driftline.urls.parts import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ _BEYOND_ASCII = re.compile("[\x80-\xff]")
 
 
 def target_of(url: str, headers: bytes) -> str | None:
-    """Return the target of an answer of `url`, as browsers read it: "" if not http(s), None if there is no Location."""
+    """Return the target of a redirect of `url`, as browsers read it: "" if not http(s), None if it has no Location."""
     location = header(last_response(headers), b"location")
     if not location:
         return None
@@ -40,7 +40,7 @@ def target_of(url: str, headers: bytes) -> str | None:
 
 
 def redirect_refusal(link: Link, target: str, seconds: float, settings: Settings) -> Failure | None:
-    """Return why a redirect to this target is not followed, after so many seconds; None if it is."""
+    """Return why a redirect to this target is not followed, given the seconds so far; None if it is followed."""
     redirects, before = (0, 0.0) if link.way is None else (link.way.redirects, link.way.seconds)
     kind, sentence = FailureKind.REDIRECTS, ""
     if not target:
@@ -55,7 +55,7 @@ def redirect_refusal(link: Link, target: str, seconds: float, settings: Settings
 def link_to_target(link: Link, target: str, headers: bytes, seconds: float, cookies: Sequence[bytes]) -> Link:
     """Return the link to the target of a redirect.
 
-    Of the answers so far only statuses and targets are kept, for many links may have to wait at one host. It has no
+    Of the responses so far only statuses and targets are kept, because many links may wait at one host. The link has no
     validators: they belong to the page itself. A password in the URL of the page is sent to its own origin only.
     """
     start, redirects, before, known = link, 0, 0.0, b""
@@ -70,7 +70,7 @@ def link_to_target(link: Link, target: str, headers: bytes, seconds: float, cook
 
 
 def document_of_page(document: Document) -> Document:
-    """Return the document of a target as that of the page whose redirects led there; others as they are."""
+    """Return the document of a redirect's target as that of the page that redirected; other documents unchanged."""
     way = document.link.way
     if way is not None:
         document.link = way.start
@@ -80,11 +80,22 @@ def document_of_page(document: Document) -> Document:
 
 
 def failure_at_target(link: Link, failure: Failure) -> Failure:
-    """Return a failure with the URL of the target if redirects had led to this link; others as they are."""
+    """Return the failure with the URL of the target if this link is one; otherwise the failure unchanged."""
     if link.way is None:
         return failure
     why = failure.sentence[:1].lower() + failure.sentence[1:]
     return Failure(kind=failure.kind, sentence=f"The page redirects to {link.url}: {why}")
+
+
+def answering_host(document: Document) -> str:
+    """Return the host of the final response, which a Retry-After is about."""
+    return host_of(document.final_url if document.redirects else document.link.url)
+
+
+def browser_redirect_hosts(document: Document) -> set[str]:
+    """Return the hosts that a browser contacted when it followed the redirects of this document."""
+    targets = [target for target in redirect_targets(document.headers) if "://" in target[:8]]
+    return {host_of(target) for target in (*targets, document.final_url)}
 
 
 def unfetched_document(link: Link, failure: Failure, now: float) -> Document:

@@ -1,4 +1,4 @@
-"""What a host's robots.txt allows, by RFC 9309."""
+"""What a robots.txt allows, by RFC 9309."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from driftline.model import Failure, Robots
 if TYPE_CHECKING:
     from driftline.model import Document
 
-BELIEVED = 86_400.0  # seconds for which an answer is valid at most
-_AGAIN = 600.0  # seconds until the next request after a server error
-_SOON = 60.0  # seconds until the next request to a host that could not be reached: the local network may be to blame
-_GIVEN_UP = 30 * 86_400.0  # seconds without an answer after which the host counts as having no robots.txt
-_LONGEST = 512 * 1024  # characters: what follows is not read
-_MOST_WILDCARDS = 1_000  # rules with them: the largest sites have some hundred
+VALID = 86_400.0  # seconds for which a response is valid at most
+_RETRY_AFTER_ERROR = 600.0  # seconds until the next request after a server error
+_RETRY_UNREACHABLE = 60.0  # the same if the host could not be reached: the local network may be to blame
+_GIVE_UP_AFTER = 30 * 86_400.0  # seconds of errors after which the host counts as having no robots.txt
+_LONGEST = 512 * 1024  # characters that are read
+_MOST_WILDCARDS = 1_000  # rules with wildcards; the largest sites have a few hundred
 _LONGEST_DELAY = 300.0  # seconds of a Crawl-delay: longer ones are cut
 _TOO_MANY = 429
 #: failures of the host as a whole, reported as they are
-_OUT_OF_REACH = (
+_UNREACHABLE = (
     FailureKind.DNS, FailureKind.NOT_ALLOWED, FailureKind.REFUSED, FailureKind.TIMED_OUT, FailureKind.TLS,
     FailureKind.CERTIFICATE, FailureKind.UNSAFE, FailureKind.ACCESS,
 )  # fmt: skip
-#: failures that say nothing of the host itself if its redirects lead there
-_OFF_LIMITS = (FailureKind.NOT_ALLOWED, FailureKind.UNSAFE)
+#: failures that do not concern the host itself if they are those of a redirect's target
+_FORBIDDEN_TARGET = (FailureKind.NOT_ALLOWED, FailureKind.UNSAFE)
 
 
 class Rules:
-    """The rules of one origin for one crawler name."""
+    """The rules of one origin for one user agent."""
 
     __slots__ = ("_name", "_rules", "robots")
 
@@ -61,7 +61,7 @@ class Rules:
 
 
 def product(user_agent: str) -> str:
-    """Return the name by which robots.txt names a crawler: the first word of its User-Agent, without a version."""
+    """Return the name of a crawler in robots.txt: the first word of its User-Agent, without a version."""
     return user_agent.strip().partition(" ")[0].partition("/")[0]
 
 
@@ -72,32 +72,33 @@ def robots_url(url: str) -> str:
 
 
 def read_robots(document: Document, text: str, before: Robots | None) -> Robots:
-    """Return what the answer to a request for robots.txt means: `text` is its body, `before` what was known.
+    """Return what a response for robots.txt means: `text` is its decoded body, `before` what was known until now.
 
-    A missing file allows everything, and so do redirects that lead nowhere or to an address that is not allowed. A
-    server error or a host that cannot be reached allows nothing, unless an earlier answer is known; after a month of
-    that the host counts as having no robots.txt.
+    A missing file allows everything, and so do redirects without an end or to an address that is not allowed. A server
+    error or a host that cannot be reached allows nothing, unless an earlier file is known; after a month of that the
+    host counts as having no robots.txt.
     """
     now, status = document.fetched_at, document.status
     if document.failure is None:
-        return Robots(text=text[:_LONGEST].removeprefix("\ufeff"), until=now + BELIEVED)
+        return Robots(text=text[:_LONGEST].removeprefix("\ufeff"), until=now + VALID)
     kind = document.failure.kind
     answered = kind is FailureKind.STATUS
-    astray = kind is FailureKind.REDIRECTS or (kind in _OFF_LIMITS and (document.redirects > 0 or status in MOVED))
-    if astray or (answered and status < 500 and status != _TOO_MANY):
+    redirected = document.redirects > 0 or status in MOVED
+    bad_redirect = kind is FailureKind.REDIRECTS or (kind in _FORBIDDEN_TARGET and redirected)
+    if bad_redirect or (answered and status < 500 and status != _TOO_MANY):
         return _none(now)
-    # a clock may have been set back since
+    # the clock may have been set back since
     since = now if before is None or before.since is None else min(now, before.since)
-    again = now + (_AGAIN if answered else _SOON)
+    again = now + (_RETRY_AFTER_ERROR if answered else _RETRY_UNREACHABLE)
     if before is not None and before.failure is None:
-        return Robots(text=before.text, until=again, since=since) if now - since < _GIVEN_UP else _none(now)
-    if now - since >= _GIVEN_UP:
+        return Robots(text=before.text, until=again, since=since) if now - since < _GIVE_UP_AFTER else _none(now)
+    if now - since >= _GIVE_UP_AFTER:
         return _none(now)
     return Robots(text=None, until=again, failure=_unknown(document), since=since)
 
 
 def _bounded(text: str) -> str:
-    """Return the text without wildcard rules past the first 1,000: each of them is searched for every page."""
+    """Return the text without wildcard rules past the first 1,000: each of them is a search for every page."""
     if text.count("*") <= _MOST_WILDCARDS:
         return text
     kept: list[str] = []
@@ -111,14 +112,14 @@ def _bounded(text: str) -> str:
 
 
 def _none(now: float) -> Robots:
-    return Robots(text=None, until=now + BELIEVED)
+    return Robots(text=None, until=now + VALID)
 
 
 def _unknown(document: Document) -> Failure:
     """Return why pages of a host cannot be fetched whose robots.txt failed."""
     failure = document.failure
     assert failure is not None
-    if failure.kind in _OUT_OF_REACH:
+    if failure.kind in _UNREACHABLE:
         return failure
     why = failure.sentence[:1].lower() + failure.sentence[1:].rstrip(".")
     return Failure(

@@ -1,4 +1,4 @@
-"""The robots.txt rules known in this run: a bounded cache in front of the store, and what is to be written there."""
+"""The robots.txt rules of a run: a bounded cache in front of the store, which also collects what is to be written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from driftline.errors import FailureKind, StoreLocked, StoreUnavailable, UnreadableBody
-from driftline.fetch.robots import BELIEVED, Rules, read_robots
+from driftline.fetch.robots import VALID, Rules, read_robots
 from driftline.http.codings import decode_body
 from driftline.http.headers import content_encodings
 from driftline.model import Failure
@@ -34,19 +34,19 @@ class Records(Protocol):
         """Return the stored robots.txt of these origins; those never fetched are left out."""
 
     def pauses(self, now: float) -> dict[str, float]:
-        """Return the hosts that sent a Retry-After, and until when they are not to be contacted."""
+        """Return the hosts under Retry-After, and until when."""
 
     def last_end(self, now: float) -> float:
-        """Return when the last run sent its last request, or may have; minus infinity if there was none."""
+        """Return the latest time at which an earlier run may have sent a request; minus infinity if there was none."""
 
     def tagged(self, tags: Collection[str]) -> dict[str, list[str]]:
         """Return by host which of these tags its pages have."""
 
     def keep(self, robots: Mapping[str, Robots], pauses: Mapping[str, float], now: float) -> None:
-        """Store the robots.txt of these origins, and until when these hosts are not to be contacted."""
+        """Store the robots.txt of these origins, and until when these hosts are under Retry-After."""
 
     def forget(self, now: float) -> None:
-        """Delete the robots.txt of origins that were not contacted for long."""
+        """Delete the robots.txt of origins that were not contacted for a long time."""
 
 
 class RobotsCache:
@@ -65,7 +65,7 @@ class RobotsCache:
         self._read: set[str] = set()  # origins with their rules in memory, or without a record in the store
         self._unwritten: dict[str, Robots] = {}
         self._unwritten_pauses: dict[str, float] = {}
-        self._learned = False
+        self._fetched_any = False
 
     def __repr__(self) -> str:
         return (
@@ -74,7 +74,7 @@ class RobotsCache:
         )
 
     def rules(self, origin: str) -> Rules | None:
-        """Return the rules of an origin if they are in memory and still valid, without reading the store."""
+        """Return the rules of an origin if they are in memory and still valid, else None. Never reads the store."""
         with self._lock:
             rules = self._parsed.get(origin)
             if rules is not None:
@@ -82,14 +82,14 @@ class RobotsCache:
         return None if rules is None else self._if_valid(rules)
 
     def is_unread(self, origin: str) -> bool:
-        """Return whether the store may have rules of this origin that are not in memory: `recall` reads them."""
+        """Return whether the store may have rules of this origin that are not in memory, for `recall` to read."""
         with self._lock:
             return origin not in self._read
 
     def recall(self, origins: Collection[str]) -> dict[str, Rules | None]:
         """Read these origins from the store, all at once, and return the rules of each that are valid now.
 
-        What an answer brought in the meantime is newer than what was stored, and is returned in its place.
+        Rules that a response brought in the meantime are newer than the stored ones, and are returned instead.
         """
         with self._lock:
             found = {origin: self._unwritten[origin] for origin in origins if origin in self._unwritten}
@@ -102,10 +102,10 @@ class RobotsCache:
         return {origin: None if one is None else self._if_valid(one) for origin, one in rules.items()}
 
     def record_answer(self, origin: str, document: Document) -> Rules:
-        """Return the rules that follow from the answer to a request for robots.txt, from now on those of the origin."""
+        """Return the rules that follow from a response for robots.txt, and cache them as those of the origin."""
         body = b""
         if document.failure is not None and document.failure.kind is FailureKind.TOO_LARGE and document.body:
-            document.failure = None  # as much of it as arrived is more than is read
+            document.failure = None  # the part that was received is more than is read
         if document.failure is None:
             try:
                 body = decode_body(document.body, content_encodings(document.headers), _LARGEST, cut=True)
@@ -116,7 +116,7 @@ class RobotsCache:
         rules = Rules(robots, self._user_agent)
         with self._lock:
             self._unwritten[origin] = robots
-            self._learned = True
+            self._fetched_any = True
             self._keep(origin, rules)
         if _LOG.isEnabledFor(logging.DEBUG):
             what = "not available" if robots.failure is not None else "none" if robots.text is None else "read"
@@ -129,18 +129,18 @@ class RobotsCache:
             self._unwritten_pauses[host] = until
 
     def flush(self) -> None:
-        """Write what was learned to the store; if that is locked or cannot be reached, a later call does."""
+        """Write what is new to the store; if that is locked or cannot be reached, leave it to a later call."""
         with suppress(StoreLocked, StoreUnavailable):
             self._write()
 
     def end(self, stopped: Callable[[], bool]) -> None:
-        """Write it at the end of a run, waiting for a store that cannot be written until the run is `stopped`.
+        """Write the same at the end of a run, waiting for a store that cannot be written until the run is `stopped`.
 
-        Outdated records are deleted if the run read any robots.txt.
+        Outdated records are deleted if the run fetched any robots.txt.
         """
         with suppress(StoreLocked, StoreUnavailable):
             patiently(self._write, stopped)
-            if self._learned:
+            if self._fetched_any:
                 self._records.forget(self._clock())
 
     def _write(self) -> None:
@@ -164,7 +164,7 @@ class RobotsCache:
         return unwritten if unwritten is not None or read else self._stored([origin]).get(origin)
 
     def _stored(self, origins: Sequence[str]) -> dict[str, Robots]:
-        """Return the records of these origins. One that could not be reached is tried again by the next run."""
+        """Return the records of these origins. Those of unreachable ones are made invalid, to be requested again."""
         found = self._records.robots_of(origins) if origins else {}
         for origin, one in found.items():
             if one.failure is not None and one.failure.kind is not FailureKind.ROBOTS:
@@ -173,11 +173,11 @@ class RobotsCache:
 
     def _if_valid(self, rules: Rules) -> Rules | None:
         now = self._clock()
-        # a longer validity than any answer gets was stored before the clock was set back
-        return rules if now < rules.robots.until <= now + BELIEVED + CLOCK_TOLERANCE else None
+        # a longer validity than any response gets was stored before the clock was set back
+        return rules if now < rules.robots.until <= now + VALID + CLOCK_TOLERANCE else None
 
     def _keep(self, origin: str, rules: Rules | None) -> None:
-        """Keep the rules of an origin in memory, or that there are none in the store. Called with the lock held."""
+        """Cache the rules of an origin, or that the store has none. Called with the lock held."""
         self._read.add(origin)
         if rules is None:
             return

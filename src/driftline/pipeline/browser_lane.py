@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from driftline.capacity import Reservation, ResourceUse
-    from driftline.fetch.host_queue import PriorityRequests
+    from driftline.fetch.host import PriorityRequests
     from driftline.model import Document
     from driftline.pipeline.confirmer import Confirmer
     from driftline.pipeline.consumer import ConsumerSteps

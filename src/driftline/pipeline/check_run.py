@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from driftline.capacity import ResourceUse
     from driftline.detection.compare import Versions
     from driftline.fetch.failures import Blocked
-    from driftline.fetch.politeness import Source
+    from driftline.fetch.link_source import Source
     from driftline.fetch.robots_cache import Records
     from driftline.model import Barred, Danger, Event, Failure, Link, Old, Outcome, Turned
     from driftline.pipeline.browser_lane import BrowserRecords, PageRenderer

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from driftline.capacity import Reservation, ResourceUse
     from driftline.fetch.failures import Blocked
-    from driftline.fetch.host_queue import PriorityRequests
+    from driftline.fetch.host import PriorityRequests
     from driftline.fetch.origins import Item
     from driftline.fetch.politeness import PoliteLinks
     from driftline.pipeline.consumer import ConsumerSteps

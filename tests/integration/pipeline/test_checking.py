@@ -11,7 +11,7 @@ import pytest
 import driftline
 from driftline import Plan, Report, Stop
 from driftline.errors import FailureKind, StoreBusy
-from driftline.fetch.host_queue import Permit
+from driftline.fetch.host import Permit
 from driftline.model import Document, Link, Outcome, Pair, Proof, Verdict
 from driftline.pipeline.sources import LinkQueue
 from support.making import known, link

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.fetch.host_queue import Host, HostQueue, Permit, PriorityRequests
+from driftline.fetch.host import Host, Permit, PriorityRequests
+from driftline.fetch.host_queue import HostQueue
 from driftline.settings import HostPolicy
 
 

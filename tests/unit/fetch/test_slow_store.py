@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from driftline.errors import FailureKind, StoreUnavailable
-from driftline.fetch.host_queue import Host, HostQueue, PriorityRequests
+from driftline.fetch.host import Host, PriorityRequests
+from driftline.fetch.host_queue import HostQueue
 from driftline.model import Document, Failure, Link, Robots
 from driftline.settings import HostPolicy
 from support.hosts import Records

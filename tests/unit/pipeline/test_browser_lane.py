@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from driftline.errors import StoreError
-from driftline.fetch.host_queue import PriorityRequests
+from driftline.fetch.host import PriorityRequests
 from driftline.fetch.politeness import PoliteLinks
 from driftline.model import Document, Known, Link, Old, Outcome, Proof, Render, RenderMode, Verdict
 from driftline.pipeline.browser_lane import BrowserLane

@@ -59,7 +59,7 @@ class BrowserCredentials:
 class CredentialSender:
     """Sends the credentials of one tab: to the gateway its password, and to the origin of the page its headers.
 
-    It also has the gateway judge the URLs of https requests, of which the gateway itself sees only the host.
+    It also passes the URLs of https requests to the gateway, which itself sees only their host.
     """
 
     def __init__(self, session: CDPSession, credentials: BrowserCredentials, gateway: Gateway) -> None:
@@ -81,9 +81,9 @@ class CredentialSender:
         patterns += [{"urlPattern": "https://*"}] if gateway.blocks_urls else []
         await session.send("Fetch.enable", {"patterns": patterns, "handleAuthRequests": True})
         for name, value in credentials.cookies.items():
-            await sender._give(name, value)
+            await sender._set_cookie(name, value)
 
-    async def _give(self, name: str, value: str) -> None:
+    async def _set_cookie(self, name: str, value: str) -> None:
         """Set a cookie for the host of the page only, which no script can read."""
         from playwright.async_api import Error
 
@@ -153,9 +153,9 @@ class CredentialSender:
 def _without_password(url: str) -> tuple[str, dict[str, str]]:
     """Return the URL without user name and password, and the header that sends these."""
     parts = urlsplit(url)
-    user, at, place = parts.netloc.rpartition("@")
+    user, at, host = parts.netloc.rpartition("@")
     if not at:
         return url, {}
     name, _, password = user.partition(":")
     login = b64encode(f"{unquote(name)}:{unquote(password)}".encode()).decode()
-    return parts._replace(netloc=place).geturl(), {"Authorization": f"Basic {login}"}
+    return parts._replace(netloc=host).geturl(), {"Authorization": f"Basic {login}"}

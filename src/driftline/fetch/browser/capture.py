@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from driftline.settings import Settings
 
 
-_QUIET = 0.5  # seconds without a request in flight after which a page counts as loaded
+_IDLE = 0.5  # seconds without a request in flight after which a page counts as loaded
 _PATIENCE = 5.0  # seconds to wait for that: some pages never stop
 _INTERVAL = 0.05  # seconds between two checks
 
@@ -44,6 +44,9 @@ class Traffic:
         page.on("response", self._answered)
         page.on("download", self._saved)
 
+    def __repr__(self) -> str:
+        return f"<Traffic in_flight={len(self._open)} idle_for={time.monotonic() - self._since:.1f}>"
+
     def _began(self, request: Request) -> None:
         self._open.add(request)
 
@@ -59,11 +62,11 @@ class Traffic:
         if self.answer is not None and self._shown is not None and download.url == self.answer.url:
             self.answer = self._shown
 
-    async def silence(self) -> None:
-        """Wait until no request was in flight for a while, or until that has taken too long."""
+    async def wait_until_idle(self) -> None:
+        """Wait until no request was in flight for half a second, or at most five seconds."""
         began = self._since = time.monotonic()
         while (now := time.monotonic()) - began < _PATIENCE:
-            if not self._open and now - self._since >= _QUIET:
+            if not self._open and now - self._since >= _IDLE:
                 return
             await asyncio.sleep(_INTERVAL)
 
@@ -153,7 +156,7 @@ async def capture(page: Page, link: Link, settings: Settings) -> Captured:
 
 
 async def _navigate(page: Page, url: str) -> None:
-    """Navigate to the page. An error status without a body, or a 401, is no error here, though Chromium raises one."""
+    """Navigate to the page. An error status without a body, and a 401, are no errors here, though playwright raises."""
     from playwright.async_api import Error
 
     try:
@@ -188,7 +191,7 @@ async def _written(page: Page, traffic: Traffic) -> str:
             if "navigation" not in error.message:
                 raise
             await read(page)
-            await traffic.silence()
+            await traffic.wait_until_idle()
         else:
             return html
     raise Error("ERR_TOO_MANY_REDIRECTS")

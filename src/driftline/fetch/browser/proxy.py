@@ -1,11 +1,12 @@
-"""The gateway of a page that is rendered: a proxy on the loopback interface that judges every address.
+"""The gateway of a page that is rendered: a proxy on the loopback interface that checks every address.
 
 Chromium resolves no names and opens no other connections: pages, scripts, images, redirects and web sockets go through
-the gateway. It resolves a name unless that host is blocked, judges each IP address as for libcurl, and connects to the
-very address that it judged, so that a name cannot change its meaning in between (DNS rebinding). With a proxy of the
-user's own, it connects to that alone, which then has to judge addresses.
+the gateway. It resolves a name unless that host is blocked, checks each IP address as for libcurl, and connects to the
+very address that it checked, so that a name cannot change its meaning in between (DNS rebinding). With a proxy of the
+user's own, it connects to that alone, which then has to check addresses.
 
-Of https requests, the gateway sees only the host. Where single URLs are blocked, `browser_credentials` asks it.
+Of https requests, the gateway sees only the host. Where single URLs are blocked, `browser_credentials` passes each URL
+to it.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _USER = "driftline"
 _NO_NAME = Failure(kind=FailureKind.DNS, sentence="The name of the host could not be resolved.")
 _REFUSED = Failure(kind=FailureKind.REFUSED, sentence="The host refused the connection or could not be reached.")
 _NO_PROXY = Failure(kind=FailureKind.REFUSED, sentence="The proxy refused the connection or could not be reached.")
-_NEXT_DOOR = Failure(
+_OTHER_PORT = Failure(
     kind=FailureKind.NOT_ALLOWED,
     sentence="This is another port of the host of the page, where the browser would send the page's cookies, too.",
 )
@@ -60,9 +61,9 @@ async def resolve(host: str, port: int) -> list[str]:
 class Gateway:
     """A proxy for one page, for the time of an `async with` block, at whose end its connections are closed.
 
-    It requires its password, and passes `most` bytes to the browser. `trouble` returns why a host could not be reached.
-    `upstream` is the user's proxy, if there is one; `home` is set for a page with cookies, and keeps the browser from
-    other ports of the host, to which it would send them.
+    It requires its password, and passes at most `most` bytes to the browser. `trouble` returns why a host could not be
+    reached. `upstream` is the user's proxy, if there is one; `home` is set for a page with cookies, and keeps the
+    browser from other ports of the host, to which it would send them.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Gateway:
         self._upstream = upstream
         self._home = home
         self._trouble: dict[tuple[str, int], Failure] = {}
-        self._barred: dict[str, Failure] = {}
+        self._blocked_urls: dict[str, Failure] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self.user, self.password = _USER, secrets.token_urlsafe(16)
@@ -88,7 +89,7 @@ class Gateway:
         return f"<Gateway connections={len(self._tasks)} bytes_left={self._left} failed_hosts={len(self._trouble)}>"
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._welcome, "127.0.0.1", 0, limit=_LONGEST_HEAD)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=_LONGEST_HEAD)
         return self
 
     async def __aexit__(
@@ -120,13 +121,13 @@ class Gateway:
         """Return whether this very URL is blocked."""
         reason = self._blocked.why(url) if self.blocks_urls else None
         if reason is not None:
-            self._barred[url] = unsafe_failure(reason, url)
+            self._blocked_urls[url] = unsafe_failure(reason, url)
         return reason is not None
 
     def trouble(self, url: str, *, redirected: bool) -> Failure | None:
         """Return why this URL or its host could not be reached; None if it could."""
-        if url in self._barred:
-            return self._barred[url]
+        if url in self._blocked_urls:
+            return self._blocked_urls[url]
         target = _target(url)
         found = self._trouble.get(target) if target is not None else None
         if found is not None and redirected and found.kind is FailureKind.NOT_ALLOWED:
@@ -135,10 +136,10 @@ class Gateway:
 
     @property
     def latest(self) -> Failure | None:
-        """Return why the last host could not be reached of those that could not; None if there was none."""
+        """Return the failure of the last host that could not be reached; None if all could."""
         return next(reversed(self._trouble.values()), None)
 
-    async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
@@ -190,7 +191,7 @@ class Gateway:
         if unsafe is not None:
             return unsafe_failure(unsafe, url)
         if self._home is not None and self._home.is_other_port(host, port):
-            return _NEXT_DOOR
+            return _OTHER_PORT
         if self._upstream is not None:
             return await self._connect_through(self._upstream, host, port, tunnel=tunnel)
         return await self._connect_to(host, port, url)
@@ -209,7 +210,7 @@ class Gateway:
                     return await upstream.connect()
                 return await upstream.tunnel(host, port)
         except ProxyRefused as refused:
-            return _not_led(str(refused))
+            return _proxy_failure(str(refused))
         except (OSError, TimeoutError, EOFError, ValueError, IndexError, asyncio.LimitOverrunError):
             return _NO_PROXY
 
@@ -239,10 +240,10 @@ class Gateway:
         sink: asyncio.StreamWriter, target: tuple[str, int], *, raw: bool,
     ) -> None:  # fmt: skip
         """Copy bytes in both directions until the server has sent everything."""
-        upload = asyncio.ensure_future(_carry(reader, sink))
+        upload = asyncio.ensure_future(_copy(reader, sink))
         try:
             if not raw:
-                await self._carry_head(source, writer, target)
+                await self._copy_head(source, writer, target)
             while self._left > 0 and (data := await source.read(_CHUNK)):
                 self._left -= len(data)
                 writer.write(data)
@@ -252,7 +253,7 @@ class Gateway:
             upload.cancel()
             await asyncio.gather(upload, return_exceptions=True)
 
-    async def _carry_head(
+    async def _copy_head(
         self, source: asyncio.StreamReader, writer: asyncio.StreamWriter, target: tuple[str, int]
     ) -> None:
         """Pass the head of the response on, with Connection: close: the next request may be for another host."""
@@ -264,14 +265,16 @@ class Gateway:
             if status.startswith(b"1"):
                 continue  # interim responses are not needed
             if status.startswith(b"407"):  # Chromium would take it for one of the gateway itself
-                self._trouble[target] = status_failure(407) if self._upstream is None else _not_led("it answered 407")
+                self._trouble[target] = (
+                    status_failure(407) if self._upstream is None else _proxy_failure("it answered 407")
+                )
                 line = b"HTTP/1.1 403 Forbidden"
             kept = [field for field in fields if _name(field) not in _HOP_BY_HOP]
             writer.write(b"\r\n".join([line, *kept, b"Connection: close", b"", b""]))
             return
 
 
-async def _carry(reader: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+async def _copy(reader: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
     while data := await reader.read(_CHUNK):
         sink.write(data)
         await sink.drain()
@@ -299,7 +302,7 @@ def _forwarded(method: str, address: str, fields: list[bytes], upstream: Upstrea
     return b"\r\n".join([f"{method} {target} HTTP/1.1".encode("latin-1"), *kept, b"Connection: close", b"", b""])
 
 
-def _not_led(why: str) -> Failure:
+def _proxy_failure(why: str) -> Failure:
     return Failure(kind=FailureKind.CONNECTION, sentence=f"The proxy does not connect to the host: {why}.")
 
 

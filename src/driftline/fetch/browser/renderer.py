@@ -1,4 +1,4 @@
-"""Rendering pages in a browser, which is started with the first page, and again when it has ended."""
+"""Rendering pages in a browser, which is started with the first page and again after a crash, and why that can fail."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from driftline.errors import DriftlineError, FailureKind, RunStopped
 from driftline.fetch.address_guard import judge_for
 from driftline.fetch.browser.browser_credentials import BrowserCredentials, CredentialSender
-from driftline.fetch.browser.browser_failures import CRASHED, TOO_LONG, TOO_MUCH, explained, failed
 from driftline.fetch.browser.capture import Captured, capture
 from driftline.fetch.browser.chromium import BrowserGone, Chromium, find_browser
 from driftline.fetch.browser.proxy import Gateway, resolve
@@ -33,17 +32,50 @@ if TYPE_CHECKING:
     from driftline.settings import Settings
 
 _LOG = logging.getLogger(__name__)
-_CLOSED = "has been closed"  # in playwright's message when the browser of a page has ended
+_CLOSED = "has been closed"  # playwright has no error type for a browser that ended: its message contains this
 _TRIES = 2  # attempts at a page whose browser ended meanwhile
 _IDLE = 60.0  # seconds without a page after which the browser is ended
 _ENDING = 15.0  # seconds for the browser and its driver to end
+
+_TOO_LONG = Failure(kind=FailureKind.TIMED_OUT, sentence="The page was not done in time in the browser.")
+_CRASHED = Failure(kind=FailureKind.HOSTILE, sentence="The page took too much memory or crashed in the browser.")
+_TOO_MUCH = Failure(kind=FailureKind.TOO_LARGE, sentence="The page and what it loads are larger than the limit.")
+_UNTRUSTED = Failure(kind=FailureKind.TLS, sentence="The secure connection could not be trusted or set up.")
+_BAD_REDIRECTS = Failure(
+    kind=FailureKind.REDIRECTS, sentence="The page redirects too often or to an address that is not on the web."
+)
+_UNSAFE_PORT = Failure(
+    kind=FailureKind.NOT_ALLOWED,
+    sentence="The browser refuses to connect to this port: watch the page without --render.",
+)
+_DOWNLOAD = Failure(
+    kind=FailureKind.BODY, sentence="The browser would download this instead of showing it: watch it without --render."
+)
+_UNREADABLE = Failure(
+    kind=FailureKind.BODY, sentence="The page changed or left while the browser read it, and could not be captured."
+)
+_CONNECTION_LOST = Failure(kind=FailureKind.CONNECTION, sentence="The connection broke before the page was complete.")
+#: parts of messages of Chromium or playwright, and what they mean
+_BY_MESSAGE = (
+    ("crashed", _CRASHED),
+    ("ERR_CERT", _UNTRUSTED),
+    ("ERR_SSL", _UNTRUSTED),
+    ("ERR_TOO_MANY_REDIRECTS", _BAD_REDIRECTS),
+    ("ERR_UNSAFE_REDIRECT", _BAD_REDIRECTS),
+    ("ERR_UNSAFE_PORT", _UNSAFE_PORT),
+    ("Download is starting", _DOWNLOAD),
+    ("ERR_ABORTED", _DOWNLOAD),
+    ("net::ERR", _CONNECTION_LOST),
+    ("Timeout", _TOO_LONG),
+)
+_NO_TUNNEL = "ERR_TUNNEL_CONNECTION_FAILED"
 
 
 class Renderer:
     """Fetches pages in Chromium, each in a profile of its own. Used by any thread.
 
     All of its work happens in an event loop in a thread of its own, started with the first page. The browser is ended
-    after `idle` seconds without a page. What is `blocked` is not fetched: its documents say why.
+    after `idle` seconds without a page. Blocked pages are not fetched: their documents have the reason as the failure.
     """
 
     def __init__(
@@ -129,9 +161,9 @@ class Renderer:
 
     def _end_idle(self) -> None:
         """End the idle browser, which holds much memory. A page that comes meanwhile waits."""
-        self._retiring = asyncio.ensure_future(self._retire_unless_wanted())
+        self._retiring = asyncio.ensure_future(self._end_unless_used())
 
-    async def _retire_unless_wanted(self) -> None:
+    async def _end_unless_used(self) -> None:
         async with self._one_start:
             if not self._pages:
                 await self._retire()
@@ -230,10 +262,10 @@ class Renderer:
                     captured = await self._attempt(page, link, gateway)
             except Error as error:
                 if chromium.alive and _CLOSED not in error.message:
-                    captured = failed(error.message, gateway, link)
+                    captured = _load_failure(error.message, gateway, link)
             except BrowserGone:
                 pass
-        return None if captured is not None and captured.failure is TOO_LONG and not chromium.alive else captured
+        return None if captured is not None and captured.failure is _TOO_LONG and not chromium.alive else captured
 
     async def _attempt(self, page: Page, link: Link, gateway: Gateway) -> Captured:
         """Capture the page within its time limit, unless its process ends first."""
@@ -249,8 +281,8 @@ class Renderer:
             if work.done():
                 return self._judged(await work, gateway, link)
             if gateway.full:
-                return Captured(failure=TOO_MUCH)
-            return Captured(failure=CRASHED if crashed.is_set() else TOO_LONG)
+                return Captured(failure=_TOO_MUCH)
+            return Captured(failure=_CRASHED if crashed.is_set() else _TOO_LONG)
         finally:
             for task in (work, ended):
                 task.cancel()
@@ -259,7 +291,7 @@ class Renderer:
     def _judged(self, captured: Captured, gateway: Gateway, link: Link) -> Captured:
         """Return what was captured, with the reason if it failed; only a failure if scripts led to a blocked page."""
         if captured.failure is not None:
-            return explained(captured, gateway, link)
+            return _with_gateway_failure(captured, gateway, link)
         reason = self._blocked.why(captured.final_url) if captured.redirects else None
         if reason is None:
             return captured
@@ -273,3 +305,22 @@ async def _close(page: Page) -> None:
 
     with suppress(Error):
         await page.close()
+
+
+def _load_failure(message: str, gateway: Gateway, link: Link) -> Captured:
+    """Return the result for a page that could not be loaded; `message` is playwright's, which has no error codes."""
+    trouble = gateway.trouble(link.url, redirected=False)
+    if trouble is None and _NO_TUNNEL in message:
+        trouble = gateway.latest  # the message does not contain the target of a redirect
+    if trouble is not None:
+        return Captured(failure=trouble)
+    if gateway.full:
+        return Captured(failure=_TOO_MUCH)
+    return Captured(failure=next((failure for name, failure in _BY_MESSAGE if name in message), _UNREADABLE))
+
+
+def _with_gateway_failure(captured: Captured, gateway: Gateway, link: Link) -> Captured:
+    """Return what was captured, with the failure of the gateway if it refused the request: Chromium saw a status."""
+    url = captured.final_url or link.url
+    trouble = gateway.trouble(url, redirected=url != link.url)
+    return captured if trouble is None else replace(captured, status=0, failure=trouble)

@@ -25,7 +25,7 @@ _MOST = 30  # steps of a page
 _LONGEST = 1_000  # characters of a step
 _LONGEST_WAIT = 30.0  # seconds
 _SECONDS = re.compile(r"(\d+(?:\.\d+)?)\s*s")
-_TIME = re.compile(r"[-+.]?\d")  # how no selector begins
+_TIME = re.compile(r"[-+.]?\d")  # no selector starts like this
 _NAMES = (
     "Enter|Tab|Escape|Space|Backspace|Delete|Insert|Home|End|PageUp|PageDown|Arrow(?:Up|Down|Left|Right)"
     "|F(?:[1-9]|1[0-2])|Key[A-Z]|Digit\\d|Numpad(?:\\d|Add|Subtract|Multiply|Divide|Decimal|Enter)"
@@ -60,31 +60,31 @@ class BrowserStep:
 
 
 def parse_step(text: str) -> BrowserStep:
-    """Return the step that is written so; raises BadSetting, which says how to write one."""
-    name, colon, rest = text.strip().partition(":")
-    rest = rest.strip()
+    """Return the step that this text describes; raises BadSetting with how to write one."""
+    name, colon, argument = text.strip().partition(":")
+    argument = argument.strip()
     if len(text) > _LONGEST or name not in list(Action):
         raise _not_a_step(text)
     action = Action(name)
     if action is Action.TYPE:
-        found = _SELECTOR.fullmatch(rest)
+        found = _SELECTOR.fullmatch(argument)
         if found is None or not found[1].strip():
             raise _not_a_step(text)
         return BrowserStep(action=action, text=text, selector=check_selector(found[1].strip()), words=found[2])
     if action is Action.PRESS:
-        if not rest:
+        if not argument:
             raise _not_a_step(text)
-        if not _KEY.fullmatch(rest):
+        if not _KEY.fullmatch(argument):
             raise BadSetting(
                 f"'{text[:60]}' is not a step: there is no such key. Write a single letter, or a name such as Enter, "
                 "Tab, Escape, ArrowDown, PageDown or F5; Control+A holds one key and presses the other."
             )
-        return BrowserStep(action=action, text=text, words=rest)
-    if action is Action.WAIT and _TIME.match(rest):
-        return BrowserStep(action=action, text=text, seconds=_seconds(text, rest))
-    if not rest and (colon or action is not Action.SCROLL):
+        return BrowserStep(action=action, text=text, words=argument)
+    if action is Action.WAIT and _TIME.match(argument):
+        return BrowserStep(action=action, text=text, seconds=_seconds(text, argument))
+    if not argument and (colon or action is not Action.SCROLL):
         raise _not_a_step(text)
-    return BrowserStep(action=action, text=text, selector=check_selector(rest))
+    return BrowserStep(action=action, text=text, selector=check_selector(argument))
 
 
 def check_steps(texts: Sequence[str]) -> tuple[str, ...]:
@@ -119,8 +119,8 @@ def _in_pairs(selector: str) -> bool:
     return not closing and not quote
 
 
-def _seconds(text: str, rest: str) -> float:
-    found = _SECONDS.fullmatch(rest)
+def _seconds(text: str, argument: str) -> float:
+    found = _SECONDS.fullmatch(argument)
     if found is None or not float(found[1]):
         raise BadSetting(f"'{text[:60]}' is not a step: write the seconds to wait as wait:2s or wait:0.5s.")
     if float(found[1]) > _LONGEST_WAIT:
@@ -142,14 +142,23 @@ _SCROLL = """() => {
   return height;
 }"""
 
-_NO_SELECTOR = "this is not a CSS selector"
-#: messages of playwright about a step that failed, and how they end a sentence
-_REASONS = (
-    ("Timeout", "no such element could be used in time"),
-    ("while parsing", _NO_SELECTOR),
-    ("is not a valid selector", _NO_SELECTOR),
-    ("Unknown key", "there is no such key"),
-    ("Element is not an <input>", "nothing can be typed into this element"),
+
+class StepProblem(StrEnum):
+    """Why a step failed, as the end of a sentence."""
+
+    NO_ELEMENT = "no such element could be used in time"
+    BAD_SELECTOR = "this is not a CSS selector"
+    UNKNOWN_KEY = "there is no such key"
+    NO_INPUT = "nothing can be typed into this element"
+
+
+#: parts of messages of playwright, which has no error codes, and what they mean
+_BY_MESSAGE = (
+    ("Timeout", StepProblem.NO_ELEMENT),
+    ("while parsing", StepProblem.BAD_SELECTOR),
+    ("is not a valid selector", StepProblem.BAD_SELECTOR),
+    ("Unknown key", StepProblem.UNKNOWN_KEY),
+    ("Element is not an <input>", StepProblem.NO_INPUT),
 )
 
 
@@ -165,10 +174,10 @@ async def prepare(page: Page, render: Render, traffic: Traffic, settings: Settin
     """Wait until the page is loaded, and do its steps; raises StepFailed."""
     try:
         steps = [parse_step(text) for text in render.steps]
-    except BadSetting as error:  # it was given when more was taken for a step
+    except BadSetting as error:  # stored by an earlier version, which accepted it
         raise StepFailed(str(error)) from None
     await read(page)
-    await traffic.silence()
+    await traffic.wait_until_idle()
     if render.wait_for:
         await _await(page, render.wait_for, settings)
     for step in steps:
@@ -176,7 +185,7 @@ async def prepare(page: Page, render: Render, traffic: Traffic, settings: Settin
 
 
 async def read(page: Page) -> None:
-    """Wait until the document has been parsed; no event reports that for a page that starts a download."""
+    """Wait until the document is parsed; there is no event for that on a page that starts a download."""
     await page.wait_for_function("document.readyState !== 'loading'", polling=_LOOK)
 
 
@@ -207,8 +216,9 @@ async def _do(page: Page, step: BrowserStep, traffic: Traffic, settings: Setting
     except Error as error:
         if page.is_closed():
             raise
-        raise StepFailed(f"The step '{step.text}' could not be done: {_reason(error.message)}.") from None
-    await traffic.silence()
+        why = _problem(error.message) or _first_line(error.message)
+        raise StepFailed(f"The step '{step.text}' could not be done: {why}.") from None
+    await traffic.wait_until_idle()
 
 
 async def _await(page: Page, selector: str, settings: Settings) -> None:
@@ -219,7 +229,7 @@ async def _await(page: Page, selector: str, settings: Settings) -> None:
     except Error as error:
         if page.is_closed():
             raise
-        if _reason(error.message) == _NO_SELECTOR:
+        if _problem(error.message) is StepProblem.BAD_SELECTOR:
             raise StepFailed(f"What to wait for, '{selector}', is not a CSS selector.") from None
         raise StepFailed(f"'{selector}' did not appear on the page.") from None
 
@@ -229,7 +239,7 @@ async def _scroll(page: Page, traffic: Traffic) -> None:
     before = -1
     for _ in range(_SCREENS):
         height = await page.evaluate(_SCROLL)
-        await traffic.silence()
+        await traffic.wait_until_idle()
         if height == before:
             return
         before = height
@@ -240,7 +250,11 @@ def _step_limit(settings: Settings) -> float:
     return settings.render_timeout * 1000 / 3
 
 
-def _reason(message: str) -> str:
-    """Return the reason in a message of playwright, as the end of a sentence."""
-    known = next((reason for name, reason in _REASONS if name in message), None)
-    return known or message.partition("\n")[0].partition(": ")[2].removeprefix("Error: ").rstrip(".")
+def _problem(message: str) -> StepProblem | None:
+    """Return what a message of playwright means; None if it is not a known one."""
+    return next((problem for part, problem in _BY_MESSAGE if part in message), None)
+
+
+def _first_line(message: str) -> str:
+    """Return the first line of a message of playwright as the end of a sentence."""
+    return message.partition("\n")[0].partition(": ")[2].removeprefix("Error: ").rstrip(".")

@@ -67,8 +67,8 @@ class Upstream:
         """Return the header line with the login, if there is one."""
         if not self.user:
             return []
-        words = base64.b64encode(f"{self.user}:{self.password}".encode())
-        return [b"Proxy-Authorization: Basic " + words]
+        credentials = base64.b64encode(f"{self.user}:{self.password}".encode())
+        return [b"Proxy-Authorization: Basic " + credentials]
 
     async def connect(self) -> Streams:
         """Return a connection to the proxy itself; raises OSError."""
@@ -80,16 +80,18 @@ class Upstream:
         reader, writer = await self.connect()
         try:
             if self.forwards:
-                await self._ask_http(reader, writer, host, port)
+                await self._connect_by_http(reader, writer, host, port)
             else:
-                ask = self._ask_socks4 if self.scheme.startswith("socks4") else self._ask_socks5
-                await ask(reader, writer, host, port)
+                connect = self._connect_by_socks4 if self.scheme.startswith("socks4") else self._connect_by_socks5
+                await connect(reader, writer, host, port)
         except BaseException:
             writer.transport.abort()
             raise
         return reader, writer
 
-    async def _ask_http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int) -> None:
+    async def _connect_by_http(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int
+    ) -> None:
         place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         lines = [f"CONNECT {place} HTTP/1.1".encode(), f"Host: {place}".encode(), *self.login, b"", b""]
         writer.write(b"\r\n".join(lines))
@@ -97,7 +99,7 @@ class Upstream:
         if not status.startswith(b"2"):
             raise ProxyRefused(f"it answered {status.decode('latin-1')[:3]}")
 
-    async def _ask_socks4(
+    async def _connect_by_socks4(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int
     ) -> None:
         address = _numeric(host)
@@ -107,11 +109,11 @@ class Upstream:
         place = b"\x00\x00\x00\x01" if address is None else address.packed
         name = host.encode() + b"\x00" if address is None else b""
         writer.write(b"\x04\x01" + port.to_bytes(2) + place + self.user.encode() + b"\x00" + name)
-        said = (await reader.readexactly(8))[1]
-        if said != _SOCKS4_GRANTED:
-            raise ProxyRefused(f"it answered {said}")
+        reply = (await reader.readexactly(8))[1]
+        if reply != _SOCKS4_GRANTED:
+            raise ProxyRefused(f"it answered {reply}")
 
-    async def _ask_socks5(
+    async def _connect_by_socks5(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int
     ) -> None:
         writer.write(bytes([5, 2, _NO_LOGIN, _LOGIN] if self.user else [5, 1, _NO_LOGIN]))
@@ -128,11 +130,11 @@ class Upstream:
         else:
             place = bytes([_IPV4 if isinstance(address, IPv4Address) else _IPV6]) + address.packed
         writer.write(b"\x05\x01\x00" + place + port.to_bytes(2))
-        _, said, _, kind = await reader.readexactly(4)
-        if said != 0:
-            raise ProxyRefused(f"it answered {said}")
+        _, reply, _, kind = await reader.readexactly(4)
+        if reply != 0:
+            raise ProxyRefused(f"it answered {reply}")
         length = (await reader.readexactly(1))[0] if kind == _NAME else _LENGTHS.get(kind, 0)
-        await reader.readexactly(length + 2)  # the address that it connects from, which is not needed
+        await reader.readexactly(length + 2)  # the address that it connects from is not needed
 
 
 def _numeric(host: str) -> IPv4Address | IPv6Address | None:
