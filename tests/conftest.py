@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 
 from command import HURRIED, LOCAL, Command
 from driftline.store.engine import Store
-from driftline.store.tunables import WAITS
+from driftline.store.locks import WAITS
 from support.postgres import postgres, postgres_server
 from support.schedules import schedule
 from support.servers import Site

@@ -35,11 +35,11 @@ from driftline.store.engine import Store
 from driftline.store.feedback import all_said, find_change, remember, withdraw
 from driftline.store.history import Repository
 from driftline.store.host_records import HostRecords
+from driftline.store.ledger import Stalls
 from driftline.store.locks import patiently
 from driftline.store.pages import Catalog
 from driftline.store.process_locks import RegainedRight
 from driftline.store.screenshots import RenderedVersions, Screenshots
-from driftline.store.stall_records import Stalls
 from driftline.store.visit_records import Visits
 from driftline.urls.parts import host_of, without_password
 from driftline.urls.tracking import Tracking
@@ -82,10 +82,10 @@ if TYPE_CHECKING:
     from driftline.store.compaction import Compacted
     from driftline.store.crawls import Begun, Site
     from driftline.store.events import EventLog
+    from driftline.store.ledger import Stalled
     from driftline.store.process_locks import Claim, Having
     from driftline.store.rereads import Readings
     from driftline.store.safety_records import Reported
-    from driftline.store.stall_records import Stalled
     from driftline.visits.importer import Imported
     from driftline.watch.planner import Planner
     from driftline.watch.service import EndlessRun
@@ -416,7 +416,7 @@ class Driftline:
         def links(page_ids: Sequence[int]) -> list[Link]:
             return [link for link in ledger.links(page_ids) if self.unsafe.why(link.url) is None]
 
-        feed = Feed(links, self._store.right_to_check, wanted=self._store.somebody_is_next)
+        feed = Feed(links, self._store.right_to_check, wanted=self._store.is_process_waiting)
 
         def right() -> Having:
             return self._store.right_to_keep_checking() if claim is None else nullcontext(claim)
@@ -640,7 +640,7 @@ class Driftline:
         from driftline.schedule.scheduler import Scheduler
 
         if not to_look:
-            self._store.insist_on_writing()
+            self._store.require_writable()
         usual = "fixed" if once else self.settings.policy
         chosen = [one for one in POLICIES if one == (usual if policy is None else policy)]
         if not chosen:
@@ -828,7 +828,7 @@ class Driftline:
         """
         from driftline.store.compaction import compact
 
-        self._store.insist_on_writing()
+        self._store.require_writable()
         self._store.require_intact()
         return self.catch_up(told=told), compact(self._store, told)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from driftline.detection.worker_pool import Worker
     from driftline.settings import Settings
-    from driftline.store.stall_records import Stalled
+    from driftline.store.ledger import Stalled
 
 _OLDEST = (3, 11)
 _FILES_WANTED = 4_096
@@ -187,7 +187,7 @@ def _first_page(worker: Worker) -> str:
 def _store(settings: Settings, *, quick: bool) -> Generator[Diagnosis, None, bool]:
     """Yield findings about the store; return whether any of its pages is rendered in a browser."""
     from driftline.api import open as open_store
-    from driftline.store.engine import is_there
+    from driftline.store.drivers import is_there
 
     if not is_there(settings.store):
         named = is_named(settings)

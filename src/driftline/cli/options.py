@@ -141,7 +141,7 @@ def opened(
     """
     from driftline.api import open as open_store
     from driftline.settings import parse_network
-    from driftline.store.engine import is_there
+    from driftline.store.drivers import is_there
 
     for network in allow_networks or ():
         try:

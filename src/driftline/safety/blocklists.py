@@ -95,7 +95,7 @@ class Blocklists:
         return self._records.blocklists()
 
     def _load(self, source: str, name: str) -> LoadedBlocklist:
-        self._store.insist_on_writing()
+        self._store.require_writable()
         read = read_list(self._lines(source), without_password(source))
         if not (read.hosts or read.addresses or read.exceptions):
             first = f": line {read.problems[0][0]}: {read.problems[0][1]}" if read.problems else "."

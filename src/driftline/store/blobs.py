@@ -1,11 +1,11 @@
-"""Versions in few bytes: zstd with an earlier version as the prefix, every blob named by the digest of its contents.
+"""Compressed contents of versions: zstd with an earlier version as the prefix, each blob named by its digest.
 
 A body is compressed against the body before it, and a text against the body it was taken from, of which it is mostly
-a subsequence. Every chain starts at a blob that stands on its own, is at most DEEPEST steps long, and the bodies in it
-are together no larger than MOST_DECODED, so any version is read in a bounded time: a large one is fewer steps away.
-Where a chain is as long as it may be, the next body is compressed against the body that the chain starts with. The
+a subsequence. Every chain starts with a blob that needs no other, is at most DEEPEST steps long, and the bodies in it
+are together no larger than MOST_DECODED, so that any version is read in a bounded time: chains of large ones are
+shorter. Where a chain has its full length, the next body is compressed against the body that the chain starts with. The
 window covers base and contents together, or zstd could not reach the base's start; long distance matching stays off,
-for it makes such deltas larger.
+because it makes such deltas larger.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def digest(data: bytes) -> bytes:
 def fingerprint(data: bytes) -> bytes:
     """Return the hash by which the wire bytes of a page are compared with those of its last check.
 
-    Ten times faster than `digest`, but not safe against forgery: whoever sends the bytes could send others of the same
-    fingerprint, and would only hide a change of their own page. Contents are never stored under it.
+    Ten times faster than `digest`, but not collision-resistant: a server could send other bytes with the same
+    fingerprint, but would only hide a change of its own page. Contents are never stored under it.
     """
     return xxh3_128_digest(data)
 
@@ -60,8 +60,8 @@ def fingerprint(data: bytes) -> bytes:
 def pack(data: bytes, name: bytes, base: Blob | None = None, base_data: bytes = b"") -> Blob:
     """Return the blob of `data`, whose digest is `name`, against `base` if that keeps the chain within DEEPEST.
 
-    The same contents may be stored already, at another depth: so bodies stop at DEEPEST_BODY (see `pack_next`), and
-    whatever depth a body turns out to have, the text on it is within DEEPEST.
+    The same contents may be stored already, at another depth. So bodies stop at DEEPEST_BODY (see `pack_next`), and at
+    any depth of a body, the text that is built on it is within DEEPEST.
     """
     try:
         if base is None or base.depth + 1 > DEEPEST or len(base_data) < _SMALLEST_BASE or base.digest == name:
@@ -74,8 +74,8 @@ def pack(data: bytes, name: bytes, base: Blob | None = None, base_data: bytes = 
 def pack_next(data: bytes, name: bytes, last: Blob | None, last_data: bytes, blobs: Mapping[bytes, Blob]) -> Blob:
     """Return the blob of a body that follows the body `last`, given the blobs of its chain.
 
-    The first body stands on its own. Where the chain is as long as it may be, another one branches off from its start
-    if that saves enough: a page that has become a different one since then gets a full copy to start from.
+    The first body needs no base. Where the chain has its full length, another one branches off from its start if that
+    saves enough: a page that is very different by now gets a full copy to start from.
     """
     if last is None:
         return pack(data, name)
@@ -90,9 +90,9 @@ def pack_next(data: bytes, name: bytes, last: Blob | None, last_data: bytes, blo
 
 
 def repack(blob: Blob, data: bytes, base_data: bytes) -> Blob:
-    """Return the blob of `data` against the same base in the fewest bytes; a hundred times as slow as `pack`.
+    """Return the blob of `data` against the same base at the highest level; a hundred times as slow as `pack`.
 
-    The result was unpacked again and equals `data`; it is the old blob where that is no larger.
+    The result is verified by unpacking it; the old blob is returned where that is no larger.
     """
     if blob.base is None:
         packed = zstd.compress(data, HIGH_LEVEL)
@@ -155,13 +155,13 @@ def chain_of(names: Sequence[bytes], blobs: Mapping[bytes, Blob]) -> dict[bytes,
 def _chain(name: bytes, blobs: Mapping[bytes, Blob]) -> list[Blob]:
     """Return the blobs that the named contents are built from, in the order in which they are unpacked."""
     chain: list[Blob] = []
-    wanted: bytes | None = name
-    while wanted is not None:
-        blob = blobs.get(wanted)
+    next_name: bytes | None = name
+    while next_name is not None:
+        blob = blobs.get(next_name)
         if blob is None or len(chain) > _LONGEST_CHAIN:
             raise BrokenVersion(_incomplete(name))
         chain.append(blob)
-        wanted = blob.base
+        next_name = blob.base
     chain.reverse()
     return chain
 
@@ -176,7 +176,7 @@ def _undone(name: bytes, steps: Sequence[Blob], data: bytes) -> bytes:
         for blob in steps:
             data = zstd.decompress(blob.data) if blob.base is None else _undo(blob.data, data)
     except (zstd.ZstdError, ValueError) as error:
-        if "memory" in str(error):
+        if "memory" in str(error):  # zstd has no error code for it in Python
             raise MemoryError from error
         raise BrokenVersion(f"The stored version {name.hex()[:12]} cannot be read: run 'driftline doctor'.") from None
     if digest(data) != name:

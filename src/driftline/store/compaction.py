@@ -1,8 +1,8 @@
-"""The version repository in fewer bytes: every blob is compressed again at a high level while checks go on.
+"""Compaction: every blob of the version repository is compressed again at a high level, also while checks run.
 
-What a blob is built on stays as it is, so a check may build on any blob at any moment. A blob takes its new form in one
-transaction, in which it must still be as it was read, and only after that form was unpacked to the same bytes. So it
-does not matter when it is killed: what is done stays done, and the next time goes on with the rest.
+The base of a blob stays the same, so a check may build on any blob at any moment. A blob is replaced in a transaction
+in which it must still be as it was read, and only after the new form was unpacked to the same bytes. So the process may
+be killed at any time: what is done stays done, and the next compaction continues with the other blobs.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ WHERE blobs.level IS NULL ORDER BY blobs.page_id, blobs.digest
 class Compacted:
     """The result of compacting.
 
-    `contents` were compressed again, which took `before` bytes and take `after`; `removed` ones are gone because no
-    version needs them; `unreadable` ones are left alone, each time. The store takes `size` bytes now.
+    `contents` counts those compressed again, from `before` to `after` bytes, `removed` those that no version needs any
+    more, and `unreadable` those that are damaged and were left unchanged. `size` is that of the store, in bytes.
     """
 
     contents: int
@@ -62,12 +62,12 @@ class Compacted:
     size: int
 
 
-def compact(store: Store, told: Callable[[int, int], None] | None = None) -> Compacted:
-    """Compress again what was stored since the last time, and give the space back.
+def compact(store: Store, progress: Callable[[int, int], None] | None = None) -> Compacted:
+    """Compress again what was stored since the last time, free the space, and return the result.
 
-    It uses up to eight cores, at the lowest priority. A check that runs at the same time waits no longer than a few
-    rows take, or, where contents are removed that no version needs, than reading the versions of a thousand pages.
-    After every transaction, `told` is called with how many of how many contents are done.
+    It uses up to eight cores, at the lowest priority. A check that runs at the same time waits for a few rows to be
+    written at most, or, where contents are removed that no version needs, for the versions of a thousand pages to be
+    read. After every transaction, `progress` is called with how many of how many contents are done.
     """
     removed = _sweep(store)
     done = skipped = before = after = 0
@@ -75,7 +75,7 @@ def compact(store: Store, told: Callable[[int, int], None] | None = None) -> Com
         # counted once: a check may store contents faster than they are compacted
         total = connection.scalar(select(func.count()).select_from(blobs).where(_LOOSE)) or 0
     cores = len(os.sched_getaffinity(0))
-    with ThreadPoolExecutor(max_workers=min(cores, _MOST_THREADS), initializer=_stand_back) as threads:
+    with ThreadPoolExecutor(max_workers=min(cores, _MOST_THREADS), initializer=_lower_priority) as threads:
         while done < total:
             keys, chains = _some(store, min(_AT_ONCE, total - done))
             if not keys:
@@ -94,12 +94,12 @@ def compact(store: Store, told: Callable[[int, int], None] | None = None) -> Com
                         after += len(blob.data)
                 _replace(connection, packed)
             done += len(keys)
-            if told is not None:
-                told(done, total)
+            if progress is not None:
+                progress(done, total)
     with suppress(StoreBusy):
         store.shrink()
     with store.read() as connection:
-        # also those found before: as long as they are there, the store is damaged
+        # also those found earlier: as long as they exist, the store is damaged
         damaged = select(func.count()).select_from(blobs).where(blobs.c.level == _UNREADABLE)
         unreadable = connection.scalar(damaged) or 0
     return Compacted(
@@ -107,8 +107,8 @@ def compact(store: Store, told: Callable[[int, int], None] | None = None) -> Com
     )
 
 
-def _stand_back() -> None:
-    """Give this thread the lowest priority; on Linux that is a matter of the thread, not of the process."""
+def _lower_priority() -> None:
+    """Lower the priority of this thread; on Linux, threads have priorities of their own."""
     this = threading.get_native_id()
     os.setpriority(os.PRIO_PROCESS, this, max(_NICENESS, os.getpriority(os.PRIO_PROCESS, this)))
 

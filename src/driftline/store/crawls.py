@@ -28,8 +28,8 @@ KNOWN = 1_000_000.0  # the priority of pages found in earlier rounds: they come 
 class Begun:
     """A round of a crawl, and whether it continues one that was interrupted.
 
-    Its pages are watched under the `tag`, if there is one. `adopts` says that the site is watched from now on and was
-    not before, so that pages already known are to be added to the watch list.
+    Its pages are watched with the `tag`, if there is one. `adopts` is True if the site is watched from now on and was
+    not before, so that pages already known have to be added to the watch list.
     """
 
     site_id: int
@@ -92,9 +92,9 @@ class Address(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The result of fetching an address. One that is no page any more keeps what it had when it was one.
+    """The result of fetching an address. One that is no page any more keeps the values of when it was one.
 
-    A page that is not `lasting` is not fetched in later rounds unless a link leads to it.
+    A page that is not `lasting` is not fetched in later rounds unless a link to it is found.
     """
 
     id: int
@@ -172,7 +172,7 @@ class Sites:
         return write_once(self._store, begin, self._stopped)
 
     def note_adopted(self, site_id: int) -> None:
-        """Note that the pages found before the site was watched are on the watch list now."""
+        """Record that the pages found before the site was watched are on the watch list now."""
 
         def note(connection: Connection) -> None:
             this = sites.c.id == site_id
@@ -182,7 +182,7 @@ class Sites:
         write_once(self._store, note, self._stopped)
 
     def finish(self, site_id: int, number: int, now: float, found: Sequence[Event] = ()) -> None:
-        """Note that the round of this number is complete, and publish the events that it found."""
+        """Record that the round of this number is complete, and publish the events that it found."""
         this = (sites.c.id == site_id) & (sites.c.round == number)
         ends = update(sites).where(this, sites.c.finished_at.is_(None)).values(finished_at=now)
 
@@ -249,15 +249,15 @@ class Sites:
         """
 
         def record(connection: Connection) -> list[FrontierEntry]:
-            self._settle(connection, begun, results)
-            waiting = self._admit(connection, begun, met)
-            waiting += self._dated(connection, begun, dated)
-            self._count(connection, begun, skipped)
+            self._store_results(connection, begun, results)
+            waiting = self._add_to_frontier(connection, begun, met)
+            waiting += self._apply_dates(connection, begun, dated)
+            self._count_skipped(connection, begun, skipped)
             return waiting
 
         return write_once(self._store, record, self._stopped)
 
-    def _settle(self, connection: Connection, begun: Begun, results: Sequence[Result]) -> None:
+    def _store_results(self, connection: Connection, begun: Begun, results: Sequence[Result]) -> None:
         good = [one for one in results if one.good]
         moved = [one for one in results if one.url]
         others = [one for one in results if not one.good and not one.url]
@@ -268,7 +268,7 @@ class Sites:
         if moved:
             connection.execute(_AGAIN, [{"this": one.id, "new_url": one.url} for one in moved])
 
-    def _admit(self, connection: Connection, begun: Begun, met: Sequence[Met]) -> list[FrontierEntry]:
+    def _add_to_frontier(self, connection: Connection, begun: Begun, met: Sequence[Met]) -> list[FrontierEntry]:
         """Add those addresses to the frontier that were not found in this round yet."""
         if not met:
             return []
@@ -296,11 +296,11 @@ class Sites:
         query = select(*columns).where(*_of(begun), addresses.c.state == "waiting")
         return [FrontierEntry(*row) for row in _some(connection, query, addresses.c.key, [one.key for one in met])]
 
-    def _dated(self, connection: Connection, begun: Begun, met: Sequence[Met]) -> list[FrontierEntry]:
-        """Apply the dates of a sitemap to known pages: one of the same date is unchanged; others come first.
+    def _apply_dates(self, connection: Connection, begun: Begun, met: Sequence[Met]) -> list[FrontierEntry]:
+        """Apply the dates of a sitemap to known pages: one with the same date is unchanged; others come first.
 
-        A date counts for a page that was read in the round before this one, or had the same date then: otherwise it may
-        be of a change that was never read, because the page could not be fetched or the round was given up.
+        A date is compared only for a page that was read in the round before this one. For others, it may be the date of
+        a change that was never read, because the page could not be fetched or the round was abandoned.
         """
         known: dict[bytes, Any] = {}
         columns = (addresses.c.id, addresses.c.key, addresses.c.kind, addresses.c.lastmod, addresses.c.good_round)
@@ -320,7 +320,7 @@ class Sites:
             connection.execute(update(addresses).where(_HERE).values(values), rows)
         return [FrontierEntry(one.priority, known[one.key].id, known[one.key].kind) for one in other]
 
-    def _count(self, connection: Connection, begun: Begun, skipped: Mapping[str, Sequence[str]]) -> None:
+    def _count_skipped(self, connection: Connection, begun: Begun, skipped: Mapping[str, Sequence[str]]) -> None:
         if not skipped:
             return
         query = select(skips).where(skips.c.site_id == begun.site_id)
@@ -373,7 +373,7 @@ class Sites:
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that a site is crawled with, without what is only noted beside them."""
+    """Return the options that a site is crawled with, without the internal ones that are stored with them."""
     return {name: value for name, value in options.items() if name != _ADOPTS}
 
 

@@ -1,20 +1,31 @@
-"""Opening the store: one schema on SQLite or PostgreSQL, brought up to date, with one writer at a time."""
+"""The store: one schema on SQLite or PostgreSQL, upgraded when it is opened, with one writer at a time."""
 
 from __future__ import annotations
 
 import logging
-import os
 import sqlite3
 import threading
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Self
 
-from sqlalchemy import URL, create_engine, event, inspect, make_url, text
-from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError, IntegrityError, NoSuchModuleError
+from sqlalchemy import inspect, text
+from sqlalchemy.exc import DatabaseError, DBAPIError, IntegrityError
 
-from driftline.errors import MissingExtra, StoreError, StoreLocked, StoreUnavailable, UnsupportedStore
+from driftline.errors import NoTextSearch, StoreError, StoreLocked, StoreUnavailable, UnsupportedStore
+from driftline.store.drivers import (
+    SHRINKS_IN_STEPS,
+    file_identity,
+    first_line,
+    is_writable,
+    locate,
+    make_engine,
+    means_full,
+    means_locked,
+    means_no_fts5,
+    means_unavailable,
+    read_only_url,
+    waited_for_lock,
+)
 from driftline.store.hung_server import ServerWatch
 from driftline.store.locks import revision
 from driftline.store.process_locks import (
@@ -26,10 +37,10 @@ from driftline.store.process_locks import (
     is_held_by_file,
 )
 from driftline.store.statements import Statements
-from driftline.store.tunables import WAITS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from sqlalchemy import Connection, Engine
 
@@ -39,47 +50,17 @@ _LOG = logging.getLogger(__name__)
 
 #: the revision of the last step in `migrations/steps`
 NEWEST = "a001"
-_SHRINKS_IN_STEPS = "PRAGMA auto_vacuum=INCREMENTAL"
-_PAGES_AT_ONCE = 256
-_PRAGMAS = (
-    "PRAGMA journal_mode=WAL",
-    "PRAGMA synchronous=NORMAL",
-    "PRAGMA foreign_keys=ON",
-    "PRAGMA cache_size=-4000",
-    "PRAGMA wal_autocheckpoint=16000",  # of 4 kB each: what is written twice until then goes into the file once
-)
-_LOCK_TIMED_OUT = "55P03"
-_LOCKED_STATES = ("40001", "40P01", _LOCK_TIMED_OUT)  # PostgreSQL: a conflict, a deadlock, a lock time-out
-_DISK_FULL = "53100"
-# SQLite, besides SQLITE_FULL: a quota is used up, or the index of the journal cannot be created
-_NO_ROOM = (sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
-# PostgreSQL: a connection failed; the server stops, starts, ended an idle session or has no more connections; its disk
-# is full
-_UNAVAILABLE_STATES = ("08", "57P01", "57P02", "57P03", "57P05", "53300", _DISK_FULL)
-# seconds, and milliseconds for the last, after which a server whose machine is gone is noticed; `ServerWatch` notices
-# one that only hangs
-_CONNECT = {
-    "connect_timeout": "3",
-    "keepalives": "1",
-    "keepalives_idle": "5",
-    "keepalives_interval": "2",
-    "keepalives_count": "3",
-    "tcp_user_timeout": "10000",
-}
-# a statement with a list of ids is a new one for each length, and takes 100 kB: the default of 128 took much memory
-_SQLITE_CONNECT = {"cached_statements": 24}
-_LAST_WAIT = 1.0  # seconds that a process about to end waits for its other writers
-_WAIT_BRIEFLY = text("SET LOCAL lock_timeout = '1s'")  # the same, for writers in other processes
-_AS_NOTHING: dict[None, None] = {}
-_READING = ("PRAGMA query_only=ON", "PRAGMA cache_size=-4000")
+_LAST_WAIT = 1.0  # seconds that a process which is about to end waits for its other threads to write
+_SHORT_LOCK_TIMEOUT = text("SET LOCAL lock_timeout = '1s'")  # the same, for writers in other processes
+_PAGES_AT_ONCE = 256  # database pages freed in one step
 
 
 class Store:
-    """The database behind everything. Any thread may read; `write` admits one thread at a time.
+    """The database. Any thread may read; `write` lets one thread in at a time.
 
-    A commit survives the end of the process at any moment after it, `kill -9` included. A file that cannot be written,
-    for example on a read-only file system, can still be read. `on_outage` is called with a sentence when the database
-    becomes unavailable, and when it is back.
+    What is committed survives the end of the process at any later moment, `kill -9` included. A file that cannot be
+    written, for example on a read-only file system, can still be read. `on_outage` is called with a sentence when the
+    database becomes unavailable, and when it is available again.
     """
 
     def __init__(self, engine: Engine, where: str, path: Path | None, *, read_only: bool = False) -> None:
@@ -89,13 +70,13 @@ class Store:
         self.read_only = read_only
         self.statements = Statements(engine)
         self.on_outage: Callable[[str], None] = lambda _: None
-        self._outage = self._busy = False  # until the database answers any request
-        self._unwritable = False  # full or locked, until something is written
+        self._outage = self._busy = False  # reset when the database answers any request
+        self._unwritable = False  # full or locked; reset when something is written
         self._hurried = self._announced = False
         self._watch = ServerWatch(engine) if path is None else None
         self.leases = LeaseKeeper(self) if path is None else None
         self._closed = False
-        self._file = _identity(path)
+        self._file = file_identity(path)
         self._writing = threading.Lock()
         self._writer = engine.execution_options(driftline_writes=True)
 
@@ -105,25 +86,13 @@ class Store:
 
     @classmethod
     def open(cls, where: str) -> Self:
-        """Open the store at a path or `postgresql://` URL, creating it or bringing its schema up to date."""
-        url, path = _locate(where)
+        """Open the store at a path or `postgresql://` URL; it is created, or its schema upgraded, where necessary."""
+        url, path = locate(where)
         where = where if path else url.render_as_string(hide_password=True)
-        read_only = path is not None and not _may_be_written(path)
+        read_only = path is not None and not is_writable(path)
         if path is not None and read_only:
-            url = _only_read(path)
-        try:
-            options = (
-                _SQLITE_CONNECT if path else {key: value for key, value in _CONNECT.items() if key not in url.query}
-            )
-            engine = create_engine(url, pool_size=32, max_overflow=-1, connect_args=options)
-        except (ArgumentError, NoSuchModuleError, ValueError) as error:
-            raise StoreError(f"The store '{where}' is not a path or a postgresql:// URL: {error}.") from None
-        except ModuleNotFoundError:
-            raise MissingExtra("A PostgreSQL store", "postgres") from None
-        if path is not None:
-            _prepare_sqlite(engine, _READING if read_only else _PRAGMAS)
-        else:
-            _prepare_postgresql(engine)
+            url = read_only_url(path)
+        engine = make_engine(url, path, where, read_only=read_only)
         store = cls(engine, where, path, read_only=read_only)
         try:
             store._upgrade()
@@ -133,12 +102,12 @@ class Store:
         except (DatabaseError, OSError) as error:
             engine.dispose()
             cause = getattr(error, "orig", None) or error
-            kind = StoreUnavailable if _means_unavailable(cause) else StoreError
-            raise kind(f"The store '{where}' cannot be opened: {_first_line(cause)}.") from None
+            kind = StoreUnavailable if means_unavailable(cause) else StoreError
+            raise kind(f"The store '{where}' cannot be opened: {first_line(cause)}.") from None
         return store
 
     def close(self) -> None:
-        """Close every connection; an embedded store is left as one file."""
+        """Close every connection; an SQLite store is left as a single file."""
         self._closed = True
         if self._watch is not None and self.leases is not None:
             self._watch.close()
@@ -148,7 +117,7 @@ class Store:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Open a connection for a block that reads."""
-        self._insist()
+        self._require_usable()
         try:
             with self.engine.connect() as connection:
                 yield connection
@@ -161,12 +130,12 @@ class Store:
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """Open a transaction for a block: committed at its end, rolled back if anything is raised."""
-        self._insist()
-        self.insist_on_writing()
+        self._require_usable()
+        self.require_writable()
         try:
             with self._one_writer(), self._writer.begin() as connection:
                 if self._hurried and self.path is None:
-                    connection.execute(_WAIT_BRIEFLY)
+                    connection.execute(_SHORT_LOCK_TIMEOUT)
                 yield connection
         except IntegrityError:
             raise
@@ -187,50 +156,51 @@ class Store:
 
     @contextmanager
     def write_aside(self) -> Iterator[Connection]:
-        """Open a transaction on a server for a block, also while another thread of this process is in `write`.
+        """Open a transaction for a block without waiting for another thread of this process that is in `write`.
 
-        A file has one writer at a time: there it waits until that one is done.
+        SQLite has one writer at a time: there it waits for the other transaction all the same.
         """
-        self._insist()
+        self._require_usable()
         try:
             with self._writer.begin() as connection:
                 yield connection
         except DBAPIError as error:
             raise self._trouble("written", error.orig) from None
-        self._note_answer()  # only that: a lease can be renewed although tables are locked, or the disk is full
+        self._note_answer()  # `_unwritable` stays: a lease can be renewed although tables are locked or the disk full
 
     def hurry(self) -> None:
-        """Stop waiting for a server that does not answer, because the process is about to end: fail soon instead."""
+        """Fail soon instead of waiting for a server that does not answer, because the process is about to end."""
         self._hurried = True
         if self._watch is not None:
             self._watch.hurry()
 
     @property
     def hurried(self) -> bool:
-        """Whether the process is about to end."""
+        """Return whether `hurry` was called: the process is about to end."""
         return self._hurried
 
     def stamp(self) -> object:
-        """Return a value that stays equal as long as the watch list does not change and no run begins or ends."""
+        """Return a value that stays equal until the watch list changes, or a run begins or ends."""
         with self.read() as connection:
             return revision(connection)
 
     def right_to_check(self) -> Having:
-        """Hold the right to check pages for a block; StoreBusy if another process has it.
+        """Return a `with` block in which this process may check pages; StoreBusy if another process has that right.
 
-        A process that is killed loses it: at once for processes of the same machine, and for others, which can only
-        share a server, when its lease ends. It is also lost while a server does not answer: see `Claim`.
+        A process that is killed loses it: immediately to processes of the same machine, and to those of other machines,
+        which share a PostgreSQL server, when its lease ends. It is also lost while the server does not answer: see
+        `Claim`.
         """
-        return self._have(TO_CHECK)
+        return self._hold(TO_CHECK)
 
     def right_to_be_next(self) -> Having:
-        """Be the process that checks pages next, for a block; StoreBusy if another one waits for that already.
+        """Return a `with` block in which this process is the next to check pages; StoreBusy if another one is.
 
-        A 'driftline run' that checks pages makes way for it.
+        A 'driftline run' that is checking pages gives the right to check up for it.
         """
-        return self._have(TO_BE_NEXT)
+        return self._hold(TO_BE_NEXT)
 
-    def somebody_is_next(self) -> bool:
+    def is_process_waiting(self) -> bool:
         """Return whether another process waits to check pages."""
         if self.leases is not None:
             return self.leases.is_held(TO_BE_NEXT)
@@ -238,34 +208,37 @@ class Store:
         return is_held_by_file(TO_BE_NEXT, self.path)
 
     def right_to_keep_checking(self) -> Having:
-        """Be the only 'driftline run' for a block; StoreBusy if there is one. Others may check pages in turn."""
-        return self._have(TO_KEEP_CHECKING)
+        """Return a `with` block in which this process is the only 'driftline run'; StoreBusy if there is one already.
 
-    def _have(self, right: Right) -> Having:
-        self.insist_on_writing()
+        It does not include the right to check pages, which other commands take in between.
+        """
+        return self._hold(TO_KEEP_CHECKING)
+
+    def _hold(self, right: Right) -> Having:
+        self.require_writable()
         if self.leases is not None:
             return self.leases.held(right)
         assert self.path is not None
         return held_by_file(right, self.path, self.where)
 
     def problems(self) -> list[str]:
-        """Return what the database finds wrong with its own files and references; empty if nothing is."""
+        """Return the errors that an integrity check of the database finds; empty if there are none."""
         if self.path is None:
             return []
         with self.read() as connection:
             try:
                 found = [row[0] for row in connection.execute(text("PRAGMA integrity_check")) if row[0] != "ok"]
             except DatabaseError as error:
-                if _means_locked(error.orig):
+                if means_locked(error.orig):
                     raise
-                found = [str(error.orig)]  # so damaged that the check itself fails
+                found = [str(error.orig)]  # the file is so damaged that the check itself fails
             if not found:
                 found = [f"a row of {row[0]} refers to a missing row of {row[2]}"
                          for row in connection.execute(text("PRAGMA foreign_key_check"))]  # fmt: skip
         return found
 
     def require_intact(self) -> None:
-        """Raise StoreError if the database finds itself damaged: writing to it could lose more."""
+        """Raise StoreError if the database is damaged: writing to it could lose more."""
         found = self.problems()
         if found:
             more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
@@ -276,7 +249,7 @@ class Store:
             )
 
     def size(self) -> int:
-        """Return the bytes that the database takes, with its indexes and free space."""
+        """Return the size of the database in bytes, with its indexes and free space."""
         with self.read() as connection:
             if self.path is None:
                 return connection.scalar(text("SELECT pg_database_size(current_database())")) or 0
@@ -284,18 +257,18 @@ class Store:
             return pages * (connection.scalar(text("PRAGMA page_size")) or 0)
 
     def shrink(self) -> None:
-        """Give the free space of an embedded store back to the file system, in steps so that no writer waits long."""
+        """Return the free space of an SQLite file to the file system, in steps so that no writer waits long."""
         if self.path is None:
-            return  # PostgreSQL does that by itself
-        self._insist()
-        self.insist_on_writing()
+            return  # PostgreSQL does that itself
+        self._require_usable()
+        self.require_writable()
         raw = self.engine.raw_connection()
         try:
             cursor = raw.cursor()
             if cursor.execute("PRAGMA auto_vacuum").fetchone() == (0,):
-                # a file that cannot shrink in steps is rewritten, once
+                # a file made without incremental vacuum is rewritten once
                 with self.right_to_check():
-                    cursor.execute(_SHRINKS_IN_STEPS)
+                    cursor.execute(SHRINKS_IN_STEPS)
                     cursor.execute("VACUUM")
             while cursor.execute("PRAGMA freelist_count").fetchone() != (0,):
                 cursor.execute(f"PRAGMA incremental_vacuum({_PAGES_AT_ONCE})").fetchall()
@@ -305,16 +278,16 @@ class Store:
         finally:
             raw.close()
 
-    def _insist(self) -> None:
+    def _require_usable(self) -> None:
         """Raise StoreError unless the store is open and its file still in place: writes to a deleted file are lost."""
         if self._closed:
             raise StoreError(f"The store '{self.where}' is closed.")
         if self._hurried and self._outage:
             raise StoreUnavailable(f"The store '{self.where}' cannot be used at the moment.")
-        if self._file != _identity(self.path):
+        if self._file != file_identity(self.path):
             raise StoreError(f"The store '{self.where}' was removed or replaced while it was in use.")
 
-    def insist_on_writing(self) -> None:
+    def require_writable(self) -> None:
         """Raise StoreError if the store is read-only."""
         if self.read_only:
             raise StoreError(
@@ -323,23 +296,28 @@ class Store:
             )
 
     def _trouble(self, done: str, cause: BaseException | None, *, until_written: bool = False) -> StoreError:
-        """Note what is wrong with the store, and return the error to raise.
+        """Remember what is wrong with the store, and return the error to raise.
 
-        A server that was gone is back once it answers; one that is full or locked can still be read, so that only a
-        successful write shows that it is well again.
+        An outage is over when the server answers anything. A full or locked database can still be read, so only a
+        successful write shows that that is over.
         """
-        reason = _first_line(cause)
-        locked = _means_locked(cause)
-        if not locked and not _means_unavailable(cause):
+        reason = first_line(cause)
+        locked = means_locked(cause)
+        if means_no_fts5(cause):
+            return NoTextSearch(
+                "Searching needs SQLite with FTS5, and the SQLite of this Python was built without it: "
+                "use another build of Python, or a postgresql:// store."
+            )
+        if not locked and not means_unavailable(cause):
             return StoreError(f"The store '{self.where}' cannot be {done}: {reason}.")
-        if not locked and not _means_full(cause):
+        if not locked and not means_full(cause):
             self._outage = True
         elif until_written:
             self._unwritable = True
         else:
             self._busy = True
-        # a lock was waited for, unless it was a conflict on a server, which is over at once and not worth a message
-        if not locked or getattr(cause, "sqlstate", _LOCK_TIMED_OUT) == _LOCK_TIMED_OUT:
+        # a conflict between transactions is over at once, and not worth a message
+        if not locked or waited_for_lock(cause):
             self._announce(done, reason)
         if locked:
             return StoreLocked(f"The store '{self.where}' cannot be {done}: {reason}.")
@@ -359,7 +337,7 @@ class Store:
             self.on_outage(f"The store '{self.where}' can be used again.")
 
     def in_trouble(self) -> bool:
-        """Return whether the store was locked, full or unreachable when it was last used."""
+        """Return whether the store was locked, full or unreachable at its last use."""
         return self._outage or self._busy or self._unwritable
 
     def _upgrade(self) -> None:
@@ -388,146 +366,7 @@ class Store:
 
         with self._writing, self._writer.begin() as connection:
             if self.path is None:
-                connection.execute(
-                    text("SET LOCAL lock_timeout = 0")
-                )  # another process may be upgrading it, which takes long
+                # another process may be upgrading it, which takes long
+                connection.execute(text("SET LOCAL lock_timeout = 0"))
             upgrade(connection)
         _LOG.debug("brought the schema of '%s' from %s to %s", self.where, found or "nothing", NEWEST)
-
-
-def _first_line(cause: BaseException | None) -> str:
-    return str(cause).strip().partition("\n")[0].rstrip(".")
-
-
-def _identity(path: Path | None) -> tuple[int, int] | None:
-    """Return what distinguishes a file from another one of the same name."""
-    if path is None:
-        return None
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _means_locked(cause: BaseException | None) -> bool:
-    """Return whether a driver's error means that another program has the database locked."""
-    if isinstance(cause, sqlite3.Error):
-        # the last byte of an extended code is its basic code; errors of the driver itself have none
-        return getattr(cause, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-    return getattr(cause, "sqlstate", None) in _LOCKED_STATES
-
-
-def _means_unavailable(cause: BaseException | None) -> bool:
-    """Return whether a driver's error will pass: the server is gone, or its disk is full."""
-    if _means_full(cause):
-        return True
-    if isinstance(cause, sqlite3.Error):
-        return False
-    state = getattr(cause, "sqlstate", None)
-    if state is None:
-        # the driver itself noticed that the connection is gone, or could not connect
-        return type(cause).__name__ in ("OperationalError", "InterfaceError", "ConnectionTimeout")
-    return str(state).startswith(_UNAVAILABLE_STATES)
-
-
-def _means_full(cause: BaseException | None) -> bool:
-    """Return whether a driver's error means that its disk is full."""
-    if isinstance(cause, sqlite3.Error):
-        code = getattr(cause, "sqlite_errorcode", 0)
-        return code & 0xFF == sqlite3.SQLITE_FULL or code in _NO_ROOM
-    return getattr(cause, "sqlstate", None) == _DISK_FULL
-
-
-def is_there(where: str) -> bool:
-    """Return whether there is a file at the path of a store; True for one on a server."""
-    try:
-        return _is_url(where) or _path_of(where).exists()
-    except OSError:
-        return True  # opening it will raise the reason
-
-
-def _is_url(where: str) -> bool:
-    return "://" in where and not where.startswith("sqlite://")
-
-
-def _path_of(where: str) -> Path:
-    return Path(where.removeprefix("sqlite:///")).expanduser().absolute()
-
-
-def _locate(where: str) -> tuple[URL, Path | None]:
-    if _is_url(where):
-        try:
-            url = make_url(where)
-        except (ArgumentError, ValueError):
-            raise StoreError("The store is not a path or a postgresql:// URL that can be read.") from None
-        if url.drivername in ("postgresql", "postgres"):
-            url = url.set(drivername="postgresql+psycopg")
-        if url.get_backend_name() != "postgresql":
-            shown = url.render_as_string(hide_password=True)
-            raise StoreError(f"The store '{shown}' is not a path or a postgresql:// URL.")
-        return url, None
-    path = _path_of(where)
-    if path.is_dir():
-        raise StoreError(f"The store '{where}' is a folder: give the path of a file in it.")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            path.touch(mode=0o600)
-    except OSError as error:
-        raise StoreError(f"The store '{where}' cannot be made: {error.strerror}.") from None
-    return URL.create("sqlite", database=str(path)), path
-
-
-def _may_be_written(path: Path) -> bool:
-    """Return whether this file can be written; also its folder, because SQLite keeps a journal beside it."""
-    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
-
-
-def _only_read(path: Path) -> URL:
-    """Return the URL of a file that is only read; a log beside it means that another process may be writing."""
-    in_use = path.with_name(f"{path.name}-wal").exists()
-    query = {"mode": "ro", "uri": "true"} | ({} if in_use else {"immutable": "1"})
-    return URL.create("sqlite", database=f"file:{quote(str(path))}", query=query)
-
-
-def _prepare_postgresql(engine: Engine) -> None:
-    milliseconds = max(round(1_000 * WAITS.lock), 50)  # 0 would wait for ever
-
-    @event.listens_for(engine, "connect")
-    def _on_connect(connection: Any, _record: object) -> None:
-        # not as a connection option, which poolers refuse; a time-out set by the server's owner is kept
-        connection.autocommit = True
-        connection.execute(
-            "SELECT set_config('lock_timeout', %s, false) WHERE current_setting('lock_timeout') = '0'",
-            [f"{milliseconds}ms"],
-        )
-        connection.autocommit = False
-
-    @event.listens_for(engine, "before_cursor_execute")
-    def _choose_format(_connection: object, cursor: Any, _text: str, _values: object, context: Any, _: bool) -> None:
-        if context is not None and context.execution_options.get("driftline_binary"):
-            cursor.format = type(cursor.format).BINARY
-
-
-def _prepare_sqlite(engine: Engine, pragmas: Sequence[str]) -> None:
-    # without adapters for these two types the driver looks for one with every value, which takes longer than writing it
-    sqlite3.register_adapter(type(None), _AS_NOTHING.get)
-    sqlite3.register_adapter(bytes, bytes)
-    milliseconds = round(1_000 * WAITS.lock)
-
-    @event.listens_for(engine, "connect")
-    def _on_connect(connection: Any, _record: object) -> None:
-        # the driver must not begin transactions by itself: '_on_begin' decides of which kind they are
-        connection.isolation_level = None
-        if pragmas is _PRAGMAS and connection.execute("PRAGMA page_count").fetchone() == (0,):
-            connection.execute(_SHRINKS_IN_STEPS)  # must be set before anything is in the file
-        for pragma in pragmas:
-            connection.execute(pragma)
-        if pragmas is _PRAGMAS:
-            connection.execute(f"PRAGMA busy_timeout={milliseconds}")
-
-    @event.listens_for(engine, "begin")
-    def _on_begin(connection: Connection) -> None:
-        writes = connection.get_execution_options().get("driftline_writes")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -77,9 +77,9 @@ def withdraw(store: Store, change: Named) -> bool:
 
 
 def keys_on_hosts(connection: Connection, page_ids: Sequence[int]) -> dict[str, set[bytes]]:
-    """Return by host the keys under which its memory has feedback on these pages."""
+    """Return by host the keys in its memory that come from feedback on these pages."""
     found: dict[str, set[bytes]] = {}
-    for row in connection.execute(_sayings().where(feedback.c.page_id.in_(page_ids))):
+    for row in connection.execute(_all_feedback().where(feedback.c.page_id.in_(page_ids))):
         found.setdefault(host_of(row.url), set()).update(_split(row.host_keys))
     return found
 
@@ -89,7 +89,7 @@ def forget_on_hosts(store: Store, connection: Connection, keys: Mapping[str, set
     if not keys:
         return
     lock_memories(connection)
-    left = connection.execute(_sayings().order_by(feedback.c.at)).all()
+    left = connection.execute(_all_feedback().order_by(feedback.c.at)).all()
     for host, gone in keys.items():
         _unpin_on_host(store, connection, host, gone, left)
 
@@ -97,7 +97,9 @@ def forget_on_hosts(store: Store, connection: Connection, keys: Mapping[str, set
 def all_said(store: Store) -> list[Said]:
     """Return all feedback, the latest first."""
     with store.read() as connection:
-        rows = connection.execute(_sayings().order_by(feedback.c.at.desc(), feedback.c.page_id, feedback.c.sequence))
+        rows = connection.execute(
+            _all_feedback().order_by(feedback.c.at.desc(), feedback.c.page_id, feedback.c.sequence)
+        )
         return [
             Said(
                 change=change_id(row.page_id, row.sequence), url=row.url, at=row.at, verdict=Matter(row.verdict),
@@ -120,7 +122,7 @@ def _withdraw(store: Store, connection: Connection, change: Named) -> bool:
     gone = connection.execute(delete(feedback).where(this).returning(*columns)).first()
     if gone is None:
         return False
-    left = connection.execute(_sayings().order_by(feedback.c.at)).all()
+    left = connection.execute(_all_feedback().order_by(feedback.c.at)).all()
     same_page = [row for row in left if row.page_id == change.page_id]
     keys, host_keys = map(_split, gone)
     _rewrite(store, connection, change, lambda memory: _unpin(memory, keys, same_page, "page_keys"))
@@ -142,7 +144,7 @@ def _unpin(memory: Memory, keys: set[bytes], left: Sequence[Row[tuple[str]]], co
         memory.pin(keys & _split(getattr(other, column)), Matter(other.verdict))
 
 
-def _sayings() -> Select[tuple[str]]:
+def _all_feedback() -> Select[tuple[str]]:
     this_change = and_(changes.c.page_id == feedback.c.page_id, changes.c.sequence == feedback.c.sequence)
     return (
         select(feedback, pages.c.url, changes.c.verdict.label("found"), changes.c.reason)

@@ -1,4 +1,4 @@
-"""Reading the past: the last version of a page for a comparison, and versions and checks for people."""
+"""Reading the history of pages: the last version for a comparison, and past versions and checks for users."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _IS_NOISE = or_(checks.c.proof == Proof.NOISE.value, and_(_matter == Matter.NOIS
 
 
 class Repository:
-    """Reads versions. What a comparison needs is found by primary key."""
+    """Reads versions, checks and changes. What a comparison needs is found by primary key."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -85,7 +85,7 @@ class Repository:
             return host_memories_of(connection, hosts)
 
     def texts(self, keys: Collection[BlobKey]) -> dict[bytes, bytes]:
-        """Return the contents of pages with these digests, without those that cannot be read back to the byte."""
+        """Return the contents of pages with these digests, without those that are damaged."""
         with self._store.read() as connection:
             blobs = read_chains(connection, keys)
         found: dict[bytes, bytes] = {}
@@ -96,15 +96,15 @@ class Repository:
 
     def version(self, page: Page, number: int | None = None) -> Version:
         """Return a version of the page with its contents, the newest one unless a number is given."""
-        wanted = page.versions if number is None else number
-        if not 1 <= wanted <= page.versions:
+        chosen = page.versions if number is None else number
+        if not 1 <= chosen <= page.versions:
             raise UnknownVersion(_no_version(page, number))
         with self._store.read() as connection:
             row = connection.execute(
-                select(versions).where(and_(versions.c.page_id == page.id, versions.c.number == wanted))
+                select(versions).where(and_(versions.c.page_id == page.id, versions.c.number == chosen))
             ).first()
             if row is None:
-                raise UnknownVersion(_no_version(page, wanted))
+                raise UnknownVersion(_no_version(page, chosen))
             chain = read_chains(connection, [(page.id, row.body), (page.id, row.text)])[page.id]
         body, words = unpack_both(row.body, row.text, chain)
         return Version(
@@ -187,7 +187,7 @@ class Repository:
         return None if row is None else _change(page.url, row)
 
     def read_everything(self) -> Iterator[str]:
-        """Read all stored contents back. Yields a sentence for each that cannot be read to the byte.
+        """Read all stored contents. Yields a sentence for each that is damaged.
 
         Pages are read one after the other, and each blob once: one that others are built on is unpacked before them.
         """
@@ -206,7 +206,7 @@ class Repository:
                     yield from unpack_all([Blob(*row[1:]) for row in some])
 
     def sizes(self) -> tuple[int, int, int]:
-        """Return how many versions are kept, the bytes of their bodies and texts, and the bytes stored for these."""
+        """Return the number of versions, the bytes of their bodies and texts, and the bytes that these take stored."""
         with self._store.read() as connection:
             count = connection.scalar(select(func.count()).select_from(versions))
             raw, stored = connection.execute(select(func.sum(blobs.c.size), func.sum(func.length(blobs.c.data)))).one()

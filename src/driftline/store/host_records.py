@@ -1,4 +1,4 @@
-"""What is remembered of hosts from one run to the next: their robots.txt, and their Retry-After times."""
+"""Records about hosts that outlive a run: their robots.txt, and their Retry-After times."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from driftline.store.engine import Store
 
 _CHUNK = 500
-_FORGOTTEN = 60 * 86_400.0  # seconds after which a robots.txt is removed: its host was not contacted again
+_REMOVED_AFTER = 60 * 86_400.0  # seconds after its validity at which a robots.txt is removed
 
 
 class HostRecords:
@@ -53,52 +53,52 @@ class HostRecords:
     def pauses(self, now: float) -> dict[str, float]:
         """Return the hosts under Retry-After, and until when.
 
-        A pause that was stored in the future, before the clock was set back, begins now. That is stored, so that it
-        does not begin again with every process that reads it.
+        A pause whose start is in the future, because the clock was set back, starts now. That is stored, so that it
+        does not start again for every process that reads it.
         """
         rows = self._rows(select(pauses).where(pauses.c.until > now))
-        ahead = {
+        in_future = {
             row.host: now + min(row.until - row.asked_at, LONGEST_PAUSE)
             for row in rows
             if row.asked_at > now + CLOCK_TOLERANCE
         }
-        if ahead and not self._store.read_only:
-            patiently(lambda: self.keep({}, ahead, now), self._stopped)
-        return {row.host: row.until for row in rows} | ahead
+        if in_future and not self._store.read_only:
+            patiently(lambda: self.keep({}, in_future, now), self._stopped)
+        return {row.host: row.until for row in rows} | in_future
 
     def last_end(self, now: float) -> float:
-        """Return until when earlier runs may have sent requests; minus infinity if there was none."""
+        """Return the latest time at which an earlier run may have sent a request; minus infinity if there was none."""
         (row,) = self._rows(select(func.max(runs.c.ended_at)).where(runs.c.ended_at <= now))
         return -math.inf if row[0] is None else row[0]
 
-    def keep(self, told: Mapping[str, Robots], quiet: Mapping[str, float], now: float) -> None:
+    def keep(self, files: Mapping[str, Robots], paused_until: Mapping[str, float], now: float) -> None:
         """Store the robots.txt of these origins, and until when these hosts are under Retry-After."""
         rows = [
             (
                 origin, one.text, one.until, one.failure and one.failure.kind.value,
                 one.failure and one.failure.sentence, one.since,
             )
-            for origin, one in sorted(told.items(), key=itemgetter(0))
+            for origin, one in sorted(files.items(), key=itemgetter(0))
         ]  # fmt: skip
         with self._store.write() as connection:
             self._store.statements.robots.many(connection, rows)
-            if quiet:
+            if paused_until:
                 connection.execute(delete(pauses).where(pauses.c.until <= now))
-                asked = [(host, min(until, now + LONGEST_PAUSE), now) for host, until in sorted(quiet.items())]
-                self._store.statements.pause.many(connection, asked)
+                paused = [(host, min(until, now + LONGEST_PAUSE), now) for host, until in sorted(paused_until.items())]
+                self._store.statements.pause.many(connection, paused)
 
     def forget(self, now: float) -> None:
-        """Remove the robots.txt of hosts not contacted for long. That reads all of them: once in a run is enough."""
+        """Remove the robots.txt of hosts not contacted for long. It reads all of them: call it once in a run."""
         with self._store.write() as connection:
-            connection.execute(delete(robots).where(robots.c.until < now - _FORGOTTEN))
+            connection.execute(delete(robots).where(robots.c.until < now - _REMOVED_AFTER))
 
     def tagged(self, tags: Collection[str]) -> dict[str, list[str]]:
         """Return which of these tags the pages of each host have."""
         found: dict[str, set[str]] = defaultdict(set)
         for row in self._rows(select(pages.c.url, pages.c.tags)) if tags else ():
-            wanted = [tag for tag in row.tags if tag in tags]
-            if wanted:
-                found[host_of(row.url)].update(wanted)
+            matching = [tag for tag in row.tags if tag in tags]
+            if matching:
+                found[host_of(row.url)].update(matching)
         return {host: sorted(named) for host, named in found.items()}
 
     def _rows(self, query: Select[Any]) -> Sequence[Row[Any]]:

@@ -1,6 +1,6 @@
-"""Detecting a database server that hangs: its machine still answers, so no time-out of a connection ever passes.
+"""Detecting a database server that hangs: its machine still answers, so that no time-out of TCP ever expires.
 
-A query may take long for good reasons, so none is ended for its age alone. Once one takes long, another connection is
+A query may take long for good reasons, so none is aborted for its age alone. When one takes long, another connection is
 tried: if the server does not accept that either, every connection in use is shut down, which raises an error in the
 threads that wait for an answer.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-_LOOK = 0.5  # seconds between two looks
+_LOOK = 0.5  # seconds between two checks
 _LONG = 4.0  # seconds that a connection is in use before the server is tried
 _LONG_IN_A_HURRY = 0.5
 _AGAIN = 4.0  # seconds after which a server that answered is tried again

@@ -1,4 +1,4 @@
-"""Runs and what they record: one transaction per batch of outcomes, and nothing twice."""
+"""Runs, and the outcomes that they record: one transaction for each batch, and nothing twice. Stalls of runs, too."""
 
 from __future__ import annotations
 
@@ -7,68 +7,71 @@ import time
 from collections import defaultdict
 from contextlib import suppress
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import Text, and_, cast, func, insert, or_, select, update
+from sqlalchemy import and_, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from driftline.errors import StoreError, StoreUnavailable
-from driftline.http.credentials import Access
 from driftline.http.headers import retry_after, validators
-from driftline.model import Known, Lesson, Link, Outcome, Proof, Verdict, stored_render
+from driftline.model import Lesson, Link, Outcome, Proof, Verdict
 from driftline.noise_memory import Memory
 from driftline.store.blobs import digest
 from driftline.store.events import EventLog
 from driftline.store.failing_pages import insert_turns
+from driftline.store.link_records import LinkRecords, has_unrecorded
 from driftline.store.locks import count_revision, lock_memories, lock_pages, patiently, write_once
 from driftline.store.outbox import found_by, put_in_outbox, stored_edits
-from driftline.store.schema import CONTINUED, RUN, checks, pages, runs, states, tags, warnings
-from driftline.store.statements import BINARY, LINK_COLUMNS, host_memories_of, in_batches, memories_of
-from driftline.store.tunables import BATCHES
+from driftline.store.schema import CONTINUED, RUN, checks, pages, runs, stalls, states, warnings
+from driftline.store.statements import host_memories_of, memories_of
 from driftline.urls.parts import as_sent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from sqlalchemy import ColumnElement, Connection, Select
+    from sqlalchemy import Connection
 
     from driftline.store.engine import Store
     from driftline.store.events import Group
     from driftline.store.outbox import Found
 
-_BUSY = (429, 503)  # answers that may say when to ask again
-_NO_REQUESTS = 0.0  # when a run has ended that has not sent any request yet
-FAIL_AFTER = 3  # failures in a row, unless it is set
-_RESUME_WITHIN = 3_600.0  # seconds: a run that stopped longer ago is history, and its pages are due again
+_BUSY = (429, 503)  # statuses that may come with a Retry-After
+_NO_REQUESTS = 0.0  # `ended_at` of a run that has not sent any request yet
+FAIL_AFTER = 3  # failed checks in a row that make a page failing, unless set otherwise
+_RESUME_WITHIN = 3_600.0  # seconds after its start for which an interrupted run can be continued
+_STALLS_KEPT = 20  # newest stalls, enough to see a pattern
 
 
 class Ledger:
-    """Gives out what a run must check, and records what came of it.
+    """Begins and ends runs, reads the links of their pages, and records their outcomes.
 
-    While another program keeps the store locked it waits, until the run is `stopped`: work that is at hand is not to be
-    thrown away for that. Links are waited for until `reading_stopped`, if that is given: a run that may send no more
-    requests needs none. So many failures in a row make a page a failing one, as `fail_after` says. What
-    is worth reporting is put into the outbox in the same transaction.
+    While the store is locked or unreachable it waits, until the run is `stopped`: pages that were fetched should not be
+    lost. Reading links is given up earlier, at `reading_stopped`, if that is given: a run that sends no more requests
+    needs none. `fail_after` failed checks in a row make a page failing. What is to be reported is put into the outbox
+    in the same transaction as the check.
     """
 
     def __init__(
         self, store: Store, clock: Callable[[], float] = time.time, stopped: Callable[[], bool] = lambda: True,
         fail_after: int = FAIL_AFTER, *, reading_stopped: Callable[[], bool] | None = None,
     ) -> None:  # fmt: skip
-        self._reading_stopped = reading_stopped or stopped
+        self._links = LinkRecords(store, reading_stopped or stopped)
         self._fail_after = fail_after
         self._store = store
         self._clock = clock
         self._stopped = stopped
-        self._unreported: list[tuple[int, float]] = []  # runs over the same pages, and since when nobody reported them
+        self._unreported: list[tuple[int, float]] = []  # earlier runs over the same pages, and since when unreported
+
+    def __repr__(self) -> str:
+        return f"<Ledger of {self._store!r} unreported_runs={len(self._unreported)}>"
 
     def begin(self, page_ids: Sequence[int] | None, *, fresh: bool = False) -> tuple[int, bool]:
-        """The run to work on, and whether it is one that was cut short and goes on now.
+        """Return the id of the run to work on, and whether it continues one that was interrupted.
 
-        A run over the same pages that began within the last hour and never got to all of them is continued, unless
+        A run over the same pages that began within the last hour and did not check all of them is continued, unless
         `fresh`.
         """
-        # once: a run that was inserted in a commit of which nobody heard would be taken for one that was cut short
+        # exactly once: a run whose commit was not confirmed would look like one that was interrupted
         return write_once(self._store, lambda connection: self._begin(connection, page_ids, fresh=fresh), self._stopped)
 
     def _begin(self, connection: Connection, page_ids: Sequence[int] | None, *, fresh: bool) -> tuple[int, bool]:
@@ -83,13 +86,13 @@ class Ledger:
         now = self._clock()
         if last is not None and not fresh and last.finished_at is None:
             recent = 0 <= now - last.started_at < _RESUME_WITHIN
-            if recent and _remains(connection, last.id, page_ids):
+            if recent and has_unrecorded(connection, last.id, page_ids):
                 _continue_run(connection, last.id, last.ended_at, now)
                 return last.id, True
         return _insert_run(connection, scope, now, unreported_since=now), False
 
     def found_before(self) -> Found:
-        """Return what runs over the same pages recorded that failed or were killed before they could report it."""
+        """Return what earlier runs over the same pages recorded that ended before they could report it."""
 
         def read() -> Found:
             with self._store.read() as connection:
@@ -98,7 +101,7 @@ class Ledger:
         return patiently(read, self._stopped)
 
     def begin_without_end(self, *, idle: bool = False) -> int:
-        """A run that checks pages as they come, any of them many times: there is nothing to continue it by.
+        """Return the id of a new run without a fixed list of pages, which cannot be continued.
 
         One that is `idle` begins without the right to check pages, and calls `take_turn` whenever it takes that.
         """
@@ -111,9 +114,9 @@ class Ledger:
         return write_once(self._store, begin, self._stopped)
 
     def take_turn(self, run_id: int) -> bool:
-        """Note that the run has the right to check, and return whether others may have sent requests before.
+        """Record that the run now has the right to check. Returns whether other runs may have sent requests since.
 
-        Whoever begins a run notes that all others have ended: that is how it is known that they had a turn.
+        A run that begins marks all others as ended: this one was marked so if another began meanwhile.
         """
         this = runs.c.id == run_id
         with self._store.read() as connection:
@@ -122,21 +125,21 @@ class Ledger:
             return False
         with self._store.write() as connection:
             self._end_killed_runs(connection)
-            if ended_at != _NO_REQUESTS:  # their clocks may be wrong: hosts rest from now on, by our own
+            if ended_at != _NO_REQUESTS:  # delays of hosts count from now, by our clock: those of others may be wrong
                 _insert_pause(connection, self._clock())
             connection.execute(update(runs).where(this).values(ended_at=None))
         return True
 
     def _end_killed_runs(self, connection: Connection) -> None:
-        """Note that runs which did not end themselves sent requests until now, as far as anybody knows."""
+        """Set the end of runs that were killed to now, the latest time at which they may have sent a request."""
         connection.execute(update(runs).where(runs.c.ended_at.is_(None)).values(ended_at=self._clock()))
 
     def note_interruption(self, run_id: int) -> None:
-        """Note that requests were sent until now, and that the run goes on: hosts rest before they are asked again."""
+        """Record that requests were sent until now and that the run continues: delays of hosts count from now."""
 
         def note() -> None:
             with self._store.write() as connection:
-                self._end_killed_runs(connection)  # others may have begun, and noted that this one has ended
+                self._end_killed_runs(connection)  # others may have begun, and marked this one as ended
                 now = self._clock()
                 _continue_run(connection, run_id, now, now)
 
@@ -148,10 +151,10 @@ class Ledger:
         EventLog(self._store, self._stopped).publish(group, run_ids)
 
     def end(self, run_id: int, *, reported: bool = False) -> None:
-        """Note that the run sends no more requests, complete or not. What is not noted is taken for a killed run.
+        """Record that the run sends no more requests, complete or not; without it, the run counts as killed.
 
-        What it recorded is left to the next report, unless it is `reported` now, together with `found_before`: then a
-        store that is away is waited for, or the next report would name all of it again.
+        What it recorded is left to the next report, unless that was `reported`, together with `found_before`. Then this
+        waits for an unavailable store, because otherwise the next report would contain all of it again.
         """
 
         def end() -> None:
@@ -166,7 +169,7 @@ class Ledger:
             patiently(end, self._stopped if reported else lambda: True)
 
     def finish(self, run_id: int) -> None:
-        """Mark the run as complete, so that the next one starts afresh."""
+        """Mark the run as complete, so that it is not continued."""
         patiently(lambda: self._finish(run_id), self._stopped)
 
     def _finish(self, run_id: int) -> None:
@@ -174,58 +177,16 @@ class Ledger:
             connection.execute(update(runs).where(runs.c.id == run_id).values(finished_at=self._clock()))
 
     def remain(self, run_id: int, page_ids: Sequence[int] | None) -> int:
-        """How many pages the run has not recorded yet."""
-        query = select(func.count()).select_from(states).where(_open_pages(run_id))
-
-        def count() -> int:
-            with self._store.read() as connection:
-                if page_ids is None:
-                    return connection.scalar(query) or 0
-                found = (connection.scalar(query.where(states.c.page_id.in_(some))) for some in in_batches(page_ids))
-                return sum(one or 0 for one in found)
-
-        return patiently(count, self._stopped)
+        """Return how many of these pages the run has not recorded yet; None means every page."""
+        return self._links.count_unrecorded(run_id, page_ids)
 
     def remaining(self, run_id: int, page_ids: Sequence[int] | None) -> Iterator[Link]:
-        """The links of the pages that the run has not recorded yet, read a thousand at a time in order of page."""
-        if page_ids is not None:
-            for some in in_batches(sorted(page_ids), BATCHES.links):
-                yield from self._made(self._rows(open_links(run_id).where(pages.c.id.in_(some))))
-            return
-        after: int | None = 0
-        while after is not None:
-            up_to = after + BATCHES.links
-            yield from self._made(self._rows(open_links(run_id, (after, up_to))))
-            after = self._last_before_next(up_to)
-
-    def _last_before_next(self, page_id: int) -> int | None:
-        """Return the id just before the next page after `page_id`, as ids may have wide gaps; None if there is none."""
-        found = self._rows(select(func.min(pages.c.id)).where(pages.c.id > page_id))[0][0]
-        return None if found is None else int(found) - 1
+        """Yield the links of those of these pages that the run has not recorded yet; None means every page."""
+        return self._links.unrecorded(run_id, page_ids)
 
     def links(self, page_ids: Sequence[int]) -> list[Link]:
-        """The links of these pages as they are now, in this order, without those that are watched no more."""
-        found: dict[int, Link] = {}
-        for some in in_batches(page_ids, BATCHES.links):
-            rows = self._rows(_LINKS.where(pages.c.id.in_(some)))
-            found.update((link.page_id, link) for link in self._made(rows))
-        return [found[page_id] for page_id in page_ids if page_id in found]
-
-    def _made(self, rows: Sequence[Any]) -> Iterator[Link]:
-        """The links of these rows, with what the servers of their pages want to see."""
-        if all(row[-1] == _NO_TAGS for row in rows):
-            return map(_link, rows)
-        by_tag = {name: access for name, settings in self._rows(_TAGS) if (access := _access(settings))}
-        return (_let_in(_link(row), row[-1], by_tag) for row in rows)
-
-    def _rows(self, query: Select[Any]) -> Sequence[Any]:
-        """What a query finds, as the driver's own rows: wrapping them would cost as much as reading them."""
-
-        def read() -> Sequence[Any]:
-            with self._store.read() as connection:
-                return connection.execute(query, execution_options=BINARY).cursor.fetchall()
-
-        return patiently(read, self._reading_stopped)
+        """Return the current links of these pages, in this order, without those that are no longer watched."""
+        return self._links.links(page_ids)
 
     def record(self, run_id: int, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
         """Commit these outcomes in one transaction; those of them that were not recorded before.
@@ -313,26 +274,8 @@ def _has_more_rows(outcome: Outcome) -> bool:
     )  # fmt: skip
 
 
-_TAGS = select(tags.c.name, cast(tags.c.settings, Text))
-_NO_TAGS = "[]"
-_LINKS = select(*LINK_COLUMNS).join(states, states.c.page_id == pages.c.id)
-
-
-def open_links(run_id: int, within: tuple[int, int] | None = None) -> Select[Any]:
-    """Select the links of pages that the run has not recorded yet, in order of page: all, or those `within` two ids.
-
-    A range, not a LIMIT: without statistics of the tables, PostgreSQL would sort all later pages for each batch. And
-    it does not conclude from a range of pages that their states are in it as well: so it is said of both.
-    """
-    query = _LINKS.where(_open_pages(run_id)).order_by(pages.c.id)
-    if within is None:
-        return query
-    after, up_to = within
-    return query.where(pages.c.id > after, pages.c.id <= up_to, states.c.page_id > after, states.c.page_id <= up_to)
-
-
 def _scope(page_ids: Sequence[int] | None) -> str:
-    """What a run is over, in few bytes: two runs over the same pages have the same scope."""
+    """Return a digest of the pages of a run: runs over the same pages have the same scope."""
     return "all" if page_ids is None else digest(json.dumps(sorted(page_ids)).encode()).hex()
 
 
@@ -342,7 +285,7 @@ def _insert_run(connection: Connection, scope: str, now: float, **given: float |
 
 
 def _continue_run(connection: Connection, run_id: int, ended_at: float, now: float) -> None:
-    """Note that a run sends requests again, and in a row of its own when it had stopped: hosts rest from then on."""
+    """Record that a run sends requests again, and in a row of its own until when it did: delays count from then."""
     since = func.coalesce(runs.c.unreported_since, now)
     connection.execute(update(runs).where(runs.c.id == run_id).values(ended_at=None, unreported_since=since))
     _insert_pause(connection, ended_at)
@@ -351,43 +294,6 @@ def _continue_run(connection: Connection, run_id: int, ended_at: float, now: flo
 
 def _insert_pause(connection: Connection, at: float) -> None:
     connection.execute(insert(runs).values(scope=CONTINUED, started_at=at, finished_at=at, ended_at=at))
-
-
-def _open_pages(run_id: int) -> ColumnElement[bool]:
-    return or_(states.c.run_id.is_(None), states.c.run_id != run_id)
-
-
-def _remains(connection: Connection, run_id: int, page_ids: Sequence[int] | None) -> bool:
-    """Whether there is a page that the run has not recorded yet."""
-    query = select(states.c.page_id).where(_open_pages(run_id)).limit(1)
-    if page_ids is None:
-        return connection.scalar(query) is not None
-    found = (connection.scalar(query.where(states.c.page_id.in_(some))) for some in in_batches(page_ids))
-    return any(page_id is not None for page_id in found)
-
-
-def _link(row: tuple[Any, ...]) -> Link:
-    page_id, url, sequence, version, etag, last_modified, wire, settings, failures, failing_at, _ = row
-    known = Known(version, etag, last_modified, wire) if version else None
-    failing = failing_at is not None
-    if settings == "{}":
-        return Link(page_id, url, sequence + 1, known, None, failures, failing)
-    given = json.loads(settings)
-    access, render = _access(settings), stored_render(given)
-    return Link(page_id, url, sequence + 1, known, given.get("filters"), failures, failing, access, render)
-
-
-def _access(settings: str) -> Access | None:
-    stored = json.loads(settings).get("access")
-    return Access.from_stored(stored) if stored else None
-
-
-def _let_in(link: Link, tags: str, by_tag: dict[str, Access]) -> Link:
-    """The link with what the tags of its page say, unless the page itself says otherwise."""
-    for tag in json.loads(tags):
-        if tag in by_tag:
-            link.access = by_tag[tag] if link.access is None else link.access.before(by_tag[tag])
-    return link
 
 
 def _insert_checks(store: Store, connection: Connection, run_id: int, outcomes: Sequence[Outcome]) -> bool:
@@ -537,3 +443,32 @@ def _teach_hosts(store: Store, connection: Connection, lessons: Sequence[tuple[s
             memory.count(keys)
         rows.append((host, memory.to_bytes()))
     store.statements.host_memory.many(connection, rows)
+
+
+class Stalled(NamedTuple):
+    """When a run stalled, for how many seconds nothing had been recorded by then, and the report."""
+
+    at: float
+    seconds: float
+    report: str
+
+
+class Stalls:
+    """Reports of stalled runs, kept for later diagnosis."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def record(self, at: float, seconds: float, report: str) -> None:
+        """Store a stall and remove the oldest, even while another thread is blocked in a transaction."""
+        with self._store.write_aside() as connection:
+            made = insert(stalls).values(at=at, seconds=seconds, report=report).returning(stalls.c.id)
+            newest = connection.execute(made).scalar_one()
+            connection.execute(delete(stalls).where(stalls.c.id <= newest - _STALLS_KEPT))
+
+    def last(self) -> Stalled | None:
+        """Return the newest stall; None if there is none."""
+        query = select(stalls.c.at, stalls.c.seconds, stalls.c.report).order_by(stalls.c.id.desc()).limit(1)
+        with self._store.read() as connection:
+            row = connection.execute(query).first()
+        return None if row is None else Stalled(*row)

@@ -1,17 +1,18 @@
-"""How writers of one store share it: the order of locks, retries, commits made exactly once, and the change counter.
+"""How the writers of a store share it: the order of locks, retries, exactly-once commits, and the change counter.
 
 SQLite has one writer at a time; on PostgreSQL several write at once. A transaction that takes several locks takes them
 in this order, or two could wait for each other: the addresses, the rows of pages, those of states, the blobs, the
 memories, and last the counter of `count_revision`; several pages or states by page id, several blobs by digest, and
 several rows of any other table by their key.
 
-Another program may keep the store locked for longer than the database waits by itself, and a server may be restarted:
+Another program may keep the store locked for longer than the database itself waits, and a server may be restarted:
 `patiently` tries again, and `write_once` also makes sure that nothing is committed twice.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from enum import IntEnum, unique
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -19,7 +20,6 @@ from sqlalchemy import select, text, update
 
 from driftline.errors import StoreLocked, StoreUnavailable
 from driftline.store.schema import CONTINUED, counters, pages, runs, states
-from driftline.store.tunables import WAITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -29,6 +29,20 @@ if TYPE_CHECKING:
     from driftline.store.engine import Store
 
 _Result = TypeVar("_Result")
+
+
+@dataclass(slots=True, kw_only=True)
+class Waits:
+    """Seconds to wait, for all stores of this process; tests use shorter ones. A store reads `lock` when it opens."""
+
+    lock: float = 10.0  # for another writer: within the database, before StoreLocked
+    locked: float = 0.1  # before another try, after StoreLocked
+    outage: float = 0.5  # before another try at a server that does not answer
+    right: float = 0.3  # between two tries to take a right again
+    renewal: float = 3.0  # between two renewals of a lease
+
+
+WAITS = Waits()
 
 
 _TRANSACTION = text("SELECT txid_current()")
@@ -52,7 +66,7 @@ class Number(IntEnum):
 
 
 def lock_blobs(connection: Connection) -> None:
-    """Lock all blobs against new references. Call it before deleting any."""
+    """Lock all blobs against new references. Call it before deleting one."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("LOCK TABLE blobs IN SHARE ROW EXCLUSIVE MODE"))
 
@@ -72,7 +86,7 @@ def lock_states(connection: Connection, page_ids: Collection[int]) -> None:
 
 
 def lock_addresses(connection: Connection) -> None:
-    """Lock the addresses of pages. Call it before looking whether one is watched already."""
+    """Lock the addresses of pages. Call it before testing whether one is watched already."""
     _lock(connection, Number.ADDRESSES)
 
 
@@ -87,9 +101,9 @@ def lock_index(connection: Connection) -> None:
 
 
 def lock_events(connection: Connection) -> None:
-    """Let nobody else publish events until this is committed, so that their ids grow in the order of commits.
+    """Lock the event log until the transaction ends, so that ids of events increase in the order of commits.
 
-    StoreLocked, at once, if somebody else is publishing: other writers of this process must not wait for that.
+    Raises StoreLocked at once if another process has it locked: other writers of this process must not wait for that.
     """
     if connection.dialect.name == "postgresql":
         locked = connection.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": int(Number.EVENTS)})
@@ -103,7 +117,7 @@ def _lock(connection: Connection, number: Number) -> None:
 
 
 def patiently(do: Callable[[], _Result], stopped: Callable[[], bool]) -> _Result:
-    """Return what `do` returns, tried again while the store is locked or cannot be reached, until `stopped`."""
+    """Return what `do` returns, calling it again while the store is locked or cannot be reached, until `stopped`."""
     while True:
         pause = WAITS.locked
         try:
@@ -121,10 +135,10 @@ def patiently(do: Callable[[], _Result], stopped: Callable[[], bool]) -> _Result
 def write_once(
     store: Store, do: Callable[[Connection], _Result], stopped: Callable[[], bool] = lambda: True
 ) -> _Result:
-    """Return what `do` returned in a transaction that was committed once, trying again as `patiently` does.
+    """Return what `do` returned in a transaction that was committed exactly once, trying again as `patiently` does.
 
-    If the connection is lost at the commit, PostgreSQL is asked what became of the transaction: what was committed is
-    not done again. SQLite always says whether it committed.
+    If the connection is lost at the commit, PostgreSQL is queried for the status of the transaction, and what was
+    committed is not done again. With SQLite the result of a commit is always known.
     """
     attempt = _Attempt(store, do)
     return patiently(attempt.make, stopped)
@@ -136,7 +150,7 @@ class _Attempt(Generic[_Result]):
     def __init__(self, store: Store, do: Callable[[Connection], _Result]) -> None:
         self._store = store
         self._do = do
-        self._unsure: tuple[int, _Result] | None = None  # the number of a transaction, and what was done in it
+        self._unsure: tuple[int, _Result] | None = None  # id and result of a transaction that may be committed
 
     def make(self) -> _Result:
         if self._unsure is not None:
@@ -163,7 +177,7 @@ def _was_committed(store: Store, number: int) -> bool:
 
 
 def count_revision(connection: Connection) -> None:
-    """Increment the counter of changes of the watch list: pages, their intervals, visits, runs.
+    """Increment the counter of changes to the watch list: pages, their intervals, visits, runs.
 
     Call it once, after everything else in a transaction: other writers of the watch list wait from here on.
     """
@@ -171,11 +185,11 @@ def count_revision(connection: Connection) -> None:
 
 
 def revision(connection: Connection) -> tuple[object, ...]:
-    """Return what differs once the watch list was changed, or a run began, continued or ended.
+    """Return a value that changes when the watch list changes, or a run begins, is continued or ends.
 
-    Whether anything at all was written would not do: during a run that is several times a second. A process that checks
-    pages begins a run first, so the newest run shows that others may have checked pages; a run that is continued, and
-    the end of any run, increment the counter.
+    A counter of all writes would not do: during a run there are several a second. A process that checks pages begins a
+    run first, so the newest run shows that others may have checked pages; continuing and ending a run increment the
+    counter.
     """
     newest = connection.execute(_REVISION).first()
     return tuple(newest) if newest is not None else (connection.scalar(select(_NUMBER)),)

@@ -50,14 +50,14 @@ class Catalog:
     ) -> list[str]:  # fmt: skip
         """Watch these addresses. Returns those not watched before, in canonical form. BadURL if any is bad.
 
-        A few thousand are added in each transaction, so that others can write in between: after an error of the store
-        the ones before it are watched, and its message says so. A store that is locked or cannot be reached is waited
-        for until `stopped`.
+        A few thousand are added in each transaction, so that others can write in between: after an error of the store,
+        which says how many were added, those before it are watched. If the store is locked or cannot be reached, this
+        waits for it until `stopped`.
         """
         forms = self._forms(urls)
-        wanted = dict.fromkeys(patiently(lambda: self._names(forms), stopped).values())
+        addresses = dict.fromkeys(patiently(lambda: self._names(forms), stopped).values())
         values = self._values(every, tags, _stored(filters, render))
-        return [url for _, fresh in self._add(in_batches(wanted, _COMMITTED), values, stopped) for url in fresh]
+        return [url for _, fresh in self._add(in_batches(addresses, _COMMITTED), values, stopped) for url in fresh]
 
     def add_in_portions(
         self, urls: Iterable[str], *, every: float | None = None, tags: Sequence[str] = ()
@@ -105,11 +105,11 @@ class Catalog:
         """Return those of these addresses that are not watched, in canonical form, each once. BadURL if any is bad."""
         forms = self._forms(urls)
         with self._store.read() as connection:
-            wanted = dict.fromkeys(_names(connection, forms).values())
-            return [url for some in in_batches(wanted) for url in _unwatched(connection, some)]
+            addresses = dict.fromkeys(_names(connection, forms).values())
+            return [url for some in in_batches(addresses) for url in _unwatched(connection, some)]
 
     def asked(self) -> dict[str, float]:
-        """Return the checks a second that each page with an interval of its own needs, by address."""
+        """Return the checks per second that each page with an interval of its own needs, by address."""
         with self._store.read() as connection:
             rows = connection.execute(select(pages.c.url, pages.c.every).where(pages.c.every.is_not(None)))
             return {row.url: 1.0 / row.every for row in rows}
@@ -126,13 +126,13 @@ class Catalog:
         forms = self._forms(urls)
         found: dict[str, Page] = {}
         with self._store.read() as connection:
-            wanted = dict.fromkeys(_names(connection, forms).values())
-            for some in in_batches(wanted):
+            addresses = dict.fromkeys(_names(connection, forms).values())
+            for some in in_batches(addresses):
                 found |= {row.url: _page(row) for row in connection.execute(_PAGES.where(pages.c.url.in_(some)))}
-        for url in wanted:
+        for url in addresses:
             if url not in found:
                 raise UnknownPage(url)
-        return [found[url] for url in wanted]
+        return [found[url] for url in addresses]
 
     def all(self, tag: str | None = None) -> list[Page]:
         """Return all pages in the order in which they were added, or those that carry a tag."""
@@ -207,7 +207,7 @@ class Catalog:
         with nullcontext() if target is None else self._store.right_to_check(), self._store.write() as connection:
             if target is not None:
                 lock_addresses(connection)
-            # keep what others changed meanwhile, and let other writers wait; checks wait only if the page moves
+            # read again under a lock, to keep what others changed meanwhile; checks wait only if the page moves
             this = _PAGES.where(pages.c.id == found.id).with_for_update(of=pages, key_share=target is None)
             row = connection.execute(this).first()
             if row is None:
@@ -216,17 +216,17 @@ class Catalog:
             moves = target is not None and target != page.url
             if moves and connection.scalar(select(pages.c.id).where(pages.c.url == target)):
                 raise UsageError(f"{target} is watched already.")
-            wanted = tuple(dict.fromkeys((*(() if clear_filters else page.filters), *filters)))
+            new_filters = tuple(dict.fromkeys((*(() if clear_filters else page.filters), *filters)))
             fetched = render(page.render)
             address = target or page.url
             values: dict[str, Any] = {
                 "url": address,
                 "tags": list(dict.fromkeys(label for label in (*page.tags, *labels) if label not in untag)),
                 "every": every if every is not None or clear_every else page.every,
-                "settings": _others(row.settings, let_in=CredentialScope(page.url).covers(address))
-                | _stored(wanted, fetched),
+                "settings": _others(row.settings, keep_credentials=CredentialScope(page.url).covers(address))
+                | _stored(new_filters, fetched),
             }
-            if moves or wanted != page.filters or fetched != page.render:
+            if moves or new_filters != page.filters or fetched != page.render:
                 # answers of another address, or texts by other filters, prove nothing: compare in full
                 reset: dict[str, Any] = {"etag": None, "last_modified": None, "wire": b""}
                 if fetched != page.render:
@@ -249,23 +249,23 @@ class Catalog:
 
         Raises UnknownPage, and removes none, if one is not watched.
         """
-        doomed = self.find_all(urls)
-        ids = [page.id for page in doomed]
+        removed = self.find_all(urls)
+        ids = [page.id for page in removed]
         with self._store.write() as connection:
-            said: dict[str, set[bytes]] = {}
+            feedback_keys: dict[str, set[bytes]] = {}
             for some in in_batches(sorted(ids)):
                 # from here on no feedback on them can be added
                 locked = select(pages.c.id).where(pages.c.id.in_(some)).order_by(pages.c.id).with_for_update()
                 connection.execute(locked)
                 for host, keys in keys_on_hosts(connection, some).items():
-                    said[host] = said.get(host, set()) | keys
+                    feedback_keys[host] = feedback_keys.get(host, set()) | keys
                 lock_states(connection, some)
                 connection.execute(delete(pages).where(pages.c.id.in_(some)))
-                # after their pages, so that a check is found which was recorded until then
+                # after their pages, to find checks that were recorded until then
                 connection.execute(delete(checks).where(checks.c.page_id.in_(some)))
-            forget_on_hosts(self._store, connection, said)
+            forget_on_hosts(self._store, connection, feedback_keys)
             count_revision(connection)
-        return [page.url for page in doomed]
+        return [page.url for page in removed]
 
     def _names(self, forms: dict[str, _Forms]) -> dict[str, str]:
         with self._store.read() as connection:
@@ -299,7 +299,7 @@ def urls_after(store: Store, page_id: int, limit: int) -> Sequence[tuple[int, st
 
 
 class _Forms(NamedTuple):
-    """The forms in which an address may be watched: as written, if added under other rules, and as of now."""
+    """The forms in which an address may be watched: as written, if it was added under other rules, and canonical."""
 
     written: str
     canonical: str
@@ -387,11 +387,11 @@ def _stored(filters: Sequence[Filter], render: Render | None) -> dict[str, Any]:
     return found
 
 
-def _others(settings: dict[str, Any], *, let_in: bool) -> dict[str, Any]:
-    """Return the settings besides those that `_stored` writes; only the proxy of the access unless `let_in`."""
+def _others(settings: dict[str, Any], *, keep_credentials: bool) -> dict[str, Any]:
+    """Return the settings that `_stored` does not write; of the access only its proxy unless `keep_credentials`."""
     found = {name: value for name, value in settings.items() if name not in ("filters", "render", "access")}
     access = Access.from_stored(settings.get("access", {}))
-    kept = access if let_in else access.only_proxy()
+    kept = access if keep_credentials else access.only_proxy()
     return found | ({"access": kept.stored()} if kept else {})
 
 

@@ -1,11 +1,12 @@
-"""What only one process may do at a time: check the pages of a store, be the next to do so, and keep a run going.
+"""Rights that only one process has at a time: to check the pages of a store, to be the next to do so, to be the `run`.
 
-Nothing is left behind to be cleaned up. With SQLite such a right is a lock on a file, which ends with its process.
+A killed process leaves nothing to clean up. With SQLite, a right is a lock on a file, which ends with its process.
 
-With PostgreSQL it is a lease: a row that says who has the right until when, renewed while its holder works. Unlike a
-lock of a connection, it outlives a lost connection and a restart of the server. Its times are those of the server. The
-holder counts from before its request, by its own clock, and stops some seconds before the end: before anybody else can
-begin. If the holder is killed, processes of the same machine can take the lease at once, others when it ends.
+With PostgreSQL, it is a lease: a row with its owner and the time until which it is valid, renewed while the owner
+works. Unlike a lock of a connection, it outlives a lost connection and a restart of the server. Its times are those of
+the server. The owner counts from before its request, by its own clock, and stops some seconds before the end, so that
+it never overlaps with the next one. If the owner is killed, processes of the same machine can take the lease
+immediately, others when it ends.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 from sqlalchemy import text
 
 from driftline.errors import RunStopped, StoreBusy, StoreError, StoreLocked, StoreUnavailable
-from driftline.store.tunables import WAITS
+from driftline.store.locks import WAITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,10 +61,10 @@ _HELD_BY = text("SELECT owner FROM leases WHERE name = :name AND until > extract
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Right:
-    """A right: its name in PostgreSQL, and the ending of its lock file beside an embedded store.
+    """A right: its name in PostgreSQL, and the suffix of its lock file beside an SQLite store.
 
-    `refusal` is the message for processes that cannot have it, with `{holder}`, the process that has it, and `{where}`
-    the store is.
+    `refusal` is the message for processes that cannot have it, with the placeholders `{holder}` for the process that
+    has it and `{where}` for the store.
     """
 
     name: str
@@ -83,7 +84,7 @@ class Claim(Protocol):
 
     @property
     def lost(self) -> bool:
-        """Whether another process has the right by now."""
+        """Return whether another process has taken the right meanwhile."""
 
 
 class FileClaim:
@@ -143,9 +144,9 @@ def held_by_file(right: Right, store: Path, where: str) -> Iterator[Claim]:
 
 
 def is_held_by_file(right: Right, store: Path) -> bool:
-    """Return whether some process has the right by a lock on its file; the file is not created.
+    """Return whether a process has the right by a lock on its file, without creating the file.
 
-    False if the file cannot be read because it is another user's: that is no reason to end a run.
+    False if the file cannot be read because it belongs to another user: that is no reason to end a run.
     """
     try:
         lock = os.open(f"{store.resolve()}{right.ending}", os.O_RDONLY | os.O_CLOEXEC)
@@ -161,7 +162,7 @@ def is_held_by_file(right: Right, store: Path) -> bool:
 
 
 class Lease:
-    """A right of this process, which the keeper renews. Used by any thread."""
+    """A right of this process, which `LeaseKeeper` renews. Used by any thread."""
 
     def __init__(self, name: str, epoch: int, until: float) -> None:
         self.name = name
@@ -174,7 +175,7 @@ class Lease:
         return f"<Lease to {self.name}, epoch {self.epoch}, {state}>"
 
     def holds(self) -> bool:
-        """Return whether it can be relied on now: not if renewals failed for long, or another process has it."""
+        """Return whether it can be relied on now: not after renewals failed for long, or another process took it."""
         return not self.lost and _ticks() < self.until
 
 
@@ -194,7 +195,7 @@ class LeaseKeeper:
         return f"<LeaseKeeper {self._held}>"
 
     def close(self) -> None:
-        """End the thread; leases still held end by their time."""
+        """End the thread; leases that are still held expire."""
         self._closed.set()
 
     @contextmanager
@@ -219,19 +220,19 @@ class LeaseKeeper:
         finally:
             with self._lock:
                 self._held.remove(lease)
-            with suppress(StoreError):  # then it ends by its time
+            with suppress(StoreError):  # then it expires
                 if not lease.lost:
                     self._give_back(lease)
 
     def renew(self) -> None:
-        """Renew every lease held, and mark those lost; StoreUnavailable if the server does not answer."""
+        """Renew every lease, and mark those that are lost; StoreUnavailable if the server does not answer."""
         with self._lock:
             held = [lease for lease in self._held if not lease.lost]
         for lease in held:
             self._renew(lease)
 
     def is_held(self, right: Right) -> bool:
-        """Return whether some process has this right; one of this machine that has ended does not count."""
+        """Return whether a process has this right; one of this machine that has ended does not count."""
         with self._store.read() as connection:
             owner = connection.scalar(_HELD_BY, {"name": right.name})
         return owner is not None and not _is_dead(owner)
@@ -268,7 +269,7 @@ class LeaseKeeper:
             try:
                 self.renew()
                 pause = WAITS.renewal
-            except Exception as error:  # noqa: BLE001 also from `Store.on_outage`; leases must not end by that
+            except Exception as error:  # noqa: BLE001 also from `Store.on_outage`; leases must not expire because of it
                 _LOG.debug("leases could not be renewed: %s", error)
                 pause = _RETRY
 
@@ -284,29 +285,46 @@ class LeaseKeeper:
 
 
 class RegainedRight:
-    """A right that is taken again after it was lost. Used by any thread, in a `with` block that gives it back."""
+    """A right that is taken again after it was lost. Used by any thread, in a `with` block that gives it back.
+
+    One thread at a time takes or releases it, since two that take it at once would refuse it to each other. The others
+    wait for that, but not for a lock: the lock guards memory only, and is not held while the store is used.
+    """
 
     def __init__(self, take: Callable[[], Having]) -> None:
         self._take = take
-        # held across store calls on purpose: two threads taking the right at once would refuse it to each other
-        self._lock = threading.Lock()
+        self._idle = threading.Condition()
+        self._changing = False  # whether a thread is taking or releasing the right
         self._rights = ExitStack()
         self._claim: Claim | None = None
 
     def __repr__(self) -> str:
-        return f"<RegainedRight {self._claim!r}>"
+        return f"<RegainedRight {self._claim!r}{' changing' if self._changing else ''}>"
 
     def take(self) -> None:
         """Take the right, unless it is held and can be relied on; StoreBusy if another process has it."""
-        with self._lock:
+        with self._alone():
             if not self.holds():
                 self._release()
                 self._claim = self._rights.enter_context(self._take())
 
     def give_back(self) -> None:
         """Release the right, if it is held."""
-        with self._lock:
+        with self._alone():
             self._release()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Wait until no other thread takes or releases the right, and keep others from it for a block."""
+        with self._idle:
+            self._idle.wait_for(lambda: not self._changing)
+            self._changing = True
+        try:
+            yield
+        finally:
+            with self._idle:
+                self._changing = False
+                self._idle.notify()
 
     def holds(self) -> bool:
         """Return whether the right was taken and can be relied on now."""
@@ -330,7 +348,7 @@ class RegainedRight:
                 time.sleep(WAITS.right)
             else:
                 return
-        raise RunStopped("The run was stopped while it waited for its turn to check pages.")
+        raise RunStopped("The run was stopped while it waited for the right to check pages.")
 
     def _release(self) -> None:
         self._claim = None
@@ -346,12 +364,12 @@ class RegainedRight:
 
 
 def _ticks() -> float:
-    """Return a time in seconds that also pass while the machine sleeps, as those of the server do."""
+    """Return a monotonic time in seconds that also advances while the machine sleeps, as the server's time does."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _machine() -> str:
-    """Return what names this boot of this machine, and the namespace of process ids."""
+    """Return an identifier of this machine since its last boot, with the namespace of process ids."""
     with suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}/{Path('/proc/self/ns/pid').stat().st_ino}"
@@ -359,7 +377,7 @@ def _machine() -> str:
 
 
 def _started(pid: int) -> str | None:
-    """Return when a process of this machine was started, in clock ticks; None if there is no such process."""
+    """Return the start time of a process of this machine, in clock ticks; None if there is no such process."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -368,7 +386,7 @@ def _started(pid: int) -> str | None:
 
 
 def _identity() -> str:
-    """Return what names this process: its machine, its id, when it was started, and a random number."""
+    """Return an identifier of this process: its machine, its id, its start time, and a random number."""
     pid = os.getpid()
     return f"{_machine()}/{pid}/{_started(pid) or ''}/{uuid.uuid4().hex[:8]}"
 
@@ -378,7 +396,7 @@ def _is_here(owner: str) -> bool:
 
 
 def _is_dead(owner: str) -> bool:
-    """Return whether this names a process of this machine that has ended."""
+    """Return whether this owner is a process of this machine that has ended."""
     if not _is_here(owner):
         return False
     pid, started = owner.split("/")[2:4]

@@ -1,9 +1,9 @@
 """Extracting the texts of stored versions again, after the extractor or the filters of a page changed.
 
-Then the texts of all versions are out of date, while their bodies, which are kept whole, are not. This module says
-which versions are to be extracted again, and stores their new texts: a few in each transaction, in which a version must
-still be as it was when it was read. So checks go on meanwhile, and it may be killed at any moment. It makes no check,
-no change and no version.
+Then the texts of all versions are out of date, while their bodies, which are kept, are not. This module finds the
+versions to be extracted again, and stores their new texts: a few in each transaction, in which a version must still be
+as it was when it was read. So checks continue meanwhile, and the process may be killed at any moment. It records no
+check, no change and no version.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NO_SETTINGS = "{}"
 
 
 class Behind(NamedTuple):
-    """A page with versions that were not extracted in today's way, which is named `reading`."""
+    """A page with versions that were not extracted in the current way, which is named `reading`."""
 
     page_id: int
     filters: Filters
@@ -72,7 +72,7 @@ class Fresh:
 
 
 class Readings:
-    """Says which versions are out of date. `how` names the way in which a page of these filters is read today."""
+    """Finds versions that are out of date. `how` names the current way to extract a page with these filters."""
 
     def __init__(self, store: Store, how: Callable[[Filters], str], clock: Callable[[], float] = time.time) -> None:
         self._store = store
@@ -117,14 +117,14 @@ class Readings:
         ]
 
     def skip(self, page: Behind, numbers: Iterable[int]) -> None:
-        """Leave these versions to another process: in this one they are not tried again in the same way."""
+        """Do not try these versions again in this process, in the same way."""
         self._skipped[page.page_id, page.reading].update(numbers)
 
     def keep(self, page: Behind, read: Sequence[tuple[Stale, Fresh | None]]) -> int:
         """Store the new texts in one transaction. Returns how many versions have another text now.
 
         A version that could not be extracted stays as it is, and is not tried again in the same way. One that is gone
-        or was changed by another process in the meantime is left alone.
+        or was changed by another process in the meantime is not changed.
         """
         with self._store.write() as connection:
             lock_index(connection)
@@ -166,7 +166,7 @@ class Readings:
             connection.execute(update(states).where(this, ~left).values(caught_up=page.reading))
 
     def left(self) -> tuple[int, int]:
-        """Return how many versions are to be extracted again, and how many cannot be extracted in today's way."""
+        """Return how many versions are to be extracted again, and how many cannot be extracted in the current way."""
         stale = unread = 0
         # pages with the same settings and readings are counted by the database: there are few kinds of them
         columns = cast(pages.c.settings, Text), versions.c.reading, versions.c.unread

@@ -13,8 +13,7 @@ from sqlalchemy import BigInteger, Integer, Text, and_, bindparam, cast, delete,
 from driftline.errors import FailureKind
 from driftline.model import Verdict
 from driftline.store.schema import checks, distrusted, pages, rates, setbacks, states, versions, visits
-from driftline.store.statements import BINARY, in_batches
-from driftline.store.tunables import BATCHES
+from driftline.store.statements import BATCHES, BINARY, in_batches
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -49,8 +48,8 @@ _PAGE_COLUMNS = (
 _VISIT_COLUMNS = ("visited", "id", "frequency", "weightage", "ttl")
 
 _AFTER: ColumnElement[int] = bindparam("after", type_=Integer)
-# PostgreSQL does not conclude from where the pages begin that their states and rates begin there as well: unless it is
-# said of all three, each portion would read the other two from the first row on
+# PostgreSQL does not conclude from the condition on pages that it also holds for states and rates: without a condition
+# on all three, each portion would read the other two from the first row on
 _PAGES = (
     select(
         pages.c.id, pages.c.url, cast(pages.c.settings, Text), states.c.version, pages.c.every, states.c.sequence,

@@ -50,7 +50,7 @@ Visits and crawls
 Processes
 - `counters`: one row, `watch_list`, incremented by each transaction that changes the watch list.
 - `leases`: which process may check pages. `stalls`: reports of stalled runs.
-- `setbacks`: one row while there are times in the future, because a clock was set back: when they were first seen.
+- `setbacks`: one row, with when they were first seen, while there are times in the future because a clock was set back.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Searching the past: the versions in which words appeared, and those in which they disappeared.
 
-Words appear in a version that has all of them, and at least one of them more often than the version before: if that one
-did not have them all, or if the new lines do. They disappear as if time ran backwards. So an edit around the words is
-no result, nor is a line with them that moved.
+Words appear in a version that has all of them, and at least one of them more often than the version before, if that one
+did not have them all, or if the new lines have them all. They disappear if the same is true with the two versions
+exchanged. So an edit around the words is no result, nor is a line with them that moved.
 
-The index says where to look, and the texts show what is there: the index has no phrases, and does not know which words
-of a page were there at the same time.
+The index finds candidates, whose texts are then read: the index has no phrases, and does not store which words of a
+page were there at the same time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sqlalchemy import and_, select
 
 from driftline.model import Mention, MentionKind
 from driftline.store.schema import pages, states, versions
-from driftline.store.search_index import GAINED, KEPT, Wanted, WordIndex, differing
+from driftline.store.search_index import GAINED, KEPT, WordIndex, WordQuery, differing
 from driftline.store.words import letters_of, lines_of, parse, tokens_of
 
 if TYPE_CHECKING:
@@ -61,27 +61,28 @@ class Search:
         self._index = WordIndex(store, repository)
 
     def find(
-        self, query: str, scope: SearchScope, limit: int | None = None, told: Callable[[int, int], None] | None = None
-    ) -> list[Mention]:
+        self, query: str, scope: SearchScope, limit: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[Mention]:  # fmt: skip
         """Return the newest mentions, the latest first; UsageError if the query has no word in it.
 
-        Versions that are not indexed yet are indexed first, only those of the page if just one is searched; `told` is
-        called with how many of how many are done. In a read-only store each of them is searched itself, which finds the
-        same and takes longer.
+        Versions that are not indexed yet are indexed first, only those of the page if just one is searched; `progress`
+        is called with how many of how many are done. In a read-only store their texts are searched instead, which finds
+        the same and takes longer.
         """
         terms = parse(query)
-        self._index.update(told, page_id=scope.page_id)
+        self._index.update(progress, page_id=scope.page_id)
         found: list[Mention] = []
-        said: dict[int, bool] = {}
+        mentioned_now: dict[int, bool] = {}
         with (
             self._store.read() as connection,
             connection.execute(self._candidates(terms, scope), execution_options=_IN_PARTS) as rows,
         ):
             for some in rows.partitions():
                 for row, texts in self._with_texts(some, scope):
-                    if scope.now and row.id not in said:
-                        said[row.id] = _says(terms, texts.get(row.kept_text))
-                    mention = _mention(terms, row, texts) if said.get(row.id, True) else None
+                    if scope.now and row.id not in mentioned_now:
+                        mentioned_now[row.id] = _has_all(terms, texts.get(row.kept_text))
+                    mention = _mention(terms, row, texts) if mentioned_now.get(row.id, True) else None
                     if mention is not None:
                         found.append(mention)
                     if len(found) == limit:
@@ -89,7 +90,7 @@ class Search:
         return found
 
     def _candidates(self, terms: Sequence[Term], scope: SearchScope) -> Select[Any]:
-        """Return a query for each side of a version on which the words may have come or gone, the latest first."""
+        """Return a query for the sides of versions on which the words may have been added or removed, latest first."""
         sides = self._index.sides(_moved(terms)).subquery()
         previous = versions.alias("previous")
         query = (
@@ -111,8 +112,8 @@ class Search:
             .outerjoin(previous, and_(previous.c.page_id == sides.c.page_id, previous.c.number == sides.c.number - 1))
             .order_by(versions.c.at.desc(), pages.c.id.desc(), sides.c.number.desc(), sides.c.side)
         )
-        for wanted in _every_word(terms):
-            ever = self._index.sides([wanted]).subquery()
+        for word in _every_word(terms):
+            ever = self._index.sides([word]).subquery()
             query = query.where(sides.c.page_id.in_(select(ever.c.page_id).where(ever.c.side == GAINED)))
         if scope.page_id is not None:
             query = query.where(sides.c.page_id == scope.page_id)
@@ -133,23 +134,23 @@ class Search:
         return ((row, texts) for row in chosen)
 
 
-def _moved(terms: Sequence[Term]) -> list[Wanted]:
+def _moved(terms: Sequence[Term]) -> list[WordQuery]:
     """Return the words of which one was added if the terms appeared, and one removed if they disappeared."""
-    wanted: list[Wanted] = []
+    queries: list[WordQuery] = []
     for term in terms:
         if len(term.words) == 1:
-            wanted.append(Wanted(term.words[0], term.begun))
+            queries.append(WordQuery(term.words[0], term.begun))
         else:
             # a phrase can be new though its words are not; the longest of them is likely to be the rarest
             word = max(term.words[:-1] if term.begun else term.words, key=len)
-            wanted += [Wanted(word, False), Wanted(KEPT + word, False)]
-    return wanted
+            queries += [WordQuery(word, False), WordQuery(KEPT + word, False)]
+    return queries
 
 
-def _every_word(terms: Sequence[Term]) -> set[Wanted]:
-    """Return the words that a page must have had; none if there is only one, which is looked for anyway."""
+def _every_word(terms: Sequence[Term]) -> set[WordQuery]:
+    """Return the words that a page must have had; none if there is only one, which `_moved` looks for already."""
     words = {
-        Wanted(word, term.begun and place == len(term.words))
+        WordQuery(word, term.begun and place == len(term.words))
         for term in terms
         for place, word in enumerate(term.words, start=1)
     }
@@ -187,7 +188,7 @@ def _appearance(terms: Sequence[Term], before: Sequence[str], after: Sequence[st
     return _excerpt(line, sorted({span for spans in found for span in spans}))
 
 
-def _says(terms: Sequence[Term], text: bytes | None) -> bool:
+def _has_all(terms: Sequence[Term], text: bytes | None) -> bool:
     return text is not None and all(_counts(terms, Counter(lines_of(text))))
 
 

@@ -1,13 +1,13 @@
 """The search index: which words each version of a page added and removed, in the database's own text search.
 
 A version adds a word if it has the word more often than the version before. The other words of new lines are indexed
-under a mark, since a phrase can be new without any of its words being so; likewise for removed lines. So a word is
-stored once for each time it comes or goes, and not with every version.
+with a prefix, since a phrase can be new without any of its words being so; likewise for removed lines. So a word is
+stored once for each time it is added or removed, and not with every version.
 
 Checks do not touch the index, and are not slowed down by it: it is updated in idle time, and every search first adds
 the versions that are missing. It can be rebuilt from the versions at any time. SQLite cannot delete the words of a
-removed page, or of a text that was extracted again, since it does not keep them; they are never shown, and once more
-than half of the index is of that kind, it is rebuilt.
+removed page, or of a text that was extracted again, since it does not store them; results never contain them, and once
+more than half of the index is of that kind, it is rebuilt.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from sqlalchemy import Integer, and_, bindparam, delete, func, insert, inspect, literal, select, text, union_all
 
-from driftline.errors import NoTextSearch, StoreError
 from driftline.store.locks import lock_index
 from driftline.store.schema import indexed, states, versions
 from driftline.store.statements import run_on_pairs
@@ -61,8 +60,8 @@ _last = func.coalesce(_newest, 0)
 _MISSING = select(states.c.page_id, _last.label("last"), states.c.version).where(states.c.version > _last)
 
 
-class Wanted(NamedTuple):
-    """A word to look up, or the beginning of one."""
+class WordQuery(NamedTuple):
+    """A word to look up; with `begun`, all words that start with it."""
 
     word: str
     begun: bool
@@ -85,12 +84,12 @@ class _Kept(Protocol):
     def add(self, connection: Connection, rows: Sequence[_Words]) -> None:
         """Add words."""
 
-    def hits(self, wanted: Sequence[Wanted]) -> TextualSelect:
+    def hits(self, words: Sequence[WordQuery]) -> TextualSelect:
         """Return a query for the sides (`key`, `side`) that have any of these words."""
 
 
 class WordIndex:
-    """Says in which versions words came and went. Several processes may update it at once."""
+    """Finds the versions in which words were added or removed. Several processes may update it at once."""
 
     def __init__(self, store: Store, repository: Repository) -> None:
         self._store = store
@@ -98,28 +97,28 @@ class WordIndex:
         self._kept: _Kept = _TextSearch() if store.path is None else _Fts5()
 
     def update(
-        self, told: Callable[[int, int], None] | None = None, enough: Callable[[], bool] | None = None,
+        self, progress: Callable[[int, int], None] | None = None, enough: Callable[[], bool] | None = None,
         page_id: int | None = None,
     ) -> None:  # fmt: skip
         """Add every version that is missing, or those of one page.
 
-        `told` is called after each commit with how many of how many are done. It ends early once `enough` returns True.
-        What was added stays, also if the process ends before all is done. A read-only store is not changed: see
+        `progress` is called after each commit with how many of how many are done. The update ends early once `enough`
+        returns True. What was added stays, also if the process ends early. A read-only store is not changed: see
         `sides`.
         """
         if self._store.read_only:
             return
         self._make()
         if self._store.path is not None:
-            self._clear_if_mostly_never_shown()
-        while not self._add_missing(told, enough, page_id):
+            self._clear_if_mostly_obsolete()
+        while not self._add_missing(progress, enough, page_id):
             pass
 
     def _add_missing(
-        self, told: Callable[[int, int], None] | None, enough: Callable[[], bool] | None, page_id: int | None
+        self, progress: Callable[[int, int], None] | None, enough: Callable[[], bool] | None, page_id: int | None
     ) -> bool:
-        """Return whether that is all; if not, texts were extracted again meanwhile, and must be looked up again."""
-        total, done = self._count_missing(page_id) if told is not None else 0, 0
+        """Return whether all are added; if not, texts were extracted again meanwhile, and must be read again."""
+        total, done = self._count_missing(page_id) if progress is not None else 0, 0
         keys = (
             (page, number) for page, last, newest in self._missing(page_id) for number in range(last + 1, newest + 1)
         )
@@ -130,22 +129,22 @@ class WordIndex:
             if not self._add(self._words_of(some, names), names):
                 return False
             done += len(some)
-            if told is not None:
-                told(min(done, total), total)
+            if progress is not None:
+                progress(min(done, total), total)
         return True
 
-    def sides(self, wanted: Sequence[Wanted]) -> SelectBase:
-        """Return a query for `page_id`, `number` and `side` of versions in which any of these words came or went.
+    def sides(self, words: Sequence[WordQuery]) -> SelectBase:
+        """Return a query for `page_id`, `number` and `side` of versions that added or removed any of these words.
 
-        In a read-only store, all versions that are not indexed are among them, since they may be such.
+        In a read-only store, it also finds all versions that are not indexed, since they may be such.
         """
         if not self._store.read_only:
-            return self._hits(wanted)
+            return self._hits(words)
         unindexed = [_unindexed(side) for side in _SIDES]
-        return union_all(*unindexed, self._hits(wanted)) if self._is_made() else union_all(*unindexed)
+        return union_all(*unindexed, self._hits(words)) if self._is_made() else union_all(*unindexed)
 
-    def _hits(self, wanted: Sequence[Wanted]) -> Select[tuple[int, int, int]]:
-        hits = self._kept.hits(wanted).subquery()
+    def _hits(self, words: Sequence[WordQuery]) -> Select[tuple[int, int, int]]:
+        hits = self._kept.hits(words).subquery()
         found = select(indexed.c.page_id, indexed.c.number, hits.c.side).select_from(indexed)
         return found.join(hits, hits.c.key == indexed.c.id)
 
@@ -157,26 +156,18 @@ class WordIndex:
             return True
 
     def _make(self) -> None:
-        try:
-            if self._is_made():
-                return
-            with self._store.write() as connection:
-                lock_index(connection)
-                if not inspect(connection).has_table(_TABLE):
-                    connection.execute(delete(indexed))
-                    self._kept.make(connection)
-        except StoreError as error:
-            if "no such module" not in str(error):
-                raise
-            raise NoTextSearch(
-                "Searching needs SQLite with FTS5, and the SQLite of this Python was built without it: "
-                "use another build of Python, or a postgresql:// store."
-            ) from None
+        if self._is_made():
+            return
+        with self._store.write() as connection:
+            lock_index(connection)
+            if not inspect(connection).has_table(_TABLE):
+                connection.execute(delete(indexed))
+                self._kept.make(connection)
 
     def _missing(self, page_id: int | None) -> Iterator[tuple[int, int, int]]:
-        """Yield pages with versions that are not indexed: page, the newest number that is, the newest that there is.
+        """Yield pages with versions that are not indexed: page id, the newest version indexed, the newest version.
 
-        They are looked up a portion at a time: there may be a million, and time for only a few.
+        They are read a portion at a time: there may be a million, and time for only a few.
         """
         query = _MISSING if page_id is None else _MISSING.where(states.c.page_id == page_id)
         after = 0
@@ -207,12 +198,14 @@ class WordIndex:
         sides: dict[_Key, _Sides] = {}
         for page, number in keys:
             new = lines.get((page, number))
-            sides[page, number] = ([], []) if new is None else _came_and_went(lines.get((page, number - 1), []), new)
+            sides[page, number] = (
+                ([], []) if new is None else _added_and_removed(lines.get((page, number - 1), []), new)
+            )
         return sides
 
     def _add(self, words: dict[_Key, _Sides], names: dict[_Key, bytes]) -> bool:
-        """Add these words, unless a text was replaced since they were taken from it. Returns whether none was."""
-        # a page may have been removed since its texts were read, and another process may have been faster
+        """Add these words and return True; add none and return False if a text was replaced since they were read."""
+        # a page may have been removed since its texts were read, or another process may have indexed it
         with self._store.write() as connection:
             lock_index(connection)
             if any(names.get(key) != name for key, name in _names(connection, words).items()):
@@ -226,12 +219,12 @@ class WordIndex:
                 self._kept.add(connection, [row for row in rows if row.words])
         return True
 
-    def _clear_if_mostly_never_shown(self) -> None:
+    def _clear_if_mostly_obsolete(self) -> None:
         ever = text("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'indexed'")
         with self._store.read() as connection:
             added = connection.scalar(ever) or 0
-            shown = connection.scalar(select(func.count()).select_from(indexed)) or 0
-        if added - shown <= shown:
+            valid = connection.scalar(select(func.count()).select_from(indexed)) or 0
+        if added - valid <= valid:
             return
         with self._store.write() as connection:
             connection.execute(delete(indexed))
@@ -240,7 +233,7 @@ class WordIndex:
 
 
 def forget_from(connection: Connection, page_id: int, number: int) -> None:
-    """Have the versions of a page from this one on indexed again. The index must be locked."""
+    """Remove the versions of a page from this number on, to be indexed again. The index must be locked."""
     connection.execute(delete(indexed).where(and_(indexed.c.page_id == page_id, indexed.c.number >= number)))
 
 
@@ -263,20 +256,20 @@ def differing(old: Sequence[str], new: Sequence[str]) -> tuple[Counter[str], Cou
     return after - before, before - after
 
 
-def _came_and_went(old: Sequence[str], new: Sequence[str]) -> _Sides:
+def _added_and_removed(old: Sequence[str], new: Sequence[str]) -> _Sides:
     """Return the words of one version, as they are stored for both of its sides."""
-    added, removed = differing(old, new)
-    came, went = count_words(added.elements()), count_words(removed.elements())
+    new_lines, old_lines = differing(old, new)
+    added, removed = count_words(new_lines.elements()), count_words(old_lines.elements())
     return (
-        [word if count > went[word] else KEPT + word for word, count in came.items()],
-        [word if count > came[word] else KEPT + word for word, count in went.items()],
+        [word if count > removed[word] else KEPT + word for word, count in added.items()],
+        [word if count > added[word] else KEPT + word for word, count in removed.items()],
     )
 
 
 class _Fts5:
     """SQLite: a row for each side of a version, of which FTS5 stores only the positions of words.
 
-    Words are made by `words`: the tokenizer only has to leave them alone, and the one for ASCII does.
+    Words are made by the module `words`: the tokenizer must not change them, and the one for ASCII does not.
     """
 
     def make(self, connection: Connection) -> None:
@@ -290,8 +283,8 @@ class _Fts5:
         if values:
             connection.exec_driver_sql("INSERT INTO words (rowid, word) VALUES (?, ?)", values)
 
-    def hits(self, wanted: Sequence[Wanted]) -> TextualSelect:
-        query = " OR ".join(f'"{word}"{" *" if begun else ""}' for word, begun in wanted)
+    def hits(self, words: Sequence[WordQuery]) -> TextualSelect:
+        query = " OR ".join(f'"{word}"{" *" if begun else ""}' for word, begun in words)
         found = text("SELECT rowid >> 1 AS key, rowid & 1 AS side FROM words WHERE words MATCH :query")
         return found.bindparams(bindparam("query", query, unique=True)).columns(key=Integer, side=Integer)
 
@@ -312,8 +305,8 @@ class _TextSearch:
             statement = "INSERT INTO words (key, side, part, words) VALUES (%s, %s, %s, array_to_tsvector(%s::text[]))"
             connection.exec_driver_sql(statement, values)
 
-    def hits(self, wanted: Sequence[Wanted]) -> TextualSelect:
-        query = " | ".join(f"'{word}'{':*' if begun else ''}" for word, begun in wanted)
+    def hits(self, words: Sequence[WordQuery]) -> TextualSelect:
+        query = " | ".join(f"'{word}'{':*' if begun else ''}" for word, begun in words)
         found = text("SELECT DISTINCT key, side FROM words WHERE words @@ CAST(:query AS tsquery)")
         return found.bindparams(bindparam("query", query, unique=True)).columns(key=Integer, side=Integer)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -68,6 +69,17 @@ def in_batches(values: Iterable[_Value], most: int = AT_ONCE) -> Iterator[list[_
         yield some
 
 
+@dataclass(slots=True, kw_only=True)
+class Batches:
+    """How many rows one statement reads, or how many are read before it is tested whether to stop."""
+
+    pages: int = 4_000  # of the watch list: some hundredths of a second
+    checks: int = 20_000  # to learn from: fewer would make more, smaller numpy calls, and learning slower
+    links: int = 1_000
+
+
+BATCHES = Batches()
+
 _LATER = {"unread", "reread_at"}  # set only when a version is extracted again
 #: execution options of a query for many rows or large ones, of numbers, texts and bytes: PostgreSQL then sends them in
 #: binary, from which numbers and bytes are read several times faster than from text
@@ -110,7 +122,7 @@ def _this_page(given: Given) -> Update:
 
 
 def _same_wire(given: Given) -> Update:
-    """Unchanged to the byte, with other validators than at the last check."""
+    """Return the update of a state after a check whose bytes are the same and whose validators differ."""
     return _this_page(given).values(etag=given["tag"], last_modified=given["modified"])
 
 
@@ -119,7 +131,7 @@ def _other_bytes(given: Given) -> Update:
 
 
 def _same_text(given: Given) -> Update:
-    """Unchanged in body or visible text, but sent in other bytes than at the last check.
+    """Return the update of a state after a check with other bytes, but the same body or visible text.
 
     If the stored text was extracted again since it was read for the comparison, it is not known whether the page still
     has the same text when extracted in that way.
@@ -129,7 +141,10 @@ def _same_text(given: Given) -> Update:
 
 
 def _new_version(given: Given) -> Update:
-    """New or changed. Noise and another way of extracting make a version, too, but keep the time of the last change."""
+    """Return the update of a state after a check that made a version.
+
+    Noise and another way of extracting make a version, too, but do not change the time of the last change.
+    """
     return _other_bytes(given).values(
         reading=given["how"],
         version=given["number"],
@@ -143,12 +158,12 @@ def _new_version(given: Given) -> Update:
 
 
 def _retry(given: Given) -> Update:
-    """A server that refused a check sent Retry-After."""
+    """Return the update of a state after a refused check with a Retry-After."""
     return _this_page(given).values(retry_at=given["until"])
 
 
 def _turned(given: Given) -> Update:
-    """A page began to fail, or recovered."""
+    """Return the update of a state after a check by which the page began to fail, or recovered."""
     return _this_page(given).values(failing_at=given["since"])
 
 
@@ -254,7 +269,7 @@ Prepared = PreparedRows | PreparedArrays
 
 
 class Statements:
-    """Every statement that recording needs, prepared for one engine."""
+    """The statements that record checks and the like, prepared for one engine."""
 
     def __init__(self, engine: Engine) -> None:
         # each dialect has an INSERT of its own; importing one that is not used would slow every command

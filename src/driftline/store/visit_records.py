@@ -61,19 +61,19 @@ class Visits:
     def record_once(self, found: Iterable[Visit]) -> int:
         """Count those of these visits that were never counted, in one transaction. Returns how many they are.
 
-        One that was counted when it was still going on, such as that to an open page, is counted with its full seconds
-        now.
+        A visit that was counted before it ended, such as one to a page that was still open, now counts with its full
+        duration.
         """
         batch = {visit.key: visit for visit in found}
         if not batch:
             return 0
         statements = self._store.statements
         with self._store.write() as connection:
-            _alone(connection)
+            _lock_keys(connection)
             known = {row.key: row.seconds for row in connection.execute(_KNOWN, {"keys": list(batch)})}
-            told = [visit for key, visit in batch.items() if key not in known or visit.seconds > known[key]]
-            statements.visit_key.many(connection, [(visit.key, visit.seconds) for visit in told])
-            statements.visits.many(connection, _sums(told, known))
+            counted = [visit for key, visit in batch.items() if key not in known or visit.seconds > known[key]]
+            statements.visit_key.many(connection, [(visit.key, visit.seconds) for visit in counted])
+            statements.visits.many(connection, _sums(counted, known))
             count_revision(connection)
         return len(batch) - len(known)
 
@@ -82,7 +82,7 @@ class Visits:
         return list(self.each())
 
     def each(self) -> Iterator[Visited]:
-        """Yield the same one by one; they are read a portion at a time, from one snapshot."""
+        """Yield the totals of the visits to every address; they are read a portion at a time, from one snapshot."""
         with self._store.read() as connection:
             for rows in connection.execute(_ALL).partitions():
                 yield from (Visited(*row) for row in rows)
@@ -104,16 +104,16 @@ class Visits:
                 yield visited._replace(watched=True, value=float(value))
 
 
-def _alone(connection: Connection) -> None:
-    """Lock the keys, so that two imports do not both count a visit as new; SQLite has one writer anyway."""
+def _lock_keys(connection: Connection) -> None:
+    """Lock the keys, so that two imports do not both count a visit as new; SQLite has only one writer anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("LOCK TABLE visit_keys IN SHARE ROW EXCLUSIVE MODE"))
 
 
-def _sums(told: Iterable[Visit], known: dict[int, float]) -> list[tuple[object, ...]]:
-    """Return one row for each address: a statement may not touch the same row twice."""
+def _sums(counted: Iterable[Visit], known: dict[int, float]) -> list[tuple[object, ...]]:
+    """Return one row for each address: a statement must not change the same row twice."""
     sums: dict[str, tuple[int, float, int, float, float]] = {}
-    for visit in told:
+    for visit in counted:
         before = known.get(visit.key)
         one, seconds = (1, visit.seconds) if before is None else (0, visit.seconds - before)
         frequency, weightage, ttl, first_at, last_at = sums.get(visit.url, (0, 0.0, 0, visit.at, visit.at))

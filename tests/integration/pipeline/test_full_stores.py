@@ -17,8 +17,7 @@ import driftline
 from driftline.errors import StoreLocked, StoreUnavailable
 from driftline.lab.bench.faults_bench import filled, small_disk
 from driftline.store.engine import Store
-from driftline.store.locks import patiently
-from driftline.store.tunables import WAITS
+from driftline.store.locks import WAITS, patiently
 from support.events import published_urls
 from support.worlds import World
 

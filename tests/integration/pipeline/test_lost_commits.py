@@ -14,8 +14,7 @@ import pytest
 
 import driftline
 from driftline.crawl.report import CrawlReport
-from driftline.store.locks import patiently
-from driftline.store.tunables import WAITS
+from driftline.store.locks import WAITS, patiently
 from support.cuts import Cut, CuttingProxy
 from support.events import published_urls
 from support.making import settings

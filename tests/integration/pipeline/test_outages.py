@@ -24,8 +24,8 @@ from driftline.errors import RunStalled, StoreError, StoreLocked, StoreUnavailab
 from driftline.model import Outcome
 from driftline.store.engine import Store
 from driftline.store.host_records import HostRecords
+from driftline.store.ledger import Stalls
 from driftline.store.locks import patiently
-from driftline.store.stall_records import Stalls
 from support.events import published_urls
 from support.worlds import World
 

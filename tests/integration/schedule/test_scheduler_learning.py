@@ -16,7 +16,7 @@ from driftline.store.engine import Store
 from driftline.store.host_records import HostRecords
 from driftline.store.ledger import Ledger
 from driftline.store.schema import rates
-from driftline.store.tunables import BATCHES
+from driftline.store.statements import BATCHES
 from driftline.store.visit_records import Visits
 from support.making import document, outcome_of
 from support.schedules import BEGIN, Schedule, terms, visited

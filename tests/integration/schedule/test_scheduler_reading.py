@@ -9,7 +9,7 @@ import pytest
 from driftline.errors import StoreError
 from driftline.schedule.page_table import DAY
 from driftline.schedule.scheduler import Scheduler
-from driftline.store.tunables import BATCHES
+from driftline.store.statements import BATCHES
 from support.schedules import BEGIN, Schedule, terms, visited
 
 

@@ -19,8 +19,7 @@ from driftline.store.history import Repository
 from driftline.store.ledger import Ledger
 from driftline.store.pages import Catalog
 from driftline.store.schema import blobs
-from driftline.store.statements import read_chains
-from driftline.store.tunables import BATCHES
+from driftline.store.statements import BATCHES, read_chains
 from support.making import InThisProcess, document
 from support.servers import Server, html
 

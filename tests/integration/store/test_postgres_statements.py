@@ -25,7 +25,7 @@ from driftline.store.history import Repository
 from driftline.store.ledger import Ledger
 from driftline.store.pages import Catalog
 from driftline.store.schema import blobs, states
-from driftline.store.tunables import BATCHES
+from driftline.store.statements import BATCHES
 from support.making import document, outcome_of
 
 PAGES, SOME = 10_000, 10

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, event, text
 import driftline
 from driftline.errors import RunStopped, StoreBusy, StoreError, StoreUnavailable
 from driftline.store.engine import Store
+from driftline.store.locks import WAITS
 from driftline.store.process_locks import (
     TO_BE_NEXT,
     TO_CHECK,
@@ -25,7 +26,6 @@ from driftline.store.process_locks import (
     RegainedRight,
     Right,
 )
-from driftline.store.tunables import WAITS
 
 HOLDER = """
 import sys
@@ -75,13 +75,13 @@ def test_who_keeps_checking_leaves_others_the_right_to_check(store: Store, other
         pass
 
 
-def test_it_can_be_seen_whether_somebody_is_next(store: Store, other: Store) -> None:
-    assert not store.somebody_is_next()
+def test_it_can_be_seen_whether_is_process_waiting(store: Store, other: Store) -> None:
+    assert not store.is_process_waiting()
     for _ in range(3):
         with store.right_to_check(), other.right_to_be_next():
-            assert store.somebody_is_next()
-            assert store.somebody_is_next(), "to look takes nothing away"
-        assert not store.somebody_is_next()
+            assert store.is_process_waiting()
+            assert store.is_process_waiting(), "to look takes nothing away"
+        assert not store.is_process_waiting()
 
 
 def test_a_refusal_names_the_process(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_file_that_cannot_be_opened_is_told_of_and_says_of_nobody_that_it_is_n
     lock.symlink_to(lock)  # not even the superuser can open that
     with pytest.raises(StoreError, match=rf"'{lock}'.* cannot be opened \("), getattr(store, method)():
         pass
-    assert not store.somebody_is_next()
+    assert not store.is_process_waiting()
     store.close()
 
 
@@ -136,10 +136,10 @@ def test_who_was_killed_is_not_waited_for_as_the_next(where: str, store: Store) 
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        assert store.somebody_is_next()
+        assert store.is_process_waiting()
         holder.kill()
         holder.wait()
-        assert not store.somebody_is_next()
+        assert not store.is_process_waiting()
 
 
 def end_all_sessions(store: Store) -> None:

@@ -21,7 +21,7 @@ from driftline.errors import StoreBusy
 from driftline.model import Outcome, Verdict
 from driftline.schedule.scheduler import Scheduler
 from driftline.store.engine import Store
-from driftline.store.tunables import BATCHES
+from driftline.store.statements import BATCHES
 from driftline.watch.planner import Planner
 from driftline.watch.service import EndlessRun
 from support.worlds import World

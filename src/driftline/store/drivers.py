@@ -1,0 +1,220 @@
+"""The databases behind a store, SQLite and PostgreSQL: where they are, how connections are set up, what errors mean."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from sqlalchemy import URL, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+
+from driftline.errors import MissingExtra, StoreError
+from driftline.store.locks import WAITS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import Connection, Engine
+
+SHRINKS_IN_STEPS = "PRAGMA auto_vacuum=INCREMENTAL"
+_PRAGMAS = (
+    "PRAGMA journal_mode=WAL",
+    "PRAGMA synchronous=NORMAL",
+    "PRAGMA foreign_keys=ON",
+    "PRAGMA cache_size=-4000",
+    "PRAGMA wal_autocheckpoint=16000",  # pages of 4 kB; one that is written often until then reaches the file once
+)
+_LOCK_TIMED_OUT = "55P03"
+_LOCKED_STATES = ("40001", "40P01", _LOCK_TIMED_OUT)  # PostgreSQL: a conflict, a deadlock, a lock time-out
+_DISK_FULL = "53100"
+# SQLite, besides SQLITE_FULL: a quota is used up, or the index of the journal cannot be created
+_NO_ROOM = (sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
+# PostgreSQL: a connection failed; the server stops, starts, ended an idle session or has no more connections; its disk
+# is full
+_UNAVAILABLE_STATES = ("08", "57P01", "57P02", "57P03", "57P05", "53300", _DISK_FULL)
+# time-outs that detect a server whose machine is gone, in seconds, the last one in milliseconds; `ServerWatch` detects
+# a server that hangs
+_CONNECT = {
+    "connect_timeout": "3",
+    "keepalives": "1",
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "10000",
+}
+# a statement with a list of ids is another one for each length, and takes 100 kB: the default of 128 takes much memory
+_SQLITE_CONNECT = {"cached_statements": 24}
+_AS_NOTHING: dict[None, None] = {}
+_READING = ("PRAGMA query_only=ON", "PRAGMA cache_size=-4000")
+
+
+def make_engine(url: URL, path: Path | None, where: str, *, read_only: bool) -> Engine:
+    """Return an engine for the database at a URL that `locate` returned, with its connections set up."""
+    try:
+        options = _SQLITE_CONNECT if path else {key: value for key, value in _CONNECT.items() if key not in url.query}
+        engine = create_engine(url, pool_size=32, max_overflow=-1, connect_args=options)
+    except (ArgumentError, NoSuchModuleError, ValueError) as error:
+        raise StoreError(f"The store '{where}' is not a path or a postgresql:// URL: {error}.") from None
+    except ModuleNotFoundError:
+        raise MissingExtra("A PostgreSQL store", "postgres") from None
+    if path is not None:
+        _prepare_sqlite(engine, _READING if read_only else _PRAGMAS)
+    else:
+        _prepare_postgresql(engine)
+    return engine
+
+
+def first_line(cause: BaseException | None) -> str:
+    """Return the first line of a driver's message, without a full stop."""
+    return str(cause).strip().partition("\n")[0].rstrip(".")
+
+
+def file_identity(path: Path | None) -> tuple[int, int] | None:
+    """Return device and inode of a file, which tell it from another one of the same name; None if it is missing."""
+    if path is None:
+        return None
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def means_locked(cause: BaseException | None) -> bool:
+    """Return whether a driver's error means that another program has the database locked."""
+    if isinstance(cause, sqlite3.Error):
+        # the last byte of an extended code is its basic code; errors of the driver itself have none
+        return getattr(cause, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    return getattr(cause, "sqlstate", None) in _LOCKED_STATES
+
+
+def means_no_fts5(cause: BaseException | None) -> bool:
+    """Return whether an error means that SQLite was built without FTS5; it has no error code, only a message."""
+    return isinstance(cause, sqlite3.Error) and "no such module" in str(cause)
+
+
+def waited_for_lock(cause: BaseException | None) -> bool:
+    """Return whether an error that `means_locked` was raised after waiting; a conflict on PostgreSQL is not."""
+    return getattr(cause, "sqlstate", _LOCK_TIMED_OUT) == _LOCK_TIMED_OUT
+
+
+def means_unavailable(cause: BaseException | None) -> bool:
+    """Return whether a driver's error is temporary: the server cannot be reached, or its disk is full."""
+    if means_full(cause):
+        return True
+    if isinstance(cause, sqlite3.Error):
+        return False
+    state = getattr(cause, "sqlstate", None)
+    if state is None:
+        # raised by the driver itself: the connection was lost, or could not be opened
+        return type(cause).__name__ in ("OperationalError", "InterfaceError", "ConnectionTimeout")
+    return str(state).startswith(_UNAVAILABLE_STATES)
+
+
+def means_full(cause: BaseException | None) -> bool:
+    """Return whether a driver's error means that the disk is full."""
+    if isinstance(cause, sqlite3.Error):
+        code = getattr(cause, "sqlite_errorcode", 0)
+        return code & 0xFF == sqlite3.SQLITE_FULL or code in _NO_ROOM
+    return getattr(cause, "sqlstate", None) == _DISK_FULL
+
+
+def is_there(where: str) -> bool:
+    """Return whether the file of a store exists; True for a store on a server."""
+    try:
+        return _is_url(where) or _path_of(where).exists()
+    except OSError:
+        return True  # opening it will raise an error with the reason
+
+
+def _is_url(where: str) -> bool:
+    return "://" in where and not where.startswith("sqlite://")
+
+
+def _path_of(where: str) -> Path:
+    return Path(where.removeprefix("sqlite:///")).expanduser().absolute()
+
+
+def locate(where: str) -> tuple[URL, Path | None]:
+    """Return the URL of the database of a store, and the path of its file, which is created if it is missing.
+
+    The path is None for a database on a server. Raises StoreError if `where` is neither a path nor a postgresql:// URL.
+    """
+    if _is_url(where):
+        try:
+            url = make_url(where)
+        except (ArgumentError, ValueError):
+            raise StoreError("The store is not a path or a postgresql:// URL that can be read.") from None
+        if url.drivername in ("postgresql", "postgres"):
+            url = url.set(drivername="postgresql+psycopg")
+        if url.get_backend_name() != "postgresql":
+            shown = url.render_as_string(hide_password=True)
+            raise StoreError(f"The store '{shown}' is not a path or a postgresql:// URL.")
+        return url, None
+    path = _path_of(where)
+    if path.is_dir():
+        raise StoreError(f"The store '{where}' is a folder: give the path of a file in it.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            path.touch(mode=0o600)
+    except OSError as error:
+        raise StoreError(f"The store '{where}' cannot be made: {error.strerror}.") from None
+    return URL.create("sqlite", database=str(path)), path
+
+
+def is_writable(path: Path) -> bool:
+    """Return whether this file can be written, and its folder, where SQLite writes a journal."""
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+
+
+def read_only_url(path: Path) -> URL:
+    """Return the URL for opening a file read-only."""
+    in_use = path.with_name(f"{path.name}-wal").exists()  # another process may be writing to it
+    query = {"mode": "ro", "uri": "true"} | ({} if in_use else {"immutable": "1"})
+    return URL.create("sqlite", database=f"file:{quote(str(path))}", query=query)
+
+
+def _prepare_postgresql(engine: Engine) -> None:
+    milliseconds = max(round(1_000 * WAITS.lock), 50)  # 0 would wait for ever
+
+    @event.listens_for(engine, "connect")
+    def _on_connect(connection: Any, _record: object) -> None:
+        # not as a connection option, which poolers refuse; a time-out that the administrator set is kept
+        connection.autocommit = True
+        connection.execute(
+            "SELECT set_config('lock_timeout', %s, false) WHERE current_setting('lock_timeout') = '0'",
+            [f"{milliseconds}ms"],
+        )
+        connection.autocommit = False
+
+    @event.listens_for(engine, "before_cursor_execute")
+    def _choose_format(_connection: object, cursor: Any, _text: str, _values: object, context: Any, _: bool) -> None:
+        if context is not None and context.execution_options.get("driftline_binary"):
+            cursor.format = type(cursor.format).BINARY
+
+
+def _prepare_sqlite(engine: Engine, pragmas: Sequence[str]) -> None:
+    # without adapters for these two types the driver searches for one for every value, which is slower than writing it
+    sqlite3.register_adapter(type(None), _AS_NOTHING.get)
+    sqlite3.register_adapter(bytes, bytes)
+    milliseconds = round(1_000 * WAITS.lock)
+
+    @event.listens_for(engine, "connect")
+    def _on_connect(connection: Any, _record: object) -> None:
+        # the driver must not begin transactions by itself: '_on_begin' decides of which kind they are
+        connection.isolation_level = None
+        if pragmas is _PRAGMAS and connection.execute("PRAGMA page_count").fetchone() == (0,):
+            connection.execute(SHRINKS_IN_STEPS)  # must be set before anything is in the file
+        for pragma in pragmas:
+            connection.execute(pragma)
+        if pragmas is _PRAGMAS:
+            connection.execute(f"PRAGMA busy_timeout={milliseconds}")
+
+    @event.listens_for(engine, "begin")
+    def _on_begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("driftline_writes")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
