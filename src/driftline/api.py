@@ -74,9 +74,8 @@ if TYPE_CHECKING:
     from driftline.pipeline.reread import Reread
     from driftline.pipeline.sources import Feed
     from driftline.pipeline.watchdog import Stall
-    from driftline.safety.blocking import UnsafePages
+    from driftline.safety.blocking import Reports, UnsafePages
     from driftline.safety.blocklists import Blocklists
-    from driftline.safety.reports import Reports
     from driftline.schedule.scheduler import Scheduler
     from driftline.store.access_records import Accesses
     from driftline.store.compaction import Compacted
@@ -141,7 +140,7 @@ class Driftline:
     @cached_property
     def reports(self) -> Reports:
         """What users reported as unsafe."""
-        from driftline.safety.reports import Reports
+        from driftline.safety.blocking import Reports
 
         return Reports(self._store, self._clock)
 
@@ -587,7 +586,7 @@ class Driftline:
         return import_visits(
             self._visits, Path(path), now=self._clock(), format=wanted, site=site, called=called,
             tracking=Tracking(self.settings.tracking), names=self.catalog.names,
-            watch=self.catalog.add if add else None, told=told,
+            watch=self.catalog.add if add else None, progress=told,
         )  # fmt: skip
 
     def visited(self) -> list[Visited]:

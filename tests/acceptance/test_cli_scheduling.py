@@ -37,7 +37,7 @@ def test_the_schedule_says_what_comes_next_and_why(driftline: Command, site: Sit
         "2 pages, 12 checks an hour at set intervals, the others about once an hour, the longest unchecked first.\n"
     )
     driftline("check")
-    assert "pages take turns; last checked" in driftline("schedule", "--policy", "uniform").out
+    assert "longest unchecked first; last checked" in driftline("schedule", "--policy", "uniform").out
     assert "in the order of visits; last checked" in driftline("schedule", "--policy", "intelligent").out
 
 

@@ -53,7 +53,7 @@ def test_an_import_keeps_good_lines_and_tells_the_others_by_number(driftline: Co
     assert ended.out == "Added 2 pages (2 lines skipped).\n"
     first, second = ended.err.splitlines()
     assert "line 4: " in first
-    assert "stands on line 3 already" in first
+    assert "is on line 3 already" in first
     assert "line 5: " in second
     assert [(page["url"], page["every"]) for page in driftline.json("list", "--tag", "list")] == [
         ("https://example.com/a", 86_400),

@@ -234,7 +234,7 @@ def _check_as_json(check: Check) -> dict[str, Any]:
 def _version_as_json(version: Version, raw: bool) -> dict[str, Any]:
     import base64
 
-    from driftline.detection.extract.canonical_link import declared_address
+    from driftline.detection.diff.markup import declared_address
 
     found = {
         "url": version.url,

@@ -97,10 +97,10 @@ def _as_file(file: str) -> Iterator[tuple[Path, str]]:
 
     Raise DriftlineError for a mistyped name here, before a store is created.
     """
-    from driftline.visits.importer import insist_on_file
+    from driftline.visits.importer import require_file
 
     if file != "-":
-        insist_on_file(Path(file), file)
+        require_file(Path(file), file)
         yield Path(file), file
         return
     from tempfile import NamedTemporaryFile

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _ISAL = cast("type[Exception]", IsalError)
 _BROKEN: tuple[type[Exception], ...] = (_ISAL, zlib.error, brotli.error, zstd.ZstdError, EOFError)
 _MOST_CODINGS = 4  # nested codings: no server needs more, and each may cost a body of the largest size
-_ZSTD_WINDOW: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 23}  # 8 MB, as RFC 9659 says
+_ZSTD_WINDOW: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 23}  # 8 MB, the limit of RFC 9659
 
 
 def decode_body(body: bytes, codings: Sequence[str], limit: int, *, cut: bool = False) -> bytes:
@@ -70,7 +70,7 @@ def _gunzip(body: bytes, limit: int) -> bytes:
 
 
 def _inflate(body: bytes, limit: int) -> bytes:
-    # servers disagree whether 'deflate' has a zlib header: RFC 9110 says so, some send raw deflate
+    # RFC 9110 defines 'deflate' with a zlib header, but some servers send it without
     wrapped = body[0] & 0x0F == 8 and int.from_bytes(body[:2], "big") % 31 == 0
     decoder = zlib.decompressobj(zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS)
     data = decoder.decompress(body, limit + 1)

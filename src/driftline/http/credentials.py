@@ -37,7 +37,7 @@ class MissingSecret(DriftlineError):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Access:
-    """The credentials of a page. `basic` is `user:password`; a `proxy` of `none` overrides that of the settings."""
+    """The credentials of a page. `basic` is `user:password`; a `proxy` of `none` disables that of the settings."""
 
     headers: Mapping[str, str] = field(default_factory=dict)
     cookies: Mapping[str, str] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Access:
         return {name: value for name, value in found.items() if value}
 
     def shown(self) -> list[str]:
-        """Return what is set, in words and without any secret."""
+        """Return what is set, in words, without any secret."""
         found = [f"header {name}" for name in self.headers]
         found += [f"cookie {name}" for name in self.cookies]
         found += [f"password of {_user(self.basic)}"] if self.basic else []
@@ -208,15 +208,15 @@ def _user(basic: str) -> str:
 
 
 def _without_user(proxy: str) -> str:
-    scheme, there, rest = proxy.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}" if there else proxy
+    scheme, separator, host = proxy.partition("://")
+    return f"{scheme}://{host.rpartition('@')[2]}" if separator else proxy
 
 
 _PORTS = {"http": 80, "https": 443}
 
 
 class CredentialScope:
-    """The origins that the credentials of a page may be sent to: its own, and https if that is http."""
+    """The origins that the credentials of a page may be sent to: its own, and the https one if its own is http."""
 
     def __init__(self, url: str) -> None:
         place = _place(url)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 
-LONGEST_PAUSE = 86_400.0  # seconds of a Retry-After: longer ones are cut, for servers send years
+LONGEST_PAUSE = 86_400.0  # seconds of a Retry-After; longer ones are cut, because some servers send years
 _LONGEST_VALIDATOR = 1_000  # characters
 _USUAL_LENGTH = len("Sun, 06 Nov 1994 08:49:37 GMT")
 _MONTHS = {
@@ -81,7 +81,7 @@ def redirect_targets(block: bytes) -> list[str]:
 
 
 def lifetime(block: bytes) -> float | None:
-    """Return the seconds for which the page is fresh: 0 if it must not be cached, None if no header says.
+    """Return the seconds for which the page is fresh: 0 if it must not be cached, None without such a header.
 
     Where only Last-Modified is given, a tenth of the age is the usual heuristic (RFC 9111, section 4.2.2).
     """
@@ -108,7 +108,7 @@ def lifetime(block: bytes) -> float | None:
 def retry_after(block: bytes, now: float) -> float | None:
     """Return the seconds of the Retry-After header; None if there is none, or none that can be read.
 
-    A date is compared with the Date of the response, for the clock of the server may be wrong, or else with `now`.
+    A date is compared with the Date of the response, because the server's clock may be wrong, or else with `now`.
     """
     response = last_response(block)
     value = header(response, b"retry-after")
@@ -146,6 +146,6 @@ def _usual_moment(value: str) -> float:
     return _midnight(value[5:16]) + hours * 3_600 + minutes * 60 + seconds
 
 
-@lru_cache(4_096)  # days: there are few of them in the answers of a run
+@lru_cache(4_096)  # the responses of a run contain few different days
 def _midnight(day: str) -> float:
     return datetime(int(day[7:11]), _MONTHS[day[3:6]], int(day[0:2]), tzinfo=UTC).timestamp()

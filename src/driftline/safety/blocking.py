@@ -1,6 +1,7 @@
-"""Which pages are blocked, and why. It is looked up before each fetch, so it has to be fast.
+"""Which pages are blocked by lists and users' reports, and why; adding and withdrawing reports.
 
-All that is known is in one object that is never changed, only replaced: producers use it while lists are read again.
+It is looked up before each fetch, so it has to be fast. All lists and reports are in one object that is never changed,
+only replaced: producers use it while lists are read again.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from bisect import bisect_left
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from driftline.errors import BadSetting
 from driftline.model import Barred
 from driftline.plurals import count
 from driftline.safety.blocklist_formats import digest_of, key_of
@@ -27,13 +29,16 @@ if TYPE_CHECKING:
     from driftline.store.safety_records import BlocklistDigests, Reported
 
 _LOG = logging.getLogger(__name__)
-_REMEMBERED = 65_536  # hosts
+_CACHED = 65_536  # hosts whose verdicts are cached
 _PORTION = 20_000  # pages that are read at a time
-_ANEW = 60.0  # seconds after which the URLs of all pages are read again, for they can be edited
+_READ_AGAIN = 60.0  # seconds after which the URLs of all pages are read again, because they can be edited
+
+_MOST_VOTES = 1_000_000
+_LONGEST_REASON = 500  # characters
 
 
 class UnsafePages:
-    """What is blocked by lists and by reports, as of the last `refresh`; nothing before the first. For any thread."""
+    """Pages blocked by lists and reports, as of the last `refresh`; none before the first. Used by any thread."""
 
     def __init__(
         self, store: Store, votes: int, ticks: Callable[[], float] = time.monotonic
@@ -46,7 +51,7 @@ class UnsafePages:
         self._known: _Known | None = None
         self._blocked: dict[int, Barred] = {}
         self._seen_to = 0
-        self._anew_at = 0.0
+        self._read_again_at = 0.0
 
     def __repr__(self) -> str:
         return f"<UnsafePages any={self.any} single={self.single} votes={self._votes} blocked={len(self._blocked)}>"
@@ -63,7 +68,7 @@ class UnsafePages:
         return known is not None and known.single
 
     def why(self, url: str) -> str | None:
-        """Return why the page at a canonical URL is not fetched, in a sentence; None if it may be."""
+        """Return why the page at a canonical URL must not be fetched, as a sentence; None if it may be."""
         known = self._known
         return None if known is None else known.why(url)
 
@@ -75,7 +80,7 @@ class UnsafePages:
         reported = [one for one in self._records.reports() if one.votes >= self._votes]
         lists = [_List(one) for one in self._records.blocklist_digests()]
         self._known = _Known(lists, reported) if lists or reported else None
-        self._stamp, self._anew_at = stamp, 0.0
+        self._stamp, self._read_again_at = stamp, 0.0
         _LOG.debug("%d blocklists and reports of %d pages read", len(lists), len(reported))
 
     def pages(self, page_ids: Sequence[int] | None = None) -> dict[int, Barred]:
@@ -90,9 +95,9 @@ class UnsafePages:
             return {}
         if page_ids is not None:
             return self._among(known, page_ids)
-        if self._ticks() >= self._anew_at:
+        if self._ticks() >= self._read_again_at:
             self._blocked, self._seen_to = {}, 0
-            self._anew_at = self._ticks() + _ANEW
+            self._read_again_at = self._ticks() + _READ_AGAIN
         blocked = dict(self._blocked)
         while True:
             rows = urls_after(self._store, self._seen_to, _PORTION)
@@ -106,6 +111,31 @@ class UnsafePages:
     def _among(self, known: _Known, page_ids: Sequence[int]) -> dict[int, Barred]:
         urls = urls_of(self._store, page_ids)
         return {page: Barred(url, reason) for page, url in urls.items() if (reason := known.why(url)) is not None}
+
+
+class Reports:
+    """Users' reports of unsafe pages, each for a canonical URL: votes with reasons, valid until withdrawn."""
+
+    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
+        self._records = SafetyRecords(store)
+        self._clock = clock
+
+    def add(self, url: str, *, reason: str = "", votes: int = 1, whole_host: bool = False) -> Reported:
+        """Add a report with this many votes. Returns all reports of the page added up; raises BadSetting."""
+        if not 1 <= votes <= _MOST_VOTES:
+            raise BadSetting(f"A report counts as 1 to {_MOST_VOTES:,} votes, not {votes:,}.")
+        reason = " ".join(reason.split())
+        if len(reason) > _LONGEST_REASON:
+            raise BadSetting(f"A reason has {_LONGEST_REASON} characters at most; this one has {len(reason):,}.")
+        return self._records.add_report(url, whole_host=whole_host, votes=votes, reason=reason, at=self._clock())
+
+    def withdraw(self, url: str, *, whole_host: bool = False) -> int:
+        """Remove the reports of a page. Returns how many there were."""
+        return self._records.remove_reports(url, whole_host=whole_host)
+
+    def all(self) -> list[Reported]:
+        """Return the reports added up by page, in the order of the first report of each."""
+        return self._records.reports()
 
 
 class _Digests:
@@ -163,7 +193,7 @@ class _Known:
         found = self._hosts.get(host)
         if found is None:
             found = self._judge(_name(host))
-            if len(self._hosts) >= _REMEMBERED:
+            if len(self._hosts) >= _CACHED:
                 self._hosts.clear()
             self._hosts[host] = found
         reason, excepted = found

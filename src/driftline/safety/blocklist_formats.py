@@ -1,7 +1,7 @@
 """Parsing blocklists: the format of a list, and the hosts and URLs on its lines.
 
 These are kept as digests of eight bytes: a list of a million hosts takes 8 MB, and can be searched as it is. A line
-that cannot be used is reported by its number, and the others count.
+that cannot be used is reported with its number, and the others are used.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from driftline.urls.tracking import KNOWN
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-_LOOKED_AT = 1_000  # lines by which the format is recognised
+_LOOKED_AT = 1_000  # lines from which the format is recognised
 _REPORTED = 100  # lines that are reported at most
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _HOST = re.compile(rf"(?:{_LABEL}\.)+(?:[a-z][a-z0-9-]{{0,61}}[a-z0-9])")
@@ -86,8 +86,7 @@ def digest_of(text: str) -> int:
 
 def key_of(url: str) -> str:
     """Return a canonical URL without scheme, user, password and fragment, by which it is looked up."""
-    rest = url.partition("#")[0].partition("://")[2]
-    host, slash, path = rest.partition("/")
+    host, slash, path = url.partition("#")[0].partition("://")[2].partition("/")
     return f"{host.rpartition('@')[2]}{slash}{path}"
 
 
@@ -146,7 +145,7 @@ def _recognise(lines: list[str]) -> BlocklistFormat | None:
 def _take_hosts(line: str, found: _Found) -> None:
     address, *names = line.partition("#")[0].split()
     if address not in _USUAL and not _NOWHERE.fullmatch(address):
-        raise _Bad(f"'{_cut(line)}' leads to an address of its own, and blocks nothing.")
+        raise _Bad(f"'{_cut(line)}' has an address other than 0.0.0.0 or 127.0.0.1, and blocks nothing.")
     if not names:
         raise _Bad(f"'{_cut(line)}' names no host.")
     for name in names:

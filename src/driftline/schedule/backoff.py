@@ -1,8 +1,7 @@
 """How long failing pages wait for their next check, and which of them are gone for good.
 
 A page is gone if it was missing (404, 410, or a host name that does not resolve) at several checks spread over days. A
-name that does not resolve counts only if other pages could be fetched meanwhile: a machine that was offline has not
-lost its pages.
+name that does not resolve counts only if other pages could be fetched meanwhile: otherwise this machine was offline.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from driftline.schedule.clock_skew import ClockSkew
+    from driftline.schedule.loader import ClockSkew
     from driftline.schedule.page_stats import PageStats
     from driftline.schedule.page_table import Floats, Places
     from driftline.store.engine import Store
@@ -36,11 +35,11 @@ _HOUR = 3_600
 def gone(store: Store, page_ids: Sequence[int], now: float) -> set[int]:
     """Return those of these failing pages that are gone.
 
-    Checks in the future do not count: a clock that was wrong once would turn minutes into days.
+    Checks in the future do not count: after a wrong clock, minutes would look like days.
     """
     found = missing_pages(store, page_ids, now)
     rows = [row for row in found if row.times >= GONE_AFTER and row.last - row.first >= GONE_SECONDS]
-    # only the later half of the failures counts: whoever went offline after the first of them has lost no page
+    # only the later half of the failures counts: this machine may have gone offline after the first of them
     nameless = {row.page_id: ((row.first + row.last) / 2, row.last) for row in rows if row.nameless}
     online = _online(store, list(nameless.values()))
     uncertain = {page for page, so in zip(nameless, online, strict=True) if not so}
@@ -109,12 +108,12 @@ class Backoff:
         stats.retry_after.add(hosts, pages, until)
 
     def forget_recovered(self, stats: PageStats) -> None:
-        """Forget what was decided of pages that do not fail any more, or are not watched any more."""
+        """Forget the decisions about pages that do not fail any more, or are not watched any more."""
         failing = set(stats.table.page[stats.table.failures >= GONE_AFTER].tolist())
         self._gone = {page: decided for page, decided in self._gone.items() if page in failing}
 
     def _are_gone(self, stats: PageStats, places: Places, now: float) -> NDArray[np.bool_]:
-        """Return which of these pages are gone; the store is asked once after each check of a page."""
+        """Return which of these pages are gone; the store is queried once after each check of a page."""
         often = places[stats.table.failures[places] >= GONE_AFTER]
         sequences = dict(zip(stats.table.page[often].tolist(), stats.sequence[often].tolist(), strict=True))
         undecided = [page for page, check in sequences.items() if self._gone.get(page, (0, False))[0] != check]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Lane = Literal["deadline", "new", "value", "age", "rank", "probe", "waiting", "retry-after", "gone", "unsafe"]
 _LANES: dict[Policy, Lane] = {"value": "value", "intelligent": "rank", "fixed": "deadline", "uniform": "age"}
 _DAY = 86_400.0
-_RARELY = 365.0  # days between two changes from which on nobody wants to know more exactly
+_RARELY = 365.0  # days between two changes from which on no exact number is shown
 _UNITS = ((_DAY, "day", "d"), (3_600.0, "hour", "h"), (60.0, "minute", "min"))
 
 
@@ -28,14 +28,14 @@ _UNITS = ((_DAY, "day", "d"), (3_600.0, "hour", "h"), (60.0, "minute", "min"))
 class ScheduledCheck:
     """The next check of a page: when it is likely to be, and what the scheduler knows of the page.
 
-    `lane` says what decides when the page is checked: 'deadline' for a page with an interval, 'new' for one never
+    `lane` is what decides when the page is checked: 'deadline' for a page with an interval, 'new' for one never
     checked, 'waiting' for one that failed, 'retry-after' for one that could be checked earlier if its host had not sent
     Retry-After, 'gone', or 'unsafe' for one that is blocked, for that `reason`. The others are checked by the 'value'
     of a check, their 'age' since the last one, or their 'rank' in the paper's order, and those that its filter drops as
-    a 'probe'. `due_at` is when it will be checked as far as that is known, and None if that is never as things are.
-    `rate` is in changes a day, and `chance` the probability of a change since the last successful check, which was
-    `days` ago; `tried_at` is the time of the last check, successful or not, and `failures` how many failed since the
-    last successful one.
+    a 'probe'. `due_at` is the likely time of the check, None if with the current budgets there will be none. `rate` is
+    in changes a day, and `chance` the probability of a change since the last successful check, which was `days` ago;
+    `tried_at` is the time of the last check, successful or not, and `failures` how many failed since the last
+    successful one.
     """
 
     page_id: int
@@ -64,7 +64,7 @@ class ScheduledCheck:
             case "value":
                 return f"changes {_how_often(self.rate)}; {checked}"
             case "age":
-                return f"pages take turns; {checked}"
+                return f"longest unchecked first; {checked}"
             case "rank":
                 return f"in the order of visits; {checked}"
             case "probe":
@@ -140,7 +140,7 @@ def seconds_until_allowed(
 ) -> Floats:  # fmt: skip
     """Return the seconds until the budget allows a check of each of these pages, which are picked in this order.
 
-    Where the budget is `shared` by all pages, pages whose interval ends meanwhile go before those without one, which
+    Where the budget is `shared` by all pages, pages whose interval ends meanwhile come before those without one, which
     get what is left of it: infinity if that is nothing. `until_due` has the seconds until the interval of each page of
     the table ends.
     """
@@ -159,10 +159,10 @@ def seconds_until_allowed(
     again = until_due.copy()
     again[ready] = every[ready]
     timed &= np.isfinite(again)
-    return np.where(timed[ready], alone, _beside(again[timed], every[timed], nth, budget, credit))
+    return np.where(timed[ready], alone, _besides_intervals(again[timed], every[timed], nth, budget, credit))
 
 
-def _beside(first: Floats, every: Floats, nth: NDArray[np.int64], budget: float, credit: float) -> Floats:
+def _besides_intervals(first: Floats, every: Floats, nth: NDArray[np.int64], budget: float, credit: float) -> Floats:
     """Return the seconds until the budget allowed `nth` checks besides those at intervals, whose `first` come then.
 
     Between two of these first checks, the unused budget grows evenly. The checks after the first ones are taken as

@@ -26,8 +26,8 @@ _SAVED = 60.0  # seconds of a host's budget that can be saved up
 class HostTable:
     """A number for each host, which stays the same while the process runs.
 
-    Only a hash of each name is kept, in arrays: a name for every page could take more memory than everything else that
-    is known of the pages. `distrusted` says, by number, which hosts changed a page earlier than their headers promised.
+    Only a hash of each name is kept, in arrays: a name for every page could take more memory than all other data about
+    the pages. `distrusted` is True, by number, for hosts that changed a page earlier than their headers promised.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class HostTable:
 
     def of(self, urls: Sequence[str]) -> NDArray[np.int32]:
         """Return the numbers of the hosts of these addresses."""
-        # as `host_of` does it, but without a call for each of a million addresses that have no user's name in them
+        # like `host_of`, but without a function call for each of a million addresses without a user name
         return self.named([host if "@" not in (host := url.split("/", 3)[2]) else host_of(url) for url in urls])
 
     def named(self, names: Sequence[str]) -> NDArray[np.int32]:
@@ -113,7 +113,7 @@ class RetryAfterTable:
         self._hosts = [*zip(hosts.tolist(), until, strict=True)]
 
     def add(self, hosts: HostNumbers, pages: Pages, until: Floats) -> None:
-        """Add an entry for each of these pages: its host asked for no request before `until`."""
+        """Add an entry for each of these pages: no request to its host before `until`."""
         for host, page, then in zip(hosts.tolist(), pages.tolist(), until.tolist(), strict=True):
             self._pages[page] = (host, then)
 

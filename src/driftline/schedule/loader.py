@@ -1,33 +1,42 @@
 """Reading the whole watch list in small steps, while the scheduler keeps using what was read before.
 
 A million pages take about ten seconds to read. No pick should wait for that, so each step takes some hundredths of a
-second, and the scheduler picks between steps.
+second, and the scheduler picks between steps. Recorded times in the future, after a clock was set back, are replaced.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from driftline.schedule.page_stats import PageStats, as_floats, load_distrusted_hosts, load_pauses
 from driftline.schedule.weights import weigh
-from driftline.store.schedule_records import FAILURE_COLUMNS, read_pages
+from driftline.store.schedule_records import (
+    CLOCK_TOLERANCE,
+    FAILURE_COLUMNS,
+    read_clock_skew,
+    read_pages,
+    save_clock_skew,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from driftline.schedule.backoff import Backoff
-    from driftline.schedule.clock_skew import ClockSkew
     from driftline.schedule.host_table import HostTable
+    from driftline.schedule.page_table import Floats
     from driftline.store.engine import Store
+
+_LOG = logging.getLogger(__name__)
 
 
 class WatchListLoad:
     """One reading of the watch list, which also learns from checks that nothing was learned from yet. Used once.
 
-    `stats` is the result, complete once `run_until` returns True. `edition` is a number that differs whenever a page
-    was added or removed, or has another version or other settings. `stamp` is the store's when the reading began.
+    `stats` is the result, complete once `run_until` returns True. `edition` is a number that changes whenever a page
+    was added or removed, or has another version or other settings. `stamp` is that of the store at the start.
     """
 
     def __init__(
@@ -84,3 +93,44 @@ class WatchListLoad:
         yield from weigh(self._store, stats, self._threshold, ordered=self._ordered)
         yield
         stats.table.apply_priors()
+
+
+class ClockSkew:
+    """Replaces recorded times in the future by the moment at which any of them was first seen.
+
+    That moment is stored for all processes, as long as there are such times: if each reading used its own current time,
+    it would advance with the clock, and nothing counted from it would ever be due. The records themselves are not
+    changed, because it may be the current time that is wrong.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._first_seen: float | None = None
+        self._seen_again = False
+
+    def __repr__(self) -> str:
+        return f"<ClockSkew first_seen={self._first_seen}>"
+
+    def start_reading(self) -> None:
+        """Prepare for reading all recorded times again."""
+        self._seen_again = False
+        self._first_seen = read_clock_skew(self._store)
+
+    def clamp(self, times: Floats, now: float) -> Floats:
+        """Return these times with those in the future replaced; up to a minute ahead is normal between two clocks."""
+        future = times > now + CLOCK_TOLERANCE
+        if not future.any():
+            return times
+        self._seen_again = True
+        if self._first_seen is None or self._first_seen > now + CLOCK_TOLERANCE:
+            _LOG.debug("%d recorded times are in the future: the clock was set back", int(future.sum()))
+            save_clock_skew(self._store, now)
+            self._first_seen = now
+        return np.where(future, self._first_seen, times)
+
+    def finish_reading(self) -> None:
+        """Forget the moment if no time was in the future: the next such time will be from another wrong clock."""
+        if self._first_seen is not None and not self._seen_again:
+            _LOG.debug("no recorded time is in the future any more")
+            save_clock_skew(self._store, None)
+            self._first_seen = None

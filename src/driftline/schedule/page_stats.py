@@ -1,7 +1,7 @@
-"""What was learned about each page from its checks, kept in step with the store.
+"""What was learned about each page from its checks: how often it changes, how often it fails.
 
 Learning follows the recorded checks, whichever process made them, and stores for each page the last check it was
-learned from: nothing is lost when a run stops, or when pages are checked by hand. A read-only store is not changed.
+learned from: nothing is lost when a run stops, or when pages are checked manually. A read-only store is not changed.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from driftline.schedule.clock_skew import ClockSkew
     from driftline.schedule.host_table import HostTable
+    from driftline.schedule.loader import ClockSkew
     from driftline.schedule.page_table import Floats, Places
     from driftline.store.engine import Store
 
@@ -87,7 +87,7 @@ class PageStats:
         self.table.checked[places] = clock_skew.clamp(self.table.checked[places], now)
 
     def merge(self, other: PageStats, page_ids: Sequence[int]) -> None:
-        """Take over what another one learned about these pages from their checks while this one was being read.
+        """Copy what another one learned about these pages from their checks while this one was being read.
 
         Hosts that became distrusted meanwhile are distrusted here, too.
         """
@@ -112,11 +112,11 @@ class PageStats:
         return self.find(page_ids)[0]
 
     def find(self, page_ids: Sequence[int] | Pages) -> tuple[Places, NDArray[np.bool_]]:
-        """Return the places of those of these pages that are in the table, and a mask that says which they are."""
-        known, wanted = self.table.page, np.array(page_ids, np.int64)
-        found = np.searchsorted(known, wanted)
+        """Return the places of those of these pages that are in the table, and a mask of which of them are."""
+        known, given = self.table.page, np.array(page_ids, np.int64)
+        found = np.searchsorted(known, given)
         here = found < len(known)
-        here[here] = known[found[here]] == wanted[here]
+        here[here] = known[found[here]] == given[here]
         return found[here], here
 
     def pages_with_new_checks(self) -> list[int]:
@@ -140,12 +140,12 @@ class PageStats:
         return late
 
     def _load_rates(self, places: Places, rows: dict[str, Floats]) -> None:
-        """Take over what is stored about these pages; NaN where nothing is."""
+        """Set the stored rates of these pages; NaN where none is stored."""
         stored = ~np.isnan(rows["a"])
         places = places[stored]
         a, b, at, learned, failed, seconds = (rows[name][stored] for name in RATE_COLUMNS)
         table = self.table
-        # it takes two successful checks to say anything about how often a page changes
+        # how often a page changes can be estimated from two successful checks on
         table.set_rates(places, a, b, np.where(np.isnan(at), -np.inf, at), learned - failed >= 2)
         table.lifetime[places] = np.where(self.hosts.distrusted[table.host[places]], 0.0, seconds)
         self.sequence[places], self.failed[places] = learned, failed
@@ -155,13 +155,13 @@ class PageStats:
     ) -> Iterator[tuple[Places, dict[str, Floats]]]:
         """Learn from the new checks of these pages, made by this process or another.
 
-        `lifetimes` are the seconds that the last answers promised, by page; the entries of these pages are removed.
-        Yields the places of the pages and their FAILURE_COLUMNS, a part at a time.
+        `lifetimes` are the seconds for which the last responses declared their pages fresh, by page; the entries of
+        these pages are removed. Yields the places of the pages and their FAILURE_COLUMNS, a part at a time.
         """
         promise_broken = False
         try:
             for some in in_batches(self.table.page[self.places(page_ids)].tolist(), _AT_ONCE):
-                met: list[Pages] = []
+                read: list[Pages] = []
                 learned: list[Pages] = []
                 states: list[dict[str, Floats]] = []
                 early: list[int] = []
@@ -171,16 +171,16 @@ class PageStats:
                     page = np.array(rows["page_id"], np.int64)
                     first = np.diff(page, prepend=latest) > 0  # the rows of a page are neighbours, also in two parts
                     latest = int(page[-1])
-                    met.append(page[first])
+                    read.append(page[first])
                     states.append({name: column[first] for name, column in as_floats(FAILURE_COLUMNS, rows).items()})
                     rates = {name: column[first] for name, column in as_floats(RATE_COLUMNS, rows).items()}
-                    self._load_rates(self.places(met[-1]), rates)
+                    self._load_rates(self.places(read[-1]), rates)
                     checked = np.array([sequence is not None for sequence in rows["sequence"]], np.bool_)
                     learned.append(page[checked])
                     early += self._learn({name: [*compress(column, checked)] for name, column in rows.items()})
-                if not met:
+                if not read:
                     continue  # all of them were removed
-                pages = np.concatenate(met)
+                pages = np.concatenate(read)
                 if early:
                     self._distrust_hosts_of(early, now)
                     self._ignore_broken_promises(self.places(pages))
@@ -244,7 +244,7 @@ class PageStats:
         """Store what was learned about these pages, unless another process has learned from more checks.
 
         Pages with a newly `promised` lifetime are stored even if no more checks were learned from: the lifetime was in
-        an answer that only this process received.
+        a response that only this process received.
         """
         pages = np.union1d(learned, np.array(promised, np.int64))
         if self._store.read_only or not len(pages):

@@ -1,10 +1,10 @@
 """All pages as numpy arrays, and which of them to check next.
 
-A pick looks at every page. With numpy that takes some milliseconds for 100,000 pages, needs no queue of due times, and
-follows every change of budget, weights and rates at once. Times are seconds since 1970.
+A pick evaluates every page. With numpy that takes some milliseconds for 100,000 pages, needs no queue of due times, and
+follows every change of budget, weights and rates immediately. Times are seconds since 1970.
 
 The budget is spent in this order: pages with an interval of their own, the earliest deadline first; then pages that
-were never checked, because nothing is known of them; then the pages for which a check is worth most.
+were never checked, because nothing is known about them; then the pages whose check has the highest value.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 DAY = 86_400.0
 PROBE = 7 * DAY  # seconds between two checks of a page that the paper's filter drops, or that is gone
-_MORE = 4  # times as many candidates as wanted are looked at first, since host budgets may refuse some
+_MORE = 4  # times as many candidates as needed are considered first, since host budgets may refuse some
 _FEWEST = 256
 _BLOCK = 32_768  # pages whose values are computed at a time, so that the numbers stay in the processor's cache
-_SHRINK = 3.0  # pages: the mean rate of a host with fewer says little
+_SHRINK = 3.0  # pages: the mean rate of a host with fewer is not reliable
 _NEVER = -np.inf
-_LONG = 3_650.0  # days since the last check that a page never checked is taken to have waited
+_LONG = 3_650.0  # days since the last check, assumed for a page that was never checked
 _FIRST_WAIT, _LONGEST_WAIT = 15 * 60.0, DAY  # seconds of back-off
 _LONGEST_WITH_INTERVAL, _INTERVALS = 3_600.0, 8  # for pages with an interval: this many seconds or intervals at most
 _LONGEST_LEAD = 300.0  # seconds
@@ -45,7 +45,7 @@ class PageTable:
     `checked` is the time of the last successful check, minus infinity if there was none; a page is not checked before
     `not_before`; for `lifetime` seconds after a check its server promised not to change it; `every` is the interval set
     by the user, infinite if none; `rank` is its place in the second paper's order, infinite if the filter drops it;
-    `failures` counts the failed checks since the last successful one; `learned` says whether the change rate (`a` and
+    `failures` counts the failed checks since the last successful one; `learned` is whether the change rate (`a` and
     `b`, see `change_model`) comes from checks of the page itself; `gone` whether it is not expected to come back.
     """
 
@@ -121,10 +121,10 @@ class PageTable:
     def record_failures(
         self, places: Places, failures: NDArray[Any], last: Floats | float, *, every: float = np.inf, early: float = 0.0
     ) -> None:  # fmt: skip
-        """Back off from these pages, whose last checks failed this many times in a row, the last at `last`.
+        """Set the back-off of these pages, whose last checks failed this many times in a row, the last at `last`.
 
-        A failure says nothing about changes. `every` is the interval of pages without one of their own, and `early` is
-        explained at `pick`.
+        A failure does not change the estimate of how often a page changes. `every` is the interval of pages without one
+        of their own, and `early` is explained at `pick`.
         """
         self.failures[places] = np.minimum(failures, MOST_FAILURES)
         own = self.every[places]
@@ -132,7 +132,7 @@ class PageTable:
         self.not_before[places] = last + wait - lead(early, wait)
 
     def values(self, now: float, places: Places | None = None) -> NDArray[np.float32]:
-        """Return what a check of each page is worth now, whether or not it may be checked."""
+        """Return the value of a check of each page now, whether or not it may be checked."""
         count = len(self) if places is None else len(places)
         found = np.empty(count, np.float32)
         for start in range(0, count, _BLOCK):
@@ -150,10 +150,10 @@ class PageTable:
 
         `room` limits the pages of each host, by the number of the host. With the policy 'fixed', pages without an
         interval have the default one; 'intelligent' starts again with the first of its order after each `cycle`, and
-        keeps `probes` of the count for pages that its filter drops, which otherwise get what the order leaves. `early`
-        is the share of an interval by which a deadline counts as reached before its time, for a program that runs at
-        regular times and finds the last check some seconds too young. Unless the count is `shared`, it only limits
-        pages that have no deadline and are not new.
+        keeps `probes` of the count for pages that its filter drops, which otherwise get what the others leave. `early`
+        is the share of an interval by which a page may be checked too early, for a program that is started at regular
+        times and would otherwise miss a deadline by some seconds. Unless the count is `shared`, it only limits pages
+        that have no deadline and are not new.
         """
         selection = _Selection(self.host, count if shared else len(self), room)
         excluded = self.not_before > now
@@ -208,8 +208,8 @@ def lead(early: float, seconds: NDArray[np.floating[Any]]) -> NDArray[np.floatin
 def _back_off(failures: NDArray[np.int16], every: NDArray[np.floating[Any]]) -> Floats:
     """Return the seconds to wait after this many failures in a row, doubled by each.
 
-    A user who set an interval (else `every` is infinite) wants to hear of a recovery soon: such a page is checked again
-    within its interval at first, and never waits as long as others.
+    `every` is the interval that the user set, infinite if none. A page with an interval should be seen to recover soon:
+    it is checked again within its interval at first, and never waits as long as others.
     """
     longest = np.clip(_INTERVALS * every.astype(np.float64), _LONGEST_WITH_INTERVAL, _LONGEST_WAIT)
     doubled: Floats = np.minimum(_FIRST_WAIT, every) * 2.0 ** (failures.astype(np.float64) - 1)

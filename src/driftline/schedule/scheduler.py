@@ -21,10 +21,9 @@ from driftline.schedule import forecast
 from driftline.schedule.backoff import Backoff
 from driftline.schedule.budget import Credit, rate_in_words
 from driftline.schedule.change_model import change_probability
-from driftline.schedule.clock_skew import ClockSkew
 from driftline.schedule.forecast import ScheduledCheck, lane_of
 from driftline.schedule.host_table import HostBudgets, HostTable
-from driftline.schedule.loader import WatchListLoad
+from driftline.schedule.loader import ClockSkew, WatchListLoad
 from driftline.schedule.page_stats import PageStats, load_pauses
 from driftline.schedule.page_table import DAY
 from driftline.store.pages import urls_of
@@ -96,16 +95,16 @@ class Scheduler:
 
     @property
     def budget(self) -> float:
-        """Checks a second: the budget that was set, or else one check per usual interval and page without its own.
+        """Return the budget in checks a second: the one that was set, or one check of each page per usual interval.
 
-        Where none was set, checks of pages with an interval of their own come on top.
+        Where none was set, pages with an interval of their own are not part of it: their checks come on top.
         """
         if self._budget is not None:
             return self._budget
         return float(np.isinf(self._stats.table.every).sum()) / self._every
 
     def describe(self) -> str:
-        """Return how many pages are checked and how often, as the rest of a sentence: `1 page, about once an hour`."""
+        """Return how many pages are checked and how often, as the end of a sentence: `1 page, about once an hour`."""
         pages = count(len(self), "page")
         every = self._stats.table.every.astype(np.float64)
         timed = float((1 / every[np.isfinite(every)]).sum())
@@ -130,10 +129,9 @@ class Scheduler:
         self.refresh_until(lambda: False)
 
     def refresh_until(self, enough: Callable[[], bool]) -> bool:
-        """Like `refresh`, but only until `enough` returns True. Returns whether nothing is left to read.
+        """Do as `refresh`, but only until `enough` returns True. Returns whether everything is read.
 
-        Until everything is read, picks use what was read before. The first time there is nothing yet, so everything is
-        read at once.
+        Until then, picks use what was read before. The first time there is nothing yet, so everything is read at once.
         """
         if self._reading is None:
             stamp = self._store.stamp()
@@ -178,7 +176,7 @@ class Scheduler:
             self.edition = hash((self.edition, self._stats.versions))
 
     def learn_from_others(self) -> None:
-        """Learn from new checks of any pages, as other processes made them; much faster than `refresh`."""
+        """Learn from new checks of any pages, made by other processes; much faster than `refresh`."""
         if self._stamp is None:
             self.refresh()
         else:
@@ -186,7 +184,7 @@ class Scheduler:
             self.learn_from(self._stats.pages_with_new_checks())
 
     def _forget(self) -> None:
-        """Forget what is only about pages no longer watched, or no longer failing: a run may go on for months."""
+        """Drop data about pages that are no longer watched, or no longer failing: a run may last for months."""
         self._clock_skew.finish_reading()
         self._backoff.forget_recovered(self._stats)
         here = set(self._stats.table.page[self._stats.places([*self._lifetimes])].tolist())
@@ -194,16 +192,16 @@ class Scheduler:
             self._lifetimes.pop(page, None)
 
     def record_lifetimes(self, outcomes: Sequence[Outcome]) -> None:
-        """Remember how long these answers promise their pages to last, for `learn_from`. Safe in any thread.
+        """Remember for how long these responses declare their pages fresh, for `learn_from`. Safe in any thread.
 
-        The headers of a version are in the store. Those of an answer that proved a page unchanged are not, to save the
-        cost: only the process that received it knows them.
+        The headers of a version are in the store. Those of a response that proved a page unchanged are not stored, to
+        save the cost: only the process that received it has them.
         """
         for outcome in outcomes:
             document = outcome.document
             if outcome.verdict is not Verdict.FAILED:
                 seconds = lifetime(document.headers)
-                # a 304 need not repeat the headers that say it
+                # a 304 need not repeat these headers
                 if seconds is not None or document.status != HTTPStatus.NOT_MODIFIED:
                     self._lifetimes[document.link.page_id] = seconds or 0.0
 
@@ -344,7 +342,7 @@ class Scheduler:
         ]  # fmt: skip
 
     def by_value(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the ids of all pages and what a check of each is worth now, the highest first.
+        """Return the ids of all pages and the value of a check of each now, the highest first.
 
         Among equal ones, those never visited come first, then those whose first visit was earlier.
         """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: the smallest weight of a page, as a share of the mean weight
 FLOOR = 0.1
-_RESTORED = 3  # successful checks in a row that count for more than all failed visits
+_RESTORED = 3  # successful checks in a row that outweigh all failed visits
 
 
 def importance(frequency: Numbers, weightage: Numbers) -> Numbers:

@@ -1,7 +1,7 @@
 """The canonical form of a URL, so that one page has one URL. docs/urls.md lists what is normalised and what is not.
 
-It is made in two steps: a URL is `written` as the WHATWG URL standard says, as every browser does, then `reduced` by
-rules of our own. A watched page keeps the URL that it was added with, so pages are looked up by both forms.
+It is made in two steps: a URL is `written` by the WHATWG URL standard, as every browser does, then `reduced` by rules
+of our own. A watched page keeps the URL that it was added with, so pages are looked up by both forms.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def acceptable(address: str) -> str:
 
 
 def problem_with(address: str) -> str | None:
-    """Return why a well-formed URL cannot be added; None if it can. A page that is watched already stays."""
+    """Return why a well-formed URL cannot be added; None if it can. Pages that are watched already are not affected."""
     if len(address) > LONGEST:
         return f"The address {address[:60]}… is {len(address):,} characters long; the most is {LONGEST:,}."
     if _TWO_SCHEMES.match(address):

@@ -43,7 +43,7 @@ def read_text_list(lines: Iterable[str], tracking: Iterable[str] = ()) -> Iterat
             yield ImportedLine(number=number, url=None, problem=str(error))
             continue
         if url in first_seen:
-            problem = f"{url} stands on line {first_seen[url]} already."
+            problem = f"{url} is on line {first_seen[url]} already."
             yield ImportedLine(number=number, url=None, problem=problem)
             continue
         first_seen[url] = number

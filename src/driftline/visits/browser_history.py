@@ -97,14 +97,14 @@ def copied(path: Path, name: str) -> Iterator[sqlite3.Connection]:
 
 def _trouble(name: str, error: sqlite3.Error, *, whole: bool) -> str:
     """Return a sentence about a copy that SQLite cannot read, and what to do."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest is a subkind
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the last byte is the basic code
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         if not whole:
             return f"{name} was written to while it was copied ({error}): close the browser and try again."
         return f"{name} is damaged ({error}): import another copy of it, from a backup or another profile."
     if code == sqlite3.SQLITE_ERROR:
-        return f"{name} has not the columns of a history that is known ({error}): export it as CSV and import that."
-    return f"The copy of {name} that is read cannot be used ({error}): see that there is room in the folder TMPDIR."
+        return f"{name} has not the columns of a known browser history ({error}): export it as CSV and import that."
+    return f"The copy of {name} that is read cannot be used ({error}): make sure that there is room in TMPDIR."
 
 
 def tables(connection: sqlite3.Connection) -> set[str]:

@@ -1,4 +1,4 @@
-"""What all readers of visits share: counting rows that are left out, and the keys of visits."""
+"""Shared by all readers of visits: counters of rows that are left out, and the keys of visits."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Problem(NamedTuple):
 
 @dataclass(slots=True)
 class ImportTally:
-    """What a reader left out so far: `skipped` rows are not about web pages, `bad` ones cannot be read.
+    """Counts what a reader leaves out: `skipped` rows are not about web pages, `bad` ones cannot be read.
 
-    `tracking` is what is dropped from addresses.
+    `tracking` are the parameters that are dropped from addresses.
     """
 
     tracking: Tracking = KNOWN
@@ -49,7 +49,7 @@ class ImportTally:
     problems: list[Problem] = field(default_factory=list)
 
     def reject(self, line: int, sentence: str) -> None:
-        """Count a bad row; the first few are kept with what is wrong with them."""
+        """Count a bad row; the first few are kept with their problems."""
         self.bad += 1
         if self.bad <= _NAMED:
             self.problems.append(Problem(line, sentence))

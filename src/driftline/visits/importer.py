@@ -60,14 +60,14 @@ def import_visits(
     visits: Visits, path: Path, *, now: float, names: Callable[[Iterable[str]], dict[str, str]],
     tracking: Tracking = KNOWN, called: str | None = None,
     format: VisitFormat | None = None, site: str | None = None,  # noqa: A002 as the option is called
-    watch: Callable[[Iterable[str]], list[str]] | None = None, told: Callable[[int, int], None] | None = None,
+    watch: Callable[[Iterable[str]], list[str]] | None = None, progress: Callable[[int, int], None] | None = None,
 ) -> Imported:  # fmt: skip
     """Count the visits of a file that were never counted, and return the result.
 
     A few thousand visits are counted in each transaction: an import that was interrupted continues where it was when it
     is repeated. `names` returns the page of each address, as `Catalog.names` does with this `tracking`. `called` is
     what the file is called in errors, if not its path. `watch` is called with the pages that were available at least
-    once, `told` with how many of how many visits are done.
+    once, `progress` with how many of how many visits are done.
     """
     tally = ImportTally(tracking=tracking)
     counted = done = 0
@@ -83,8 +83,8 @@ def import_visits(
                 fresh = dict.fromkeys(visit.url for visit in batch if visit.available and visit.url not in offered)
                 added += len(watch(fresh)) if fresh else 0
                 offered.update(fresh)
-            if told is not None and tally.total is not None:
-                told(done, max(done, tally.total))
+            if progress is not None and tally.total is not None:
+                progress(done, max(done, tally.total))
     return Imported(
         format=found, visits=counted, known=done - counted, skipped=tally.skipped, bad=tally.bad,
         problems=tuple(tally.problems), pages=len(seen), added=added,
@@ -97,11 +97,11 @@ def _named(visits: Iterable[Visit], names: Callable[[Iterable[str]], dict[str, s
     return [visit if named[visit.url] == visit.url else visit._replace(url=named[visit.url]) for visit in found]
 
 
-def insist_on_file(path: Path, name: str) -> None:
+def require_file(path: Path, name: str) -> None:
     """Raise an error with the reason unless this is a file that can be read."""
     try:
         if not S_ISREG(path.stat().st_mode):
-            raise UsageError(f"{name} is not a file: save what it holds as one, for it is read more than once.")
+            raise UsageError(f"{name} is not a file: save what it holds as one, because it is read more than once.")
         path.open("rb").close()
     except OSError as error:
         raise DriftlineError(_unreadable(name, error)) from None
@@ -113,20 +113,20 @@ def _unreadable(name: str, error: OSError) -> str:
 
 @contextmanager
 def _opened(
-    path: Path, name: str, wanted: VisitFormat | None, site: str | None, now: float, tally: ImportTally
+    path: Path, name: str, given: VisitFormat | None, site: str | None, now: float, tally: ImportTally
 ) -> Iterator[tuple[VisitFormat, Iterator[Visit]]]:
     """Open a file for a `with` block: its format and its visits."""
-    insist_on_file(path, name)
+    require_file(path, name)
     try:
         with path.open("rb") as stream:
             start = stream.read(len(_SQLITE))
         if start == _SQLITE:
             with browser_history.copied(path, name) as connection:
-                browser = _browser(browser_history.tables(connection), name, wanted)
+                browser = _browser(browser_history.tables(connection), name, given)
                 read = browser_history.read_chrome if browser is VisitFormat.CHROME else browser_history.read_firefox
                 yield browser, read(connection, tally)
             return
-        found = wanted or _text_format(path, name)
+        found = given or _text_format(path, name)
         if found is VisitFormat.LOG:
             yield found, server_logs.read_log(lambda: enumerate(_lines(path), start=1), site, tally)
         elif found is VisitFormat.CSV:
@@ -139,14 +139,14 @@ def _opened(
         raise DriftlineError(_unreadable(name, error)) from None
 
 
-def _browser(tables: set[str], name: str, wanted: VisitFormat | None) -> VisitFormat:
+def _browser(tables: set[str], name: str, given: VisitFormat | None) -> VisitFormat:
     for found, needed in (
         (VisitFormat.CHROME, browser_history.CHROME_TABLES),
         (VisitFormat.FIREFOX, browser_history.FIREFOX_TABLES),
     ):
-        if needed <= tables and wanted in (None, found):
+        if needed <= tables and given in (None, found):
             return found
-    raise UsageError(f"{name} is a database, but not the history of {wanted or 'Chrome, Edge or Firefox'}.")
+    raise UsageError(f"{name} is a database, but not the history of {given or 'Chrome, Edge or Firefox'}.")
 
 
 def _text_format(path: Path, name: str) -> VisitFormat:
@@ -156,12 +156,12 @@ def _text_format(path: Path, name: str) -> VisitFormat:
     if first and visit_csv.is_heading(first[0]):
         return VisitFormat.CSV
     raise UsageError(
-        f"{name} is not the history of a browser, a server log or a table with a column 'url': say which with --format."
+        f"{name} is not the history of a browser, a server log or a table with a column 'url': give its --format."
     )
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a text, compressed by gzip or not; only the beginning of lines that are too long."""
+    """Yield the lines of a text file, gzip-compressed or not; only the start of lines that are too long."""
     with path.open("rb") as stream:
         packed = stream.peek(2)[:2] == _GZIP
         # a gzip file object has all the methods of a binary stream that are used here

@@ -73,7 +73,7 @@ def _visits(
         address = request.target
         if address.startswith("/"):
             if origin is None:
-                raise UsageError("A server log does not say which site it is of: add --site https://example.org.")
+                raise UsageError("A server log does not name its site: add --site https://example.org.")
             address = origin + address
         try:
             url = web_address(address, tally.tracking)
@@ -122,9 +122,9 @@ def _requests(lines: Iterable[tuple[int, str]], tally: ImportTally) -> Iterator[
 
 
 def _page(request: str) -> str | None:
-    """Return the path that a request line asks for if that may be a page."""
-    method, _, rest = request.partition(" ")
-    target = rest.partition(" ")[0]
+    """Return the target of a request line if that may be a page, else None."""
+    method, _, target = request.partition(" ")
+    target = target.partition(" ")[0]
     if method != "GET" or not target.startswith(("/", "http://", "https://")):
         return None
     path = target.partition("?")[0]

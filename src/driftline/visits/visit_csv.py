@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("url", "seconds", "available", "at")
 _ALSO_AT = ("time", "timestamp")  # other names of the column; without it, all visits would be of today
-_MOST_LINES = 100  # of a row: an unclosed quotation mark ends there, and not with the file
+_MOST_LINES = 100  # lines of a row, so that an unclosed quotation mark does not extend to the end of the file
 _AHEAD = 86_400.0  # seconds by which a clock elsewhere, or its time zone, may differ
 _YES = frozenset({"", "1", "true", "yes", "y", "t"})
 _NO = frozenset({"0", "false", "no", "n", "f"})
@@ -63,8 +63,8 @@ def _rows(source: Iterator[str], delimiter: str, tally: ImportTally) -> Iterator
 class _Lines:
     """The lines for a CSV reader: one for each row, and more only while a quotation mark is open.
 
-    If it is never closed, all lines but the first are given again: one stray mark must not swallow other rows. `number`
-    is that of the first line of the row that was begun.
+    If it is never closed, all lines but the first are returned again: one stray mark must not swallow other rows.
+    `number` is that of the first line of the current row.
     """
 
     def __init__(self, source: Iterator[str], after: int) -> None:
@@ -142,7 +142,7 @@ def _seconds(row: dict[str, str]) -> float:
 def _available(row: dict[str, str]) -> bool:
     text = row.get("available", "").lower()
     if text not in _YES | _NO:
-        raise _BadCell(f"'{text}' does not say whether the page was available: write 1 or 0.")
+        raise _BadCell(f"'{text}' is not a value for available: write 1 or 0.")
     return text in _YES
 
 
@@ -157,7 +157,7 @@ def _at(row: dict[str, str], now: float) -> float | None:
     if not 0 <= moment < 1e11:
         raise _BadCell(f"'{text}' is not a time: write one such as 2026-01-31T18:00:00Z, or seconds since 1970.")
     if moment > now + _AHEAD:
-        raise _BadCell(f"'{text}' is in the future: nobody was there yet.")
+        raise _BadCell(f"'{text}' is in the future.")
     return moment
 
 

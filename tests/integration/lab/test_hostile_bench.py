@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from driftline.lab.bench import open_local
 from driftline.lab.bench.hostile_bench import (
     TIMES,
     HostileRow,
@@ -19,7 +20,6 @@ from driftline.lab.bench.hostile_bench import (
     settings_for,
     visit,
 )
-from driftline.lab.bench.local_watch_list import open_local
 from driftline.lab.servers.hostile_responses import edited, page
 from driftline.lab.servers.hostile_servers import HOSTILE_SERVERS, ORDINARY, PAGE, ROBOTS, SITEMAP, HostileServer
 from driftline.model import Outcome, Page

@@ -16,8 +16,8 @@ from driftline.model import Filter, Lesson, Matter, Outcome, Render
 from driftline.noise_memory import Memory
 from driftline.pipeline.reread import reread
 from driftline.pipeline.stop import Stop
+from driftline.safety.blocking import Reports
 from driftline.safety.blocklists import Blocklists
-from driftline.safety.reports import Reports
 from driftline.schedule.scheduler import Scheduler
 from driftline.store.access_records import Accesses
 from driftline.store.engine import Store

@@ -85,7 +85,7 @@ def test_an_import_tells_the_line_where_a_page_stood_before(told: Told, tmp_path
 
     said = told("import", str(tmp_path / "list.txt"))
 
-    assert f"line 2: {NAME} stands on line 1 already." in said
+    assert f"line 2: {NAME} is on line 1 already." in said
     assert "Added 2 pages (1 line skipped)." in said
     assert watched(told) == [NAME, "https://example.com/a"]
 
@@ -116,7 +116,7 @@ def test_the_settings_file_changes_which_parameters_are_dropped(told: Told, tmp_
     (folder / "driftline.toml").write_text('tracking = ["ref", "-gclid"]\n')
     (tmp_path / "list.txt").write_text("example.com/?ref=a&gclid=c\nexample.com/?gclid=c\n")
 
-    assert "line 2: https://example.com/?gclid=c stands on line 1" in told("import", str(tmp_path / "list.txt"))
+    assert "line 2: https://example.com/?gclid=c is on line 1" in told("import", str(tmp_path / "list.txt"))
     assert watched(told) == ["https://example.com/?gclid=c"]
 
 

@@ -34,7 +34,7 @@ def test_an_address_that_stands_twice_names_the_line_of_the_first() -> None:
     lines = read(["https://a.example/", "# -", "https://A.example:443/#x"])
     assert [line.url for line in lines] == ["https://a.example/", None]
     assert lines[1].number == 3
-    assert lines[1].problem == "https://a.example/ stands on line 1 already."
+    assert lines[1].problem == "https://a.example/ is on line 1 already."
 
 
 def test_a_bad_line_is_reported_with_its_number_and_the_good_ones_are_kept() -> None:

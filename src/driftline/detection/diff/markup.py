@@ -1,4 +1,4 @@
-"""Compare two versions in what they have besides their text: links, media, attributes, metadata, structure."""
+"""The markup of versions: what differs between two besides text (links, media, metadata, …), and canonical links."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
+from ada_url import join_url
 from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.diff.align import gaps
-from driftline.detection.extract.annotations import attributes_of, beginning, metadata_of, source_of
+from driftline.detection.extract.annotations import CANONICAL, attributes_of, beginning, metadata_of, source_of
 from driftline.detection.extract.charset import decode_text
 from driftline.detection.extract.formats.base import folded
 from driftline.detection.messages import also_changed, listed, short, turned
@@ -261,3 +262,23 @@ def _described(one: _Target, other: _Target) -> str:
 
 def _named(target: _Target) -> str:
     return f"{short(target.label)}: {short(target.address)}".removeprefix(": ")
+
+
+def declared_address(version: Version) -> str | None:
+    """Return the absolute `rel=canonical` address of an HTML page; None if it has none, or none with http or https.
+
+    A page may name any address there, so it must not be used to identify the page.
+    """
+    if not is_html(version):
+        return None
+    tree = LexborHTMLParser(decoded(version))
+    target = metadata_of(tree).get(CANONICAL)
+    if not target:
+        return None
+    base = tree.css_first("base[href]")
+    try:
+        start = version.final_url if base is None else join_url(version.final_url, base.attributes.get("href") or "")
+        address = join_url(start, target)
+    except ValueError:
+        return None
+    return address if address.startswith(("http://", "https://")) else None

@@ -25,8 +25,8 @@ from isal import isal_zlib
 from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.worker import read_frame, write_frame
+from driftline.lab.bench import open_local
 from driftline.lab.bench.bare_client import BareClient, LabError, Request
-from driftline.lab.bench.local_watch_list import open_local
 from driftline.model import Blob
 from driftline.pipeline.plan import Plan
 from driftline.runtime import SWITCH_INTERVAL

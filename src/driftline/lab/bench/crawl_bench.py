@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from driftline.lab.bench.local_watch_list import open_local
+from driftline.lab.bench import open_local
 from driftline.lab.servers.crawl_site import LabSite, served
 
 if TYPE_CHECKING:

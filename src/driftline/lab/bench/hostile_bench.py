@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from driftline.lab.bench import open_local
 from driftline.lab.bench.bare_client import LabError
 from driftline.lab.bench.contenders import children_of
-from driftline.lab.bench.local_watch_list import open_local
 from driftline.lab.servers.hostile_responses import NOT_THERE
 from driftline.lab.servers.hostile_servers import HOSTILE_SERVERS, ORDINARY, PAGE, ROBOTS, SITEMAP, HostileServer
 

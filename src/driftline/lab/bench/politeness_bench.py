@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from driftline.lab.bench.local_watch_list import open_local
+from driftline.lab.bench import open_local
 from driftline.lab.servers.host_farm import Farm, served
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from driftline.lab.bench import open_local
 from driftline.lab.bench.bare_client import LabError
-from driftline.lab.bench.local_watch_list import open_local
 from driftline.lab.simweb.simweb_client import serve
 from driftline.lab.simweb.world import World
 from driftline.pipeline.plan import Plan

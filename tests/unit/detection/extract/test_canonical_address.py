@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from driftline.detection.extract.canonical_link import declared_address
+from driftline.detection.diff.markup import declared_address
 from driftline.model import Version
 
 PAGE = "https://example.com/shop/item?id=1&from=mail"
