@@ -14,7 +14,7 @@ from driftline.crawl.links import Extracted, Found, extract
 from driftline.crawl.simhash import simhash
 from driftline.crawl.sitemaps import Listed, Lists, read_lists, sitemaps_of
 from driftline.detection import examine
-from driftline.detection.error_pages.detect import says_error, why_broken
+from driftline.detection.error_pages.detect import is_error_text, why_broken
 from driftline.detection.extract.charset import decode_text
 from driftline.detection.extract.document import Extraction
 from driftline.detection.jobs import Finding, Job
@@ -102,7 +102,7 @@ def _survey(job: Job) -> Finding:
     enough = len(letters) >= _FEWEST_LETTERS
     survey = Survey(
         title=title, digest=digest(letters)[:16] if enough else b"", mark=simhash(text) if enough else 0,
-        score=Focus(question.keywords).text(f"{title}\n{text}"), error=says_error(title, text), extracted=extracted,
+        score=Focus(question.keywords).text(f"{title}\n{text}"), error=is_error_text(title, text), extracted=extracted,
     )  # fmt: skip
     if question.kept and not survey.error:
         return examine.examine(job)._replace(survey=_packed(survey))

@@ -62,12 +62,12 @@ class Matching:
 
     @cached_property
     def old_lines(self) -> Container[str]:
-        """The lines of the old text, to test whether one is among them."""
+        """Return the lines of the old text, to test whether one is among them."""
         return self._lines(self.old)
 
     @cached_property
     def new_lines(self) -> Container[str]:
-        """The lines of the new text, to test whether one is among them."""
+        """Return the lines of the new text, to test whether one is among them."""
         return self._lines(self.new)
 
     def _lines(self, text: str) -> Container[str]:

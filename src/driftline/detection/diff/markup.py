@@ -39,7 +39,7 @@ _LINKS = {"a": "link", "area": "link"}
 _ADDRESSES = ("href", "src", "data-src", "srcset", "data")
 _LABELS = ("alt", "aria-label", "title")
 _HTML = ("text/html", "application/xhtml+xml", "")
-_CODE = "scripts, styles or attributes that nobody sees"
+_CODE = "scripts, styles or invisible attributes"
 _UNREAD = "words that are hidden or left out by filters"
 _EXAMPLES = 5
 _LONGEST_LABEL = 1_000  # characters that are compared
@@ -85,8 +85,8 @@ def kinds_between(old: Version, new: Version) -> list[Kind]:
 def kinds(old: str, new: str) -> list[Kind]:
     """Return how two HTML documents differ besides their text.
 
-    The structure is compared only if the text is the same: new text brings its own tags. Where nothing else differs,
-    the difference is in what nobody sees.
+    The structure is compared only if the text is the same: new text has its own tags. Where nothing else differs, the
+    difference is in invisible parts of the document.
     """
     if old == new:
         return []
@@ -227,9 +227,9 @@ def _paired(removed: list[_Target], added: list[_Target], *, by_label: bool) -> 
     for target in reversed(added):
         waiting[key(target)].append(target)
     pairs = [(target, waiting[key(target)].pop()) for target in removed if waiting[key(target)]]
-    gone, come = (Counter(side) for side in zip(*pairs, strict=True)) if pairs else (Counter(), Counter())
-    removed[:] = (Counter(removed) - gone).elements()
-    added[:] = (Counter(added) - come).elements()
+    old, new = (Counter(side) for side in zip(*pairs, strict=True)) if pairs else (Counter(), Counter())
+    removed[:] = (Counter(removed) - old).elements()
+    added[:] = (Counter(added) - new).elements()
     return pairs
 
 

@@ -34,7 +34,7 @@ class ChangedCell(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Where it stands: 'price / Model B'."""
+        """Return where it stands: 'price / Model B'."""
         return f"{_short(self.column)} / {_short(self.row)}"
 
     def __str__(self) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _TOKEN = re.compile(rf"(\s*)({WORD}|[^\w\s]|\Z)")
-_TORN = 12  # characters: so little unchanged text between two changes would only split a rewritten sentence
+_TORN = 12  # characters of unchanged text between two changes that would only split a rewritten sentence
 
 
 class Move(NamedTuple):
@@ -50,9 +50,9 @@ def unified(
     before, after = (text.split("\n") if text else [] for text in (old, new))
     lines: list[str] = []
     for place in _unified_places(before, after, context):
-        first, *rest = _unified_lines(place, before, after, context)
-        lost, gained = ([line[1:] for line in rest if line.startswith(sign)] for sign in "-+")
-        lines += [f"{first} {headed(lost, gained) if headed else ''}".rstrip(), *rest]
+        head, *hunk = _unified_lines(place, before, after, context)
+        removed, added = ([line[1:] for line in hunk if line.startswith(sign)] for sign in "-+")
+        lines += [f"{head} {headed(removed, added) if headed else ''}".rstrip(), *hunk]
     return "".join(f"{line}\n" for line in (f"--- {old_name}", f"+++ {new_name}", *lines)) if lines else ""
 
 

@@ -29,7 +29,7 @@ _HALF = 0.5  # of the old fields
 
 
 def why_faulty(body: bytes, old_body: bytes) -> str | None:
-    """Return a sentence that says why this is not the document of before, None if it may be."""
+    """Return a sentence with the reason why this is not the document of before; None if it may be."""
     if not body or body.isspace():
         return messages.BECAME_EMPTY if old_body and not old_body.isspace() else None
     if _PAGE.match(body[:_START]) and _FEED.match(old_body[:_START]):

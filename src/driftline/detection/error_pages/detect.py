@@ -53,30 +53,30 @@ class Response:
 
     @cached_property
     def fresh(self) -> list[str]:
-        """The lines that the page did not have before."""
+        """Return the lines that the page did not have before."""
         return [folded(line) for line in self.text.split("\n") if line and line not in self._known]
 
     @cached_property
     def new_title(self) -> str:
-        """The title, empty if the page had the same before."""
+        """Return the title if it is new, else an empty string."""
         found = _TITLE.search(self.old_body)
         known = "" if found is None else " ".join(unescape(found[1].decode("utf-8", "replace")).split())
         return "" if self.title == known else folded(self.title)
 
     @property
     def headings(self) -> list[str]:
-        """The title and the first lines, as far as they are new."""
+        """Return the title and the first lines, as far as they are new."""
         return [self.new_title, *self.fresh[:_FIRST]]
 
     @cached_property
     def left(self) -> float:
-        """The share of the old text that is still there, by characters: menus have many short lines."""
+        """Return the share of the old text that is still there, by characters: menus have many short lines."""
         letters = sum(map(len, self._known))
         return sum(map(len, self._kept)) / letters if letters else 0.0
 
     @property
     def lines_left(self) -> float:
-        """The share of the old text that is still there, by lines."""
+        """Return the share of the old text that is still there, by lines."""
         return len(self._kept) / len(self._known) if self._known else 0.0
 
     @cached_property
@@ -121,7 +121,10 @@ _SAME_END = 200  # characters before the cut that may differ
 
 
 def why_broken(title: str, text: str, body: bytes, old_text: str | None = None, old_body: bytes = b"") -> str | None:
-    """Return a sentence that says why this is not the page, None if it may be. `old_text` is that of a known page."""
+    """Return a sentence with the reason why this is not the page; None if it may be.
+
+    `old_text` is that of the page before, None for a new page.
+    """
     before = old_text or ""
     reason = None
     if not text and _is_blank(body) and (before or old_text is None):
@@ -142,7 +145,7 @@ def _is_blank(body: bytes) -> bool:
 
 
 def _known_error_page(page: Response) -> str | None:
-    """Return a sentence that says what a short response is, if it is not the page."""
+    """Return a sentence with what a short response is if it is not the page, else None."""
     text, before = page.text, page.before
     if page.left >= _MOST:
         return None
@@ -161,14 +164,14 @@ def _known_error_page(page: Response) -> str | None:
     heading = f"{page.title}\n{text}"
     if not page.left and PARKED.search(heading) and not PARKED.search(before):
         return messages.PARKED_DOMAIN
-    if _asks_for_consent(heading, before):
+    if _is_consent_page(heading, before):
         return messages.CONSENT_PAGE
-    if _asks_to_log_in(page):
+    if _is_login_page(page):
         return messages.LOGIN_PAGE
     return messages.EMPTY_SHELL if page.lines_left < _MOST and _is_shell(page) else None
 
 
-def _asks_to_log_in(page: Response) -> bool:
+def _is_login_page(page: Response) -> bool:
     """Return whether it has a new password field, or a field for a name under a heading such as 'Log in'."""
     if PASSWORD.search(page.body) and not PASSWORD.search(page.old_body):
         return True
@@ -186,18 +189,18 @@ def _is_shell(page: Response) -> bool:
 
 
 def _longer_error_page(page: Response) -> str | None:
-    """Return a sentence that says what a longer response is: an error by its title, or a long consent page."""
+    """Return a sentence with what a longer response is: an error by its title, or a long consent page; else None."""
     title, text, before = page.title, page.text, page.before
     lowered = title.lower()
     if any(map(lowered.__contains__, ERROR_TITLES)) and ERROR.search(title) and not ERROR.search(before[:_SHORT]):
         if page.left < _MOST and sum(map(len, page.fresh)) < _SHORT:
             return messages.ERROR_PAGE
     elif any(map(text[:_MUCH].lower().__contains__, CONSENT_WORDS)) and not page.left:
-        return messages.CONSENT_PAGE if _asks_for_consent(f"{title}\n{text}", before) else None
+        return messages.CONSENT_PAGE if _is_consent_page(f"{title}\n{text}", before) else None
     return None
 
 
-def _asks_for_consent(text: str, before: str) -> bool:
+def _is_consent_page(text: str, before: str) -> bool:
     """Return whether it is mostly about consent, from its start on and with a button to agree, unlike before."""
     if not CONSENT.search(text[:_MUCH]) or not AGREE.search(text) or CONSENT.search(before[:_SHORT]):
         return False
@@ -214,8 +217,8 @@ def needs_script(title: str, text: str, body: bytes) -> bool:
     return len(text) < _SHORT_AT_FIRST and bool(NEEDS_SCRIPT.search(f"{title}\n{text}"))
 
 
-def says_error(title: str, text: str) -> bool:
-    """Return whether a new page says little else than that there is no such page."""
+def is_error_text(title: str, text: str) -> bool:
+    """Return whether a new page has little more text than that there is no such page."""
     return len(text) < _SHORT_AT_FIRST and bool(ERROR.search(title) or ERROR.search(text[:_FEW]))
 
 

@@ -83,7 +83,7 @@ ERROR = _any(
 )
 #: a title that is nothing but an error status; as a line of text it may be any number
 NUMBERED = re.compile(r"\W*(?:40\d|410|50[0-4])\W*")
-#: what no page says on purpose, whatever else it has
+#: texts that no page has on purpose, whatever else it has
 CRASH = _any(
     r"nothing was found at this location",
     r"\b(?:fatal|parse) error: .{0,2000}(?:stack trace|on line \d)|^traceback \(most recent call last\)",

@@ -1,4 +1,4 @@
-"""Annotate the text of a page with what it has besides: the addresses of links, media, attributes, metadata, structure.
+"""Annotate the text of a page with what else it has: the addresses of links, media, attributes, metadata, structure.
 
 This is done only for pages with an `also` filter. A note is a line after the line it belongs to, such as
 `[link] Price list → example.com/prices-2.pdf`. So it is stored, compared, shown, searched and ignored like text; only
@@ -106,7 +106,7 @@ class Note(NamedTuple):
 
     @property
     def has_address(self) -> bool:
-        """Whether its value is an address."""
+        """Return whether its value is an address."""
         return self.kind in _ADDRESSED
 
 
@@ -115,11 +115,11 @@ def note_of(line: str) -> Note | None:
     found = _NOTE.fullmatch(line) if line.startswith("[") else None
     if found is None:
         return None
-    noun, rest = found.groups()
+    noun, content = found.groups()
     kind = _KINDS[noun]
     if kind not in _ADDRESSED:
-        return Note(kind, noun, "", rest)
-    label, arrow, address = f" {rest}".rpartition(_ARROW)
+        return Note(kind, noun, "", content)
+    label, arrow, address = f" {content}".rpartition(_ARROW)
     return Note(kind, noun, label.strip(), address) if arrow else None  # a headline may begin with '[video]' too
 
 
@@ -134,7 +134,7 @@ def without_notes(text: str) -> str:
 
 
 def set_notes(tree: LexborHTMLParser, also: Collection[str]) -> None:
-    """Insert notes of the wanted kinds into the document, for `regions.read_marks` to find in its text."""
+    """Insert notes of these kinds into the document, for `regions.read_marks` to find in its text."""
     notes: list[tuple[LexborNode, str]] = []
     if Also.LINKS in also:
         notes += [(node, line) for node in _in_body(tree, "a[href], area[href]") for line in _link(node)]

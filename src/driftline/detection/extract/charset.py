@@ -70,21 +70,21 @@ _ALL_BOMS = tuple(mark for mark, _ in _BOMS)
 _PIECE = 16_384  # bytes
 _LOOKED_AT = 4_096  # characters
 _SOME_CONTROLS, _FEW_CONTROLS = 30, 0.02  # and share of the characters: text has none, other data one in ten
-_SAID_TO_BE_TEXT = ("text/", "application/xhtml")
+_TEXT_TYPES = ("text/", "application/xhtml")
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
 def decode_text(body: bytes, content_type: str) -> tuple[str, str]:
     """Return the body as text, and its charset: by byte order mark, header or markup, else by a guess.
 
-    Raise UnreadableBody if the server says that it is text and it is not.
+    Raise UnreadableBody if its content type is one of text and it is not text.
     """
     text, charset = _decoded(body, content_type)
     start = text[:_LOOKED_AT]
-    if not start.isascii() and content_type.lower().startswith(_SAID_TO_BE_TEXT):
+    if not start.isascii() and content_type.lower().startswith(_TEXT_TYPES):
         controls = len(_CONTROLS.findall(start))
         if controls > _SOME_CONTROLS and controls > _FEW_CONTROLS * len(start):
-            raise UnreadableBody(FailureKind.BODY, "The body is not text, though the server says that it is.")
+            raise UnreadableBody(FailureKind.BODY, "The body is not text, although its content type is.")
     return text, charset
 
 
@@ -108,7 +108,7 @@ def _decoded(body: bytes, content_type: str) -> tuple[str, str]:
 
 
 def _is_mostly_wrong(body: bytes) -> bool:
-    """Return whether most of what is not ASCII is not UTF-8: decoded so, words would differ in their lengths only."""
+    """Return whether most of what is not ASCII is not UTF-8: decoded as that, words would differ only in length."""
     text = body[:_GUESSED_FROM].decode("utf-8", "replace")
     wrong = text.count("\ufffd")
     return 2 * wrong > sum(not letter.isascii() for letter in text)

@@ -1,7 +1,7 @@
 """Refuse markup that is nested too deep for any parser.
 
 At each tag a parser goes through all open tags, so that deep nesting takes quadratic time. A quick count of the tags
-refuses it in milliseconds. Tags that close what is not open can deceive it; then the deadline of the worker applies.
+refuses it in milliseconds. End tags without start tags can mislead the count; then the deadline of the worker applies.
 """
 
 from __future__ import annotations

@@ -82,22 +82,22 @@ class Extraction:
 
     @property
     def is_page(self) -> bool:
-        """Whether it is HTML."""
+        """Return whether it is HTML."""
         return self._tree is not None
 
     @property
     def is_whole_page(self) -> bool:
-        """Whether it is HTML, and no `select` filter names parts of it."""
+        """Return whether it is HTML, and no `select` filter names parts of it."""
         return self._tree is not None and not (self._sieve and self._sieve.names_parts)
 
     @property
     def is_narrowed(self) -> bool:
-        """Whether filters leave out any of its text."""
+        """Return whether filters leave out any of its text."""
         return self._sieve is not None and self._sieve.narrows
 
     @property
     def is_selected(self) -> bool:
-        """Whether a filter selects parts of it."""
+        """Return whether a filter selects parts of it."""
         return self._sieve is not None and self._sieve.selects
 
     def letters(self) -> bytes:
@@ -137,7 +137,7 @@ class Extraction:
 
     @property
     def body(self) -> LexborNode | None:
-        """The body element without invisible parts; None if it is not HTML. `text` and `blocks` modify it."""
+        """Return the body element without invisible parts; None if it is not HTML. `text` and `blocks` modify it."""
         return None if self._tree is None else self._tree.body
 
     def text(self) -> str:

@@ -1,8 +1,8 @@
 """The filters of a page: which parts of it are compared.
 
 `select` keeps parts and `drop` removes parts, in the given order, named by CSS, XPath (`xpath:`) or JSONPath (`json:`);
-`select main` finds the main content automatically. Of the lines that are left, `ignore` leaves out some, and `trigger`
-says what must appear for a change to matter. `also` adds what a page has besides its text.
+`select main` finds the main content automatically. Of the lines that are left, `ignore` leaves out some, and a change
+matters only if a line that matches a `trigger` appears. `also` adds what a page has besides its text.
 """
 
 from __future__ import annotations
@@ -68,17 +68,17 @@ class Sieve:
 
     @property
     def narrows(self) -> bool:
-        """Whether it leaves out any of the text."""
+        """Return whether it leaves out any of the text."""
         return self.main or bool(self.steps or self.ignored)
 
     @property
     def names_parts(self) -> bool:
-        """Whether it names parts to select."""
+        """Return whether it names parts to select."""
         return any(not step.drops for step in self.steps)
 
     @property
     def selects(self) -> bool:
-        """Whether it selects named parts or the main content."""
+        """Return whether it selects named parts or the main content."""
         return self.main or self.names_parts
 
     def ignores(self, line: str) -> bool:
@@ -93,10 +93,10 @@ class Sieve:
 
 def how_read(filters: Sequence[Sequence[str]] | None) -> str:
     """Return a fingerprint of extractor and filters. Two texts of a page can be compared only if it is the same."""
-    telling = [list(one) for one in filters or () if one[0] != FilterKind.TRIGGER]
-    if not telling:
+    relevant = [list(one) for one in filters or () if one[0] != FilterKind.TRIGGER]
+    if not relevant:
         return str(EXTRACTOR)
-    return f"{EXTRACTOR}:{digest(json.dumps(telling).encode())[:8].hex()}"
+    return f"{EXTRACTOR}:{digest(json.dumps(relevant).encode())[:8].hex()}"
 
 
 def sieve_of(filters: Sequence[Sequence[str]] | None) -> Sieve | None:
@@ -169,7 +169,7 @@ def refuse_others(steps: Iterable[Selector], languages: Sequence[str], kind: str
 
 
 def awaited_by(filters: Sequence[Sequence[str]] | None, old: str, new: str) -> Matter | None:
-    """Return what the `trigger` filters say of a change: noise if no added line matches one of them.
+    """Return the verdict of the `trigger` filters on a change: noise if no added line matches one of them.
 
     It matters if more lines match than before. Where a matching line was only rewritten, or there is no trigger, None
     is returned: other rules decide.
@@ -247,7 +247,7 @@ def _check_step(step: Selector) -> None:
         if step.drops and _drops_all(step):
             raise BadFilter(f"The filter '{step}' would leave nothing of any page: name the parts to leave out.")
         return
-    # no parser says where it failed: find the longest start that is valid
+    # no parser reports where it failed: find the longest start that is valid
     ends = range(len(step.expression) - 1, 0, -1)
     good = next((end for end in ends if is_valid(step.expression[:end])), 0)
     bad = step.expression[good:].strip() or step.expression

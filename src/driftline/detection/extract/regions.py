@@ -1,7 +1,7 @@
 """Find the regions of a document, such as navigation, footer or main content, and the region of each line.
 
-An element claims to be a region by its tag, its role, or the id and classes that its author gave it. Marks are inserted
-before and after such elements, so that the regions can be read from the text that the parser extracts.
+An element is declared to be a region by its tag, its role, or the id and classes that its author gave it. Marks are
+inserted before and after such elements, so that the regions can be read from the text that the parser extracts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BY_TAG: dict[str, Region] = {
 _BY_CLASS = {"p", "table"}
 _BY_ID_TOO = {"div", "section", "ul"}
 #: tags of elements that may be a region without a role
-CLAIMANTS = {*_BY_TAG, *_BY_CLASS, *_BY_ID_TOO}
+REGION_TAGS = {*_BY_TAG, *_BY_CLASS, *_BY_ID_TOO}
 _BY_ROLE: dict[str, Region] = {
     "navigation": Region.NAVIGATION, "menu": Region.NAVIGATION, "menubar": Region.NAVIGATION,
     "tablist": Region.NAVIGATION, "contentinfo": Region.FOOTER, "banner": Region.HEADER,
@@ -68,8 +68,8 @@ _PART = _any_of(part for parts in _NAMES.values() for part in parts.split())
 _HUMP = re.compile(r"([a-z])([A-Z])")
 
 
-def claimed(tag: str, attributes: Mapping[str, str | None]) -> Region | None:
-    """Return the region that an element claims to be, if any."""
+def region_of_element(tag: str, attributes: Mapping[str, str | None]) -> Region | None:
+    """Return the region that an element is by its tag, role, id or classes; None if it is none."""
     role = attributes.get("role")
     region = (_BY_ROLE.get(role) if role else None) or _BY_TAG.get(tag)
     if region is not None:
@@ -118,7 +118,7 @@ def _by_number(tags: Iterable[str]) -> dict[int, str]:
     return {node.tag_id: node.tag or "" for node in LexborHTMLParser(markup).css("body *")}
 
 
-_INLINE_IDS, _CLAIMANT_IDS = _by_number(INLINE), _by_number(CLAIMANTS)
+_INLINE_IDS, _REGION_TAG_IDS = _by_number(INLINE), _by_number(REGION_TAGS)
 (_LINK_ID,) = _by_number(["a"])
 # header, footer and asides of an article belong to its content; what changes there all the time is learned
 _PARTS_OF_MAIN = {Region.HEADER, Region.FOOTER, Region.ASIDE}
@@ -148,17 +148,17 @@ def set_marks(tree: LexborHTMLParser) -> list[LexborNode]:
             if number == _LINK_ID:
                 node.insert_before(_LINK)
                 node.insert_after(_LINK_END)
-        elif number in _CLAIMANT_IDS:
-            _mark(node, _CLAIMANT_IDS[number])
+        elif number in _REGION_TAG_IDS:
+            _mark(node, _REGION_TAG_IDS[number])
     for node in tree.css("[role]"):
         tag = node.tag or ""
-        if tag not in _INLINE and tag not in CLAIMANTS:
+        if tag not in _INLINE and tag not in REGION_TAGS:
             _mark(node, tag)
     return inline
 
 
 def _mark(node: LexborNode, tag: str) -> None:
-    region = claimed(tag, node.attributes)
+    region = region_of_element(tag, node.attributes)
     if region is not None:
         node.insert_before(_OPEN + _SIGNS[region])
         node.insert_after(_CLOSE)
@@ -188,7 +188,7 @@ class Blocks:
 
     @cached_property
     def has_main(self) -> bool:
-        """Whether the document marks its main content."""
+        """Return whether the document marks its main content."""
         return any(span.region is Region.MAIN for span in self._spans)
 
     def __getitem__(self, at: int) -> Block:
@@ -228,10 +228,10 @@ def read_marks(text: str, *, noted: bool = False) -> Blocks:
     # split by one mark after the other: a pattern for all marks would test every character
     for opened, chunk in enumerate(text.split(_OPEN)):
         if opened:
-            claim = _REGIONS.get(chunk[:1])  # None for a mark that an author wrote as a character reference
-            span = _Span(span, claim)
+            declared = _REGIONS.get(chunk[:1])  # None for a mark that an author wrote as a character reference
+            span = _Span(span, declared)
             spans.append(span)
-            chunk = chunk[1:] if claim else chunk
+            chunk = chunk[1:] if declared else chunk
         for closed, part in enumerate(chunk.split(_CLOSE)):
             if closed:
                 span = span.parent or span
@@ -249,7 +249,7 @@ def read_marks(text: str, *, noted: bool = False) -> Blocks:
                 ]
                 span.letters += len(part) - part.count(BREAK)
             where += [span] * (len(lines) - len(where))
-    _settle(spans)
+    _decide_regions(spans)
     return Blocks(lines, where, linked)
 
 
@@ -288,40 +288,41 @@ def _without_links(run: str, in_link: bool) -> tuple[str, int, bool]:
     """Return the run without marks of links, how many characters are outside links, and whether it ends in one."""
     parts = run.replace(_LINK_END, _LINK).split(_LINK)  # alternately outside and inside a link: links are not nested
     outside = sum([len(part.strip()) for part in parts[1 if in_link else 0 :: 2]])
-    begun, ended = run.rfind(_LINK), run.rfind(_LINK_END)
-    return "".join(parts), outside, begun > ended or (in_link and ended < 0)
+    started, ended = run.rfind(_LINK), run.rfind(_LINK_END)
+    return "".join(parts), outside, started > ended or (in_link and ended < 0)
 
 
-def _settle(spans: list[_Span]) -> None:
-    """Decide which claims are accepted, by how much of the document each span holds."""
+def _decide_regions(spans: list[_Span]) -> None:
+    """Decide which declared regions are accepted, by how much of the document each span holds."""
     for span in reversed(spans):
         if span.parent is not None:
             span.parent.letters += span.letters
     most = _TOO_MUCH * spans[0].letters
     for span in spans:
-        span.settle(most)
+        span.decide_region(most)
 
 
 class _Span:
     """The part of a document between two marks of a region."""
 
-    __slots__ = ("claim", "letters", "parent", "region")
+    __slots__ = ("declared", "letters", "parent", "region")
 
-    def __init__(self, parent: _Span | None, claim: Region | None) -> None:
+    def __init__(self, parent: _Span | None, declared: Region | None) -> None:
         self.parent = parent
-        self.claim = claim
+        self.declared = declared
         self.letters = 0
         self.region = Region.BODY
 
-    def settle(self, most: float) -> None:
+    def decide_region(self, most: float) -> None:
+        """Set the region: the declared one, unless it is that of the parent that counts."""
         around = Region.BODY if self.parent is None else self.parent.region
-        claim = self.claim
-        too_much = claim is not Region.MAIN and self.letters > most
-        part_of_main = around is Region.MAIN and claim in _PARTS_OF_MAIN
-        if claim is Region.BODY:
+        declared = self.declared
+        too_much = declared is not Region.MAIN and self.letters > most
+        part_of_main = around is Region.MAIN and declared in _PARTS_OF_MAIN
+        if declared is Region.BODY:
             # the main heading of a document is content, even inside its header
-            self.region = claim if around is Region.HEADER else around
-        elif claim is None or too_much or part_of_main or around not in (Region.BODY, Region.MAIN):
+            self.region = declared if around is Region.HEADER else around
+        elif declared is None or too_much or part_of_main or around not in (Region.BODY, Region.MAIN):
             self.region = around
         else:
-            self.region = claim
+            self.region = declared

@@ -1,7 +1,7 @@
 """Decide what of a document is visible: hidden elements are removed, content of templates that browsers show is kept.
 
 React streams slow parts at the end of the document, hidden, until a script moves each to the place of a template.
-Without a browser that script does not run, and the page would say 'Loading…' for ever. A shadow root needs no script: a
+Without a browser that script does not run, and the text would be 'Loading…' for ever. A shadow root needs no script: a
 browser shows it as the content of its parent element.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _TEMPLATE = b"<template "  # a long text is found faster than a short one, and most documents have none
-_STAND_IN, _SHADOW_ROOT = b'<template id="B:', b"<template shadowroot"
+_PLACEHOLDER, _SHADOW_ROOT = b'<template id="B:', b"<template shadowroot"
 _SHADOWED = re.compile(r"<template(\s+shadowroot)?[^<>]*>|</template\s*>", re.IGNORECASE)
 # a placeholder and its part, or the part and the placeholder inside of it
 _PUT = re.compile(r'\$R(?:[CR]\("(B:[0-9a-f]{1,8})","(S:[0-9a-f]{1,8})"|S\("(S:[0-9a-f]{1,8})","(P:[0-9a-f]{1,8})")')
@@ -35,7 +35,7 @@ _BEGINS, _ENDS = ("$", "$?", "$!", "$~"), "/$"
 
 def shows_templates(body: bytes) -> bool:
     """Return whether templates of the document may have content that a browser shows."""
-    return _TEMPLATE in body and (_STAND_IN in body or _SHADOW_ROOT in body)
+    return _TEMPLATE in body and (_PLACEHOLDER in body or _SHADOW_ROOT in body)
 
 
 def with_templates_shown(markup: str) -> str:
@@ -47,9 +47,9 @@ def with_templates_shown(markup: str) -> str:
     tree = LexborHTMLParser(markup)
     named = {node.id: node for node in reversed(tree.css(_NAMED))}
     for one in found:
-        stand_in, part = named.get(one[1] or one[4]), named.get(one[2] or one[3])
-        if stand_in is not None and part is not None:
-            _move(stand_in, part)
+        placeholder, part = named.get(one[1] or one[4]), named.get(one[2] or one[3])
+        if placeholder is not None and part is not None:
+            _move(placeholder, part)
     return tree.html or ""
 
 
@@ -65,21 +65,21 @@ def _with_shadow_roots(markup: str) -> str:
     return _SHADOWED.sub(replaced, markup)
 
 
-def _move(stand_in: LexborNode, part: LexborNode) -> None:
-    if stand_in.parent is None or part.parent is None or part.mem_id in above(stand_in):
+def _move(placeholder: LexborNode, part: LexborNode) -> None:
+    if placeholder.parent is None or part.parent is None or part.mem_id in above(placeholder):
         return  # it was moved before, or would be moved into itself
-    stand_in.insert_before(part, move=True)
+    placeholder.insert_before(part, move=True)
     part.unwrap()
-    for node in list(_fallback(stand_in)):
+    for node in list(_fallback(placeholder)):
         node.decompose()
-    stand_in.decompose()
+    placeholder.decompose()
 
 
-def _fallback(stand_in: LexborNode) -> Iterator[LexborNode]:
+def _fallback(placeholder: LexborNode) -> Iterator[LexborNode]:
     """Yield the nodes that are shown until the part arrives."""
-    if not (stand_in.id or "").startswith("B:"):
+    if not (placeholder.id or "").startswith("B:"):
         return
-    depth, node = 0, stand_in.next
+    depth, node = 0, placeholder.next
     while node is not None:
         comment = node.comment_content if node.is_comment_node else None
         if comment == _ENDS and depth == 0:

@@ -27,9 +27,9 @@ NOISE_OF_REGION: dict[Region, NoiseKind] = {
     Region.ASIDE: NoiseKind.ASIDE, Region.FORM: NoiseKind.FORM, Region.DIALOG: NoiseKind.DIALOG,
     Region.CONSENT: NoiseKind.CONSENT, Region.ADVERTISEMENT: NoiseKind.ADVERTISEMENT,
 }  # fmt: skip
-#: noise that somebody wrote, although beside the content: other pages may have got the same edit
+#: noise that an author wrote, although beside the content: other pages may have the same edit
 BESIDE_CONTENT = frozenset({*NOISE_OF_REGION.values(), NoiseKind.LINKS})
-REWRITTEN_PAGE = 300  # edits: a page with more of them was written anew
+REWRITTEN_PAGE = 300  # edits: a page with more of them was rewritten
 _SHORT = 100  # characters: in a longer sentence, words about stock are about something else
 _MOST_KINDS = 3  # kinds of noise that a sentence names
 _MOST_EDITS = 20  # edits of a change that are kept
@@ -37,13 +37,13 @@ _LONGEST_TEXT = 300  # characters of either side of an edit that are kept
 
 
 class NotNoise(Enum):
-    """What a rule says of an edit that it does not explain."""
+    """The ruling on an edit that no kind of noise explains."""
 
     MATTERS = "matters"
     UNDECIDED = "undecided"
 
 
-#: what a rule says of an edit: the noise that explains it, that it matters, or that other rules have to decide
+#: the ruling on an edit: the noise that explains it, that it matters, or that other rules have to decide
 Ruling: TypeAlias = NoiseKind | NotNoise
 
 
@@ -62,7 +62,7 @@ class LineEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """Whether the edits of a page matter, and why. `shuffled` says that its lines have another order at every fetch."""
+    """Whether the edits of a page matter, and why; `shuffled` if its lines have another order at every fetch."""
 
     verdict: Matter
     score: float
@@ -75,7 +75,7 @@ class Judgement:
 
     @property
     def cause(self) -> bytes:
-        """The same for the same edit on another page; empty if nothing was edited but what changes by itself."""
+        """Return a key that is equal for the same edit on another page; empty if only volatile text changed."""
         made = [edit for edit in self.edits if edit.noise is None or edit.noise in BESIDE_CONTENT]
         lines = sorted(
             f"{sign}{line.folded}" for edit in made for sign, line in (("-", edit.old), ("+", edit.new)) if line
@@ -84,7 +84,7 @@ class Judgement:
 
     @property
     def differs_at_every_fetch(self) -> bool:
-        """Whether it is noise for no other reason than that a second fetch differs."""
+        """Return whether it is noise for no other reason than that a second fetch differs."""
         differs = self.shuffled or any(edit.noise is NoiseKind.EVERY_FETCH for edit in self.edits)
         return self.verdict is Matter.NOISE and differs
 
@@ -117,7 +117,7 @@ class JudgedDocument:
     blocks: ReadOnce
 
     def block_of(self, line: Line | None) -> Block | None:
-        """Return the block that a line is, None if the document is read in another way by now."""
+        """Return the block of a line; None if the document is extracted in another way by now."""
         return None if line is None else _block(self.blocks(), line)
 
     def region_of(self, line: Line | None) -> Region | None:
@@ -135,7 +135,7 @@ def _block(blocks: Blocks, line: Line) -> Block | None:
 class Experience:
     """What is known of a page and of its host before check number `check`.
 
-    `again` is the text of the page fetched a second time, right after it seemed changed. `selected` says that the user
+    `again` is the text of the page fetched a second time, right after it seemed changed. `selected` is True if the user
     chose which part of the page is compared.
     """
 
@@ -147,7 +147,7 @@ class Experience:
 
 
 def why_noise(edits: Sequence[LineEdit], *texts: str) -> str:
-    """Return the sentence that says why these edits of the two texts are noise."""
+    """Return a sentence with the reason why these edits of the two texts are noise."""
     counts = Counter(edit.noise for edit in edits if edit.noise is not None)
     kinds = [kind for kind, _ in counts.most_common(_MOST_KINDS)]
     if not kinds:

@@ -85,7 +85,7 @@ def _described(matching: Matching, real: Sequence[LineEdit]) -> str:
 def _edits(
     old: JudgedDocument, new: JudgedDocument, matching: Matching, experience: Experience, again: SecondFetch | None
 ) -> list[LineEdit]:  # fmt: skip
-    """Return every edit with what explains it; of a page that was written anew, only as many as show that it was."""
+    """Return every edit with what explains it; of a page that was rewritten, only as many as are needed to show it."""
     context = Context(
         old_at=old.at, new_at=new.at, matching=matching,
         titles={folded(old.title), folded(new.title)}, jitter=jitter_of(matching.pairs),
@@ -117,10 +117,11 @@ def _edits(
 
 
 def _is_doubtful(ruling: Ruling, one: Line | None, other: Line | None, experience: Experience) -> bool:
-    """Return whether what explains an edit is no reason to keep silent if the edit is part of the content.
+    """Return whether what explains an edit is not enough if the edit is part of the content.
 
-    In a table or under a heading, a copy of what stands elsewhere says something new. And that something changed twice
-    in a row, or came and went, proves nothing yet where other words stand now, unless the sentence is the same.
+    In a table or under a heading, a copy of text from elsewhere is new information. And that a text changed twice in a
+    row, or appeared and disappeared, proves nothing yet where there are other words now, unless the sentence is the
+    same.
     """
     if ruling in (NoiseKind.COMES_AND_GOES, NoiseKind.EVERY_CHECK):
         # a removed line is explained by what replaced it; to see where it stood would mean to parse the old document

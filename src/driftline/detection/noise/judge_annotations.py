@@ -72,7 +72,7 @@ def _edits(old: JudgedDocument, new: JudgedDocument, experience: Experience) -> 
     pairs = _paired(matching.pairs)
     if not pairs:
         return []
-    stands = _standing_in(without_notes(old.text), without_notes(new.text))
+    stands = _occurs_in_all(without_notes(old.text), without_notes(new.text))
     again = fetched_again(experience.again, matching, pairs)
     edits: list[LineEdit] = []
     for one, other in pairs:
@@ -91,7 +91,7 @@ def _edits(old: JudgedDocument, new: JudgedDocument, experience: Experience) -> 
 def _rule_by_content(
     one: Line | None, other: Line | None, experience: Experience, again: SecondFetch | None
 ) -> Ruling:  # fmt: skip
-    """Return what the user and a second fetch say of a note."""
+    """Return the ruling on a note by the user's feedback and a second fetch."""
     ruling = rule_by_feedback(one, other, experience)
     if ruling is NotNoise.UNDECIDED and again is not None and again.differs(one, other):
         return NoiseKind.EVERY_FETCH
@@ -103,12 +103,12 @@ def _region_noise(
 ) -> NoiseKind | None:  # fmt: skip
     """Return the region beside the content that a note stands in, if it does."""
     block = new.block_of(other) if other else old.block_of(one)
-    # fields stand in forms: what they say there is what the user wants to compare
+    # fields are in forms, and the user chose to compare them
     return None if block is None or block.region is Region.FORM else NOISE_OF_REGION.get(block.region)
 
 
-def _standing_in(*texts: str) -> Callable[[str], bool]:
-    """Return a test of whether words stand in all of these texts. Most links are whole lines: few need a search."""
+def _occurs_in_all(*texts: str) -> Callable[[str], bool]:
+    """Return a test of whether words occur in all of these texts. Most links are whole lines: few need a search."""
     lines = [set(text.split("\n")) for text in texts]
 
     @cache
@@ -121,7 +121,7 @@ def _standing_in(*texts: str) -> Callable[[str], bool]:
 def _note_noise(
     one: Line | None, other: Line | None, stands: Callable[[str], bool], at: tuple[float, float]
 ) -> NoiseKind | None:  # fmt: skip
-    """Return what explains the edit of a note by what it says."""
+    """Return what explains the edit of a note by its content."""
     before, after = (note_of(line.text) if line else None for line in (one, other))
     note = after or before
     assert note is not None

@@ -24,15 +24,15 @@ _OTHER_PAGES = 3  # of the host, on which the same changes all the time
 def learn(memory: Memory, judgement: Judgement, check: int) -> list[bytes]:
     """Remember what changed at the check of this number, and return the keys that its whole host may learn.
 
-    Nothing is remembered of a page that was written anew, nor of its annotations if as many of them changed.
+    Nothing is remembered of a page that was rewritten, nor of its annotations if as many of them changed.
     """
-    taught = [edit for edit in judgement.edits if not is_note(line_of(edit).text)]
-    if len(taught) > REWRITTEN_PAGE:
+    learned = [edit for edit in judgement.edits if not is_note(line_of(edit).text)]
+    if len(learned) > REWRITTEN_PAGE:
         return []
-    if len(judgement.edits) - len(taught) <= REWRITTEN_PAGE:
-        taught = list(judgement.edits)
+    if len(judgement.edits) - len(learned) <= REWRITTEN_PAGE:
+        learned = list(judgement.edits)
     # what a second fetch undid may be a change that not all servers have yet: it must still be reported once they do
-    edits = [edit for edit in taught if edit.noise is not NoiseKind.EVERY_FETCH]
+    edits = [edit for edit in learned if edit.noise is not NoiseKind.EVERY_FETCH]
     lines = [line for edit in edits for line in (edit.old, edit.new) if line]
     memory.note({_own_keys(line)[1] for line in lines}, check)
     # of a line in which only numbers differ, the words are enough: other words in its place matter
@@ -45,7 +45,7 @@ def feedback_keys(judgement: Judgement, matter: Matter) -> tuple[set[bytes], set
 
     If the change matters, the feedback is about the edits taken for noise so far, otherwise about the others. Where
     only numbers differ, it holds for these words with any numbers; otherwise also for the place, but on this page only:
-    on another, the same place may hold anything. Of a page that was written anew, the first edits are enough.
+    on another, the same place may hold anything. Of a page that was rewritten, the first edits are enough.
     """
     meant = [edit for edit in judgement.edits if (edit.noise is not None) == (matter is Matter.MEANINGFUL)]
     page: set[bytes] = set()
@@ -61,7 +61,7 @@ def feedback_keys(judgement: Judgement, matter: Matter) -> tuple[set[bytes], set
 
 
 def rule_by_feedback(one: Line | None, other: Line | None, experience: Experience) -> Ruling:
-    """Return what the user said of such an edit, UNDECIDED if nothing."""
+    """Return the ruling on such an edit by the user's feedback, UNDECIDED if there is none."""
     if not (experience.page.pins or experience.host.pins):
         return NotNoise.UNDECIDED
     for line in (other, one):
@@ -75,7 +75,7 @@ def rule_by_feedback(one: Line | None, other: Line | None, experience: Experienc
 def is_proved(one: Line | None, other: Line | None, experience: Experience) -> bool:
     """Return whether the edit happened at so many checks that it is noise even in the content.
 
-    After fewer checks it may be a few news in a row, or a state that returned: that is what a page is watched for.
+    After fewer checks it may be some news in a row, or a state that returned: pages are watched for that.
     """
     lines = [line for line in (one, other) if line]
     keys = [(line.place, *_own_keys(line)) for line in lines]
@@ -83,7 +83,7 @@ def is_proved(one: Line | None, other: Line | None, experience: Experience) -> b
 
 
 def learned_noise(one: Line | None, other: Line | None, experience: Experience) -> NoiseKind | None:
-    """Return what earlier checks say of the edit: that it happens all the time, or that its lines come and go."""
+    """Return how earlier checks explain the edit: it happens all the time, or its lines come and go; else None."""
     lines = [line for line in (one, other) if line]
     found = _learned_noise(one, other, experience) if experience.page or experience.host else None
     if found is not None and any(names_money(line.text) or names_stock(line.text) for line in lines):

@@ -40,7 +40,7 @@ _CONSENT_BUTTON = re.compile(
 )
 _COOKIES = re.compile(r"\b(?:cookies?|gdpr|your (?:consent|privacy))\b", re.IGNORECASE)
 _BANNERS = (Region.CONSENT, Region.DIALOG)
-_ASKING_SHARE = 0.05  # of the lines of a consent banner
+_CONSENT_SHARE = 0.05  # of the lines of a consent banner
 _MOST = 0.5  # of the characters between the first and the last line of a consent banner
 _DAYS = {str(day) for day in range(1, 29)}
 
@@ -58,21 +58,21 @@ def widgets_of(pairs: Sequence[Pair], old: JudgedDocument, new: JudgedDocument) 
     gone, come = ({line.place for line in lines if line} for lines in zip(*pairs, strict=True)) if pairs else ((), ())
     rewritten = {*gone} & {*come}
     for place, among in there.items():
-        asking = {line for line, _ in among if _asks_consent(line.folded[:HEAD])}
-        if len(asking) >= max(1, _ASKING_SHARE * len(among)):
-            found |= dict.fromkeys(_banner(among, asking, place in rewritten), NoiseKind.CONSENT)
+        consent = {line for line, _ in among if _is_about_consent(line.folded[:HEAD])}
+        if len(consent) >= max(1, _CONSENT_SHARE * len(among)):
+            found |= dict.fromkeys(_banner(among, consent, place in rewritten), NoiseKind.CONSENT)
         elif {line.folded for line, _ in among} >= _DAYS:
             found |= {line: NoiseKind.CALENDAR for line, _ in among if len(line.folded) < SHORT}
     return found
 
 
-def _banner(among: Sequence[tuple[Line, JudgedDocument]], asking: set[Line], rewritten: bool) -> set[Line]:
-    """Return the lines that are part of the banner in which the `asking` ones ask for consent.
+def _banner(among: Sequence[tuple[Line, JudgedDocument]], consent: set[Line], rewritten: bool) -> set[Line]:
+    """Return the lines of the banner that the lines about `consent` are part of.
 
     A banner has a region of its own, unless it fills so much of the page that no region is recognised. Then it is the
     lines about cookies and those in between, if they are about little else and the place was not `rewritten`.
     """
-    banner = asking.union(line for line, read in among if line not in asking and _is_in_banner(line, read))
+    banner = consent.union(line for line, read in among if line not in consent and _is_in_banner(line, read))
     if len(banner) < len(among) and not rewritten:
         first, last = min(line.at for line in banner), max(line.at for line in banner)
         between = [line for line, _ in among if first <= line.at <= last]
@@ -89,13 +89,13 @@ def _is_in_banner(line: Line, read: JudgedDocument) -> bool:
     return block is not None and block.region in _BANNERS
 
 
-def _asks_consent(text: str) -> bool:
-    return _CONSENT_BUTTON.fullmatch(text) is not None or _CONSENT.stands_in(text)
+def _is_about_consent(text: str) -> bool:
+    return _CONSENT_BUTTON.fullmatch(text) is not None or _CONSENT.occurs_in(text)
 
 
 LONG = 400  # characters: so much text matters in every region
 LONG_REWRITTEN = 80  # characters of a line of which a part was rewritten: entries of menus are shorter
-_FEW_WORDS, _MANY_WORDS = 4, 15  # of a link that says something; a line of more is a menu
+_FEW_WORDS, _MANY_WORDS = 4, 15  # of a link that is a headline; a line of more is a menu
 _MENU = 3  # entries
 _ADVERTISING = (Region.ASIDE, Region.ADVERTISEMENT)
 
@@ -132,8 +132,8 @@ def _link_noise(block: Block, read: JudgedDocument) -> NoiseKind | None:
     """Return LINKS for a link outside of the main content."""
     if not block.linked or block.region is Region.MAIN:
         return None
-    says_something = _FEW_WORDS <= len(block.text.split()) <= _MANY_WORDS
-    return None if says_something and not read.blocks().has_main else NoiseKind.LINKS
+    is_headline = _FEW_WORDS <= len(block.text.split()) <= _MANY_WORDS
+    return None if is_headline and not read.blocks().has_main else NoiseKind.LINKS
 
 
 def _is_long(one: Line | None, other: Line | None) -> bool:

@@ -1,4 +1,4 @@
-"""Rules that explain an edit by what it says, wherever on the page it stands."""
+"""Rules that explain an edit by its text, wherever on the page it is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from driftline.detection.noise.edits import Experience, NotNoise
 from driftline.detection.noise.learning import learned_noise, rule_by_feedback
-from driftline.detection.noise.volatile import dates_in, names_money, says_when, shift_of_dates, volatile_noise
+from driftline.detection.noise.volatile import dates_in, names_money, names_revision, shift_of_dates, volatile_noise
 from driftline.model import NoiseKind
 
 if TYPE_CHECKING:
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 
 class Wording:
-    """Patterns that are searched for in any case, each under a part of a word that every text has that it matches.
+    """Patterns that are searched for regardless of case, by a part of a word that every matching text contains.
 
     A pattern that ignores case is tried at every character of a text. It costs several times less to lower the text
-    once and to search for lower case, and nothing at all to leave out a pattern whose word the text does not have.
+    once and to search for lower case, and nothing at all to skip a pattern whose word the text does not contain.
     """
 
     def __init__(self, patterns: Mapping[str, str]) -> None:
         self._patterns = [(part, re.compile(pattern)) for part, pattern in patterns.items()]
 
-    def stands_in(self, text: str) -> bool:
-        """Return whether one of the patterns matches somewhere in the text, in any case."""
+    def occurs_in(self, text: str) -> bool:
+        """Return whether one of the patterns matches somewhere in the text, regardless of case."""
         text = text.lower()
         return any(part in text and pattern.search(text) for part, pattern in self._patterns)
 
@@ -58,7 +58,7 @@ HEAD = 1_000  # characters of a line that are searched
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """What the rules need to know of the two documents."""
+    """What the rules need to know about the two documents."""
 
     old_at: float
     new_at: float
@@ -72,12 +72,12 @@ class Context:
 
     @cached_property
     def prose(self) -> bool:
-        """Whether the document is a text to read, such as an article."""
+        """Return whether the document is a text to read, such as an article."""
         return is_prose({*self.matching.new.split("\n")})
 
     @cached_property
     def exchanged(self) -> set[bytes]:
-        """The places where as many lines were added as removed: their text was replaced."""
+        """Return the places where as many lines were added as removed: their text was replaced."""
         balance: Counter[bytes] = Counter()
         for one, other in self.matching.pairs:
             if one is None or other is None:
@@ -88,7 +88,7 @@ class Context:
 
 
 def rule_by_content(one: Line | None, other: Line | None, context: Context) -> Ruling:
-    """Return what the user, a second fetch, the text of the edit and earlier checks say of it, wherever it stands."""
+    """Return the ruling on an edit by the user's feedback, a second fetch, its text and earlier checks."""
     ruling = rule_by_feedback(one, other, context.experience)
     if ruling is not NotNoise.UNDECIDED:
         return ruling
@@ -131,7 +131,7 @@ def _rule_added_or_removed(one: Line | None, other: Line | None, context: Contex
     line = other or one
     assert line is not None
     text = line.folded
-    if dates_in(text) and says_when(text):
+    if dates_in(text) and names_revision(text):
         return NotNoise.MATTERS
     if text in context.titles:
         return NoiseKind.TITLE
@@ -143,7 +143,7 @@ def _rule_added_or_removed(one: Line | None, other: Line | None, context: Contex
     if _is_promotion(text, context):
         return NoiseKind.PROMOTION
     text = text[:HEAD]
-    for_machines = _SKIP.stands_in(text) or _PROBE.search(text)
+    for_machines = _SKIP.occurs_in(text) or _PROBE.search(text)
     return NoiseKind.FOR_MACHINES if for_machines else NotNoise.UNDECIDED
 
 

@@ -81,7 +81,7 @@ _NAMING = re.compile(
 _COPYRIGHT = re.compile(
     r"©|\(c\)|\bcopyright\b|tous droits réservés|all rights reserved|alle rechte vorbehalten", re.IGNORECASE
 )
-_SAYS_WHEN = re.compile(
+_REVISION = re.compile(
     r"\b(?:updated|modified|revised|effective|amended|reviewed|published|version|mise? à jour|modifi|révis|en vigueur"
     r"|actualis|actualiz|modific|vigor|aggiorn|aktualisiert|stand|geändert|gültig|bijgewerkt|gewijzigd|laatst"
     r"|uppdater|senast|gäller|opdater|oppdater|päivit|voimassa|zaktualizowan)"
@@ -156,9 +156,9 @@ def _may_change(token: str) -> bool:
     return token in _WRITTEN_MONTHS if token.isalpha() else _DIGIT.search(token) is not None
 
 
-def says_when(text: str) -> bool:
-    """Return whether the text says when the document was changed or comes into force."""
-    return bool(_SAYS_WHEN.search(text[:_HEAD].lower()))
+def names_revision(text: str) -> bool:
+    """Return whether the text is about when the document was changed or comes into force."""
+    return bool(_REVISION.search(text[:_HEAD].lower()))
 
 
 def names_money(text: str) -> bool:
@@ -167,7 +167,7 @@ def names_money(text: str) -> bool:
 
 
 def names_stock(text: str) -> bool:
-    """Return whether the text says whether something is in stock or available."""
+    """Return whether the text is about whether something is in stock or available."""
     head = text[:_HEAD]
     return any(map(head.lower().__contains__, _SIGNS_OF_STOCK)) and _STOCK.search(head) is not None
 
@@ -251,7 +251,7 @@ def _noise_of_tokens(
         return NoiseKind.COPYRIGHT_YEAR if all(abs(year - this_year) <= 1 for year in years) else None
     if words <= _SOME_WORDS and _TICKER.search(new):
         return NoiseKind.TICKER
-    if says_when(new) or names_money(new):
+    if names_revision(new) or names_money(new):
         return None
     if _are_fetch_dates(old, new, old_at, new_at):
         return NoiseKind.CLOCK

@@ -44,8 +44,8 @@ def test_equal_documents_differ_in_nothing() -> None:
         ("<p title=One>x</p>", "<p>x</p>", "1 title", "title: One → none"),
         ("<div><b>words</b></div>", "<div><i>words</i></div>", "1 tag", "<b> → <i>"),
         ("<ul></ul>", "<ol></ol><ol></ol>", "2 tags", "<ul> → <ol> <ol>"),
-        ("<script>a</script>", "<script>b</script>", "scripts, styles or attributes that nobody sees", ""),
-        ("<p class=a>x</p>", "<p class=b>x</p>", "scripts, styles or attributes that nobody sees", ""),
+        ("<script>a</script>", "<script>b</script>", "scripts, styles or invisible attributes", ""),
+        ("<p class=a>x</p>", "<p class=b>x</p>", "scripts, styles or invisible attributes", ""),
     ],
 )
 def test_a_difference_besides_the_text_has_its_kind(old: str, new: str, words: str, example: str) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from driftline.detection.extract.regions import claimed
+from driftline.detection.extract.regions import region_of_element
 from driftline.model import Region
 
 
@@ -27,9 +27,9 @@ from driftline.model import Region
     ],
 )
 def test_a_name_tells_the_region_by_its_first_telling_word(name: str, region: Region | None) -> None:
-    assert claimed("div", {"class": name}) is region
+    assert region_of_element("div", {"class": name}) is region
 
 
 def test_the_start_of_an_endless_name_is_enough() -> None:
-    assert claimed("div", {"class": f"footer {'x' * 100_000}"}) is Region.FOOTER
-    assert claimed("div", {"class": f"{'x' * 100_000} footer"}) is None
+    assert region_of_element("div", {"class": f"footer {'x' * 100_000}"}) is Region.FOOTER
+    assert region_of_element("div", {"class": f"{'x' * 100_000} footer"}) is None
