@@ -25,7 +25,7 @@ from driftline.lab.servers.hostile_servers import HOSTILE_SERVERS, ORDINARY, PAG
 from driftline.model import Outcome, Page
 
 #: those that may take much memory, unless it is time that ends them: then it depends on how fast the machine is
-LARGE = [one for one in HOSTILE_SERVERS if one.mb > 30 and one.says != "longer than"]
+LARGE = [one for one in HOSTILE_SERVERS if one.mb > 30 and one.message != "longer than"]
 
 
 @dataclass
@@ -86,16 +86,16 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checked]:
                 for one, stage in stages.items()
             },
             pages={one.name: pages[stage.url] for one, stage in stages.items() if stage.url in pages},
-            requests={one.name: stage.asked_for() for one, stage in stages.items()},
+            requests={one.name: stage.request_count() for one, stage in stages.items()},
         )
 
 
 @pytest.mark.parametrize("hostile", [pytest.param(one, id=one.name) for one in (ORDINARY, *HOSTILE_SERVERS)])
-def test_it_costs_one_check_that_says_what_was_wrong(checked: Checked, hostile: HostileServer) -> None:
+def test_it_costs_one_check_with_the_reason(checked: Checked, hostile: HostileServer) -> None:
     outcome, reason = checked.outcomes[hostile.name]
     assert outcome == hostile.ends, reason
-    assert hostile.says in reason
-    assert checked.requests[hostile.name] <= hostile.asked, "no server is asked again and again"
+    assert hostile.message in reason
+    assert checked.requests[hostile.name] <= hostile.requests, "no server gets request after request"
     assert checked.requests[hostile.name] or hostile.certificate
     if outcome in ("new", "changed"):
         assert reason == ""

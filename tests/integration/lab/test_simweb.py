@@ -113,7 +113,7 @@ def test_pages_are_for_reading_only(web: RunningWeb) -> None:
 def test_an_unknown_order_is_refused(web: RunningWeb) -> None:
     assert get(f"http://{WORLD.address(0)}:{web.port}/lab/nothing")[0] == 404
     with pytest.raises(LabError, match="colour"):
-        RunningWeb(WORLD, port=web.port, pid=web.pid)._ask("POST", "/lab/world", '{"colour": "red"}')
+        RunningWeb(WORLD, port=web.port, pid=web.pid)._request("POST", "/lab/world", '{"colour": "red"}')
 
 
 def test_pipelined_requests_are_answered_in_order(web: RunningWeb) -> None:

@@ -251,7 +251,7 @@ def _work(kind: str) -> None:
 def _watch(process: subprocess.Popen[bytes]) -> tuple[bytes, float]:
     """Return the output of a process, and the peak resident memory in MB of it and its children together.
 
-    Looked at from here, since a thread over there would take turns from those that are measured.
+    It is measured from this process: a thread in the other one would take time from those that are measured.
     """
     page = os.sysconf("SC_PAGESIZE")
     peak = 0

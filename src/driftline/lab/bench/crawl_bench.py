@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crawled:
-    """What the server's log says: of the `pages` of the site, how many were requested, and which more than once.
+    """The results of a crawl by the server's log: how many `pages` of the site were requested, which more than once.
 
     `repeated` counts requests for an address that was requested before, page or not; `forbidden` those that robots.txt
     or a page forbids; `others` those for no page, mostly traps.
@@ -43,7 +43,7 @@ def measure(pages: int, progress: Callable[[int, int], None] | None = None) -> C
     site = LabSite(pages)
     done = 0
 
-    def tell(outcomes: Sequence[object], waiting: int) -> None:
+    def show_progress(outcomes: Sequence[object], waiting: int) -> None:
         nonlocal done
         done += len(outcomes)
         if progress is not None:
@@ -54,12 +54,12 @@ def measure(pages: int, progress: Callable[[int, int], None] | None = None) -> C
         served(site) as running,
         open_local(str(Path(folder) / "site.db"), robots="obey", host_connections=64) as watch_list,
     ):
-        report = watch_list.crawl(running.url, told=tell)
+        report = watch_list.crawl(running.url, told=show_progress)
     return judge(site, running.log, report)
 
 
 def judge(site: LabSite, log: Sequence[str], report: CrawlReport) -> Crawled:
-    """Return what the server's log says about a crawl."""
+    """Return the results of a crawl by the server's log."""
     meant = Counter(identity for target in log if (identity := site.identity(target)) is not None)
     return Crawled(
         pages=len(site.truth), found=len(meant), missed=sorted(site.truth - meant.keys()),

@@ -44,9 +44,9 @@ _CONTENT = (Region.MAIN, Region.BODY)
 
 
 class Case(NamedTuple):
-    """Two versions of a page, and whether people found that something that matters changed between them.
+    """Two versions of a page, and whether people labelled the difference as one that matters.
 
-    In a chain, `number` counts its versions, and what is not labelled is there to be learned from.
+    In a chain, `number` counts its versions, and cases without a label are only learned from.
     """
 
     kind: str
@@ -60,7 +60,7 @@ class Case(NamedTuple):
 
 
 class Verdicts(NamedTuple):
-    """What each detector says of a case and how long it took, and what ours gives as the reason and the score."""
+    """The verdict of each detector on a case and how long it took, with the reason and the score of ours."""
 
     case: Case
     alarms: dict[str, bool]
@@ -166,7 +166,7 @@ def _examine(case: Case, memory: Memory) -> Verdicts:
         before, after = case.before.read_bytes(), case.after.read_bytes()
     except OSError as error:
         raise LabError(f"'{case.name}' cannot be read: {error.strerror}. Unpack the folder's archives first.") from None
-    old = Extraction(before, _HTML)  # what it says is in the version repository, and costs nothing
+    old = Extraction(before, _HTML)  # its text is in the version repository, and costs nothing
     old_letters, old_text, old_content = old.letters(), "\n".join(old.blocks().lines), _content(old)
     alarms: dict[str, bool] = {}
     ms: dict[str, float] = {}

@@ -1,8 +1,9 @@
-"""`lab faults`: the commands under every fault of a database, as the store, the reports and the web servers saw it.
+"""`lab faults`: commands during every fault of a database, judged by the store, the reports and the servers' logs.
 
 A farm of small hosts publishes edition after edition, in each of which every page changes. `check`, `run` and `crawl`
 follow it as processes of their own while their database is restarted, frozen, full, locked or out of connections, or
-they are killed. Every change has to be recorded once and reported, and no host may be asked too early or twice at once.
+they are killed. Every change has to be recorded once and reported, and no host may get a request too early, or two at
+once.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _HELD = {"connections": 6.0, "full": 5.0, "locked": 13.0}  # seconds; SQLite its
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRow:
-    """What came of a command under one kind of fault.
+    """The results of a command under one kind of fault.
 
     `lost` counts changes that were not recorded, `duplicated` checks or versions that were recorded twice, `unreported`
     changes that no report named and `repeated` those that were reported again. `recovery` is the longest time from
@@ -117,19 +118,19 @@ class _Process:
         self._child.wait()
 
     def end(self, how: int | None = None) -> str:
-        """Let it end, by itself or by a signal; what it printed. LabError if it did not end well."""
+        """Wait for its end, or end it by a signal, and return what it printed. Raise LabError if it failed."""
         if how is not None:
             self._child.send_signal(how)
         try:
             status = self._child.wait(_LONGEST)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise LabError(f"A command did not end within {_LONGEST:g} s: {self._said()}") from None
+            raise LabError(f"A command did not end within {_LONGEST:g} s: {self._output()}") from None
         if status and how is None:
-            raise LabError(f"A command failed: {self._said()}")
+            raise LabError(f"A command failed: {self._output()}")
         return self._out.read_text()
 
-    def _said(self) -> str:
+    def _output(self) -> str:
         return " | ".join(self._err.read_text().strip().splitlines()[-5:])
 
 
@@ -174,7 +175,7 @@ class _Laboratory:
             process = self._start(words)
             for _ in range(3):
                 if self.faults < self.trial.times and process.is_running_after(self._chance.uniform(0.2, 2.0)):
-                    process = self._hurt(process, words)
+                    process = self._inject(process, words)
             found = json.loads(process.end())
             self._note_end()
             changed = found["changed"] if self.trial.command == "crawl" else [one["url"] for one in found["changes"]]
@@ -200,7 +201,7 @@ class _Laboratory:
         while self.faults < self.trial.times:
             self._publish()
             process.is_running_after(self._chance.uniform(0.0, 3.0))
-            process = self._hurt(process, words)
+            process = self._inject(process, words)
             end = time.monotonic() + _LONGEST
             while len(self._read_events()) < len(self._pages) and time.monotonic() < end:
                 if not process.is_running_after(_LOOK):
@@ -229,7 +230,7 @@ class _Laboratory:
     def _start(self, words: Sequence[str]) -> _Process:
         return _Process(words, self._environment, self._folder)
 
-    def _hurt(self, process: _Process, words: Sequence[str]) -> _Process:
+    def _inject(self, process: _Process, words: Sequence[str]) -> _Process:
         """Inject the fault, and return the process that continues after it."""
         self.faults += 1
         if self.trial.inject is None:
@@ -248,12 +249,12 @@ class _Laboratory:
         with open_local(self._store) as watch_list:
             problems = watch_list.doctor()
             pages = {page.url: page for page in watch_list.pages()}
-        wanted = self.editions + 1
+        expected = self.editions + 1
         found = [pages[url] for url in self._pages if url in pages]
-        lost = sum(max(0, wanted - page.versions) for page in found) + wanted * (len(self._pages) - len(found))
+        lost = sum(max(0, expected - page.versions) for page in found) + expected * (len(self._pages) - len(found))
         once = self.trial.command != "run"  # which checks the same edition many times
-        extra = sum(max(0, page.versions - wanted) + once * max(0, page.checks - wanted) for page in found)
-        reports = [self.reported[url, edition] for url in self._pages for edition in range(1, wanted)]
+        extra = sum(max(0, page.versions - expected) + once * max(0, page.checks - expected) for page in found)
+        reports = [self.reported[url, edition] for url in self._pages for edition in range(1, expected)]
         at_hosts: dict[int, list[Request]] = defaultdict(list)
         for request in sorted(log.requests, key=lambda one: one.began):
             at_hosts[request.host].append(request)
@@ -273,7 +274,7 @@ def measure(
     *, restarts: int, freeze: float, kills: int, seed: int, only: Callable[[str, str, str], bool],
     progress: Callable[[str], None],
 ) -> Iterator[FaultRow]:  # fmt: skip
-    """Yield a row for each store, fault and command that is wanted."""
+    """Yield a row for each selected store, fault and command."""
     with ExitStack() as stack:
         stores = [_sqlite_trials(stack, kills)]
         if any(only("postgresql", fault, command) for fault in _POSTGRES_FAULTS for command in COMMANDS):

@@ -145,13 +145,13 @@ def optimal_rates(weights: Floats, rates: Floats, budget: float) -> Floats:
 
     def spent(price: float) -> Floats:
         # 1 - (1 + x)·exp(-x) = price / scale, for x changes between two checks; none, if it is never worth the price
-        wanted = price / scale
+        target = price / scale
         low, high = np.zeros(len(scale)), np.full(len(scale), 750.0)
         for _ in range(80):
             x = (low + high) / 2
-            below = -np.expm1(-x) - x * np.exp(-x) < wanted
+            below = -np.expm1(-x) - x * np.exp(-x) < target
             low, high = np.where(below, x, low), np.where(below, high, x)
-        return np.where(wanted < 1, rates[moving] / high, 0.0)
+        return np.where(target < 1, rates[moving] / high, 0.0)
 
     found = np.zeros(len(rates))
     found[moving] = spent(_price(lambda price: float(spent(price).sum()), budget))

@@ -39,7 +39,7 @@ _UNHURRIED = 60.0  # seconds for reading a page of which only the next check is 
 
 
 class _Ended(OSError):
-    """The server is to end, and its client no longer matters."""
+    """The server is shutting down, and answers no more."""
 
 
 class Stage:
@@ -51,7 +51,7 @@ class Stage:
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=16)
         self._ended = threading.Event()
         self._lock = threading.Lock()
-        self._asked = 0
+        self._requests = 0
         self.requests: list[bytes] = []
         secure = "s" if hostile.certificate else ""
         self.url = f"http{secure}://127.0.0.1:{self._listener.getsockname()[1]}/"
@@ -66,8 +66,8 @@ class Stage:
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
-    def asked_for(self) -> int:
-        """Return how many requests reached the path that misbehaves; all requests, if that is the page."""
+    def request_count(self) -> int:
+        """Return the number of requests for the path that misbehaves; of all requests, if that is the page."""
         at = self._hostile.at
         return len([one for one in self.requests if at == PAGE or _path(one) == at])
 
@@ -96,8 +96,8 @@ class Stage:
                     request += stream.recv(65_536) or b"\r\n\r\n"
                 self.requests.append(request)
                 with self._lock:
-                    asked, self._asked = self._asked, self._asked + 1
-                self._act(request)(_Scene(asked, stream, self._ended))
+                    earlier, self._requests = self._requests, self._requests + 1
+                self._act(request)(_Scene(earlier, stream, self._ended))
                 stream.shutdown(socket.SHUT_WR)
                 while stream.recv(65_536):  # closing with something unread would break the connection off
                     pass
@@ -109,7 +109,7 @@ def _path(request: bytes) -> str:
 
 @dataclass(slots=True)
 class _Scene:
-    asked: int
+    earlier_requests: int
     stream: socket.socket
     _ended: threading.Event
 
@@ -202,7 +202,7 @@ def measure(
 ) -> Iterator[HostileRow]:
     """Check each page in a process of its own, and yield a row for each; the first is an ordinary page.
 
-    The servers are here, so that what they send is not in the memory that is measured.
+    The servers run in this process, so that what they send is not part of the memory that is measured.
     """
     with certificates() as made:
         ordinary = _measured(ORDINARY, made, 0.0)
@@ -215,12 +215,12 @@ def measure(
 def _measured(hostile: HostileServer, made: Certificates, ordinary_mb: float) -> HostileRow:
     with Stage(hostile, made) as stage, tempfile.TemporaryDirectory() as folder:
         options = {"store": f"{folder}/pages.db", "ca_file": made.authority, **TIMES, **settings_for(hostile)}
-        asked = {
+        job = {
             "url": stage.url, "at": hostile.at, "options": options,
             "deadlines": [*[_UNHURRIED] * (hostile.checks - 1), hostile.patience],
         }  # fmt: skip
         command = [sys.executable, "-P", "-m", "driftline.lab.bench.hostile_bench"]
-        ran = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=False)
+        ran = subprocess.run(command, input=json.dumps(job), capture_output=True, text=True, check=False)
     if ran.returncode:
         raise LabError(f"The check of '{hostile.name}' failed: {ran.stderr.strip()[-200:]}")
     found = json.loads(ran.stdout)
@@ -228,7 +228,7 @@ def _measured(hostile: HostileServer, made: Certificates, ordinary_mb: float) ->
         row=hostile.name, outcome=found["outcome"], reason=found["reason"],
         seconds=found["seconds"], most_seconds=hostile.seconds, peak_mb=found["peak_mb"],
         most_mb=(ordinary_mb or found["peak_mb"]) + hostile.mb,
-        as_expected=found["outcome"] == hostile.ends and hostile.says in found["reason"],
+        as_expected=found["outcome"] == hostile.ends and hostile.message in found["reason"],
     )  # fmt: skip
 
 
@@ -284,7 +284,8 @@ def peak_mb(process: int | str) -> float:
 def _largest_ended_mb() -> float:
     """Return the peak resident memory in MB of any killed worker, or 0 if none was killed.
 
-    The system counts what the process had that started it, too: so it is asked only where nobody else can tell.
+    The number of the system includes the memory of the process that started it, so it is used only where there is no
+    other.
     """
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6
 

@@ -42,7 +42,7 @@ _ROUNDS = 8  # pages per producer at least, or the slow ones at the end of a run
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Cell:
-    """One configuration of the study. `k` is 0 but for configuration 2; `capped` says that bandwidth was limited."""
+    """One configuration of the study. `k` is 0 but for configuration 2; `capped` is whether bandwidth was limited."""
 
     configuration: int
     n: int = 1
@@ -96,8 +96,8 @@ class Study:
         if cell.capped:
             rate = min(rate, 1 / (PAPER_SATURATED * self.scale))
         rounds = 0 if cell.capped else _ROUNDS * cell.n  # a full line, not the slowest page, ends a capped run
-        wanted = max(int(rate * self.seconds), _FEWEST_PAGES, rounds, 3 * in_flight)
-        return min(wanted, self.pages)
+        enough = max(int(rate * self.seconds), _FEWEST_PAGES, rounds, 3 * in_flight)
+        return min(enough, self.pages)
 
 
 def full_study(ns: Sequence[int], *, pages: int, scale: float, iterations: int, seconds: float) -> Study:
@@ -190,7 +190,7 @@ def _measure(study: Study, cell: Cell, web: RunningWeb, driftline: Driftline, ge
     )  # fmt: skip
     times: list[float] = []
     for _ in range(study.iterations):
-        # two generations take turns: what changed between them differs from the version in force at every run
+        # two generations alternate: what changed between them differs from the current version at every run
         web.generation(next(generations))
         report = driftline.check_pages(page_ids, plan=plan, fresh=True)
         if report.failed or report.pages != len(page_ids):

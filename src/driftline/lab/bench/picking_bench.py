@@ -27,7 +27,7 @@ from driftline.store.ledger import Ledger
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_TURNS = 15
+_PICKS = 15
 _AT_ONCE = 500
 _PAGES_PER_HOST = 20
 _NOW = 1_800_000_000.0
@@ -148,7 +148,7 @@ def _measured(where: str) -> PickingRow:
     read = time.perf_counter() - began
     checked: dict[int, int] = {}
     picks, learns = [], []
-    for _ in range(_TURNS):
+    for _ in range(_PICKS):
         now += 1.0
         began = time.perf_counter()
         page_ids = scheduler.pick()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Politeness:
-    """What the log of the servers says.
+    """The politeness of a check by the log of the servers.
 
     `shortest` is the shortest time from an answer to the next request at the same host, `at_once` the most requests
     that any host had at once and `connections` the most connections. `allowed` is how many seconds the delays of the
@@ -58,7 +58,7 @@ def measure(farm: Farm, delay: float) -> Politeness:
 
 
 def judge(log: Log, farm: Farm, delay: float, report: Report) -> Politeness:
-    """Return what the servers' log says about the client."""
+    """Return how polite the client was by the servers' log."""
     by_host: dict[int, list[Request]] = defaultdict(list)
     for request in sorted(log.requests, key=lambda one: one.began):
         by_host[request.host].append(request)
@@ -75,7 +75,7 @@ def judge(log: Log, farm: Farm, delay: float, report: Report) -> Politeness:
 
 
 def most_at_once(requests: list[Request]) -> int:
-    """Return the most of these that were under way at the same time."""
+    """Return the largest number of these requests that were in flight at the same time."""
     moments = sorted([(one.began, 1) for one in requests] + [(one.ended, -1) for one in requests])
     most = now = 0
     for _, step in moments:

@@ -174,9 +174,9 @@ def _heats(
     check = replace(heat, contender="check")
     if course.auto:
         check = replace(check, in_flight=0, consumers=0)
-    for turn in range(course.repeats):
+    for number in range(course.repeats):
         for name, found in times.items():
-            progress(f"{kind}: {name}, {turn + 1} of {course.repeats}")
+            progress(f"{kind}: {name}, {number + 1} of {course.repeats}")
             if name == "postgresql" and database is not None and course.store is not None:
                 with temporary_database(course.store, template=database) as copy:
                     os.sync()  # or the copy would be written out while the clock runs
@@ -199,8 +199,8 @@ def _row(kind: Pass, pages: int, times: dict[str, list[Time]]) -> SpeedRow:
     cpu = {name: statistics.median(time.cpu for time in some) / pages * 1e6 for name, some in times.items()}
 
     def ratio(ours: str, theirs: str) -> float:
-        turns = zip(times[ours], times[theirs], strict=True)
-        return statistics.median(their.seconds / our.seconds for our, their in turns)
+        rounds = zip(times[ours], times[theirs], strict=True)
+        return statistics.median(their.seconds / our.seconds for our, their in rounds)
 
     raced_both = "postgresql" in times
 

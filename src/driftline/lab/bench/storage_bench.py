@@ -129,13 +129,13 @@ def _fill(
     urls = Catalog(store).add(f"https://page-{number}.example/" for number in range(len(pages)))
     place = {url: number for number, url in enumerate(urls)}
     found: dict[tuple[str, int], Path] = {}
-    for turn in range(max(map(len, pages))):
-        progress(f"version {turn + 1} of {max(map(len, pages))}")
+    for number in range(max(map(len, pages))):
+        progress(f"version {number + 1} of {max(map(len, pages))}")
         run, _ = ledger.begin(None, fresh=True)
         seen = {
-            link.page_id: (link, pages[place[link.url]][turn])
+            link.page_id: (link, pages[place[link.url]][number])
             for link in ledger.remaining(run, None)
-            if turn < len(pages[place[link.url]])
+            if number < len(pages[place[link.url]])
         }
         documents = [_document(link, page) for link, page in seen.values()]
         outcomes = compare(recall(documents, repository), examiner, _LIMIT)

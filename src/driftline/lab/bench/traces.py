@@ -47,12 +47,12 @@ class TraceWorld:
     def __post_init__(self) -> None:
         if self.pages < 1 or self.step <= 0 or not 0 <= self.scored_from < self.days < math.inf:
             raise BadSetting("A world needs at least one page, and more days than those that are not scored.")
-        _insist_on_checks(self.checks_per_page)
+        _require_checks(self.checks_per_page)
         if not 0 <= self.static <= 1:
             raise BadSetting("The share of static pages is between 0 and 1.")
 
 
-def _insist_on_checks(per_page: float) -> None:
+def _require_checks(per_page: float) -> None:
     if not 0 < per_page < math.inf:
         raise BadSetting(f"Each page has a number of checks a day, above zero: got {per_page:g}.")
 
@@ -62,7 +62,7 @@ class Trace:
     """When each page changed, in days, and how much it matters: all that the policies are scored on.
 
     `times` are those of all pages, one page after the other, `first` where each begins; `rates` the true ones. While
-    `down` says so, a page cannot be checked. A trace is `steady` if its pages change at random times, its budget stays
+    `down` is True, a page cannot be checked. A trace is `steady` if its pages change at random times, its budget stays
     the same and all pages answer: then the optimum is known.
     """
 
@@ -114,7 +114,7 @@ def replayed(
 
     It has the documents that were there when it begins, and ends with the last time in the file. Weights are drawn.
     """
-    _insist_on_checks(checks_per_page)
+    _require_checks(checks_per_page)
     begin = np.datetime64(since).astype("datetime64[s]").astype(np.int64)
     started, changes, hosts = _read(file)
     end = max((time for times in changes.values() for time in times), default=begin)

@@ -4,8 +4,8 @@ Every run has more pages than it can check before it is stopped. Its speed is co
 should have found its numbers, and when the first transfers of a full line are through: small pages finish first, and
 would make a cell with many in flight look faster than it is.
 
-The best of many noisy cells owes something to luck. So after the grid, its best cell and `auto` are run in turns, and
-`auto` is judged by the median of what it reached of the other in the same turn.
+The best of many noisy cells is partly luck. So after the grid, its best cell and `auto` are run alternately, and `auto`
+is judged by the median of its speed relative to the other in the same round.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _SETTLED = 10.0  # seconds
 _SLOTS = (8, 32, 128, 512, 2_048)
-_TURNS = 3
+_ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +104,8 @@ def search(setting: Setting, seconds: float, progress: Callable[[str], None]) ->
                 yield row
                 if row.pages_per_s > fastest:
                     fastest, best = row.pages_per_s, plan
-        for turn in range(_TURNS):
-            progress(f"{setting.name}: the best cell and auto, round {turn + 1} of {_TURNS}")
+        for number in range(_ROUNDS):
+            progress(f"{setting.name}: the best cell and auto, round {number + 1} of {_ROUNDS}")
             yield _row(setting.name, "best", driftline, best, seconds)
             yield _row(setting.name, "auto", driftline, Plan(), seconds)
 
@@ -120,7 +120,7 @@ def _row(
     name: str, kind: Literal["cell", "best", "auto"], driftline: Driftline, plan: Plan, seconds: float
 ) -> TuningRow:
     counter = _Counter(_SETTLED, seconds)
-    report = driftline.check(plan=plan, fresh=True, stop=counter.stop, told=counter.told)
+    report = driftline.check(plan=plan, fresh=True, stop=counter.stop, told=counter.count)
     if not report.left:
         raise LabError(f"All pages of the {name} world were checked before the time was up: it needs more of them.")
     return TuningRow(
@@ -140,7 +140,7 @@ class _Counter:
         self._first = self._last = self._start
         self._end = self._start + seconds
 
-    def told(self, outcomes: Sequence[Outcome]) -> None:
+    def count(self, outcomes: Sequence[Outcome]) -> None:
         now = time.perf_counter()
         with self._lock:
             if now < self._start:

@@ -1,7 +1,7 @@
-"""A site for crawls: pages that can be found in every way there is, and traps that go on for ever.
+"""A site for crawls: pages that can be found in every way there is, and endless traps.
 
-What it answers follows from its size and the request alone, but for the session ids in its links, of which every answer
-has new ones. `identity` says which page a request means, by the site's own rules and none of the crawler's.
+Its responses depend on its size and the request alone, except for the session ids in its links, which are always new.
+`identity` returns the page that a request is for, by the site's own rules and none of the crawler's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from driftline.lab.simweb.server import say_ready, wait_for_end_of_input
+from driftline.lab.simweb.server import print_ready, wait_for_end_of_input
 from driftline.lab.simweb.simweb_client import ready_line
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class LabSite:
-    """A site of so many pages: a tenth stands in sitemaps only, a tenth behind relative links, some in a feed."""
+    """A site of this many pages: a tenth is only in sitemaps, a tenth behind relative links, some in a feed."""
 
     pages: int
 
@@ -239,7 +239,7 @@ def _text(meant: str) -> list[str]:
 
 
 def _html(title: str, text: str, links: list[str], head: str = "") -> Answer:
-    # without words of their own: what is said differs, or does not, by the text alone
+    # without words of its own: whether two pages differ is decided by the text alone
     listed = "".join(f'<a href="{one}"></a>' for one in links)
     markup = f"<!doctype html><html><head>{head}<title>{title}</title></head><body>{text}{listed}</body></html>"
     return Answer(200, "text/html; charset=utf-8", markup.encode())
@@ -312,7 +312,7 @@ async def _serve(site: LabSite, log: list[str], stop: threading.Event) -> None:
     fresh = random.Random(site.pages)
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: _Connection(site, log, fresh), "127.0.0.1", 0, backlog=512)
-    say_ready(server.sockets[0].getsockname()[1])
+    print_ready(server.sockets[0].getsockname()[1])
     await asyncio.to_thread(stop.wait)
     server.close()
 

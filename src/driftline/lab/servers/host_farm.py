@@ -1,8 +1,8 @@
 """Many small hosts on loopback with a log of every request: `python -m driftline.lab.servers.host_farm JSON`.
 
 Every host is an address of its own with a robots.txt and some pages. It ends with its standard input, and then prints
-its log: for each request the host, the moments at which it had come in whole and was answered, and the path; and how
-many connections each host had open at once.
+its log: for each request the host, the times at which it was complete and was answered, and the path; and how many
+connections each host had open at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from driftline.lab.simweb.server import listeners, say_ready, wait_for_end_of_input
+from driftline.lab.simweb.server import listeners, print_ready, wait_for_end_of_input
 from driftline.lab.simweb.simweb_client import ready_line
 from driftline.lab.simweb.world import World
 
@@ -43,12 +43,11 @@ _SENTENCES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Farm:
-    """So many hosts with so many pages each, one more of which robots.txt forbids; seconds before an answer.
+    """This many hosts with so many pages each, and one more that robots.txt forbids; `latency` in seconds.
 
-    If it `changes`, each page says something else from the second time on that it is asked for; `RunningFarm.publish`
-    changes all of them at a moment of its own. The front page of each host links to its pages. If it `redirects`, the
-    pages of all hosts but the first lead to pages of that one, and one page more of each to what its robots.txt
-    forbids.
+    If it `changes`, each page has another text from its second request on; `RunningFarm.publish` changes all of them at
+    a chosen moment. The front page of each host links to its pages. If it `redirects`, the pages of all hosts but the
+    first redirect to pages of that one, and one more page of each to one that its robots.txt forbids.
     """
 
     hosts: int
@@ -181,7 +180,7 @@ class _Connection(asyncio.Protocol):
 
 @dataclass(slots=True)
 class _Seen:
-    """Which pages were asked for, and which edition is out."""
+    """Which pages were requested, and which edition is served."""
 
     pages: set[tuple[int, str]] = field(default_factory=set)
     edition: int = 0
@@ -207,7 +206,7 @@ async def _serve(farm: Farm, log: Log, stop: threading.Event) -> None:
         await loop.create_server(partial(_Connection, farm, log, open_now, seen, host), sock=bound, backlog=64)
         for host, bound in enumerate(sockets)
     ]
-    say_ready(sockets[0].getsockname()[1])
+    print_ready(sockets[0].getsockname()[1])
     await asyncio.to_thread(stop.wait)
     for server in servers:
         server.close()

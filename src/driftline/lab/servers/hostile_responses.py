@@ -1,4 +1,4 @@
-"""What servers that mean harm, or are badly broken, say on the wire."""
+"""Responses of servers that are malicious or badly broken, as bytes."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ else:
     from backports import zstd
 
 _PAUSE = 0.02  # seconds between two bytes of a drip: too fast to be taken for a stall
-_MANY = 1 << 16  # bytes sent at once by who sends without end
+_MANY = 1 << 16  # bytes that are sent at once where there is no end
 _ZEROS = bytes(1 << 20)
 HTML = "Content-Type: text/html; charset=utf-8"
 
 
 class Scene(Protocol):
-    """One request at a server: how often it was asked before, and how to answer."""
+    """One request to a server: how many there were before, and the stream for the answer."""
 
-    asked: int
+    earlier_requests: int
     stream: socket.socket
 
     def wait(self, seconds: float) -> None:
@@ -45,7 +45,7 @@ def head(*lines: str, status: str = "200 OK") -> bytes:
     return "\r\n".join((f"HTTP/1.1 {status}", *lines, "", "")).encode("latin-1")
 
 
-def says(*parts: bytes | Iterable[bytes]) -> Act:
+def sends(*parts: bytes | Iterable[bytes]) -> Act:
     """Return an act that sends these parts one after the other; a part may be endless."""
 
     def act(scene: Scene) -> None:
@@ -58,24 +58,24 @@ def says(*parts: bytes | Iterable[bytes]) -> Act:
 
 def page(*lines: str, body: bytes) -> Act:
     """Return an act that sends a whole response with this body."""
-    return says(head(*lines, f"Content-Length: {len(body)}"), body)
+    return sends(head(*lines, f"Content-Length: {len(body)}"), body)
 
 
-NOT_THERE: Act = says(head("Content-Length: 0", status="404 Not Found"))
+NOT_THERE: Act = sends(head("Content-Length: 0", status="404 Not Found"))
 
 
 def edited(*lines: str, body: Callable[[int], bytes]) -> Act:
     """Return an act that sends a different body at every request."""
 
     def act(scene: Scene) -> None:
-        page(HTML if not lines else lines[0], *lines[1:], body=body(scene.asked))(scene)
+        page(HTML if not lines else lines[0], *lines[1:], body=body(scene.earlier_requests))(scene)
 
     return act
 
 
 def redirects(to: str) -> Act:
     """Return an act that redirects the client."""
-    return says(head(f"Location: {to}", "Content-Length: 0", "Connection: close", status="302 Found"))
+    return sends(head(f"Location: {to}", "Content-Length: 0", "Connection: close", status="302 Found"))
 
 
 def drips(data: bytes) -> Act:
@@ -101,7 +101,7 @@ def breaks_off(scene: Scene) -> None:
 
 
 def redirects_further(scene: Scene) -> None:
-    redirects(f"/{scene.asked + 1}")(scene)
+    redirects(f"/{scene.earlier_requests + 1}")(scene)
 
 
 def forever(data: bytes) -> Iterator[bytes]:

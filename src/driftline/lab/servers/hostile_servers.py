@@ -1,4 +1,4 @@
-"""Servers that mean harm, or are badly broken: what each does, and what a check of its page may cost."""
+"""Servers that are malicious or badly broken: what each does, and what a check of its page may cost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from driftline.lab.servers.hostile_responses import (
     page,
     redirects,
     redirects_further,
-    says,
+    sends,
     stays_silent,
     wide_window,
 )
@@ -33,22 +33,22 @@ PAGE, ROBOTS, SITEMAP = "/", "/robots.txt", "/sitemap.xml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostileServer:
-    """A server, and what a check of its page has to come to.
+    """A server, and the outcome that a check of its page must have.
 
-    `ends` is the kind of the failure, or 'new' or 'changed' where all that it does is legal. The reason holds `says`.
-    `seconds` and `mb` are what it may cost at most, the latter beside what an ordinary page takes, and `asked` is how
-    many requests. `checks` in a row are made, of which the last one counts for `ends`, and may take so much `patience`
-    for reading the page, in seconds. `certificate` names that of a server that speaks TLS. Where `at` is not the page
-    but its robots.txt or a sitemap, all else is as it should be; of a sitemap, what a crawl makes of it counts.
+    `ends` is the kind of the failure, or 'new' or 'changed' where all that it does is legal; the reason contains
+    `message`. A check may take at most `seconds`, `mb` of memory more than an ordinary page, and so many `requests`.
+    `checks` are made in a row, of which the last one has the outcome, and may spend `patience` seconds on reading the
+    page. `certificate` names that of a server with TLS. Where `at` is the robots.txt or a sitemap, the rest of the
+    server is normal; a sitemap is tested by a crawl.
     """
 
     name: str
     act: Act
     ends: str
-    says: str = ""
+    message: str = ""
     seconds: float = 10.0
     mb: int = 30
-    asked: int = 2
+    requests: int = 2
     checks: int = 1
     patience: float = 60.0
     certificate: str | None = None
@@ -65,42 +65,42 @@ _ALLOWS = b"User-agent: *\nDisallow: /private/\n"
 ORDINARY = HostileServer(name="ordinary page", act=page(HTML, body=_GOOD), ends="new", mb=0)
 
 HOSTILE_SERVERS = (
-    HostileServer(name="silence", act=stays_silent, ends="timed-out", says="too long"),
+    HostileServer(name="silence", act=stays_silent, ends="timed-out", message="too long"),
     HostileServer(
-        name="drip of headers", act=drips(b"HTTP/1.1 200 OK\r\nX-Drip: a"), ends="timed-out", says="too long"
+        name="drip of headers", act=drips(b"HTTP/1.1 200 OK\r\nX-Drip: a"), ends="timed-out", message="too long"
     ),
-    HostileServer(name="drip of a body", act=drips(head(HTML) + b"<p>"), ends="timed-out", says="too long"),
-    HostileServer(name="body without end", act=says(head(HTML), forever(b"<p>on and on ")), ends="too-large", mb=80),
+    HostileServer(name="drip of a body", act=drips(head(HTML) + b"<p>"), ends="timed-out", message="too long"),
+    HostileServer(name="body without end", act=sends(head(HTML), forever(b"<p>on and on ")), ends="too-large", mb=80),
     HostileServer(
-        name="chunks without end", act=says(_CHUNKED, forever(b"8\r\n<p>on on\r\n")), ends="too-large", mb=80
+        name="chunks without end", act=sends(_CHUNKED, forever(b"8\r\n<p>on on\r\n")), ends="too-large", mb=80
     ),
-    HostileServer(name="body announced as huge", act=says(head(HTML, f"Content-Length: {10**15}")), ends="too-large"),
+    HostileServer(name="body announced as huge", act=sends(head(HTML, f"Content-Length: {10**15}")), ends="too-large"),
     HostileServer(
         name="gzip bomb",
-        act=lambda scene: says(head(*_CODED, "Content-Encoding: gzip"), deflated(31))(scene),
+        act=lambda scene: sends(head(*_CODED, "Content-Encoding: gzip"), deflated(31))(scene),
         ends="too-large",
-        says="decoded",
+        message="decoded",
         mb=80,
     ),
     HostileServer(
         name="deflate bomb",
-        act=lambda scene: says(head(*_CODED, "Content-Encoding: deflate"), deflated(15))(scene),
+        act=lambda scene: sends(head(*_CODED, "Content-Encoding: deflate"), deflated(15))(scene),
         ends="too-large",
-        says="decoded",
+        message="decoded",
         mb=80,
     ),
     HostileServer(
         name="brotli bomb",
         act=lambda scene: page(*_CODED, "Content-Encoding: br", body=in_brotli())(scene),
         ends="too-large",
-        says="decoded",
+        message="decoded",
         mb=80,
     ),
     HostileServer(
         name="zstd bomb",
         act=lambda scene: page(*_CODED, "Content-Encoding: zstd", body=in_zstd())(scene),
         ends="too-large",
-        says="decoded",
+        message="decoded",
         mb=80,
     ),
     HostileServer(
@@ -110,32 +110,32 @@ HOSTILE_SERVERS = (
         name="gzip in gzip, 50 times",
         act=lambda scene: page(HTML, f"Content-Encoding: {'gzip, ' * 49}gzip", body=in_itself(50))(scene),
         ends="body",
-        says="content codings",
+        message="content codings",
     ),
     HostileServer(name="gzip that is none", act=page(HTML, "Content-Encoding: gzip", body=_GOOD), ends="body"),
     HostileServer(
         name="one giant header",
-        act=says(b"HTTP/1.1 200 OK\r\nX-Giant: ", forever(b"a")),
+        act=sends(b"HTTP/1.1 200 OK\r\nX-Giant: ", forever(b"a")),
         ends="too-large",
-        says="headers",
+        message="headers",
     ),
     HostileServer(
         name="headers without end",
-        act=says(b"HTTP/1.1 200 OK\r\n", forever(b"X-More: and more\r\n")),
+        act=sends(b"HTTP/1.1 200 OK\r\n", forever(b"X-More: and more\r\n")),
         ends="too-large",
-        says="headers",
+        message="headers",
     ),
     HostileServer(
         name="interim answers without end",
-        act=says(forever(b"HTTP/1.1 100 Continue\r\n\r\n")),
+        act=sends(forever(b"HTTP/1.1 100 Continue\r\n\r\n")),
         ends="too-large",
-        says="headers",
+        message="headers",
     ),
     HostileServer(
         name="trailers without end",
-        act=says(_CHUNKED, b"5\r\nwords\r\n0\r\n", forever(b"X-More: and more\r\n")),
+        act=sends(_CHUNKED, b"5\r\nwords\r\n0\r\n", forever(b"X-More: and more\r\n")),
         ends="too-large",
-        says="headers",
+        message="headers",
     ),
     HostileServer(name="line break in a Location", act=redirects("/a\rX-Injected: 1"), ends="protocol"),
     HostileServer(name="NUL in a Location", act=redirects("/a\0b"), ends="protocol"),
@@ -144,40 +144,46 @@ HOSTILE_SERVERS = (
     HostileServer(
         name="line break in an ETag", act=page(HTML, 'ETag: "a\rX-Injected: 1"', body=_GOOD), ends="protocol"
     ),
-    HostileServer(name="Content-Length too long", act=says(head(HTML, "Content-Length: 5000"), _GOOD), ends="body"),
-    HostileServer(name="Content-Length too short", act=says(head(HTML, "Content-Length: 60"), _GOOD), ends="new"),
-    HostileServer(name="Content-Length below zero", act=says(head(HTML, "Content-Length: -5"), _GOOD), ends="protocol"),
+    HostileServer(name="Content-Length too long", act=sends(head(HTML, "Content-Length: 5000"), _GOOD), ends="body"),
+    HostileServer(name="Content-Length too short", act=sends(head(HTML, "Content-Length: 60"), _GOOD), ends="new"),
+    HostileServer(
+        name="Content-Length below zero", act=sends(head(HTML, "Content-Length: -5"), _GOOD), ends="protocol"
+    ),
     HostileServer(
         name="two Content-Lengths",
-        act=says(head(HTML, "Content-Length: 5", "Content-Length: 50"), _GOOD),
+        act=sends(head(HTML, "Content-Length: 5", "Content-Length: 50"), _GOOD),
         ends="protocol",
     ),
     HostileServer(name="reset in mid-body", act=breaks_off, ends="connection"),
-    HostileServer(name="chunk that is no number", act=says(_CHUNKED, b"zzzz\r\nwords\r\n"), ends="body"),
-    HostileServer(name="chunk beyond all numbers", act=says(_CHUNKED, b"f" * 17, b"\r\nwords\r\n"), ends="body"),
+    HostileServer(name="chunk that is no number", act=sends(_CHUNKED, b"zzzz\r\nwords\r\n"), ends="body"),
+    HostileServer(name="chunk beyond all numbers", act=sends(_CHUNKED, b"f" * 17, b"\r\nwords\r\n"), ends="body"),
     HostileServer(
-        name="chunk extension without end", act=says(_CHUNKED, b"5;", forever(b"a")), ends="timed-out", seconds=12
+        name="chunk extension without end", act=sends(_CHUNKED, b"5;", forever(b"a")), ends="timed-out", seconds=12
     ),
-    HostileServer(name="last chunk missing", act=says(_CHUNKED, b"5\r\nwords\r\n"), ends="body"),
-    HostileServer(name="an answer of another protocol", act=says(b"SSH-2.0-OpenSSH_9.2p1\r\n"), ends="protocol"),
-    HostileServer(name="redirect to itself", act=redirects("/"), ends="redirects", asked=11),
-    HostileServer(name="redirects ever further", act=redirects_further, ends="redirects", asked=11),
+    HostileServer(name="last chunk missing", act=sends(_CHUNKED, b"5\r\nwords\r\n"), ends="body"),
+    HostileServer(name="an answer of another protocol", act=sends(b"SSH-2.0-OpenSSH_9.2p1\r\n"), ends="protocol"),
+    HostileServer(name="redirect to itself", act=redirects("/"), ends="redirects", requests=11),
+    HostileServer(name="redirects ever further", act=redirects_further, ends="redirects", requests=11),
     HostileServer(name="redirect to file:", act=redirects("file:///etc/hostname"), ends="redirects"),
     HostileServer(name="redirect to ftp:", act=redirects("ftp://127.0.0.1/x"), ends="redirects"),
     HostileServer(name="redirect to javascript:", act=redirects("javascript:alert(1)"), ends="redirects"),
     HostileServer(name="redirect to data:", act=redirects("data:text/html,hello"), ends="redirects"),
     HostileServer(name="TLS of garbage", act=stays_silent, ends="tls", certificate="garbage"),
     HostileServer(
-        name="certificate that expired", act=stays_silent, ends="certificate", says="expired", certificate="expired"
+        name="certificate that expired", act=stays_silent, ends="certificate", message="expired", certificate="expired"
     ),
     HostileServer(
-        name="certificate signed by itself", act=stays_silent, ends="certificate", says="self-signed", certificate="own"
+        name="certificate signed by itself",
+        act=stays_silent,
+        ends="certificate",
+        message="self-signed",
+        certificate="own",
     ),
     HostileServer(
         name="certificate of another name",
         act=stays_silent,
         ends="certificate",
-        says="another name",
+        message="another name",
         certificate="other",
     ),
     HostileServer(
@@ -188,15 +194,15 @@ HOSTILE_SERVERS = (
     HostileServer(
         name="charset that is none", act=page("Content-Type: text/html; charset=base64", body=_GOOD), ends="new"
     ),
-    HostileServer(name="binary as text", act=edited(HTML, body=binary), ends="body", says="text"),
-    HostileServer(name="100,000 nested tags", act=edited(body=nested), ends="hostile", says="nested"),
+    HostileServer(name="binary as text", act=edited(HTML, body=binary), ends="body", message="text"),
+    HostileServer(name="100,000 nested tags", act=edited(body=nested), ends="hostile", message="nested"),
     HostileServer(name="a line of 20 MB", act=edited(body=lambda n: one_line(_LONG, n)), ends="new", mb=500),
     HostileServer(
         name="a line of 20 MB, edited",
         act=edited(body=lambda n: one_line(_LONG, n)),
         ends="hostile",
-        says="longer than",
-        asked=3,
+        message="longer than",
+        requests=3,
         checks=2,
         patience=3.0,
         mb=1_024,  # how far it gets in that time depends on the machine; this is what a worker may have
@@ -206,7 +212,7 @@ HOSTILE_SERVERS = (
         name="a line of 2 MB, edited",
         act=edited(body=lambda n: one_line(_LONG // 10, n)),
         ends="changed",
-        asked=3,
+        requests=3,
         checks=2,
         mb=180,
         seconds=30,
@@ -219,14 +225,14 @@ HOSTILE_SERVERS = (
         name="a million open tags",
         act=page(HTML, body=b"<b><a href=x>" * 1_000_000),
         ends="hostile",
-        says="nested",
+        message="nested",
         mb=150,
     ),
     HostileServer(
         name="tags closed by others",
         act=page(HTML, body=b"<div></b>" * 200_000),
         ends="hostile",
-        says="longer than",
+        message="longer than",
         patience=3.0,
         mb=200,
     ),
@@ -246,42 +252,42 @@ HOSTILE_SERVERS = (
     ),
     HostileServer(
         name="robots.txt without end",
-        act=says(head(_PLAIN), _ALLOWS, forever(b"# on and on\n")),
+        act=sends(head(_PLAIN), _ALLOWS, forever(b"# on and on\n")),
         ends="new",
         mb=80,
         at=ROBOTS,
     ),
     HostileServer(
-        name="drip of a robots.txt", act=drips(head(_PLAIN) + b"#"), ends="timed-out", says="too long", at=ROBOTS
+        name="drip of a robots.txt", act=drips(head(_PLAIN) + b"#"), ends="timed-out", message="too long", at=ROBOTS
     ),
     HostileServer(name="robots.txt that is none", act=edited(_PLAIN, body=binary), ends="new", at=ROBOTS),
     HostileServer(
         name="robots.txt that is a bomb",
-        act=lambda scene: says(head(*_CODED, "Content-Encoding: gzip"), deflated(31))(scene),
+        act=lambda scene: sends(head(*_CODED, "Content-Encoding: gzip"), deflated(31))(scene),
         ends="new",
         mb=80,
         at=ROBOTS,
     ),
     HostileServer(
         name="sitemap without end",
-        act=says(head(_XML), b"<urlset>", forever(b"<url><loc>http://127.0.0.1/x</loc></url>")),
+        act=sends(head(_XML), b"<urlset>", forever(b"<url><loc>http://127.0.0.1/x</loc></url>")),
         ends="too-large",
         mb=120,
         at=SITEMAP,
     ),
     HostileServer(
         name="sitemap that is a bomb",
-        act=lambda scene: says(head(_XML, "Connection: close", "Content-Encoding: gzip"), deflated(31))(scene),
+        act=lambda scene: sends(head(_XML, "Connection: close", "Content-Encoding: gzip"), deflated(31))(scene),
         ends="too-large",
-        says="decoded",
+        message="decoded",
         mb=120,
         at=SITEMAP,
     ),
     HostileServer(
         name="sitemap in a file that is a bomb",
-        act=lambda scene: says(head("Content-Type: application/gzip", "Connection: close"), deflated(31))(scene),
+        act=lambda scene: sends(head("Content-Type: application/gzip", "Connection: close"), deflated(31))(scene),
         ends="too-large",
-        says="decoded",
+        message="decoded",
         mb=120,
         at=SITEMAP,
     ),

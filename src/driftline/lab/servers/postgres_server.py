@@ -149,7 +149,7 @@ def _run(command: list[str | Path], user: str | None, folder: Path) -> None:
 def temporary_database(url: str, template: str | None = None) -> Iterator[str]:
     """Create a database on the server of `url` and drop it after the block, which is given the URL of the new one.
 
-    `template` is the URL of a database to copy, to which nobody may be connected. The user needs the right to create
+    `template` is the URL of a database to copy, which must have no connections. The user needs the right to create
     databases.
     """
     name = f"driftline_lab_{secrets.token_hex(4)}"

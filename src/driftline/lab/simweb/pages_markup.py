@@ -106,7 +106,7 @@ def pack(pieces: list[MarkupPiece], *, gzip: bool) -> Packed:
 
 
 def ending(packed: Packed, tail: bytes) -> bytes:
-    """What makes the packed parts, followed by it, one ordinary body. Its cost depends on the tail alone."""
+    """Return the bytes that complete the packed parts to one body. Their cost depends on the tail alone."""
     if not packed.gzip:
         return tail
     crc = isal_zlib.crc32(tail, packed.crc)
@@ -275,7 +275,7 @@ def document(pool: Pool, *, page: int, address: str, revision: int, size: int, p
 def _filling(pool: Pool, size: int, pick: int) -> list[MarkupPiece]:
     """Return sections of about `size` bytes together."""
     found: list[MarkupPiece] = []
-    # An odd step through a power of two comes by every section once before it repeats one.
+    # An odd step through a power of two visits every section once before it repeats one.
     at, step = pick >> 8, (pick >> 32) | 1
     for tier, sections in zip(TIERS, pool.sections, strict=True):
         count = len(sections)

@@ -1,4 +1,4 @@
-"""The answers of the simulated web: put together from parts that are compressed already, and then remembered."""
+"""The responses of the simulated web: joined from parts that are compressed already, and then cached."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REASONS |= {421: "Misdirected Request", 500: "Internal Server Error"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Remembered:
-    """An answer in parts. Most of them belong to the pool, so that remembering a page takes some 3 kB."""
+    """A response in parts. Most of them belong to the pool, so that caching a page takes some 3 kB."""
 
     head: bytes
     packed: pages_markup.Packed
@@ -51,7 +51,7 @@ def response(status: int, headers: str = "", body: bytes = b"") -> bytes:
 
 
 class Answers:
-    """Turns requests for pages into bytes, remembering what will be asked again.
+    """Turns requests for pages into bytes, and caches what will be requested again.
 
     Answers carry no Date, so that a response without noise is equal bytes each time.
     """
@@ -63,17 +63,17 @@ class Answers:
         self._generation = -1
         self._revisions: dict[int, int] = {}
 
-    def failure(self, asked: PageRequest) -> Failure | None:
-        return self.world.failure(asked.page, asked.generation) if self.world.error_rate else None
+    def failure(self, request: PageRequest) -> Failure | None:
+        return self.world.failure(request.page, request.generation) if self.world.error_rate else None
 
-    def answer(self, asked: PageRequest) -> bytes:
-        revision = self._revision(asked.page, asked.generation)
-        if b"\r\nif-" in asked.head and self._is_unmodified(asked, revision):
-            return response_head(304, self._validators(asked, revision), None)
-        ready = self._ready(asked, revision)
+    def answer(self, request: PageRequest) -> bytes:
+        revision = self._revision(request.page, request.generation)
+        if b"\r\nif-" in request.head and self._is_unmodified(request, revision):
+            return response_head(304, self._validators(request, revision), None)
+        ready = self._ready(request, revision)
         if self.world.noise != "off":
-            ready = self._prepare(asked, revision, ready.packed)
-        return b"".join((ready.head, *ready.packed.parts, ready.ending)) if asked.head[:1] == b"g" else ready.head
+            ready = self._prepare(request, revision, ready.packed)
+        return b"".join((ready.head, *ready.packed.parts, ready.ending)) if request.head[:1] == b"g" else ready.head
 
     def prepare_all(self, generation: int) -> int:
         """Cache the compressed responses of as many pages as fit, and return how many."""
@@ -82,7 +82,7 @@ class Answers:
             self._ready(PageRequest(page, generation, 0, b"get", True), self._revision(page, generation))
         return count
 
-    def failed(self, failure: Failure, asked: PageRequest) -> bytes:
+    def failed(self, failure: Failure, request: PageRequest) -> bytes:
         """Return the response of a failing page; after one that is cut short, the connection must be closed."""
         kind = "Content-Type: text/html; charset=utf-8\r\n"
         if failure == "server_error":
@@ -90,9 +90,9 @@ class Answers:
         elif failure == "not_found":
             found = response(404, kind, b"<h1>This page does not exist</h1>")
         else:
-            found = self.answer(asked._replace(head=b"get"))
+            found = self.answer(request._replace(head=b"get"))
             found = found[: len(found) // 2]
-        return found if asked.head[:1] == b"g" else found[: found.index(b"\r\n\r\n") + 4]
+        return found if request.head[:1] == b"g" else found[: found.index(b"\r\n\r\n") + 4]
 
     def _revision(self, page: int, generation: int) -> int:
         if generation != self._generation:
@@ -103,53 +103,53 @@ class Answers:
             found = self._revisions[page] = self.world.revision(page, generation)
         return found
 
-    def _ready(self, asked: PageRequest, revision: int) -> Remembered:
-        key = (asked.page, revision, asked.gzip)
+    def _ready(self, request: PageRequest, revision: int) -> Remembered:
+        key = (request.page, revision, request.gzip)
         ready = self._remembered.get(key)
         if ready is not None:
             self._remembered.move_to_end(key)
             return ready
-        packed = pages_markup.pack(self.world.pieces(asked.page, revision), gzip=asked.gzip)
-        ready = self._remembered[key] = self._prepare(asked, revision, packed)
+        packed = pages_markup.pack(self.world.pieces(request.page, revision), gzip=request.gzip)
+        ready = self._remembered[key] = self._prepare(request, revision, packed)
         if len(self._remembered) > self._limit:
             self._remembered.popitem(last=False)
         return ready
 
-    def _prepare(self, asked: PageRequest, revision: int, packed: pages_markup.Packed) -> Remembered:
+    def _prepare(self, request: PageRequest, revision: int, packed: pages_markup.Packed) -> Remembered:
         """Return the response to one request. It costs only its noise, because the other parts are cached."""
-        ending = pages_markup.ending(packed, self.world.tail(asked.page, asked.generation, asked.attempt))
+        ending = pages_markup.ending(packed, self.world.tail(request.page, request.generation, request.attempt))
         headers = "Content-Type: text/html; charset=utf-8\r\nVary: Accept-Encoding\r\n"
-        if asked.gzip:
+        if request.gzip:
             headers += "Content-Encoding: gzip\r\n"
-        headers += self._validators(asked, revision)
+        headers += self._validators(request, revision)
         head = response_head(200, headers, packed.length + len(ending))
         return Remembered(head=head, packed=packed, ending=ending)
 
-    def _validators(self, asked: PageRequest, revision: int) -> str:
-        headers = f"ETag: {self._etag(asked, revision)}\r\n" if self.world.etag else ""
+    def _validators(self, request: PageRequest, revision: int) -> str:
+        headers = f"ETag: {self._etag(request, revision)}\r\n" if self.world.etag else ""
         if self.world.last_modified:
-            headers += f"Last-Modified: {formatdate(self._modified(asked), usegmt=True)}\r\n"
+            headers += f"Last-Modified: {formatdate(self._modified(request), usegmt=True)}\r\n"
         return headers
 
-    def _etag(self, asked: PageRequest, revision: int) -> str:
+    def _etag(self, request: PageRequest, revision: int) -> str:
         """Return a strong ETag: with noise, no two responses share one."""
-        fresh = f"-{asked.generation}-{asked.attempt}" if self.world.noise != "off" else ""
-        return f'"{asked.page}-{revision}{fresh}{"-gzip" if asked.gzip else ""}"'
+        fresh = f"-{request.generation}-{request.attempt}" if self.world.noise != "off" else ""
+        return f'"{request.page}-{revision}{fresh}{"-gzip" if request.gzip else ""}"'
 
-    def _modified(self, asked: PageRequest) -> int:
-        changed = self.world.changed_at(asked.page, asked.generation)
+    def _modified(self, request: PageRequest) -> int:
+        changed = self.world.changed_at(request.page, request.generation)
         return _FIRST_DAY + changed * _GENERATION_SECONDS
 
-    def _is_unmodified(self, asked: PageRequest, revision: int) -> bool:
-        tags = header(asked.head, b"if-none-match")
+    def _is_unmodified(self, request: PageRequest, revision: int) -> bool:
+        tags = header(request.head, b"if-none-match")
         if tags is not None:
-            # With If-None-Match there, If-Modified-Since says nothing (RFC 9110, 13.1.3).
-            return self.world.etag and (tags == b"*" or self._etag(asked, revision).encode() in tags)
-        since = header(asked.head, b"if-modified-since")
+            # With If-None-Match, If-Modified-Since is ignored (RFC 9110, 13.1.3).
+            return self.world.etag and (tags == b"*" or self._etag(request, revision).encode() in tags)
+        since = header(request.head, b"if-modified-since")
         if since is None or not self.world.last_modified:
             return False
         try:
-            return self._modified(asked) <= parsedate_to_datetime(since.decode("latin-1")).timestamp()
+            return self._modified(request) <= parsedate_to_datetime(since.decode("latin-1")).timestamp()
         except ValueError:
             return False
 

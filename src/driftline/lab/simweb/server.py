@@ -66,7 +66,7 @@ class Stats:
 
 
 class Pacer(Generic[Receiver]):
-    """Shares a link of `rate` bytes a second between receivers, in turns.
+    """Shares a link of `rate` bytes a second between receivers, one after the other (round robin).
 
     Over any stretch of time in which something waits, no more than `rate` times its length is released, plus
     one tick's worth that an idle link may have saved up; a delayed call of `release` catches up. It never
@@ -177,7 +177,7 @@ class Web:
             if method == "POST" and what == "prepared":
                 return 200, self.answers.prepare_all(self.generation)
             if method == "POST":
-                self._told(what, query, body)
+                self._set_state(what, query, body)
         except (BadSetting, KeyError, TypeError, ValueError) as error:
             return 400, {"error": str(error)}
         if what == "generation":
@@ -188,7 +188,7 @@ class Web:
             return 200, self.world.fields()
         return 404, {"error": f"there is no {split.path}"}
 
-    def _told(self, what: str, query: dict[str, str], body: bytes) -> None:
+    def _set_state(self, what: str, query: dict[str, str], body: bytes) -> None:
         if what == "generation":
             self.generation = max(0, int(query["n"]))
         elif what == "stats":
@@ -242,7 +242,7 @@ class Connection(asyncio.Protocol):
 
     def _next(self) -> None:
         while self._inbox and not self._busy and not self._closing:
-            head, found, rest = self._inbox.partition(b"\r\n\r\n")
+            head, found, remainder = self._inbox.partition(b"\r\n\r\n")
             if not found:
                 if len(head) > _LONGEST_REQUEST:
                     self._transport.close()
@@ -250,11 +250,11 @@ class Connection(asyncio.Protocol):
             lower = head.lower() + b"\r\n"
             length = 0
             if not lower.startswith((b"get ", b"head ")):
-                said = header(lower, b"content-length") or b""
-                length = int(said) if said.isdigit() else 0
-                if len(rest) < length:
+                value = header(lower, b"content-length") or b""
+                length = int(value) if value.isdigit() else 0
+                if len(remainder) < length:
                     return
-            self._inbox = rest[length:]
+            self._inbox = remainder[length:]
             self._closing = b"\r\nconnection: close" in lower or b" http/1.0\r\n" in lower
             target = lower[lower.find(b" ") + 1 : lower.find(b" http/1.")]
             if target.startswith(b"/p/") and target[3:].isdigit():
@@ -262,7 +262,7 @@ class Connection(asyncio.Protocol):
             elif target == b"/robots.txt":
                 self._transport.write(response(200, "Content-Type: text/plain\r\n", ROBOTS_TXT))
             else:
-                self._control(head, target.decode("latin-1"), rest[:length])
+                self._control(head, target.decode("latin-1"), remainder[:length])
 
     def _control(self, head: bytes, target: str, body: bytes) -> None:
         status, answer = self._web.control(head.partition(b" ")[0].decode("latin-1"), target, body)
@@ -292,28 +292,28 @@ class Connection(asyncio.Protocol):
             return self._send(response(421))
         attempt = web.attempts[page]
         web.attempts[page] = attempt + 1
-        asked = PageRequest(page, web.generation, attempt, head, b"gzip" in head)
+        request = PageRequest(page, web.generation, attempt, head, b"gzip" in head)
         delay = world.delay(page, web.generation)
         if delay:
-            self._timer = web.loop.call_later(delay, self._answer_late, asked)
+            self._timer = web.loop.call_later(delay, self._answer_late, request)
             return None
-        return self._answer(asked)
+        return self._answer(request)
 
-    def _answer_late(self, asked: PageRequest) -> None:
+    def _answer_late(self, request: PageRequest) -> None:
         self._timer = None
-        self._answer(asked)
+        self._answer(request)
         self._next()
 
-    def _answer(self, asked: PageRequest) -> None:
+    def _answer(self, request: PageRequest) -> None:
         web = self._web
-        failure = web.answers.failure(asked)
+        failure = web.answers.failure(request)
         if failure is None:
-            data = web.answers.answer(asked)
+            data = web.answers.answer(request)
             if data.startswith(b"HTTP/1.1 304"):
                 web.stats.not_modified += 1
         else:
             web.stats.failures += 1
-            data = web.answers.failed(failure, asked)
+            data = web.answers.failed(failure, request)
             self._closing = self._closing or failure == "cut_short"
         self._send(data)
 
@@ -398,11 +398,11 @@ def main(arguments: list[str] | None = None) -> int:
     stop = threading.Event()
     threading.Thread(target=wait_for_end_of_input, args=(stop,), daemon=True).start()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(run(world, options.port, say_ready, stop))
+        runner.run(run(world, options.port, print_ready, stop))
     return 0
 
 
-def say_ready(port: int) -> None:
+def print_ready(port: int) -> None:
     """Print to the parent process that this server is ready."""
     sys.stdout.write(json.dumps({"port": port, "pid": os.getpid()}) + "\n")
     sys.stdout.flush()

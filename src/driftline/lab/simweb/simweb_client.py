@@ -40,47 +40,47 @@ class RunningWeb:
 
     def generation(self, number: int) -> None:
         """Serve this generation from now on."""
-        self._ask("POST", f"/lab/generation?n={number}")
+        self._request("POST", f"/lab/generation?n={number}")
 
     def prepare(self) -> int:
         """Prepare the responses of this generation in advance, and return of how many pages.
 
-        A prepared page costs the server a third of one that is asked for the first time. Answering waits
+        A prepared page costs the server a third of one that is requested for the first time. Answering waits
         meanwhile: some 60 µs a page.
         """
-        count: int = self._ask("POST", "/lab/prepared")
+        count: int = self._request("POST", "/lab/prepared")
         return count
 
     def truth(self, generation: int) -> frozenset[int]:
         """Return the pages that really changed in this generation, according to the server."""
-        return frozenset(self._ask("GET", f"/lab/truth?generation={generation}"))
+        return frozenset(self._request("GET", f"/lab/truth?generation={generation}"))
 
     def stats(self) -> dict[str, int]:
         """Return the server's counters: see `Stats`."""
-        counted: dict[str, int] = self._ask("GET", "/lab/stats")
+        counted: dict[str, int] = self._request("GET", "/lab/stats")
         return counted
 
     def forget_stats(self) -> None:
         """Reset all counters and maxima, except for what is open right now."""
-        self._ask("POST", "/lab/stats")
+        self._request("POST", "/lab/stats")
 
     def alter(self, **fields: Any) -> None:
         """Change fields of the running world, except `hosts`."""
         world = replace(self.world, **fields)
-        self._ask("POST", "/lab/world", json.dumps(fields))
+        self._request("POST", "/lab/world", json.dumps(fields))
         self.world = world
 
-    def _ask(self, method: str, target: str, body: str | None = None) -> Any:
+    def _request(self, method: str, target: str, body: str | None = None) -> Any:
         connection = http.client.HTTPConnection(self.world.address(0), self.port, timeout=_ANSWER_SECONDS)
         try:
             connection.request(method, target, body)
             answer = connection.getresponse()
-            said = json.loads(answer.read())
+            reply = json.loads(answer.read())
         finally:
             connection.close()
         if answer.status != http.client.OK:
-            raise LabError(f"the simulated web refused {method} {target}: {said.get('error')}")
-        return said
+            raise LabError(f"the simulated web refused {method} {target}: {reply.get('error')}")
+        return reply
 
 
 @contextmanager
@@ -114,7 +114,7 @@ def ready_line(child: subprocess.Popen[bytes]) -> dict[str, int]:
     readable, _, _ = select.select([child.stdout], [], [], _START_SECONDS)
     line = child.stdout.readline() if readable else b""
     if not line:
-        raise LabError("the simulated web did not start: what it said is on stderr")
+        raise LabError("the simulated web did not start: see its output on stderr")
     ready: dict[str, int] = json.loads(line)
     return ready
 
@@ -136,8 +136,8 @@ def ceiling(running: RunningWeb, *, in_flight: int, pages: int) -> float:
     """Return the pages per second of a minimal client with `in_flight` transfers.
 
     It takes the pages in order, around and around, until there were `pages` of them, receives the bodies
-    compressed as they are, and throws them away. Connecting is part of the time, but what was still under way
-    when the last page was asked for is left out: one slow answer at the end would outweigh thousands.
+    compressed as they are, and discards them. Connecting is part of the time, but transfers that were still in flight
+    when the last page was requested are left out: one slow response at the end would outweigh thousands.
     """
     if pages <= in_flight:
         raise BadSetting("the speed of the simulated web shows only with more pages than are in flight")

@@ -1,4 +1,4 @@
-"""A simulated web as pure numbers: what every page says at every moment, and which pages really changed.
+"""A simulated web as pure numbers: the content of every page at every moment, and which pages really changed.
 
 Nothing here does any I/O. Everything follows from the fields of a `World`, so a test, an experiment and the
 server in its own process agree on the truth without talking to each other.
@@ -107,7 +107,7 @@ class World:
     cap. Pages of "short" `blocks` are tables and lists of a few words in each place, of which reading takes long.
     `noise` is what differs in every answer without being a change: "hidden" never touches the visible
     text, "visible" also moves a clock and counters in the footer. `notice` is a sentence in the footer of all
-    pages. `error_rate` is the share of pages that fail in a generation, however often they are asked for.
+    pages. `error_rate` is the share of pages that fail in a generation, however often they are requested.
     """
 
     pages: int = 1000
@@ -155,7 +155,7 @@ class World:
     def fields(self) -> dict[str, Any]:
         return asdict(self)
 
-    # Where pages are.
+    # Addresses.
 
     def address(self, host: int) -> str:
         """Return the loopback address of a host. Its last octet is never 0 or 255: some software rejects those."""
@@ -167,7 +167,7 @@ class World:
     def url(self, page: int, port: int) -> str:
         return f"http://{self.address(page % self.hosts)}:{port}{self.path(page)}"
 
-    # What really changes.
+    # Real changes.
 
     def changes(self, page: int, generation: int) -> bool:
         """Return whether the page really changed from the generation before to this one."""
@@ -194,7 +194,7 @@ class World:
             if any(self.changes(page, generation) for generation in range(low + 1, high + 1))
         )
 
-    # What pages say.
+    # Contents of pages.
 
     def size(self, page: int) -> int:
         """Return the approximate size of the page in bytes, at least some 5 kB for its frame."""
@@ -233,7 +233,7 @@ class World:
         pieces = b"".join([piece.html for piece in self.pieces(page, revision)])
         return pieces + self.tail(page, generation, attempt)
 
-    # How it answers.
+    # Delays and failures.
 
     def delay(self, page: int, generation: int) -> float:
         """Return the delay of the page's responses in seconds, the same within a generation so that runs compare."""
