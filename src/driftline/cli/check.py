@@ -158,7 +158,7 @@ def _checked(
 ) -> tuple[Report, Progress]:  # fmt: skip
     from driftline.cli.progress import Progress, first_signal, tell_slow
     from driftline.pipeline.stop import Stop
-    from driftline.watch.turn_taking import in_turn
+    from driftline.watch.contention import retry_while_busy
 
     stop = Stop()
 
@@ -174,7 +174,7 @@ def _checked(
             watch_list.check_pages, page_ids, plan=plan, fresh=fresh, stop=stop, told=progress.recorded,
             begun=progress.begun, slow=tell_slow,
         )  # fmt: skip
-        report = in_turn(check, stop, watch_list.be_next, remark)
+        report = retry_while_busy(check, stop, watch_list.be_next, remark)
     progress.stopped = stop.requested
     if not progress.total and not report.blocked and not stop.requested:
         raise DriftlineError(NOTHING_YET)

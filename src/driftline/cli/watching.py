@@ -133,6 +133,7 @@ def _logged(outcome: Outcome) -> str:
 
 
 _TERMINAL = "terminal"  # the name of this reader of the event log
+_LAST_EVENTS = 0.7  # seconds that readers have, after the transfers, for what these found
 
 
 class _Terminal:
@@ -157,6 +158,14 @@ class _Terminal:
         if self._runner is not None:
             self._runner.stop()
 
+    def _time_left(self) -> float | None:
+        """Return the seconds in which the readers have to finish; None unless the run is to stop.
+
+        They count from the signal, like those of the transfers in flight: the stop as a whole is to take five seconds
+        at most, whatever hangs.
+        """
+        return self._stop.time_left(self._grace + _LAST_EVENTS)
+
     @contextlib.contextmanager
     def readers(self, log: EventLog) -> Iterator[Sequence[EventListener]]:
         """Open the readers for a block. At its end they deliver what is in the log, within a time if it is stopped."""
@@ -172,12 +181,12 @@ class _Terminal:
             yield listeners
         finally:
             try:
-                if printing.close(self._grace, lambda: self._stop.requested):
+                if printing.close(self._time_left):
                     with contextlib.suppress(StoreError):  # if the store is away, the next run prints it
                         printer.close()
             finally:
                 if self._runner is not None:
-                    self.all_delivered = self._runner.close(self._grace, lambda: self._stop.requested)
+                    self.all_delivered = self._runner.close(self._time_left)
         if printer.error is not None:
             raise printer.error
 

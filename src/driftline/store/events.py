@@ -7,6 +7,7 @@ they have come, and which events they failed at.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -62,17 +63,20 @@ class EventLog:
         self._store = store
         self._stopped = stopped
 
-    def publish(self, group: Group, run_ids: Collection[int] | None = None, *, noise: bool = True) -> int:
+    def publish(
+        self, group: Group, run_ids: Collection[int] | None = None, *, noise_until: float = math.inf
+    ) -> int:  # fmt: skip
         """Turn what is in the outbox into events, and return how many there are.
 
-        Of these checks and of others that have ended; of `run` if `run_ids` is None. Without `noise`, what is noise on
-        one page waits for more. Each transaction takes a limited number of findings, so that any number of them takes
-        little memory.
+        That is what these checks found, and others that have ended; if `run_ids` is None, also what `run` found. Noise
+        that `run` found after `noise_until` waits for other pages that may share it, unless it belongs to a change that
+        is published now. Each transaction takes a limited number of findings, so that any number of them takes little
+        memory.
         """
 
         def publish(connection: Connection) -> tuple[int, bool]:
             lock_events(connection)
-            found = read_outbox(connection, run_ids, noise=noise, limit=_AT_ONCE)
+            found = read_outbox(connection, run_ids, noise_until=noise_until, limit=_AT_ONCE)
             published: list[Event] = []
             _lock_pages(connection, found.values())
             for source, some in found.items():

@@ -16,7 +16,7 @@ from driftline.errors import RunStalled, RunStopped, StoreBusy, StoreLocked, Sto
 from driftline.runtime import MemoryTrimmer
 from driftline.store.locks import patiently
 from driftline.watch.publisher import EventListener, Publisher
-from driftline.watch.turn_taking import in_turn
+from driftline.watch.contention import retry_while_busy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -244,7 +244,7 @@ class Watcher:
         for sentence in () if once else watch_list.shortages(self._options.budget):
             self._remark(sentence)
         rounds = watch_list.rounds(stop, self._remark, once=once)
-        changed = in_turn(rounds.go, stop, watch_list.be_next, self._remark) if once else []
+        changed = retry_while_busy(rounds.go, stop, watch_list.be_next, self._remark) if once else []
         publisher.wake()
         planner: Planner | None = None
         memory = MemoryTrimmer()
@@ -259,7 +259,7 @@ class Watcher:
                     with contextlib.suppress(StoreBusy, StoreLocked, StoreUnavailable):
                         running.feed.offer(watch_list.watched(changed))
                 if once:
-                    in_turn(planner.offer_patiently, stop, watch_list.be_next, self._remark)
+                    retry_while_busy(planner.offer_patiently, stop, watch_list.be_next, self._remark)
                 while not once and running.at_work and not rounds.due():
                     running.wait(planner.go())
                     memory.trim()
