@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 from driftline.errors import RunStalled, RunStopped, StoreBusy, StoreLocked, StoreUnavailable
 from driftline.runtime import MemoryTrimmer
 from driftline.store.locks import patiently
-from driftline.watch.publisher import EventListener, Publisher
 from driftline.watch.contention import retry_while_busy
+from driftline.watch.publisher import EventListener, Publisher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

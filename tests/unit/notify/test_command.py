@@ -254,8 +254,8 @@ def test_a_command_that_cannot_be_run_is_refused_at_once(
 @pytest.mark.parametrize(
     ("command", "operator"),
     [
-        ("cat > events", ">"), ("cat>>events", ">>"), ("cat 2>/dev/null", "2>"), ("cat | wc", "|"), ("true && cat", "&&"),
-        ("true; cat", ";"), ("cat &", "&"), ("echo $HOME", "$HOME"), ("echo $(date)", "$("), ("echo `date`", "`"),
+        ("cat > events", ">"), ("cat>>events", ">>"), ("cat 2>/dev/null", "2>"), ("cat | wc", "|"),
+        ("true && cat", "&&"), ("true; cat", ";"), ("cat &", "&"), ("echo $HOME", "$HOME"), ("echo $(date)", "$("), ("echo `date`", "`"),
     ],
 )  # fmt: skip
 def test_a_command_that_needs_a_shell_is_refused_and_told_how_to_get_one(command: str, operator: str) -> None:

@@ -31,7 +31,7 @@ from support.making import document
 
 @dataclass
 class Evening:
-    """A clock, a log that notes when it published and whether noise, and a reader that counts how often it was woken."""
+    """A clock, a log that notes when it published and whether noise, and a reader that counts its wakes."""
 
     now: float = 100.0
     published: list[float] = field(default_factory=list)
@@ -53,8 +53,11 @@ class Evening:
     def wake(self) -> None:
         self.woken += 1
 
+    def fresh(self) -> Publisher:
+        return Publisher(self, [self], self.stop, ticks=lambda: self.now, clock=lambda: self.now)
+
     def publisher(self) -> Publisher:
-        made = Publisher(self, [self], self.stop, ticks=lambda: self.now, clock=lambda: self.now)
+        made = self.fresh()
         made.tick()  # what an earlier run left
         self.published.clear()
         self.with_noise.clear()
@@ -88,7 +91,7 @@ def noise(number: int, at: float = 1_000.0) -> Outcome:
 
 def test_what_an_earlier_run_left_is_published_at_once() -> None:
     evening = Evening()
-    Publisher(evening, [evening], evening.stop, ticks=lambda: evening.now, clock=lambda: evening.now).tick()
+    evening.fresh().tick()
     assert evening.with_noise == [(0.0, 100.0)]
     assert evening.woken == 1
 
@@ -190,14 +193,14 @@ def test_what_other_processes_recorded_is_published_within_seconds() -> None:
 
 def test_everything_is_published_at_the_end() -> None:
     evening = Evening()
-    with Publisher(evening, [evening], evening.stop, ticks=lambda: evening.now, clock=lambda: evening.now) as publisher:
+    with evening.fresh() as publisher:
         publisher.recorded([changed(1), noise(2)])
     assert evening.with_noise[-1] == (0.0, math.inf)
 
 
 def test_a_store_that_is_away_ends_nothing() -> None:
     evening = Evening(error=StoreUnavailable("The store is away."))
-    with Publisher(evening, [evening], evening.stop, ticks=lambda: evening.now, clock=lambda: evening.now):
+    with evening.fresh():
         pass
     assert not evening.stop.requested
 
@@ -206,7 +209,7 @@ def test_any_other_error_ends_the_run_and_is_raised() -> None:
     evening = Evening(error=ZeroDivisionError())
     with (
         pytest.raises(ZeroDivisionError),
-        Publisher(evening, [evening], evening.stop, ticks=lambda: evening.now, clock=lambda: evening.now),
+        evening.fresh(),
     ):
         evening.stop.listen().wait(60)
     assert evening.stop.requested
