@@ -183,14 +183,16 @@ def test_a_run_that_ends_tries_everything_once(tmp_path: Path) -> None:
     """Although each try takes longer than the pause before the next."""
     clock = Clock()
     waiting = Waiting([event(1), event(2)])
+    ending = threading.Event()
 
     class Slow(UserCommand):
         def run(self, given: bytes) -> str | None:
+            ending.wait(60)
             clock.now += 60.0
             return super().run(given)
 
     at_work = CommandRunner(Slow("false"), waiting, lambda _: None, clock=clock)
-    assert not at_work.close(lambda: None)
+    assert not at_work.close(ending.set)
     assert [retry.attempts for retry in waiting.retries()] == [1, 1]
 
 
@@ -255,7 +257,8 @@ def test_a_command_that_cannot_be_run_is_refused_at_once(
     ("command", "operator"),
     [
         ("cat > events", ">"), ("cat>>events", ">>"), ("cat 2>/dev/null", "2>"), ("cat | wc", "|"),
-        ("true && cat", "&&"), ("true; cat", ";"), ("cat &", "&"), ("echo $HOME", "$HOME"), ("echo $(date)", "$("), ("echo `date`", "`"),
+        ("true && cat", "&&"), ("true; cat", ";"), ("cat &", "&"), ("echo $HOME", "$HOME"),
+        ("echo $(date)", "$("), ("echo `date`", "`"),
     ],
 )  # fmt: skip
 def test_a_command_that_needs_a_shell_is_refused_and_told_how_to_get_one(command: str, operator: str) -> None:
