@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from driftline.cli.options import JsonOption, StoreOption, TagOption, opened
-from driftline.cli.output import EVENT_STYLES, clean, local_time, named, print_json_list, say
+from driftline.cli.output import event_lines, local_time, print_json_list, say, suggest_commands
 from driftline.durations import parse_moment
 
 _SHOWN = 50
+_PAGES = 10  # that are listed of one event
 
 
 def changes(
@@ -26,12 +27,17 @@ def changes(
         typer.Option(min=1, metavar="N", help="Show at most N events. [default: 50, all with --json]",
                      show_default=False),
     ] = None,
+    every_page: Annotated[
+        bool, typer.Option("--all", help="List every page of an event, not only the first ten.")
+    ] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
     """Show what changed lately, newest first.
 
     Also pages that fail or recovered, warnings, and pages of a crawled site that are new, gone or moved.
+
+    A change has an id, such as 12-5: give it to 'driftline diff', 'show' or 'feedback'.
     """
     from driftline.store.events import event_document
 
@@ -50,7 +56,8 @@ def changes(
         )
     more = limit is None and len(shown) > _SHOWN
     for event in shown[:_SHOWN] if more else shown:
-        words = f"{named(event)}  {clean(event.headline)}"
-        say(f"{local_time(event.at)}  ", (f"{event.event:<10}", EVENT_STYLES[event.event]), words)
+        for line in event_lines(event, f"{local_time(event.at)}  ", most=None if every_page else _PAGES):
+            say(*line)
     if more:
         say(f"These are the newest {_SHOWN}: --limit shows more.", to_stderr=True)
+    suggest_commands(shown)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from driftline.cli.blocklist_command import safety_as_json
-from driftline.cli.options import JsonOption, PageArgument, StoreOption, opened
+from driftline.cli.options import JsonOption, PageArgument, PageOrChangeArgument, StoreOption, is_change_id, opened
 from driftline.cli.output import (
     EVENT_STYLES,
     VERDICT_STYLES,
@@ -90,7 +90,7 @@ def history(
 
 
 def show(
-    url: PageArgument,
+    url: PageOrChangeArgument,
     version: Annotated[
         int | None,
         typer.Option("--version", metavar="N", help="Version number. [default: the newest]", show_default=False),
@@ -104,10 +104,15 @@ def show(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the text of a page, or of one of its versions."""
+    """Show the text of a page, of one of its versions, or of the version after a change."""
     if raw and blocks:
         raise UsageError("Give either --raw or --blocks, not both.")
     with opened(store, make=False) as watch_list:
+        if is_change_id(url):
+            if version is not None:
+                raise UsageError("The id of a change names a version: give either CHANGE, or URL and --version.")
+            change = watch_list.repository.change_named(url)
+            url, version = change.url, change.to_version
         if blocks:
             _show_blocks(watch_list.outline(url, version), as_json=as_json)
             return

@@ -8,13 +8,12 @@ import time
 from typing import TYPE_CHECKING, Protocol
 
 from driftline.cli.output import (
-    EVENT_STYLES,
     NOTHING_YET,
     VERDICT_STYLES,
     clean,
     clean_lines,
+    event_lines,
     local_time,
-    named,
     remark,
     say,
 )
@@ -98,8 +97,7 @@ class EventPrinter:
         self._print_new(at_once=True)
 
     def _print(self, event: Event) -> bool:
-        words = f"{named(event)}  {clean(event.headline)}"
-        return self._say(f"{local_time(event.at)}  ", (f"{event.event:<10}", EVENT_STYLES[event.event]), words)
+        return all(self._say(*line) for line in event_lines(event, f"{local_time(event.at)}  "))
 
     def _print_new(self, *, at_once: bool = False) -> None:
         with self._lock:

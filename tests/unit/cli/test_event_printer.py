@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -40,9 +40,25 @@ def test_each_event_is_printed_once_with_its_headline(capsys: pytest.CaptureFixt
     printer.wake()
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("  ", 1)[1] for line in lines] == [
-        "changed   http://a.example/1  Price 5 € → 6 €", "failing   http://a.example/2  Price 5 € → 6 €",
-    ]  # fmt: skip
+        "changed   1-2     http://a.example/1  Price 5 € → 6 €",
+        "failing           http://a.example/2  Price 5 € → 6 €",
+    ]
     assert position.at == 2
+
+
+def test_an_event_of_many_pages_names_ten_with_their_ids(capsys: pytest.CaptureFixture[str]) -> None:
+    numbers = range(1, 14)
+    many = replace(
+        event(1), urls=tuple(f"http://a.example/{number}" for number in numbers),
+        ids=tuple(f"{number}-2" for number in numbers),
+    )  # fmt: skip
+    EventPrinter(Position([many]), Stop()).wake()
+    first, *pages = capsys.readouterr().out.splitlines()
+    assert first.endswith("changed   13 pages of a.example  Price 5 € → 6 €")
+    assert [line.split() for line in pages[:10]] == [
+        [f"{number}-2", f"http://a.example/{number}"] for number in numbers[:10]
+    ]
+    assert [line.strip() for line in pages[10:]] == ["… and 3 more"]
 
 
 def test_what_a_check_printed_itself_is_passed_over(capsys: pytest.CaptureFixture[str]) -> None:
