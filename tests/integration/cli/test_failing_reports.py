@@ -95,8 +95,8 @@ def test_a_wall_is_never_a_version_and_is_named_when_the_page_fails(
     site.pages["/"] = wall
     assert json.loads(told("check", "--json"))["failures"][0]["kind"] == "broken"
     assert told("check").splitlines()[0] == (
-        f"failing           {url}  2 checks in a row failed. The site shows a block page of Cloudflare instead of the page: "
-        "it wants proof that a person is there. "
+        f"failing           {url}  2 checks in a row failed. The site shows a block page of Cloudflare instead of "
+        "the page: it wants proof that a person is there. "
         "If it is the page from now on, 'driftline check URL --accept' takes it so."
     )
     assert json.loads(told("list", "--json"))[0]["versions"] == 1
