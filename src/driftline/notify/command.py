@@ -63,7 +63,7 @@ class Queue(Protocol):
         """Return the next events, the oldest first."""
 
     def advance(self, event: Event) -> None:
-        """Note that all events up to this one are dealt with."""
+        """Store that all events up to this one are done."""
 
     def retries(self) -> list[Retry]:
         """Return the events that were not delivered yet, the oldest first."""
@@ -72,7 +72,7 @@ class Queue(Protocol):
         """Keep an event to be tried again later, and go on with the next."""
 
     def forget(self, retry: Retry) -> None:
-        """Note that an event was delivered after all, or given up."""
+        """Store that an event was delivered after all, or given up."""
 
 
 class UserCommand:
@@ -119,8 +119,8 @@ class UserCommand:
     def run(self, given: bytes) -> str | None:
         """Run it to its end; return what went wrong, in a sentence, or None.
 
-        It reads and writes files, not pipes: what it leaves running in the background may hold them open for as long as
-        it likes. It has a session of its own, so that Ctrl-C on a terminal reaches the run and not the command.
+        Its input and output are files, not pipes, because a process that it leaves in the background may hold them open
+        for any time. It has a session of its own, so that Ctrl-C on a terminal reaches the run and not the command.
         """
         with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as output:
             text.write(given)
@@ -231,7 +231,7 @@ class CommandRunner:
     def _work(self) -> None:
         try:
             for retry in self._queue.retries():
-                # at once: the command may be another one by now, or mended
+                # at once, because the command may have been mended since
                 self._hold(replace(retry, next_at=self._clock()))
             while not self._command.is_stopped():
                 with self._changed:

@@ -87,7 +87,7 @@ _DELETE = delete(outbox).where(
 
 
 def put_in_outbox(connection: Connection, outcomes: Sequence[Outcome]) -> None:
-    """Note what these outcomes, which are being recorded in the same transaction, found."""
+    """Insert what these outcomes, which are being recorded in the same transaction, found."""
     found = [(outcome, _CHANGED) for outcome in outcomes if outcome.may_be_news]
     found += [(outcome, outcome.turned.turn.value) for outcome in outcomes if outcome.turned is not None]
     found += [(outcome, alarm.kind.value) for outcome in outcomes for alarm in outcome.alarms]
@@ -98,7 +98,7 @@ def put_in_outbox(connection: Connection, outcomes: Sequence[Outcome]) -> None:
 
 
 def found_by(connection: Connection, recorded: Iterable[tuple[int, float]]) -> Found:
-    """Return what is worth a report of what these runs have recorded, each since the time given with it."""
+    """Return what these runs have found that is worth reporting, each run since the time given with it."""
     found: Found = [], [], []
     for run_id, since in recorded:
         by_this = checks.c.run_id == run_id

@@ -1,6 +1,6 @@
-"""Publishing what a run finds: the outbox is grouped into events a little later, and readers are woken to read them.
+"""Publishing what a run finds: the outbox is grouped into events two seconds later, and readers are woken.
 
-The wait is for others with the same cause: the same edit on many pages, a host that is down with all of its pages.
+The wait is for other findings with the same cause: the same edit on many pages, a host that is down with all its pages.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class OutboxLog(Protocol):
 
 
 class EventListener(Protocol):
-    """A reader of the event log that lives in this process."""
+    """A reader of the event log in this process."""
 
     def wake(self) -> None:
         """Read the log: there may be new events in it."""
@@ -144,7 +144,7 @@ class Publisher:
             raise self._error
 
     def recorded(self, outcomes: Sequence[Outcome]) -> None:
-        """Note that these outcomes were recorded, and publish what they found soon."""
+        """Publish what these outcomes, which were just committed, found; soon, and in the publisher's thread."""
         found = 0
         noise: list[float] = []
         for outcome in outcomes:
