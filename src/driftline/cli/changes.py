@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from driftline.cli.options import JsonOption, StoreOption, TagOption, opened
+from driftline.cli.options import JsonOption, StoreOption, TagOption, insist_on_tag, opened
 from driftline.cli.output import event_lines, local_time, print_json_list, say, suggest_commands
 from driftline.durations import parse_moment
 
@@ -19,7 +19,7 @@ def changes(
     url: Annotated[str | None, typer.Argument(metavar="URL", help="Only this page.", show_default=False)] = None,
     since: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Only since then: 1d, 3h, 2026-11-01.", show_default=False),
+        typer.Option(metavar="WHEN", help="Only since then: how long ago (1d, 3h), or a date.", show_default=False),
     ] = None,
     tag: TagOption = None,
     limit: Annotated[
@@ -43,6 +43,8 @@ def changes(
 
     after = None if since is None else parse_moment(since, time.time())
     with opened(store, make=False) as watch_list:
+        if tag is not None:
+            insist_on_tag(watch_list, tag)
         most = limit if limit is not None or as_json else _SHOWN + 1
         events = watch_list.changes(since=after, tag=tag, url=url, limit=most)
         if as_json:
@@ -52,7 +54,8 @@ def changes(
     if not shown:
         every = since is None and url is None and tag is None
         say(
-            "Nothing has changed yet." if every else "Nothing found: try without --since, --tag or URL.", to_stderr=True
+            "Nothing has changed yet." if every else "No such events: try without --since, --tag or URL.",
+            to_stderr=True,
         )
     more = limit is None and len(shown) > _SHOWN
     for event in shown[:_SHOWN] if more else shown:

@@ -66,7 +66,7 @@ def diff(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a change, or the difference between two versions of a page."""
+    """Show what differs between two versions of a page."""
     if html is not None and (as_json or words is not None):
         raise UsageError("--html cannot be combined with --words, --unified or --json.")
     with opened(store, make=False) as watch_list:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from driftline.cli.blocklist_command import safety_as_json
-from driftline.cli.options import JsonOption, PageArgument, PageOrChangeArgument, StoreOption, is_change_id, opened
+from driftline.cli.options import JsonOption, PageOrChangeArgument, StoreOption, is_change_id, opened
 from driftline.cli.output import (
     EVENT_STYLES,
     VERDICT_STYLES,
@@ -55,7 +55,7 @@ _BLOCK_COLUMNS = (
 
 
 def history(
-    url: PageArgument,
+    url: PageOrChangeArgument,
     limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="Show at most N checks.")] = 20,
     every_check: Annotated[
         bool, typer.Option("--all", help="Include checks that found nothing or only noise, with the reason.")
@@ -65,6 +65,8 @@ def history(
 ) -> None:
     """Show what the checks of a page found, newest first."""
     with opened(store, make=False) as watch_list:
+        if is_change_id(url):
+            url = watch_list.repository.change_named(url).url
         page = watch_list.catalog.find(url)
         checks = watch_list.history(url, limit, news_only=not every_check)
         quiet, noisy = (0, 0) if every_check else watch_list.repository.quiet_checks(page)
@@ -104,7 +106,10 @@ def show(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the text of a page, of one of its versions, or of the version after a change."""
+    """Show the text of a page, or of one of its versions.
+
+    With the id of a change, the version after it.
+    """
     if raw and blocks:
         raise UsageError("Give either --raw or --blocks, not both.")
     with opened(store, make=False) as watch_list:
@@ -137,7 +142,7 @@ def show(
 
 
 def screenshot(
-    url: PageArgument,
+    url: PageOrChangeArgument,
     version: Annotated[
         int | None,
         typer.Option(
@@ -153,6 +158,9 @@ def screenshot(
     if output == "-" and out().is_terminal:
         raise UsageError("The picture cannot be shown on a terminal: write it to a file with -o FILE.png.")
     with opened(store, make=False) as watch_list:
+        if is_change_id(url):
+            change = watch_list.repository.change_named(url)
+            url, version = change.url, change.to_version if version is None else version
         picture = watch_list.screenshot(url, version)
     if output == "-":
         sys.stdout.buffer.write(picture)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _TOGETHER = 2.0  # seconds without a new page after which those that came are counted
 _LONGEST = 30.0  # seconds that they wait while more of them come
+_FIRST_FAILURES = 10  # pages that are named because their first check failed
 
 
 class Position(Protocol):
@@ -68,19 +69,26 @@ class EventPrinter:
         self._ticks = ticks
         self._lock = threading.Lock()  # of the counts of new pages
         self._new = 0
+        self._first_failures = 0  # pages whose first check failed
         self._first_at = self._last_at = 0.0
         self.error: OSError | None = None
 
     def recorded(self, outcomes: Sequence[Outcome]) -> None:
-        """Count new pages, and log each check if that is wanted."""
+        """Count new pages, print those whose first check failed, and log each check if that is wanted.
+
+        A page is reported as failing only after several checks, hours apart; a mistyped address is worth a line now.
+        """
         new = sum([outcome.verdict is Verdict.NEW for outcome in outcomes])
         if new:
             with self._lock:
                 self._last_at = self._ticks()
                 self._first_at = self._first_at if self._new else self._last_at
                 self._new += new
-        for outcome in outcomes if self._verbose else ():
-            self._say(_logged(outcome), to_stderr=True)
+        for outcome in outcomes:
+            if outcome.failure is not None and outcome.document.link.sequence == 1 and outcome.turned is None:
+                self._print_first_failure(outcome.document.link.url, outcome.failure.sentence)
+            if self._verbose:
+                self._say(_logged(outcome), to_stderr=True)
 
     def wake(self) -> None:
         """Print the events that are new in the log, and how many pages are new once no more come."""
@@ -98,6 +106,14 @@ class EventPrinter:
 
     def _print(self, event: Event) -> bool:
         return all(self._say(*line) for line in event_lines(event, f"{local_time(event.at)}  "))
+
+    def _print_first_failure(self, url: str, reason: str) -> None:
+        self._first_failures += 1
+        lead = f"{local_time(time.time())}  ", (f"{'failed':<10}", VERDICT_STYLES[Verdict.FAILED])
+        if self._first_failures <= _FIRST_FAILURES:
+            self._say(*lead, clean(f"{'':8}{url}  {reason}"))
+        elif self._first_failures == _FIRST_FAILURES + 1:
+            self._say(*lead, f"{'':8}more pages: 'driftline list --state failed' shows them")
 
     def _print_new(self, *, at_once: bool = False) -> None:
         with self._lock:

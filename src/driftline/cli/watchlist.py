@@ -137,7 +137,10 @@ def edit(
     every: Annotated[
         str | None,
         typer.Option(
-            "--every", metavar="TIME", help="How often to check: 30s, 15m, 2h, 1d, 1w or default.", show_default=False
+            "--every",
+            metavar="TIME",
+            help="How often to check: 30s, 15m, 2h, 1d, 1w; 'default' for no interval of its own.",
+            show_default=False,
         ),
     ] = None,
     tag: Annotated[

@@ -50,14 +50,14 @@ class EndlessRun:
     """
 
     def __init__(
-        self, run: Run, feed: Feed, stop: Stop, told: Callable[[Sequence[Outcome]], None],
+        self, run: Run, feed: Feed, stop: Stop, recorded: Callable[[Sequence[Outcome]], None],
         right: Callable[[], Having], slow: Callable[[str, int, float], None] | None = None,
     ) -> None:  # fmt: skip
         self.feed = feed
         self.left = self.put_off = 0
         self._run = run
         self._stop = stop
-        self._told = told
+        self._recorded = recorded
         self._slow = slow
         self._right = right
         self._rights = ExitStack()
@@ -110,7 +110,7 @@ class EndlessRun:
         """Check what is offered; start another pipeline if the store was away for long, or if one stalled."""
         while True:
             try:
-                self._run.check_offered(self.feed, self._told, self._slow)
+                self._run.check_offered(self.feed, self._recorded, self._slow)
             except (StoreUnavailable, RunStalled):
                 if self._stop.requested:
                     raise

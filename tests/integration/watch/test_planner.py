@@ -347,7 +347,7 @@ def test_a_run_that_always_has_pages_to_check_makes_way(tmp_path: Path, where: s
             world.quiet()
     assert len(world.paths()) == 5, "what waited is checked after it, and what the other checked is not"
     assert {*world.paths()} == {f"/{number}" for number in range(5)}
-    assert [remark for remark in world.remarks if remark.startswith("Waiting: another process has its turn")]
+    assert [remark for remark in world.remarks if remark.startswith("Waiting: another process is checking pages")]
 
 
 def test_a_single_pass_leaves_what_it_did_not_check_and_not_what_is_due_again(world: Watched) -> None:
