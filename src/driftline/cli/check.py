@@ -161,7 +161,7 @@ def _chosen(watch_list: Driftline, urls: Sequence[str] | None, tag: str | None) 
 def _checked(
     watch_list: Driftline, page_ids: list[int] | None, plan: Plan, fresh: bool
 ) -> tuple[Report, Progress]:  # fmt: skip
-    from driftline.cli.progress import Progress, first_signal, tell_slow
+    from driftline.cli.progress import Progress, first_signal, print_slow_host
     from driftline.pipeline.stop import Stop
     from driftline.watch.contention import retry_while_busy
 
@@ -177,7 +177,7 @@ def _checked(
     with first_signal(on_signal), Progress() as progress:
         check = partial(
             watch_list.check_pages, page_ids, plan=plan, fresh=fresh, stop=stop, told=progress.recorded,
-            begun=progress.begun, slow=tell_slow,
+            begun=progress.begun, slow=print_slow_host,
         )  # fmt: skip
         report = retry_while_busy(check, stop, watch_list.be_next, remark)
     progress.stopped = stop.requested
@@ -193,15 +193,15 @@ def _summarise(report: Report, most: int | None) -> None:
         for event in events[:most]:
             for line in event_lines(event, most=most):
                 say(*line)
-        _tell_more(len(events), word, style, most)
+        _print_more(len(events), word, style, most)
     reported = {url for event in report.events if event.event == Turn.FAILING for url in event.urls}
     failures = [(one.url, one.failure) for one in report.failures if one.url not in reported]
     for url, failure in failures[:most]:
         say((f"{'failed':<10}", "red"), _NO_ID, clean(url), "  ", (clean(failure.sentence), "dim"))
-    _tell_more(len(failures), "failed", "red", most)
+    _print_more(len(failures), "failed", "red", most)
     for page in report.blocked[:most]:
         say((f"{'blocked':<10}", "red"), _NO_ID, clean(page.url), "  ", (clean(page.reason), "dim"))
-    _tell_more(len(report.blocked), "blocked", "red", most)
+    _print_more(len(report.blocked), "blocked", "red", most)
     found = [(report.new, "new", "cyan"), (report.changed, "changed", "yellow")]
     found += [(report.unchanged, "unchanged", "green"), (report.failed, "failed", "red")]
     parts: list[str | tuple[str, str]] = []
@@ -224,7 +224,7 @@ def _print_postponed(report: Report) -> None:
     say(f"{count(report.left, 'page')} postponed: run 'driftline check' again after that.", to_stderr=True)
 
 
-def _tell_more(found: int, word: str, style: str, most: int | None) -> None:
+def _print_more(found: int, word: str, style: str, most: int | None) -> None:
     if most is not None and found > most:
         say((f"{word:<10}", style), _NO_ID, f"… and {found - most:,} more: list them with --all")
 

@@ -45,7 +45,7 @@ _COLUMNS = (
     Column(name="ms", right=True, optional=True, keep=1),
     Column(name="size", right=True, optional=True, keep=2),
     Column(name="version", right=True, optional=True, keep=4),
-    Column(name="what", least=30, keep=5),
+    Column(name="what", least=44, keep=5),
 )
 _BLOCK_COLUMNS = (
     Column(name="role"),

@@ -130,12 +130,12 @@ def _print_setting_blocks(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         style = "dim" if row["source"] == "default" else "yellow"
         value = clean(_shown(row["value"]))
-        say((row["name"], "bold"), f" = {value}  " if value else "  ", (f"({row['source']})", style))
+        say((row["name"], "bold"), f" = {value}  " if value else " is not set  ", (f"({row['source']})", style))
         say((fill(row["meaning"], out().width, initial_indent="    ", subsequent_indent="    "), "dim"))
 
 
 def _shown(value: object) -> str:
-    if value is None:
+    if value is None or value == {}:
         return ""
     if isinstance(value, float):
         return f"{value:g}"

@@ -223,8 +223,9 @@ def suggest_commands(events: Iterable[Event]) -> None:
     """Name the commands that say more of these changes, for a person at a terminal."""
     first = next((event.ids[0] for event in events if event.event == Verdict.CHANGED and event.ids), None)
     if first is not None and out().is_terminal:
-        shows, hides = (f"'{command_name()} {command} {first}" for command in ("diff", "feedback"))
-        say((f"{shows}' shows a change; {hides} --noise' hides others like it.", "dim"), to_stderr=True)
+        command = command_name()
+        line = f"In full: {command} diff {first} · Not of interest: {command} feedback {first} --noise"
+        say((line, "dim"), to_stderr=True)
 
 
 def fields(item: Any, *names: str) -> dict[str, Any]:

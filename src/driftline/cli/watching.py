@@ -17,7 +17,7 @@ from driftline.cli.output import (
     remark,
     say,
 )
-from driftline.cli.progress import first_signal, tell_slow
+from driftline.cli.progress import first_signal, print_slow_host
 from driftline.errors import StoreError
 from driftline.model import Verdict
 from driftline.pipeline.stop import Stop
@@ -219,7 +219,7 @@ def watch(watch_list: Driftline, options: WatchOptions, line: str | None, *, ver
 
     watch_list.on_trouble(lambda report: say(clean_lines(report), to_stderr=True))
     watcher = Watcher(
-        watch_list, options, terminal.readers, stop, remark=remark, slow=tell_slow, recorded=terminal.recorded
+        watch_list, options, terminal.readers, stop, remark=remark, slow=print_slow_host, recorded=terminal.recorded
     )
     with first_signal(on_signal, terminal.end_command):
         result = watcher.run()
