@@ -107,7 +107,7 @@ class Store:
     def open(cls, where: str) -> Self:
         """Open the store at a path or `postgresql://` URL, creating it or bringing its schema up to date."""
         url, path = _locate(where)
-        where = where if path else url.render_as_string(hide_password=True)
+        where = where if path else url.set(drivername="postgresql").render_as_string(hide_password=True)
         read_only = path is not None and not _may_be_written(path)
         if path is not None and read_only:
             url = _only_read(path)
