@@ -224,8 +224,8 @@ def suggest_commands(events: Iterable[Event]) -> None:
     first = next((event.ids[0] for event in events if event.event == Verdict.CHANGED and event.ids), None)
     if first is not None and out().is_terminal:
         command = command_name()
-        line = f"In full: {command} diff {first} · Not of interest: {command} feedback {first} --noise"
-        say((line, "dim"), to_stderr=True)
+        say((f"To see a change in full:   {command} diff {first}", "dim"), to_stderr=True)
+        say((f"To hide others like it:    {command} feedback {first} --noise", "dim"), to_stderr=True)
 
 
 def fields(item: Any, *names: str) -> dict[str, Any]:
