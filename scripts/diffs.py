@@ -3,7 +3,7 @@
 python scripts/diffs.py CORPUS FOLDER [PAIR...]
 
 CORPUS is a folder as `driftline lab detection` reads it. Without pairs, twenty that matter are taken: of as many hosts,
-from the smallest to the largest. Chromium must be on the path; it is asked at the width of a desk and of a phone.
+from the smallest to the largest. Chromium must be on the path; it renders at the width of a desktop and of a phone.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -110,3 +111,8 @@ class Command:
             "PYTHONUTF8": "1",
         }
         return kept | ours | self.environment | more
+
+
+def without_styles(shown: str) -> str:
+    """Return what a terminal shows, without colours and other styles."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", shown)

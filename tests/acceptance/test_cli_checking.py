@@ -33,8 +33,8 @@ def test_a_check_tells_what_is_new_changed_unchanged_and_failed(driftline: Comma
     second = driftline("check")
     assert second.status == 0
     lines = second.out.splitlines()
-    assert lines[0].startswith(f"changed {site.url('/a')}  one two three → one two four")
-    assert lines[1] == f"failed  {site.url('/missing')}  The server answered 404 Not Found."
+    assert lines[0].startswith(f"changed   1-2     {site.url('/a')}  one two three → one two four")
+    assert lines[1] == f"failed            {site.url('/missing')}  The server answered 404 Not Found."
     assert lines[2].startswith("3 pages in ")
     assert "0 new, 1 changed, 1 unchanged, 1 failed (" in lines[2]
     assert second.err == ""
@@ -77,7 +77,7 @@ def test_long_lists_are_cut_short(driftline: Command, site: Site) -> None:
     lines = driftline("check").out.splitlines()
 
     assert len(lines) == 12
-    assert lines[10] == "failed  … and 2 more: list them with --all"
+    assert lines[10] == "failed            … and 2 more: list them with --all"
     named = driftline("check", "--all").out.splitlines()
     assert [line for line in named if line.startswith("failed")] == named[:12]
 

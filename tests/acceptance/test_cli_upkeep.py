@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import driftline as package
-from command import Command
+from command import Command, without_styles
 from support.servers import Site
 
 
@@ -65,6 +65,16 @@ def test_the_settings_tell_where_each_value_came_from(driftline: Command, tmp_pa
     optional = {row["name"]: row for row in driftline.json("settings", "--store", "postgresql://me:secret@host/db")}
     assert (optional["store"]["value"], optional["store"]["source"]) == ("postgresql://me:***@host/db", "option")
     assert "environment" in driftline("settings").out
+
+
+def test_settings_are_not_cut_on_a_narrow_terminal(driftline: Command) -> None:
+    _, shown = driftline.on_terminal("settings", COLUMNS="60")
+    text = " ".join(without_styles(shown).split())
+    for row in driftline.json("settings"):
+        assert f"{row['name']} " in text
+        assert row["meaning"] in text
+    assert str(driftline.folder / "pages.db") in text
+    assert "…" not in text
 
 
 def test_a_damaged_store_is_not_compacted(driftline: Command, site: Site, tmp_path: Path) -> None:

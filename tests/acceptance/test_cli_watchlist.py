@@ -136,7 +136,7 @@ def test_an_edit_adds_filters_or_takes_them_away(driftline: Command) -> None:
     driftline("add", "example.com/a", "--select", "main")
 
     ended = driftline("edit", "example.com/a", "--trigger", "sold out")
-    assert ended.out.endswith(", no tags, filtered by select main, trigger sold out.\n")
+    assert ended.out.endswith(", no tags, filtered by select main, trigger 'sold out'.\n")
     ended = driftline("edit", "example.com/a", "--no-filters", "--drop", "nav")
     assert ended.out.endswith(", filtered by drop nav.\n")
     ended = driftline("edit", "example.com/a", "--no-filters")

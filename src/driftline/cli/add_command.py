@@ -134,7 +134,10 @@ def add(
 
 def import_(
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A text file with one URL per line; - for standard input.")
+        str,
+        typer.Argument(
+            metavar="FILE", help="A text file with one URL per line ('#' starts a comment); - for standard input."
+        ),
     ],
     every: EveryOption = None,
     tag: TagsOption = None,

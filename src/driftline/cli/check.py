@@ -27,13 +27,14 @@ from driftline.cli.output import (
     NOTHING_YET,
     clean,
     clean_lines,
+    event_lines,
     fields,
     local_time,
-    named,
     print_json,
     remark,
     say,
     size,
+    suggest_commands,
 )
 from driftline.errors import DriftlineError, UsageError
 from driftline.model import Turn
@@ -54,7 +55,8 @@ _REPORTED = (
     "producers", "slots", "consumers", "comparers", "continued", "quiet",
 )  # fmt: skip
 
-_EVENT_FIELDS = ("event", "at", "host", "urls", "kind", "score", "headline", "reason")
+_EVENT_FIELDS = ("event", "at", "host", "urls", "ids", "kind", "score", "headline", "reason")
+_NO_ID = " " * 8  # in the column of the ids of changes
 
 
 def check(
@@ -113,6 +115,8 @@ def check(
 ) -> None:  # fmt: skip
     """Check pages once and show what changed.
 
+    A change has an id, such as 12-5: give it to 'driftline diff', 'show' or 'feedback'.
+
     If another 'driftline run' or 'check' is using the same store, wait for it for up to a minute.
     """
     from driftline.pipeline.plan import PipelineName, Plan, parse_count
@@ -140,6 +144,7 @@ def check(
         print_json(_as_json(report, plan))
     else:
         _summarise(report, None if every_one else _NAMED)
+        suggest_commands(report.events)
     if report.quiet:
         _print_postponed(report)
     if report.left and (progress.stopped or not report.quiet):
@@ -156,9 +161,9 @@ def _chosen(watch_list: Driftline, urls: Sequence[str] | None, tag: str | None) 
 def _checked(
     watch_list: Driftline, page_ids: list[int] | None, plan: Plan, fresh: bool
 ) -> tuple[Report, Progress]:  # fmt: skip
-    from driftline.cli.progress import Progress, first_signal, tell_slow
+    from driftline.cli.progress import Progress, first_signal, print_slow_host
     from driftline.pipeline.stop import Stop
-    from driftline.watch.turn_taking import in_turn
+    from driftline.watch.contention import retry_while_busy
 
     stop = Stop()
 
@@ -172,9 +177,9 @@ def _checked(
     with first_signal(on_signal), Progress() as progress:
         check = partial(
             watch_list.check_pages, page_ids, plan=plan, fresh=fresh, stop=stop, told=progress.recorded,
-            begun=progress.begun, slow=tell_slow,
+            begun=progress.begun, slow=print_slow_host,
         )  # fmt: skip
-        report = in_turn(check, stop, watch_list.be_next, remark)
+        report = retry_while_busy(check, stop, watch_list.be_next, remark)
     progress.stopped = stop.requested
     if not progress.total and not report.blocked and not stop.requested:
         raise DriftlineError(NOTHING_YET)
@@ -186,18 +191,17 @@ def _summarise(report: Report, most: int | None) -> None:
     for word, style in EVENT_STYLES.items():
         events = [event for event in report.events if event.event == word]
         for event in events[:most]:
-            say((f"{word:<7} ", style), named(event), "  ", (clean(event.headline), "dim"))
-            for url in event.urls if most is None and len(event.urls) > 1 else ():
-                say("          ", clean(url))
-        _tell_more(len(events), word, style, most)
+            for line in event_lines(event, most=most):
+                say(*line)
+        _print_more(len(events), word, style, most)
     reported = {url for event in report.events if event.event == Turn.FAILING for url in event.urls}
     failures = [(one.url, one.failure) for one in report.failures if one.url not in reported]
     for url, failure in failures[:most]:
-        say(("failed  ", "red"), clean(url), "  ", (clean(failure.sentence), "dim"))
-    _tell_more(len(failures), "failed", "red", most)
+        say((f"{'failed':<10}", "red"), _NO_ID, clean(url), "  ", (clean(failure.sentence), "dim"))
+    _print_more(len(failures), "failed", "red", most)
     for page in report.blocked[:most]:
-        say(("blocked ", "red"), clean(page.url), "  ", (clean(page.reason), "dim"))
-    _tell_more(len(report.blocked), "blocked", "red", most)
+        say((f"{'blocked':<10}", "red"), _NO_ID, clean(page.url), "  ", (clean(page.reason), "dim"))
+    _print_more(len(report.blocked), "blocked", "red", most)
     found = [(report.new, "new", "cyan"), (report.changed, "changed", "yellow")]
     found += [(report.unchanged, "unchanged", "green"), (report.failed, "failed", "red")]
     parts: list[str | tuple[str, str]] = []
@@ -220,9 +224,9 @@ def _print_postponed(report: Report) -> None:
     say(f"{count(report.left, 'page')} postponed: run 'driftline check' again after that.", to_stderr=True)
 
 
-def _tell_more(found: int, word: str, style: str, most: int | None) -> None:
+def _print_more(found: int, word: str, style: str, most: int | None) -> None:
     if most is not None and found > most:
-        say((f"{word:<7} ", style), f"… and {found - most:,} more: list them with --all")
+        say((f"{word:<10}", style), _NO_ID, f"… and {found - most:,} more: list them with --all")
 
 
 def _three_digits(number: float) -> str:
@@ -246,10 +250,7 @@ def _as_json(report: Report, plan: Plan) -> dict[str, Any]:
         "queue_statistics": [asdict(statistics) for statistics in report.queues],
         "resources": [asdict(use) for use in report.resources],
         "changes": [fields(change, *changed) | {"headline": headline_of(change)} for change in report.changes],
-        "events": [
-            fields(event, "event", "at", "host", "urls", "kind", "score", "headline", "reason")
-            for event in report.events
-        ],
+        "events": [fields(event, *_EVENT_FIELDS) for event in report.events],
         "blocked": [page._asdict() for page in report.blocked],
         "failures": [
             {"url": one.url, "kind": one.failure.kind, "reason": one.failure.sentence} for one in report.failures

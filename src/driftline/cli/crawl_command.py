@@ -203,7 +203,7 @@ def _summarise(report: CrawlReport, most: int | None) -> None:
     lists = f"{count(report.sitemaps, 'sitemap')}, {count(report.feeds, 'feed')}"
     say(
         f"Fetched {count(report.fetched_now, 'page')} in {report.seconds:.1f} s ",
-        (f"({report.pages_per_s:,.0f} pages/s, {size(report.bytes)}, {lists})", "dim"),
+        (f"({report.pages_per_s:,.0f} per second, {size(report.bytes)}, {lists})", "dim"),
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from driftline.cli.options import JsonOption, PageArgument, StoreOption, opened
+from driftline.cli.options import JsonOption, PageOrChangeArgument, StoreOption, is_change_id, opened
 from driftline.cli.output import (
     clean,
     fields,
@@ -34,7 +34,7 @@ _SHOWN_CELLS = 20
 
 
 def diff(
-    url: PageArgument,
+    url: PageOrChangeArgument,
     old: Annotated[
         int | None,
         typer.Argument(
@@ -66,10 +66,15 @@ def diff(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the difference between two versions of a page."""
+    """Show what differs between two versions of a page."""
     if html is not None and (as_json or words is not None):
         raise UsageError("--html cannot be combined with --words, --unified or --json.")
     with opened(store, make=False) as watch_list:
+        if is_change_id(url):
+            if old is not None:
+                raise UsageError("The id of a change names its versions: give either CHANGE, or URL, FROM and TO.")
+            change = watch_list.repository.change_named(url)
+            url, old, new = change.url, change.from_version, change.to_version
         page = watch_list.catalog.find(url)
         newest = watch_list.repository.newest_change(page)
         after = (newest[1] if old is None else page.versions) if new is None else new

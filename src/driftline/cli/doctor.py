@@ -297,5 +297,5 @@ def _browser(settings: Settings, *, wanted: bool) -> Diagnosis:
 
 def _nginx() -> Diagnosis:
     found = shutil.which("nginx")
-    detail = f"{found}." if found else "not found; only 'driftline lab' uses it."
+    detail = f"{found}." if found else "not needed, unless for 'driftline lab'; it is not installed."
     return Diagnosis(what="nginx", well=True, detail=detail)

@@ -31,7 +31,9 @@ def feedback(
     change: Annotated[
         str | None,
         typer.Argument(
-            metavar="CHANGE", help="A change as shown by 'driftline history', such as 12-5.", show_default=False
+            metavar="CHANGE",
+            help="The id of a change, such as 12-5, as 'driftline changes' shows it.",
+            show_default=False,
         ),
     ] = None,
     noise: Annotated[bool, typer.Option("--noise", help="Do not report changes like this one.")] = False,

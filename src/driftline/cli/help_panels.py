@@ -6,6 +6,7 @@ write the same panels as sections of click's plain help.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from typing import Any
 
@@ -24,6 +25,7 @@ POLITENESS = "Politeness and networks"
 SCHEDULE = "Schedule (advanced)"
 PIPELINE = "Pipeline (advanced)"
 
+_RANGE = re.compile(r"; x[<>]=?\d+(?=\])|\s*\[x[<>]=?\d+\]")  # how click shows a limit: [default: 20; x>=1]
 _FIRST_COLUMN = 28  # characters; longer names get a line of their own
 
 
@@ -66,6 +68,7 @@ def _write_parameters(command: Any, ctx: Any, formatter: Any) -> None:
         if record is None:
             continue
         name, text = record
+        text = _RANGE.sub("", text).rstrip()  # a wrong number is explained when it is given
         panel = getattr(parameter, "rich_help_panel", None) or "Options"
         if parameter.param_type_name == "argument":
             panel, name = "Arguments", parameter.metavar or name  # without the Python type that Typer adds

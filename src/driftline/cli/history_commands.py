@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from driftline.cli.blocklist_command import safety_as_json
-from driftline.cli.options import JsonOption, PageArgument, StoreOption, opened
+from driftline.cli.options import JsonOption, PageOrChangeArgument, StoreOption, is_change_id, opened
 from driftline.cli.output import (
     EVENT_STYLES,
     VERDICT_STYLES,
@@ -45,7 +45,7 @@ _COLUMNS = (
     Column(name="ms", right=True, optional=True, keep=1),
     Column(name="size", right=True, optional=True, keep=2),
     Column(name="version", right=True, optional=True, keep=4),
-    Column(name="what", least=30, keep=5),
+    Column(name="what", least=44, keep=5),
 )
 _BLOCK_COLUMNS = (
     Column(name="role"),
@@ -55,7 +55,7 @@ _BLOCK_COLUMNS = (
 
 
 def history(
-    url: PageArgument,
+    url: PageOrChangeArgument,
     limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="Show at most N checks.")] = 20,
     every_check: Annotated[
         bool, typer.Option("--all", help="Include checks that found nothing or only noise, with the reason.")
@@ -65,6 +65,8 @@ def history(
 ) -> None:
     """Show what the checks of a page found, newest first."""
     with opened(store, make=False) as watch_list:
+        if is_change_id(url):
+            url = watch_list.repository.change_named(url).url
         page = watch_list.catalog.find(url)
         checks = watch_list.history(url, limit, news_only=not every_check)
         quiet, noisy = (0, 0) if every_check else watch_list.repository.quiet_checks(page)
@@ -90,7 +92,7 @@ def history(
 
 
 def show(
-    url: PageArgument,
+    url: PageOrChangeArgument,
     version: Annotated[
         int | None,
         typer.Option("--version", metavar="N", help="Version number. [default: the newest]", show_default=False),
@@ -104,10 +106,18 @@ def show(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the text of a page, or of one of its versions."""
+    """Show the text of a page, or of one of its versions.
+
+    With the id of a change, the version after it.
+    """
     if raw and blocks:
         raise UsageError("Give either --raw or --blocks, not both.")
     with opened(store, make=False) as watch_list:
+        if is_change_id(url):
+            if version is not None:
+                raise UsageError("The id of a change names a version: give either CHANGE, or URL and --version.")
+            change = watch_list.repository.change_named(url)
+            url, version = change.url, change.to_version
         if blocks:
             _show_blocks(watch_list.outline(url, version), as_json=as_json)
             return
@@ -132,7 +142,7 @@ def show(
 
 
 def screenshot(
-    url: PageArgument,
+    url: PageOrChangeArgument,
     version: Annotated[
         int | None,
         typer.Option(
@@ -148,6 +158,9 @@ def screenshot(
     if output == "-" and out().is_terminal:
         raise UsageError("The picture cannot be shown on a terminal: write it to a file with -o FILE.png.")
     with opened(store, make=False) as watch_list:
+        if is_change_id(url):
+            change = watch_list.repository.change_named(url)
+            url, version = change.url, change.to_version if version is None else version
         picture = watch_list.screenshot(url, version)
     if output == "-":
         sys.stdout.buffer.write(picture)

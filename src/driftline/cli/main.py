@@ -158,7 +158,10 @@ def _report(error: Exception) -> int:
             error.message = explain_option(wrong()[0])
         context = getattr(error, "ctx", None)
         command = getattr(context, "command_path", "driftline")
-        complain(f"{str(format_message()).rstrip('. ')}: see '{command} --help'.")
+        sentence = str(format_message()).rstrip(". ")
+        complain(
+            f"{sentence} See '{command} --help'." if sentence.endswith("?") else f"{sentence}: see '{command} --help'."
+        )
         return int(getattr(error, "exit_code", 2))
     if os.environ.get("DRIFTLINE_DEBUG") == "1":
         import traceback

@@ -8,14 +8,22 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from driftline.cli.options import JsonOption, StoreOption, command_settings, opened
-from driftline.cli.output import clean, fields, print_json, say, size
-from driftline.cli.text_tables import Column, Styled, print_table
+from driftline.cli.output import clean, fields, out, print_json, say, size
+from driftline.cli.text_tables import Column, Styled, is_too_wide, print_table
 from driftline.plurals import count
 
 if TYPE_CHECKING:
     from driftline.pipeline.reread import Reread
     from driftline.settings import Settings
     from driftline.store.compaction import Compacted
+
+
+_SETTING_COLUMNS = (
+    Column(name="setting"),
+    Column(name="value", middle=True),
+    Column(name="from"),
+    Column(name="meaning", style="dim"),
+)
 
 
 def compact(store: StoreOption = None, as_json: JsonOption = False) -> None:
@@ -46,13 +54,11 @@ def settings(store: StoreOption = None, as_json: JsonOption = False) -> None:
     if as_json:
         print_json(rows)
         return
-    columns = (
-        Column(name="setting"),
-        Column(name="value", least=20, keep=1, middle=True),
-        Column(name="from"),
-        Column(name="meaning", least=20, optional=True, style="dim"),
-    )
-    print_table(columns, [_setting_row(row) for row in rows])
+    cells = [_setting_row(row) for row in rows]
+    if is_too_wide(_SETTING_COLUMNS, cells):
+        _print_setting_blocks(rows)
+    else:
+        print_table(_SETTING_COLUMNS, cells)
     say((clean(f"Settings file: {settings_file()}"), "dim"), to_stderr=True)
 
 
@@ -117,8 +123,19 @@ def _setting_row(row: dict[str, Any]) -> list[str | Styled]:
     return [row["name"], _shown(row["value"]), source, row["meaning"]]
 
 
+def _print_setting_blocks(rows: list[dict[str, Any]]) -> None:
+    """Print each setting on lines of its own, where a terminal is too narrow for a table: nothing is cut."""
+    from textwrap import fill
+
+    for row in rows:
+        style = "dim" if row["source"] == "default" else "yellow"
+        value = clean(_shown(row["value"]))
+        say((row["name"], "bold"), f" = {value}  " if value else " is not set  ", (f"({row['source']})", style))
+        say((fill(row["meaning"], out().width, initial_indent="    ", subsequent_indent="    "), "dim"))
+
+
 def _shown(value: object) -> str:
-    if value is None:
+    if value is None or value == {}:
         return ""
     if isinstance(value, float):
         return f"{value:g}"

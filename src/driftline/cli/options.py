@@ -53,6 +53,12 @@ OnceOption = Annotated[
 ]
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Log every check on standard error.")]
 PageArgument = Annotated[str, typer.Argument(metavar="URL", help="A watched page.", show_default=False)]
+PageOrChangeArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="URL|CHANGE", help="A watched page, or the id of a change such as 12-5.", show_default=False
+    ),
+]
 NetworksOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -205,6 +211,12 @@ def no_store(where: str) -> str:
     """Return the message for a missing store."""
     command = f"driftline add URL --store {quote(where)}"
     return f"There is no store '{where}': correct its name, or create it with \"{command}\"."
+
+
+def is_change_id(text: str) -> bool:
+    """Return whether this is the id of a change, such as 12-5, and not the address of a page."""
+    page, between, check = text.strip().partition("-")
+    return bool(between) and page.isdecimal() and check.isdecimal()
 
 
 def pages_with(watch_list: Driftline, tag: str) -> list[Page]:

@@ -13,7 +13,7 @@ import os
 import sys
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from driftline.model import Turn, Verdict
 from driftline.plurals import count
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from driftline.model import Event
+
+    #: a text, or a text and its style
+    Part: TypeAlias = str | tuple[str, str]
 
 NOTHING_YET = f"No pages are watched yet: add one with '{command_name()} add https://example.com/'."
 VERDICT_STYLES = {
@@ -49,6 +52,9 @@ _DIRECTIONS = (*range(0x200E, 0x2010), *range(0x2028, 0x202F), *range(0x2066, 0x
 _CONTROLS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), *_DIRECTIONS, *range(0xD800, 0xE000)), _REPLACEMENT)
 _CONTROLS_IN_LINES = {code: text for code, text in _CONTROLS.items() if code not in (0x09, 0x0A)}
 _OWN_WORDS = ("text", "unified", "excerpt", "examples", "body_base64")  # fields with the text of a page
+_ID_WIDTH = 6  # characters, of most ids of changes
+_GAP = "  "
+_INDENT = " " * 4
 _UNBOUNDED = 1_000_000  # columns: piped output must not be wrapped
 _AGES = ((604_800, "week"), (86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
@@ -187,9 +193,39 @@ def size(amount: float) -> str:
     return f"{amount:,.3g} TB"
 
 
-def named(event: Event) -> str:
-    """Return the page of an event, or the number of its pages and their host."""
-    return clean(event.urls[0] if len(event.urls) == 1 else f"{count(len(event.urls), 'page')} of {event.host}")
+def event_lines(event: Event, *before: Part, most: int | None = 10) -> list[list[Part]]:
+    """Return what to print of an event after `before`: its page and what happened, or its pages, `most` of them, below.
+
+    Changes have their ids, for 'driftline diff' and 'driftline feedback'. Where a terminal is too narrow, what happened
+    has a line of its own.
+    """
+    from rich.cells import cell_len
+
+    lead = [*before, (f"{event.event:<10}", EVENT_STYLES[event.event])]
+    margin = " " * sum(cell_len(part if isinstance(part, str) else part[0]) for part in lead)
+    ids = event.ids if event.event == Verdict.CHANGED else [""] * len(event.urls)
+    pages = [f"{name:<{_ID_WIDTH}}  {clean(url)}" for name, url in zip(ids, event.urls, strict=False)]
+    page = pages[0] if len(pages) == 1 else clean(f"{count(len(event.urls), 'page')} of {event.host}")
+    headline = clean(event.headline)
+    wide = len(margin) + cell_len(page) + len(_GAP) + cell_len(headline)
+    if out().is_terminal and wide > out().width:
+        lines: list[list[Part]] = [[*lead, page], [_INDENT, (headline, "dim")]]
+    else:
+        lines = [[*lead, page, _GAP, (headline, "dim")]]
+    if len(pages) > 1:
+        lines += [[margin, one] for one in pages[:most]]
+        if most is not None and len(pages) > most:
+            lines.append([margin, " " * (_ID_WIDTH + len(_GAP)), f"… and {len(pages) - most:,} more"])
+    return lines
+
+
+def suggest_commands(events: Iterable[Event]) -> None:
+    """Name the commands that say more of these changes, for a person at a terminal."""
+    first = next((event.ids[0] for event in events if event.event == Verdict.CHANGED and event.ids), None)
+    if first is not None and out().is_terminal:
+        command = command_name()
+        say((f"To see a change in full:   {command} diff {first}", "dim"), to_stderr=True)
+        say((f"To hide others like it:    {command} feedback {first} --noise", "dim"), to_stderr=True)
 
 
 def fields(item: Any, *names: str) -> dict[str, Any]:

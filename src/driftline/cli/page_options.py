@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -182,7 +183,7 @@ def given_filters(context: typer.Context, **values: Sequence[str] | None) -> lis
 
 def describe_filters(filters: Sequence[Filter]) -> str:
     """Return the filters as a part of a sentence."""
-    return ", ".join(f"{kind} {value}" for kind, value in filters)
+    return ", ".join(f"{kind} {quote(value) if ' ' in value else value}" for kind, value in filters)
 
 
 def _named(arguments: Sequence[str]) -> Iterator[str]:

@@ -116,10 +116,10 @@ class Progress:
         return " ".join([f"[dim]{rate:,.0f}/s[/]", *found])
 
 
-def tell_slow(host: str, waiting: int, rest: float) -> None:
-    """Print how long the pages of a host take, with `rest` seconds between two requests."""
-    text = f"{count(waiting, 'page')} on {host}, one request every {rest:.3g} s to be polite: this takes about "
-    text += f"{waiting * rest:,.0f} s. If the server is yours, use --host-delay 0."
+def print_slow_host(host: str, waiting: int, delay: float) -> None:
+    """Print how long the pages of a host take, with `delay` seconds between two requests."""
+    text = f"{count(waiting, 'page')} on {host}, one request every {delay:.3g} s to be polite: this takes about "
+    text += f"{waiting * delay:,.0f} s. If the server is yours, use --host-delay 0."
     say(clean(text), to_stderr=True)
 
 

@@ -91,6 +91,15 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Styled]
             console.print(line([_text(cell) for cell in row], styles), soft_wrap=True)
 
 
+def is_too_wide(columns: Sequence[Column], rows: Sequence[Sequence[str | Styled]]) -> bool:
+    """Return whether cells of this table would be cut on the terminal."""
+    from rich.cells import cell_len
+
+    cells = [[column.name for column in columns], *rows]
+    widths = [max(cell_len(_text(row[place])) for row in cells) for place in range(len(columns))]
+    return out().is_terminal and _excess(widths, out().width) > 0
+
+
 def _text(cell: str | Styled) -> str:
     return clean(cell.text if isinstance(cell, Styled) else cell)
 

@@ -27,7 +27,10 @@ visits_app = typer.Typer(help="Import visits from browsers, server logs and tabl
 
 def visit(
     url: Annotated[str, typer.Argument(metavar="URL", help="A page, watched or not.", show_default=False)],
-    seconds: Annotated[float, typer.Option("--seconds", metavar="S", help="Length of the visit in seconds.")] = 0.0,
+    seconds: Annotated[
+        float,
+        typer.Option("--seconds", metavar="S", help="Length of the visit in seconds. [default: 0]", show_default=False),
+    ] = 0.0,
     unavailable: Annotated[bool, typer.Option("--unavailable", help="The page was not available.")] = False,
     add: Annotated[bool, typer.Option("--add", help="Also watch the page.")] = False,
     store: StoreOption = None,

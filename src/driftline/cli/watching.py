@@ -8,17 +8,16 @@ import time
 from typing import TYPE_CHECKING, Protocol
 
 from driftline.cli.output import (
-    EVENT_STYLES,
     NOTHING_YET,
     VERDICT_STYLES,
     clean,
     clean_lines,
+    event_lines,
     local_time,
-    named,
     remark,
     say,
 )
-from driftline.cli.progress import first_signal, tell_slow
+from driftline.cli.progress import first_signal, print_slow_host
 from driftline.errors import StoreError
 from driftline.model import Verdict
 from driftline.pipeline.stop import Stop
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
 
 _TOGETHER = 2.0  # seconds without a new page after which those that came are counted
 _LONGEST = 30.0  # seconds that they wait while more of them come
+_FIRST_FAILURES = 10  # pages that are named because their first check failed
 
 
 class Position(Protocol):
@@ -69,19 +69,26 @@ class EventPrinter:
         self._ticks = ticks
         self._lock = threading.Lock()  # of the counts of new pages
         self._new = 0
+        self._first_failures = 0  # pages whose first check failed
         self._first_at = self._last_at = 0.0
         self.error: OSError | None = None
 
     def recorded(self, outcomes: Sequence[Outcome]) -> None:
-        """Count new pages, and log each check if that is wanted."""
+        """Count new pages, print those whose first check failed, and log each check if that is wanted.
+
+        A page is reported as failing only after several checks, hours apart; a mistyped address is worth a line now.
+        """
         new = sum([outcome.verdict is Verdict.NEW for outcome in outcomes])
         if new:
             with self._lock:
                 self._last_at = self._ticks()
                 self._first_at = self._first_at if self._new else self._last_at
                 self._new += new
-        for outcome in outcomes if self._verbose else ():
-            self._say(_logged(outcome), to_stderr=True)
+        for outcome in outcomes:
+            if outcome.failure is not None and outcome.document.link.sequence == 1 and outcome.turned is None:
+                self._print_first_failure(outcome.document.link.url, outcome.failure.sentence)
+            if self._verbose:
+                self._say(_logged(outcome), to_stderr=True)
 
     def wake(self) -> None:
         """Print the events that are new in the log, and how many pages are new once no more come."""
@@ -98,8 +105,15 @@ class EventPrinter:
         self._print_new(at_once=True)
 
     def _print(self, event: Event) -> bool:
-        words = f"{named(event)}  {clean(event.headline)}"
-        return self._say(f"{local_time(event.at)}  ", (f"{event.event:<10}", EVENT_STYLES[event.event]), words)
+        return all(self._say(*line) for line in event_lines(event, f"{local_time(event.at)}  "))
+
+    def _print_first_failure(self, url: str, reason: str) -> None:
+        self._first_failures += 1
+        lead = f"{local_time(time.time())}  ", (f"{'failed':<10}", VERDICT_STYLES[Verdict.FAILED])
+        if self._first_failures <= _FIRST_FAILURES:
+            self._say(*lead, clean(f"{'':8}{url}  {reason}"))
+        elif self._first_failures == _FIRST_FAILURES + 1:
+            self._say(*lead, f"{'':8}more pages: 'driftline list --state failed' shows them")
 
     def _print_new(self, *, at_once: bool = False) -> None:
         with self._lock:
@@ -133,6 +147,7 @@ def _logged(outcome: Outcome) -> str:
 
 
 _TERMINAL = "terminal"  # the name of this reader of the event log
+_LAST_EVENTS = 0.7  # seconds that readers have, after the transfers, for what these found
 
 
 class _Terminal:
@@ -157,6 +172,14 @@ class _Terminal:
         if self._runner is not None:
             self._runner.stop()
 
+    def _time_left(self) -> float | None:
+        """Return the seconds in which the readers have to finish; None unless the run is to stop.
+
+        They count from the signal, like those of the transfers in flight: the stop as a whole is to take five seconds
+        at most, whatever hangs.
+        """
+        return self._stop.time_left(self._grace + _LAST_EVENTS)
+
     @contextlib.contextmanager
     def readers(self, log: EventLog) -> Iterator[Sequence[EventListener]]:
         """Open the readers for a block. At its end they deliver what is in the log, within a time if it is stopped."""
@@ -172,12 +195,12 @@ class _Terminal:
             yield listeners
         finally:
             try:
-                if printing.close(self._grace, lambda: self._stop.requested):
+                if printing.close(self._time_left):
                     with contextlib.suppress(StoreError):  # if the store is away, the next run prints it
                         printer.close()
             finally:
                 if self._runner is not None:
-                    self.all_delivered = self._runner.close(self._grace, lambda: self._stop.requested)
+                    self.all_delivered = self._runner.close(self._time_left)
         if printer.error is not None:
             raise printer.error
 
@@ -196,7 +219,7 @@ def watch(watch_list: Driftline, options: WatchOptions, line: str | None, *, ver
 
     watch_list.on_trouble(lambda report: say(clean_lines(report), to_stderr=True))
     watcher = Watcher(
-        watch_list, options, terminal.readers, stop, remark=remark, slow=tell_slow, recorded=terminal.recorded
+        watch_list, options, terminal.readers, stop, remark=remark, slow=print_slow_host, recorded=terminal.recorded
     )
     with first_signal(on_signal, terminal.end_command):
         result = watcher.run()

@@ -137,7 +137,10 @@ def edit(
     every: Annotated[
         str | None,
         typer.Option(
-            "--every", metavar="TIME", help="How often to check: 30s, 15m, 2h, 1d, 1w or default.", show_default=False
+            "--every",
+            metavar="TIME",
+            help="How often to check: 30s, 15m, 2h, 1d, 1w; 'default' for no interval of its own.",
+            show_default=False,
         ),
     ] = None,
     tag: Annotated[
@@ -171,7 +174,7 @@ def edit(
 ) -> None:
     """Change how a page is watched, and keep its history."""
     from driftline.pipeline.stop import Stop
-    from driftline.watch.turn_taking import in_turn
+    from driftline.watch.contention import retry_while_busy
 
     filters = given_filters(context, select=select, drop=drop, ignore=ignore, trigger=trigger, also=also)
     rendered = render is not None or wait_for is not None or step or no_steps
@@ -193,7 +196,7 @@ def edit(
             watch_list.catalog.edit, url, every=seconds, clear_every=clear, tag=tag or (), untag=untag or (),
             move_to=move_to, filters=filters, clear_filters=no_filters, render=rendering,
         )  # fmt: skip
-        page = in_turn(change, Stop(), watch_list.be_next, remark)
+        page = retry_while_busy(change, Stop(), watch_list.be_next, remark)
         left = watch_list.accesses.of_page(page).shown()
         gone = watch_list.gone([page])
         safety = watch_list.safety([page])

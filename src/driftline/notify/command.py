@@ -12,6 +12,7 @@ import contextlib
 import json
 import logging
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -41,13 +42,17 @@ LONGEST_RETRY = 3_600.0
 GIVE_UP_AFTER = 86_400.0  # seconds since the first failure
 TOO_OLD = 7 * 86_400.0  # seconds: an event that old is not delivered if it was never tried
 _TIMEOUT = 60.0  # seconds that one run of the command may take
-_ENDING = 1.0  # seconds that a command has to end by itself after SIGTERM
-_STARTING = 0.5  # seconds that a command which is just being started is waited for, to be ended
+_ENDING = 1.0  # seconds that a command which took too long has to end by itself after SIGTERM
+_STOPPING = 0.4  # the same when the run is stopped, which is to be over within five seconds
+_STARTING = 0.2  # seconds that a command which is just being started is waited for, to be ended
 _PAUSE = 0.01  # seconds between looks at whether a command has ended after SIGTERM
 _LOOK = 0.2  # seconds between looks at whether a stop was requested
 _MOST_RETRIES = 1_000  # events to be tried again; more of them wait in the log
 _MOST_DOUBLINGS = 20  # of the pause
 _LONGEST_LINE = 200  # characters of it that are shown
+_QUOTED = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.""", re.DOTALL)
+# '&' and ';' in the middle of a word may be parts of an address
+_SHELL_SYNTAX = re.compile(r"\d?>>?|<<?|\|\|?|`|\$(?:\w+|[({])|(?:^|(?<=\s))(?:&&?|;)|(?:&|;)(?=\s|$)")
 _KEPT_OUTPUT = 4_096  # bytes of what a command printed last on standard error
 
 
@@ -58,7 +63,7 @@ class Queue(Protocol):
         """Return the next events, the oldest first."""
 
     def advance(self, event: Event) -> None:
-        """Note that all events up to this one are dealt with."""
+        """Store that all events up to this one are done."""
 
     def retries(self) -> list[Retry]:
         """Return the events that were not delivered yet, the oldest first."""
@@ -67,13 +72,14 @@ class Queue(Protocol):
         """Keep an event to be tried again later, and go on with the next."""
 
     def forget(self, retry: Retry) -> None:
-        """Note that an event was delivered after all, or given up."""
+        """Store that an event was delivered after all, or given up."""
 
 
 class UserCommand:
-    """A command line that is run with a text on standard input. BadSetting if there is no such command.
+    """A command line that is run with a text on standard input.
 
-    It would fail for every event otherwise, the first of which may be days away.
+    Raise BadSetting if there is no such command, or if it needs a shell: it would fail for every event, the first of
+    which may be days away, or take '>' for an argument and succeed without doing anything.
     """
 
     def __init__(self, line: str, timeout: float = _TIMEOUT) -> None:
@@ -83,6 +89,11 @@ class UserCommand:
             raise BadSetting(f"The command '{line}' cannot be read: {error}.") from None
         if not self._words:
             raise BadSetting("The command to run on each event is empty.")
+        if operator := _shell_syntax(line):
+            raise BadSetting(
+                f"The command is not run by a shell, so '{operator}' would be an argument of '{self._words[0]}': write "
+                f"sh -c {shlex.quote(line)}, or quote what is meant literally."
+            )
         if shutil.which(self._words[0]) is None:
             raise BadSetting(
                 f"The command '{self._words[0]}' is not found, or is not executable: name one that is on the PATH, or "
@@ -108,8 +119,8 @@ class UserCommand:
     def run(self, given: bytes) -> str | None:
         """Run it to its end; return what went wrong, in a sentence, or None.
 
-        It reads and writes files, not pipes: what it leaves running in the background may hold them open for as long as
-        it likes. It has a session of its own, so that Ctrl-C on a terminal reaches the run and not the command.
+        Its input and output are files, not pipes, because a process that it leaves in the background may hold them open
+        for any time. It has a session of its own, so that Ctrl-C on a terminal reaches the run and not the command.
         """
         with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as output:
             text.write(given)
@@ -126,7 +137,7 @@ class UserCommand:
             try:
                 status = process.wait(self._timeout)
             except subprocess.TimeoutExpired:
-                _end(process)
+                _end(process, _ENDING)
                 process.wait()
                 return f"'{self.name}' took longer than {self._timeout:g} s for an event and was ended."
             finally:
@@ -148,7 +159,7 @@ class UserCommand:
         if started:
             self._starting.release()
         if process is not None:
-            _end(process)
+            _end(process, _STOPPING)
 
 
 class CommandRunner:
@@ -184,27 +195,25 @@ class CommandRunner:
             self._awake = True
             self._changed.notify()
 
-    def close(self, grace: float, hurried: Callable[[], bool] = lambda: True) -> bool:
+    def close(self, time_left: Callable[[], float | None]) -> bool:
         """Deliver what is due and end; return whether everything was delivered.
 
-        Once a stop was requested (`hurried`), what takes longer than `grace` seconds is left to the next run.
+        `time_left` says how many seconds that may still take; None is as long as it needs. Then the command is ended,
+        and what it did not get is left to the next run.
         """
         with self._changed:
             self._ending = self._awake = True
             self._changed.notify()
-        end: float | None = None
         while self._thread.is_alive():
-            if end is None and hurried():
-                end = time.monotonic() + grace
-            left = _LOOK if end is None else min(_LOOK, end - time.monotonic())
-            if left <= 0:
+            left = time_left()
+            if left == 0:
                 self._command.stop()
-                self._thread.join(_ENDING)
+                self._thread.join(_STOPPING)
                 self._complain(
                     f"'{self._command.name}' did not get all events in time: the next run delivers the rest."
                 )
                 return False
-            self._thread.join(left)
+            self._thread.join(_LOOK if left is None else min(_LOOK, left))
         if self._error is not None and not isinstance(self._error, StoreError):
             self._complain(
                 f"Delivering events to '{self._command.name}' failed: {self._error}. The next run tries again."
@@ -222,7 +231,7 @@ class CommandRunner:
     def _work(self) -> None:
         try:
             for retry in self._queue.retries():
-                # at once: the command may be another one by now, or mended
+                # at once, because the command may have been mended since
                 self._hold(replace(retry, next_at=self._clock()))
             while not self._command.is_stopped():
                 with self._changed:
@@ -335,13 +344,19 @@ def as_line(event: Event) -> bytes:
     return json.dumps(_shown(event_document(event))).encode() + b"\n"
 
 
+def _shell_syntax(line: str) -> str | None:
+    """Return the first operator or expansion that only a shell understands, outside of quotes; None without any."""
+    found = _SHELL_SYNTAX.search(_QUOTED.sub("_", line))
+    return found[0].strip() if found else None
+
+
 def _pages(event: Event) -> frozenset[str]:
     return frozenset(one.partition("-")[0] for one in event.ids)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a command with all that it started: SIGTERM first, then SIGKILL."""
-    end = time.monotonic() + _ENDING
+def _end(process: subprocess.Popen[bytes], grace: float) -> None:
+    """End a command with all that it started: SIGTERM first, SIGKILL after `grace` seconds."""
+    end = time.monotonic() + grace
     with contextlib.suppress(ProcessLookupError):  # none of them is left
         os.killpg(process.pid, signal.SIGTERM)
         while time.monotonic() < end:

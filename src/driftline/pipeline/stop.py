@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import suppress
 
 
@@ -34,7 +35,7 @@ class Stop:
     def __init__(self) -> None:
         self.bell = Bell()
         self._bells: tuple[Bell, ...] = (self.bell,)
-        self._requested = False
+        self._requested_at: float | None = None  # by the monotonic clock
 
     def listen(self) -> Bell:
         """One more bell, for another thread: the request rings it too."""
@@ -49,10 +50,17 @@ class Stop:
     @property
     def requested(self) -> bool:
         """Whether somebody asked."""
-        return self._requested
+        return self._requested_at is not None
+
+    def time_left(self, seconds: float) -> float | None:
+        """Return how many of so many seconds after the request are left, at least 0; None if there was no request."""
+        if self._requested_at is None:
+            return None
+        return max(0.0, self._requested_at + seconds - time.monotonic())
 
     def request(self) -> None:
         """Finish what is in flight, record it, and end."""
-        self._requested = True
+        if self._requested_at is None:
+            self._requested_at = time.monotonic()
         for bell in self._bells:
             bell.ring()

@@ -88,7 +88,7 @@ class Store:
     def open(cls, where: str) -> Self:
         """Open the store at a path or `postgresql://` URL; it is created, or its schema upgraded, where necessary."""
         url, path = locate(where)
-        where = where if path else url.render_as_string(hide_password=True)
+        where = where if path else url.set(drivername="postgresql").render_as_string(hide_password=True)
         read_only = path is not None and not is_writable(path)
         if path is not None and read_only:
             url = read_only_url(path)

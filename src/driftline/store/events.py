@@ -1,12 +1,13 @@
 """The event log: everything worth reporting, in the order in which it was published.
 
 Publishing groups what is in the outbox into events and deletes it there, in one transaction: each finding becomes part
-of one event, however often it is tried. Readers (the terminal, a command, …) remember in the store up to which event
-they have come, and which events they failed at.
+of one event, however often it is tried. Each reader (the terminal, a command, …) has a position in the log, and a list
+of the events that it has to try again; both are in the store.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -46,7 +47,7 @@ _TITLES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """An event that a reader failed at: how often, since when, and when it is tried again."""
+    """An event that a reader could not deliver: how often, since when, and when it is tried again."""
 
     event: Event
     attempts: int
@@ -62,17 +63,20 @@ class EventLog:
         self._store = store
         self._stopped = stopped
 
-    def publish(self, group: Group, run_ids: Collection[int] | None = None, *, noise: bool = True) -> int:
+    def publish(
+        self, group: Group, run_ids: Collection[int] | None = None, *, noise_until: float = math.inf
+    ) -> int:  # fmt: skip
         """Turn what is in the outbox into events, and return how many there are.
 
-        Of these checks and of others that have ended; of `run` if `run_ids` is None. Without `noise`, what is noise on
-        one page waits for more. Each transaction takes a limited number of findings, so that any number of them takes
-        little memory.
+        That is what these checks found, and others that have ended; if `run_ids` is None, also what `run` found. Noise
+        that `run` found after `noise_until` waits for other pages that may share it, unless it belongs to a change that
+        is published now. Each transaction takes a limited number of findings, so that any number of them takes little
+        memory.
         """
 
         def publish(connection: Connection) -> tuple[int, bool]:
             lock_events(connection)
-            found = read_outbox(connection, run_ids, noise=noise, limit=_AT_ONCE)
+            found = read_outbox(connection, run_ids, noise_until=noise_until, limit=_AT_ONCE)
             published: list[Event] = []
             _lock_pages(connection, found.values())
             for source, some in found.items():
@@ -160,9 +164,9 @@ class EventReader:
         return patiently(read, self._stopped)
 
     def advance(self, event: Event) -> None:
-        """Note that all events up to this one are dealt with.
+        """Store that all events up to this one are done.
 
-        This process does not read them again even if the store cannot be written; the next one does.
+        If the store cannot be written, this process still does not read them again, but the next one does.
         """
         self._position = max(self._position, event.id)
         self._move(event.id, lambda _: None)
@@ -198,7 +202,7 @@ class EventReader:
         self._move(retry.event.id, keep)
 
     def forget(self, retry: Retry) -> None:
-        """Note that an event was delivered after all, or given up."""
+        """Store that an event was delivered after all, or given up."""
         mine = and_(event_retries.c.reader == self.name, event_retries.c.event_id == retry.event.id)
         self._move(retry.event.id, lambda connection: connection.execute(delete(event_retries).where(mine)))
 
@@ -218,7 +222,7 @@ class EventReader:
 def insert_events(
     connection: Connection, found: Sequence[Event], versions_of: Mapping[str, tuple[int, int]] = MappingProxyType({})
 ) -> list[Event]:  # fmt: skip
-    """Append events to the log, with what is known of their pages; return them with their ids."""
+    """Append events to the log, with title, tags and versions of their pages; return them with their ids."""
     if not found:
         return []
     lock_events(connection)
@@ -270,7 +274,7 @@ def _pages(
 
 
 def event_document(event: Event) -> dict[str, Any]:
-    """Return the event as a JSON object, with its time also in ISO 8601: what hooks and `--json` give out."""
+    """Return the event as a JSON object, with its time also in ISO 8601: what commands and `--json` get."""
     edits = [
         {
             "before": edit.before, "after": edit.after, "kind": edit.kind.value,

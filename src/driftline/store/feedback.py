@@ -40,7 +40,7 @@ def find_change(store: Store, name: str) -> Named:
     """Return the change of that id; UsageError if it cannot be one, UnknownChange if there is none."""
     parts = _ID.fullmatch(name.strip())
     if parts is None:
-        raise UsageError(f"'{name}' is not the id of a change: 'driftline history URL' shows them, such as 12-5.")
+        raise UsageError(f"'{name}' is not the id of a change, such as 12-5: 'driftline changes' shows them.")
     query = (
         select(pages.c.url, changes.c.page_id, changes.c.sequence, changes.c.from_version, changes.c.to_version)
         .join(pages, pages.c.id == changes.c.page_id)
@@ -49,7 +49,9 @@ def find_change(store: Store, name: str) -> Named:
     with store.read() as connection:
         row = connection.execute(query).first()
     if row is None:
-        raise UnknownChange(f"There is no change {name}: 'driftline history URL' shows those of a page.")
+        raise UnknownChange(
+            f"There is no change {name}: 'driftline changes' and 'driftline history URL' show the ids of changes."
+        )
     return Named(*row)
 
 

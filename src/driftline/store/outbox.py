@@ -7,6 +7,7 @@ Publishing (see `events`) turns these rows into events and deletes them, in one 
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import and_, bindparam, delete, insert, or_, select
@@ -25,11 +26,12 @@ from driftline.model import (
     change_id,
 )
 from driftline.store.schema import RUN, changes, checks, outbox, pages, runs, turns, warnings
+from driftline.store.statements import in_batches
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from sqlalchemy import Connection, Select
+    from sqlalchemy import Connection, Row, Select
 
     from driftline.model import ChangeSummary, Outcome
 
@@ -85,7 +87,7 @@ _DELETE = delete(outbox).where(
 
 
 def put_in_outbox(connection: Connection, outcomes: Sequence[Outcome]) -> None:
-    """Note what these outcomes, which are being recorded in the same transaction, found."""
+    """Insert what these outcomes, which are being recorded in the same transaction, found."""
     found = [(outcome, _CHANGED) for outcome in outcomes if outcome.may_be_news]
     found += [(outcome, outcome.turned.turn.value) for outcome in outcomes if outcome.turned is not None]
     found += [(outcome, alarm.kind.value) for outcome in outcomes for alarm in outcome.alarms]
@@ -96,7 +98,7 @@ def put_in_outbox(connection: Connection, outcomes: Sequence[Outcome]) -> None:
 
 
 def found_by(connection: Connection, recorded: Iterable[tuple[int, float]]) -> Found:
-    """Return what is worth a report of what these runs have recorded, each since the time given with it."""
+    """Return what these runs have found that is worth reporting, each run since the time given with it."""
     found: Found = [], [], []
     for run_id, since in recorded:
         by_this = checks.c.run_id == run_id
@@ -133,28 +135,44 @@ def is_empty(connection: Connection) -> bool:
 
 
 def read_outbox(
-    connection: Connection, run_ids: Collection[int] | None, *, noise: bool, limit: int
+    connection: Connection, run_ids: Collection[int] | None, *, noise_until: float, limit: int
 ) -> dict[str, Found]:
     """Return what is to be published, the oldest first, by the command that found it: `run`, or `check`.
 
     Only what these checks found and what others left that have ended; if `run_ids` is None, what `run` found and what
-    others left. At most `limit` findings of a kind. Without `noise`, changes that are noise are left in the outbox:
-    they are worth reporting only if many pages share them.
+    others left. At most `limit` findings of a kind. Noise that `run` found after `noise_until` is left in the outbox,
+    because it is worth reporting only if many pages share it; but what shares its cause with a change that is to be
+    published belongs to the same event.
     """
-    queries: list[Select[Any]] = [_CHANGES, _TURNS, _DANGERS]
-    if not noise:
-        queries[0] = queries[0].where(changes.c.verdict == Matter.MEANINGFUL.value)
     by_run = runs.c.scope == RUN
+    ripe = or_(changes.c.verdict == Matter.MEANINGFUL.value, ~by_run, by_run.is_(None), changes.c.at <= noise_until)
+    queries: list[Select[Any]] = [_CHANGES.where(ripe), _TURNS, _DANGERS]
     # a check that is still at work publishes all that it found at its end
     over = and_(~by_run, runs.c.ended_at.is_not(None))
     these = or_(by_run, over) if run_ids is None else or_(checks.c.run_id.in_(run_ids), over)
     queries = [query.where(or_(these, runs.c.id.is_(None))) for query in queries]
     scoped = [query.join(runs, runs.c.id == checks.c.run_id, isouter=True).limit(limit) for query in queries]
+    by_runs = _read(connection, *(query.where(by_run) for query in scoped))
     found = {
-        "run": _read(connection, *(query.where(by_run) for query in scoped)),
+        "run": (_with_same_cause(connection, by_runs[0], noise_until, limit), *by_runs[1:]),
         "check": _read(connection, *(query.where(or_(~by_run, runs.c.scope.is_(None))) for query in scoped)),
     }
     return {source: some for source, some in found.items() if any(some)}
+
+
+def _with_same_cause(connection: Connection, found: list[Change], noise_until: float, limit: int) -> list[Change]:
+    """Return these changes of `run`, and the noise that waits although it has the same cause as one of them."""
+    causes = {(one.host, one.cause) for one in found if one.cause and one.verdict is Matter.MEANINGFUL}
+    if not causes or noise_until == math.inf:
+        return found
+    waiting = _CHANGES.join(runs, runs.c.id == checks.c.run_id).where(
+        runs.c.scope == RUN, changes.c.verdict == Matter.NOISE.value, changes.c.at > noise_until
+    )
+    joined = list(found)
+    for some in in_batches(sorted({cause for _, cause in causes})):
+        rows = connection.execute(waiting.where(changes.c.cause.in_(some)).limit(limit))
+        joined += [one for one in map(_change, rows) if (one.host, one.cause) in causes]
+    return sorted(joined, key=lambda one: one.at)
 
 
 def clear_outbox(connection: Connection, found: Found) -> None:
@@ -171,14 +189,7 @@ def clear_outbox(connection: Connection, found: Found) -> None:
 
 def _read(connection: Connection, changed: Select[Any], turned: Select[Any], dangers: Select[Any]) -> Found:
     return (
-        [
-            Change(
-                id=change_id(row.page_id, row.sequence), url=row.url, at=row.at, from_version=row.from_version,
-                to_version=row.to_version, kind=row.kind, verdict=Matter(row.verdict), score=row.score,
-                reason=row.reason, cause=row.cause or b"", edits=edits_of(row.edits),
-            )
-            for row in connection.execute(changed)
-        ],
+        [_change(row) for row in connection.execute(changed)],
         [
             Turned(
                 id=change_id(row.page_id, row.sequence), url=row.url, at=row.at, turn=Turn(row.turn),
@@ -193,4 +204,12 @@ def _read(connection: Connection, changed: Select[Any], turned: Select[Any], dan
             )
             for row in connection.execute(dangers)
         ],
+    )  # fmt: skip
+
+
+def _change(row: Row[Any]) -> Change:
+    return Change(
+        id=change_id(row.page_id, row.sequence), url=row.url, at=row.at, from_version=row.from_version,
+        to_version=row.to_version, kind=row.kind, verdict=Matter(row.verdict), score=row.score,
+        reason=row.reason, cause=row.cause or b"", edits=edits_of(row.edits),
     )  # fmt: skip

@@ -1,6 +1,6 @@
-"""What a run without an end does from one second to the next: it lets the scheduler pick, and its pipeline check.
+"""The planner: about once a second it takes due pages from the scheduler and offers them to the pipeline.
 
-Scheduling and the pipeline know nothing of each other; here they meet.
+The scheduler and the pipeline know nothing of each other; this module connects them.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from driftline.pipeline.stop import Stop
     from driftline.schedule.scheduler import Scheduler
 
-_LOOK = 2.0  # seconds after which pages that were added, edited or removed are picked up
-_READ = 0.05  # seconds before each pick for reading the watch list: where it is long, a part of it at a time
+_LOOK = 2.0  # seconds after which pages that were added, edited or removed are noticed
+_READ = 0.05  # seconds before each pick for reading the watch list: a long one is read in parts
 _PAUSE = 1.0  # seconds between two picks
-_SLOW = 10.0  # seconds of waiting that are worth a word
-_CATCH_UP = 5.0  # seconds at the end of a run that has no idle time; the next one goes on with the rest
+_SLOW = 10.0  # seconds that the pages of a host take before it is reported as slow
+_CATCH_UP = 5.0  # seconds for it at the end of a run that has no idle time; the next run continues
 _RETRY = 60.0  # seconds before catching up is tried again after it failed
 
 
 class Planner:
-    """Feeds a run with the pages whose turn it is, and learns from what came of them; for one thread.
+    """Offers due pages to a run, and learns from the outcomes. For use by one thread.
 
-    `catch_up` is what is done while nothing is due, until what it is given says that it is enough. `tell` hears how
-    things stand, whenever that is otherwise than before. `slow` is told of a host whose pages will take long: how many
-    wait, and the seconds between two.
+    `catch_up` is called while nothing is due, with a function that returns True when its time is over. `tell` gets a
+    sentence about the state of the run whenever that has changed. `slow` gets a host whose pages will take long, how
+    many of them wait, and the seconds between two.
     """
 
     def __init__(
@@ -48,28 +48,28 @@ class Planner:
         self._catch_up = catch_up
         self._tell = tell
         self._slow = slow
-        self._pages = 0  # that there were when it was last looked at which will take long
+        self._pages = 0  # in the watch list when slow hosts were last looked for
         self._remark = ""
-        self._others = False  # whether others were checking when it was last tried
+        self._others = False  # whether another process may have checked pages since the last pick
         self._unlearned: list[int] = []
         self._look_at = self._ticks()
-        self._settled: int | None = None
+        self._settled: int | None = None  # the edition of the watch list for which nothing is left to catch up
         self._catch_up_at = self._ticks()
 
-    def go(self) -> float:
-        """Have the pages checked whose turn it is now; the seconds to wait before the next look.
+    def tick(self) -> float:
+        """Offer the pages that are due now, and return the seconds to wait before the next tick.
 
-        None are offered while another process waits for its turn: it has it once those are settled that are in flight.
+        None are offered while another process waits to check pages: it may as soon as those in flight are recorded.
         """
         try:
             if (given_back := self._feed.make_way()) is not None:
                 self._scheduler.refund(given_back)
                 self._others = True
-                self._say("Waiting: another process has its turn to check pages.")
+                self._say("Waiting: another process is checking pages.")
                 return _PAUSE
             busy = self.offer(self._feed.next_portion())
         except StoreUnavailable:
-            self._others = True  # they may have checked pages meanwhile
+            self._others = True
             return _LOOK
         except (StoreBusy, StoreLocked) as error:
             self._say(f"Waiting: {error}")
@@ -79,20 +79,20 @@ class Planner:
             self._say(f"Watching {self._scheduler.describe()}." if len(self._scheduler) else empty)
         return _PAUSE if busy or self._caught_up(_PAUSE) else 0.0
 
-    def step_aside(self) -> None:
-        """Have nothing checked that was not begun with: the run is to end soon, for something else has its turn."""
+    def withdraw(self) -> None:
+        """Take back the pages that are not being fetched yet, so that the run ends soon."""
         self._scheduler.refund(self._feed.withdraw())
 
-    def feed_anew(self, feed: Feed) -> None:
-        """Feed another run from now on, with what was learned by then; others may have checked pages in between."""
+    def continue_with(self, feed: Feed) -> None:
+        """Offer pages to another run from now on. Other processes may have checked pages in between."""
         self._unlearned += self._feed.settled()
         self._feed = feed
         self._others = True
 
     def end(self, *, once: bool) -> None:
-        """Learn from the last checks and, if `once` leaves no idle time for it, catch up for some seconds.
+        """Learn from the last checks and, after `once`, which has no idle time for it, catch up for some seconds.
 
-        The next run goes on with what is left of either.
+        The next run continues what is not finished.
         """
         with contextlib.suppress(StoreLocked, StoreUnavailable):
             self._learn()
@@ -100,11 +100,11 @@ class Planner:
             self._caught_up(_CATCH_UP)
 
     def offer(self, most: int | None = None) -> bool:
-        """Offer the pages whose turn it is, `most` of them; whether there is enough to do for now.
+        """Offer pages that are due, at most `most` of them; return whether there is enough to do for now.
 
-        StoreBusy, and none picked, if another process checks pages at the moment. What is due is found out again once
-        it is done, and nobody else can begin: it may have checked the same pages. Otherwise the right to check is asked
-        for only when there is something to check, so that others are not refused it for nothing.
+        Raise StoreBusy, and pick none, while another process checks pages. As it may check the same ones, what is due
+        is found out again afterwards, under the lock. Otherwise the lock is taken only when there is something to
+        check, so that other processes are not refused for nothing.
         """
         with contextlib.ExitStack() as rights:
 
@@ -133,22 +133,22 @@ class Planner:
             return True
 
     def left(self, *, once: bool) -> int:
-        """How many pages were not checked although it is their turn, once nothing is checked any more.
+        """Return how many due pages were not checked, after the end of the run.
 
-        That is what was offered in vain and, unless all was offered `once`, what would be next; not what its host does
-        not want to be asked for now.
+        That is what was offered and not checked and, without `once`, what would be offered next; not the pages of hosts
+        that asked for a pause.
         """
         waiting = self._scheduler.count_waiting(self._feed.unchecked())
         return waiting if once else waiting + self._scheduler.count_due([*self._feed.held(), *self._unlearned])
 
     def offer_patiently(self) -> None:
-        """Offer all pages whose turn it is, once, waiting for a store that is locked; StoreBusy as for `offer`."""
+        """Offer all pages that are due, waiting for a store that is locked; raise StoreBusy as `offer` does."""
         patiently(self.offer, lambda: self._stop.requested)
 
     def _tell_slow(self) -> None:
-        """Tell of a host that has many more pages to check than it may be asked for, if pages came since the last look.
+        """Report a host whose pages take long because of its delay, if pages were added since the last look.
 
-        That is where they come from, at a start or later; to look at every pick would take as long as the pick.
+        Only new pages make a host slow, and looking at every pick would take as long as the pick itself.
         """
         if self._slow is not None and len(self._scheduler) > self._pages:
             crowded = self._scheduler.slowest_host(_SLOW, self._feed.held())
@@ -157,25 +157,25 @@ class Planner:
         self._pages = len(self._scheduler)
 
     def _learn(self) -> None:
-        """Learn from what was recorded since the last time; from all of it the next time, if the store is locked."""
+        """Learn from what was recorded since the last time. If the store is locked, nothing is forgotten."""
         self._unlearned += self._feed.settled()
         self._scheduler.learn_from(self._unlearned)
         self._unlearned = []
 
     def _refresh(self) -> None:
-        """See which pages were added, edited or removed, unless that was seen just now; some of them, of many."""
+        """Notice pages that were added, edited or removed, at most every two seconds; of a long list, a part."""
         started = self._ticks()
         if started >= self._look_at and self._scheduler.refresh_until(lambda: self._ticks() >= started + _READ):
             self._look_at = self._ticks() + _LOOK
 
     def _caught_up(self, seconds: float) -> bool:
-        """Read versions anew and index them for at most so long; whether there is nothing left of that to do now.
+        """Extract versions again and index them for at most so long; return whether nothing of that is left to do.
 
-        It need not be looked at again before a page has another version or other filters. A store that fails at it, for
-        somebody else is at work there, need not fail at the next check: checks go on, and it is tried again later.
+        Afterwards there is nothing to do before a page has a new version or other filters. If the store fails, because
+        another process is using it, checks go on and it is tried again later.
         """
-        as_it_is = self._scheduler.edition
-        if as_it_is == self._settled or self._ticks() < self._catch_up_at:
+        edition = self._scheduler.edition
+        if edition == self._settled or self._ticks() < self._catch_up_at:
             return True
         end = self._ticks() + seconds
         try:
@@ -186,11 +186,11 @@ class Planner:
             return True
         if self._ticks() >= end or self._stop.requested:
             return False
-        self._settled = as_it_is
+        self._settled = edition
         return True
 
     def _say(self, remark: str) -> None:
-        """Say how things stand, unless that is what was said last."""
+        """Pass on a sentence about the state of the run, unless it was the last one."""
         if remark != self._remark:
             self._remark = remark
             self._tell(remark)

@@ -1,11 +1,12 @@
-"""Publishing what a run finds: the outbox is grouped into events a little later, and readers are woken to read them.
+"""Publishing what a run finds: the outbox is grouped into events two seconds later, and readers are woken.
 
-The wait is for others with the same cause: the same edit on many pages, a host that is down with all of its pages.
+The wait is for other findings with the same cause: the same edit on many pages, a host that is down with all its pages.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from contextlib import suppress
@@ -27,6 +28,7 @@ _log = logging.getLogger("driftline.watch.publisher")
 
 _TOGETHER = 2.0  # seconds that a finding waits for others with the same cause
 _LONGEST = 30.0  # seconds that noise waits while more of it comes: it is an event only if many pages share it
+_NONE = -math.inf  # a time before all noise
 _LOOK = 0.2  # seconds between looks at whether a stop was requested
 _POLL = 5.0  # seconds between looks at what other processes have recorded
 
@@ -34,12 +36,12 @@ _POLL = 5.0  # seconds between looks at what other processes have recorded
 class OutboxLog(Protocol):
     """Where events are published."""
 
-    def publish(self, group: Group, *, noise: bool) -> int:
-        """Turn the outbox into events and return how many; without `noise`, leave what is noise on one page."""
+    def publish(self, group: Group, *, noise_until: float) -> int:
+        """Turn the outbox into events and return how many; leave noise that `run` found later than `noise_until`."""
 
 
 class EventListener(Protocol):
-    """A reader of the event log that lives in this process."""
+    """A reader of the event log in this process."""
 
     def wake(self) -> None:
         """Read the log: there may be new events in it."""
@@ -61,18 +63,19 @@ class ReaderThread:
             self._awake = True
             self._changed.notify()
 
-    def close(self, grace: float, hurried: Callable[[], bool]) -> bool:
-        """End; return whether nothing is being read any more. Once `hurried`, wait at most `grace` seconds for that."""
+    def close(self, time_left: Callable[[], float | None]) -> bool:
+        """End, and return whether the reader has returned.
+
+        `time_left` says how many seconds it may still take; None is as long as it needs.
+        """
         with self._changed:
             self._ending = True
             self._changed.notify()
-        end: float | None = None
         while self._thread.is_alive():
-            if end is None and hurried():
-                end = time.monotonic() + grace
-            self._thread.join(_LOOK)
-            if end is not None and time.monotonic() > end:
+            left = time_left()
+            if left == 0:
                 return False
+            self._thread.join(_LOOK if left is None else min(_LOOK, left))
         return True
 
     def _work(self) -> None:
@@ -102,6 +105,7 @@ class Publisher:
         listeners: Sequence[EventListener],
         stop: Stop,
         ticks: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._log = log
         self._listeners = listeners
@@ -111,7 +115,9 @@ class Publisher:
         self._changed = threading.Condition(self._lock)
         self._due_at: float | None = ticks()  # what an earlier run recorded is published at once
         self._first_noise = self._last_noise = 0.0
-        self._noise = 0
+        self._noise = 0  # changes that are noise and wait for others with the same cause
+        # when the newest of them was fetched: what is recorded while the log is being written must wait for its own
+        self._noise_until = clock()  # at first, all that an earlier run left
         self._poll_at = ticks()
         self._ending = False
         self._error: Exception | None = None
@@ -133,18 +139,19 @@ class Publisher:
         self._thread.join()
         if self._error is None:
             with suppress(StoreError):
-                self._publish(noise=True)
+                self._publish(math.inf)
         elif kind is None:
             raise self._error
 
     def recorded(self, outcomes: Sequence[Outcome]) -> None:
-        """Note that these outcomes were recorded, and publish what they found soon."""
-        found = noise = 0
+        """Publish what these outcomes, which were just committed, found; soon, and in the publisher's thread."""
+        found = 0
+        noise: list[float] = []
         for outcome in outcomes:
             if outcome.turned is not None or outcome.alarms or outcome.verdict is Verdict.CHANGED:
                 found += 1
             elif outcome.may_be_news:
-                noise += 1
+                noise.append(outcome.document.fetched_at)
         if not found and not noise:
             return
         with self._lock:
@@ -152,7 +159,8 @@ class Publisher:
             if noise:
                 self._first_noise = self._first_noise if self._noise else now
                 self._last_noise = now
-                self._noise += noise
+                self._noise += len(noise)
+                self._noise_until = max(self._noise_until, *noise)
             if self._due_at is None:
                 self._due_at = now + _TOGETHER
                 self._changed.notify()
@@ -174,16 +182,19 @@ class Publisher:
                 self._poll_at = now + _POLL
             if due:
                 self._due_at = now + _TOGETHER if self._noise and not ripe else None
+            until = self._noise_until if ripe else _NONE
             if look and ripe:
                 self._noise = 0
         if look:
-            self._publish(noise=ripe)
+            self._publish(until)
         with self._lock:
+            if look and ripe and not self._noise:
+                self._noise_until = _NONE
             following = self._poll_at if self._due_at is None else min(self._due_at, self._poll_at)
             return max(0.0, following - self._ticks())
 
-    def _publish(self, *, noise: bool) -> None:
-        published = self._log.publish(events_of, noise=noise)
+    def _publish(self, noise_until: float) -> None:
+        published = self._log.publish(events_of, noise_until=noise_until)
         if published:
             _log.debug("published %d events", published)
         for listener in self._listeners:

@@ -1,6 +1,7 @@
 """The watcher: it schedules, checks, records and publishes until it is stopped.
 
-`EndlessRun` is the pipeline of it, in a thread of its own; `Watcher` is the loop around it.
+`EndlessRun` is its pipeline, in a thread of its own; `Watcher` is the loop around it; `watch_events` is the watcher of
+the library, as an iterator of events.
 """
 
 from __future__ import annotations
@@ -15,55 +16,48 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 from driftline.errors import RunStalled, RunStopped, StoreBusy, StoreLocked, StoreUnavailable
 from driftline.runtime import MemoryTrimmer
 from driftline.store.locks import patiently
+from driftline.watch.contention import retry_while_busy
 from driftline.watch.publisher import EventListener, Publisher
-from driftline.watch.turn_taking import in_turn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
     from driftline.crawl.recrawl import Rounds
-    from driftline.model import Outcome, Verdict
+    from driftline.model import Event, Outcome, Verdict
     from driftline.pipeline.check_run import Run
     from driftline.pipeline.sources import Feed
     from driftline.pipeline.stop import Stop
     from driftline.schedule.scheduler import Scheduler
-    from driftline.store.events import EventLog
+    from driftline.store.events import EventLog, EventReader
     from driftline.store.process_locks import Claim, Having
     from driftline.watch.planner import Planner
 
     #: opens the readers of the event log that live in this process, and closes them at the end of the block
     Readers: TypeAlias = Callable[[EventLog], AbstractContextManager[Sequence[EventListener]]]
 
-    from collections.abc import Iterator, Sequence
-
-    from driftline.model import Event
-    from driftline.store.events import EventLog, EventReader
-    from driftline.watch.publisher import EventListener
-
-
 _CRAWL_SECONDS = 60.0  # of crawling before pages are checked again
 
 
 class EndlessRun:
-    """Checks what its feed is offered, for the time of a `with` block, in which it has the `right` to be the only one.
+    """Checks what its feed is offered, for the time of a `with` block, holding the `right` to be the only run.
 
-    Two of them would share the pages, and each would tell what changed on those that it happened to check.
+    Two of them would share the pages, and each would report only what changed on its own share.
 
     At the end of the block what was offered is checked to the end, unless a stop was requested or the block raised:
-    then what is in flight gets its grace, and `left` says how many pages of those offered were not checked. Others were
-    `put_off`, for their hosts want to be left alone. What ended the run early is raised there.
+    then requests in flight may finish for some seconds, and `left` counts the offered pages that were not checked.
+    Those that are `put_off` belong to hosts that asked for a pause. What ended the run early is raised there.
     """
 
     def __init__(
-        self, run: Run, feed: Feed, stop: Stop, told: Callable[[Sequence[Outcome]], None],
+        self, run: Run, feed: Feed, stop: Stop, recorded: Callable[[Sequence[Outcome]], None],
         right: Callable[[], Having], slow: Callable[[str, int, float], None] | None = None,
     ) -> None:  # fmt: skip
         self.feed = feed
         self.left = self.put_off = 0
         self._run = run
         self._stop = stop
-        self._told = told
+        self._recorded = recorded
         self._slow = slow
         self._right = right
         self._rights = ExitStack()
@@ -93,11 +87,11 @@ class EndlessRun:
 
     @property
     def at_work(self) -> bool:
-        """Whether what is offered will be checked: not once a stop was requested or something failed."""
+        """Return whether what is offered will be checked: not once a stop was requested or something failed."""
         return self._thread.is_alive() and not self._stop.requested
 
     def wait(self, seconds: float) -> None:
-        """Return after so long, or when it is not at work any more; StoreBusy if another run has taken its place."""
+        """Wait for so long, or until it is not at work any more; raise StoreBusy if another run took over."""
         if self._claim is not None and self._claim.lost:
             raise StoreBusy("Another 'driftline run' has taken over while the database could not be reached.")
         self._bell.wait(seconds)
@@ -107,16 +101,16 @@ class EndlessRun:
             self._check_offered()
         except RunStopped:
             pass
-        except Exception as error:  # noqa: BLE001 raised at the end of the block: nobody else can hear it
+        except Exception as error:  # noqa: BLE001 raised at the end of the block: nobody else can see it
             self._error = error
         finally:
             self._bell.ring()
 
     def _check_offered(self) -> None:
-        """Check what is offered, with another pipeline if one was cut short by an outage of the store or stalled."""
+        """Check what is offered; start another pipeline if the store was away for long, or if one stalled."""
         while True:
             try:
-                self._run.check_offered(self.feed, self._told, self._slow)
+                self._run.check_offered(self.feed, self._recorded, self._slow)
             except (StoreUnavailable, RunStalled):
                 if self._stop.requested:
                     raise
@@ -126,10 +120,10 @@ class EndlessRun:
 
 
 class WatchList(Protocol):
-    """The watch list as the watcher needs it: it puts together the parts that work on its store."""
+    """The watch list, as far as the watcher needs it: it makes the parts that work on its store."""
 
     def keep_running(self, stop: Stop) -> AbstractContextManager[Claim]:
-        """Hold the right to be the only watcher of the store; StoreBusy if another process has it."""
+        """Hold the right to be the only watcher of the store; raise StoreBusy if another process has it."""
 
     def event_log(self, stop: Stop) -> EventLog:
         """Return the event log."""
@@ -161,13 +155,15 @@ class WatchList(Protocol):
         """Return the ids of those of these pages that are watched."""
 
     def be_next(self) -> Having:
-        """Ask a watcher in another process to make way."""
+        """Hold the request that a watcher in another process makes way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchOptions:
-    """What a watcher is to do: how often pages are checked that have no interval of their own, and how many checks
-    there may be. With `once`, everything that is due or new is checked, and then it ends.
+    """The options of a watcher.
+
+    `every` is the average time between checks of pages without an interval of their own, `budget` limits the checks.
+    With `once`, everything that is due or new is checked, and then it ends.
     """
 
     every: str = "1h"
@@ -178,8 +174,10 @@ class WatchOptions:
 
 @dataclass(slots=True)
 class WatchResult:
-    """How a watcher ended: what its checks found, the pages that were due and not checked, and those that were
-    postponed because their hosts asked for a pause. `scheduler` knows what is next.
+    """How a watcher ended.
+
+    `found` counts its outcomes, `left` the pages that were due and not checked, `postponed` those whose hosts asked for
+    a pause. `scheduler` knows what is next.
     """
 
     scheduler: Scheduler
@@ -190,11 +188,11 @@ class WatchResult:
 
 
 class Watcher:
-    """Keeps checking the pages of a watch list, those first whose check is worth most, until it is stopped.
+    """Keeps checking the pages of a watch list, in the order of the scheduler, until it is stopped.
 
     Everything that it finds goes to the event log, and from there to the `readers`. Watched sites are crawled again in
-    between. `remark` gets a sentence about how things stand whenever that has changed, `slow` the first host whose
-    pages take long because of its delay, `recorded` every batch of outcomes once it is committed.
+    between. `remark` gets a sentence about its state whenever that has changed, `slow` the first host whose pages take
+    long because of its delay, `recorded` every batch of outcomes once it is committed.
     """
 
     def __init__(
@@ -211,7 +209,7 @@ class Watcher:
         self._recorded = recorded
 
     def run(self) -> WatchResult:
-        """Watch until stopped, or check once what is due. StoreBusy if another process watches the same store."""
+        """Watch until stopped, or check once what is due. Raise StoreBusy if another process watches the same store."""
         options, watch_list, stop = self._options, self._watch_list, self._stop
         scheduler = watch_list.scheduler(
             every=options.every, budget=options.budget, policy=options.policy, once=options.once
@@ -232,7 +230,7 @@ class Watcher:
         return result
 
     def _watch(self, claim: Claim, scheduler: Scheduler, publisher: Publisher, result: WatchResult) -> Planner:
-        """Check pages and crawl sites by turns: two pipelines would not know of each other's requests."""
+        """Check pages, and crawl sites in between: two pipelines would not know of each other's requests to a host."""
         watch_list, stop, once = self._watch_list, self._stop, self._options.once
 
         def recorded(outcomes: Sequence[Outcome]) -> None:
@@ -244,7 +242,7 @@ class Watcher:
         for sentence in () if once else watch_list.shortages(self._options.budget):
             self._remark(sentence)
         rounds = watch_list.rounds(stop, self._remark, once=once)
-        changed = in_turn(rounds.go, stop, watch_list.be_next, self._remark) if once else []
+        changed = retry_while_busy(rounds.go, stop, watch_list.be_next, self._remark) if once else []
         publisher.wake()
         planner: Planner | None = None
         memory = MemoryTrimmer()
@@ -253,18 +251,18 @@ class Watcher:
                 if planner is None:
                     planner = watch_list.planner(scheduler, running.feed, stop, self._remark, slow=self._slow)
                 else:
-                    planner.feed_anew(running.feed)
+                    planner.continue_with(running.feed)
                 if changed:
                     # if it fails they are checked all the same, when they are due
                     with contextlib.suppress(StoreBusy, StoreLocked, StoreUnavailable):
                         running.feed.offer(watch_list.watched(changed))
                 if once:
-                    in_turn(planner.offer_patiently, stop, watch_list.be_next, self._remark)
+                    retry_while_busy(planner.offer_patiently, stop, watch_list.be_next, self._remark)
                 while not once and running.at_work and not rounds.due():
-                    running.wait(planner.go())
+                    running.wait(planner.tick())
                     memory.trim()
                 if not once and not stop.requested:
-                    planner.step_aside()
+                    planner.withdraw()
             result.postponed = running.put_off
             if once or stop.requested:
                 return planner
@@ -288,7 +286,7 @@ class _FirstSlowHost:
 
 
 class _Remarks:
-    """Passes on a sentence unless it was the last one: a watcher comes to the same again and again."""
+    """Passes on a sentence unless it was the last one: the state of a watcher stays the same for long."""
 
     def __init__(self, remark: Callable[[str], None]) -> None:
         self._remark = remark

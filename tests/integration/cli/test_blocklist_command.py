@@ -132,7 +132,7 @@ def test_warnings_are_told_by_check_list_show_and_history(
     capsys.readouterr()
     main_with(["check"])
     sentence = "A hidden frame appeared that loads https://evil.example/x."
-    assert f"warning {url}  {sentence}" in capsys.readouterr().out
+    assert f"warning           {url}  {sentence}" in capsys.readouterr().out
     assert told("history", url)[0]["warnings"] == [{"kind": "hidden-frame", "reason": sentence}]
     assert told("list")[0]["warnings"] == told("show", url)["warnings"]
     main_with(["history", url])

@@ -59,11 +59,11 @@ def test_a_check_says_so_in_words_and_names_no_page_twice(
     told("add", url)
     told("check")
     lines = told("check").splitlines()
-    assert lines[0] == f"failing {url}  2 checks in a row failed. The server answered 404 Not Found."
+    assert lines[0] == f"failing           {url}  2 checks in a row failed. The server answered 404 Not Found."
     assert [line for line in lines if url in line] == lines[:1]
     site.put("/gone", "It is here after all, and says so in words.")
     lines = told("check").splitlines()
-    assert lines[0] == f"recovered {url}  The page could be read again, after 2 checks that failed."
+    assert lines[0] == f"recovered         {url}  The page could be read again, after 2 checks that failed."
 
 
 def test_run_tells_a_command_of_both(site: Site, told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,8 +95,8 @@ def test_a_wall_is_never_a_version_and_is_named_when_the_page_fails(
     site.pages["/"] = wall
     assert json.loads(told("check", "--json"))["failures"][0]["kind"] == "broken"
     assert told("check").splitlines()[0] == (
-        f"failing {url}  2 checks in a row failed. The site shows a block page of Cloudflare instead of the page: "
-        "it wants proof that a person is there. "
+        f"failing           {url}  2 checks in a row failed. The site shows a block page of Cloudflare instead of "
+        "the page: it wants proof that a person is there. "
         "If it is the page from now on, 'driftline check URL --accept' takes it so."
     )
     assert json.loads(told("list", "--json"))[0]["versions"] == 1

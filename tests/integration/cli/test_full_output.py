@@ -60,7 +60,7 @@ def test_what_a_run_could_not_print_is_told_by_the_next(
     assert on_a_full_disk("run --once", monkeypatch) == 1
     assert "The output could not be written completely: No space left" in capsys.readouterr().err
     assert main_with(["run", "--once"]) == 0
-    assert f"failing   {page}missing" in capsys.readouterr().out
+    assert f"failing           {page}missing" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
@@ -78,7 +78,7 @@ def test_a_run_ends_whose_output_nobody_reads_and_tells_it_the_next_time(
     assert ended.returncode == 1, "it ends by itself"
     capsys.readouterr()
     main_with(["run", "--once"])
-    assert f"failing   {page}missing" in capsys.readouterr().out
+    assert f"failing           {page}missing" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])

@@ -67,7 +67,7 @@ def test_a_site_that_is_due_is_crawled_and_its_news_told(
     assert events["gone"]["urls"] == [site.url("/b")]
     assert (events["moved"]["urls"], events["moved"]["to"]) == ([site.url("/a")], [site.url("/moved")])
     assert site.url("/c") in events["changed"]["urls"]
-    assert f"new       {site.url('/d')}  It is new on the site." in said.out
+    assert f"new               {site.url('/d')}  It is new on the site." in said.out
     assert said.err.startswith(f"Crawling {site.url('/')}, which is kept watched.\n")
     heard.unlink()
     assert main_with(["list"]) == 0

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import event as listening
 
 from driftline.detection.compare import compare, recall
 from driftline.errors import FailureKind
-from driftline.model import Event, Failure, Outcome, Verdict, Warned, WarningKind
+from driftline.model import Event, Failure, Matter, Outcome, Proof, Verdict, Warned, WarningKind
 from driftline.pipeline.grouping import events_of
 from driftline.store.engine import Store
 from driftline.store.events import EventLog, Retry
@@ -56,9 +58,19 @@ class World:
         """Check a page so many times; the last run."""
         return [self.record(self.found(body, url)) for body in bodies][-1]
 
-    def publish(self, run_ids: list[int] | None = None, *, noise: bool = True) -> list[str]:
+    def same_edit(self, url: str, matter: Matter) -> float:
+        """Record the same edit as on other pages, judged so; when it was fetched."""
+        outcome = self.found("Free delivery from now on.", url)
+        assert outcome.change is not None
+        outcome.change = replace(outcome.change, verdict=matter, cause=b"delivery")
+        if matter is Matter.NOISE:
+            outcome.verdict, outcome.proof = Verdict.UNCHANGED, Proof.NOISE
+        self.record(outcome)
+        return self.at
+
+    def publish(self, run_ids: list[int] | None = None, *, noise_until: float = math.inf) -> list[str]:
         before = len(self.logged())
-        number = self.log.publish(events_of, run_ids, noise=noise)
+        number = self.log.publish(events_of, run_ids, noise_until=noise_until)
         new = self.logged()[: len(self.logged()) - before][::-1]
         assert len(new) == number
         return new
@@ -133,6 +145,33 @@ def test_every_new_danger_is_an_event(world: World) -> None:
         ("warning", "hidden-frame"),
         ("warning", "obfuscated-script"),
     ]
+
+
+def test_noise_of_a_run_waits_for_other_pages_that_share_it(world: World) -> None:
+    urls = [f"{URL}{number}" for number in range(5)]
+    world.catalog.add(urls)
+    for url in urls:
+        world.check("One word of it.", url=url)
+    first = world.same_edit(urls[0], Matter.NOISE)
+    for url in urls[1:]:
+        assert world.publish(noise_until=first - 1) == []
+        last = world.same_edit(url, Matter.NOISE)
+    assert world.publish(noise_until=last) == ["changed"]
+    assert next(world.log.list()).urls == tuple(urls)
+
+
+def test_a_change_takes_along_the_noise_that_waits_with_the_same_cause(world: World) -> None:
+    """It would be one event with the change, and a second one without."""
+    urls = [f"{URL}{number}" for number in range(6)]
+    world.catalog.add(urls)
+    for url in (*urls, OTHER):
+        world.check("One word of it.", url=url)
+    for url in (*urls[:5], OTHER):
+        world.same_edit(url, Matter.NOISE)
+    world.same_edit(urls[5], Matter.MEANINGFUL)
+    assert world.publish(noise_until=-math.inf) == ["changed"]
+    assert next(world.log.list()).urls == tuple(urls), "not those of other hosts"
+    assert world.publish() == []
 
 
 def test_what_is_recorded_again_is_not_published_again(world: World) -> None:

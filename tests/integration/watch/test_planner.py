@@ -82,11 +82,11 @@ def test_a_page_that_never_answers_holds_up_no_deadline_of_another(world: Watche
     world.held.add("/hangs")
     world.pages.add(*map(world.server.url, world.words), every="1m")
     with world.running() as planner:
-        planner.go()
+        planner.tick()
         world.quiet(but=1)
         for _ in range(3):
             world.ahead += 61
-            planner.go()
+            planner.tick()
             world.quiet(but=1)
         assert sorted(world.paths()[:2]) == ["/hangs", "/often"]
         assert world.paths()[2:] == ["/often"] * 3, "nobody asked again for the page that is in flight"
@@ -98,12 +98,12 @@ def test_what_was_checked_before_another_had_its_turn_is_known_after_it(world: W
     scheduler, stop = world.pages.scheduler(every="1h"), Stop()
     with world.pages.keep_checking(world._told, stop=stop) as world.run:
         planner = world.pages.planner(scheduler, world.run.feed, stop, world.remarks.append, world._ticks)
-        planner.go()
+        planner.tick()
     assert world.paths() == ["/a"]
     world.slowness = 1.0  # so that the watch list is not read to its end at once, as a long one is not
     with world.pages.keep_checking(world._told, stop=stop) as world.run:
-        planner.feed_anew(world.run.feed)
-        planner.go()
+        planner.continue_with(world.run.feed)
+        planner.tick()
     assert world.paths() == ["/a"]
 
 
@@ -114,10 +114,10 @@ def test_a_run_that_steps_aside_waits_only_for_what_is_in_flight(tmp_path: Path)
         scheduler, stop = world.pages.scheduler(every="1h"), Stop()
         with world.pages.keep_checking(world._told, stop=stop) as world.run:
             planner = world.pages.planner(scheduler, world.run.feed, stop, world.remarks.append, world._ticks)
-            planner.go()
+            planner.tick()
             while not world.paths():
                 world.run.wait(0.01)
-            planner.step_aside()
+            planner.withdraw()
         assert len(world.paths()) == 1
         assert len(world.outcomes) == 1
 
@@ -127,7 +127,7 @@ def test_a_page_is_checked_again_when_its_time_comes_and_not_before(world: Watch
     world.pages.add(world.server.url("/a"), every="1m")
     with world.running() as planner:
         for _ in range(12):
-            planner.go()
+            planner.tick()
             world.quiet()
             world.ahead += 20
     assert len(world.paths()) == 4
@@ -139,18 +139,18 @@ def test_pages_that_are_added_edited_or_removed_are_picked_up(world: Watched) ->
     a, b, c = map(world.server.url, world.words)
     world.pages.add(a, every="1h")
     with world.running() as planner:
-        planner.go()
+        planner.tick()
         world.quiet()
         world.pages.add(b, every="1h")
         world.looks += 3
-        planner.go()
+        planner.tick()
         world.quiet()
         world.pages.catalog.edit(a, every=10)
         world.pages.remove(b)
         world.pages.add(c)
         world.ahead += 11
         world.looks += 11
-        planner.go()
+        planner.tick()
         world.quiet()
     assert world.paths()[:2] == ["/a", "/b"]
     assert sorted(world.paths()[2:]) == ["/a", "/c"]
@@ -160,7 +160,7 @@ def test_no_page_waits_for_a_long_list_to_be_read(world: Watched, monkeypatch: p
     world.words = {"/often": "text"}
     world.pages.add(world.server.url("/often"), every="1m")
     with world.running() as planner:
-        planner.go()
+        planner.tick()
         world.quiet()
         world.pages.add(*[world.server.url(f"/{number}") for number in range(30)], every="1h")
         monkeypatch.setattr(BATCHES, "pages", 1)
@@ -168,11 +168,11 @@ def test_no_page_waits_for_a_long_list_to_be_read(world: Watched, monkeypatch: p
         world.looks += 3
         for _ in range(3):
             world.ahead += 61
-            planner.go()
+            planner.tick()
             world.quiet()
         assert world.paths() == ["/often"] * 4, "none of the others is known yet"
         while len(world.paths()) < 34:
-            planner.go()
+            planner.tick()
             world.quiet()
     assert {*world.paths()} == {"/often", *[f"/{number}" for number in range(30)]}
 
@@ -190,13 +190,13 @@ def test_a_page_removed_in_flight_ends_nothing(world: Watched) -> None:
     world.asked = hold
     world.pages.add(a, b, every="1m")
     with world.running() as planner:
-        planner.go()
+        planner.tick()
         assert asked.wait(60)
         world.pages.remove(a)
         gate.set()
         world.quiet()
         world.ahead += 61
-        planner.go()
+        planner.tick()
         world.quiet()
     assert sorted(world.paths()[:2]) == ["/a", "/b"]
     assert world.paths()[2:] == ["/b"]
@@ -209,9 +209,9 @@ def test_what_is_due_waits_while_another_process_checks(world: Watched) -> None:
     other = Store.open(world.settings.store)
     with world.running() as planner:
         with other.right_to_check():
-            pauses = [planner.go() for _ in range(3)]
+            pauses = [planner.tick() for _ in range(3)]
             assert world.paths() == []
-        planner.go()
+        planner.tick()
         world.quiet()
     other.close()
     assert min(pauses) > 0
@@ -234,10 +234,10 @@ def test_what_another_process_checked_meanwhile_is_not_checked_again(world: Watc
         by_hand = threading.Thread(target=other.check, args=(a,))
         by_hand.start()
         assert world.server.asked.wait(60)
-        planner.go()
+        planner.tick()
         gate.set()
         by_hand.join()
-        planner.go()  # although the watch list was looked at just now
+        planner.tick()  # although the watch list was looked at just now
         world.quiet()
     other.close()
     assert world.paths() == ["/a", "/b"]
@@ -248,7 +248,7 @@ def test_the_right_to_check_is_not_asked_for_while_nothing_is_due(world: Watched
     world.pages.add(world.server.url("/a"), every="1h")
     other = Store.open(world.settings.store)
     with world.running() as planner:
-        planner.go()
+        planner.tick()
         world.quiet()
         with other.right_to_check():
             assert not planner.offer()
@@ -259,14 +259,14 @@ def test_a_store_that_another_program_keeps_locked_ends_nothing(impatient_store:
     world.words = {"/a": "text"}
     world.pages.add(world.server.url("/a"), every="1m")
     with world.running() as planner:
-        planner.go()
+        planner.tick()
         world.quiet()
         other = sqlite3.connect(world.settings.store, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        pauses = [planner.go() for _ in range(3)]  # what came of the check cannot be learned
+        pauses = [planner.tick() for _ in range(3)]  # what came of the check cannot be learned
         other.close()
         for _ in range(2):
-            planner.go()
+            planner.tick()
             world.quiet()
             world.ahead += 61
     assert min(pauses) > 0
@@ -278,9 +278,9 @@ def test_what_cannot_be_recorded_for_a_while_is_recorded_after_it(impatient_stor
     world.words = {"/a": "text"}
     world.pages.add(world.server.url("/a"), every="1m")
     with world.running() as planner:
-        planner.go()
+        planner.tick()
         world.quiet()
-        planner.go()
+        planner.tick()
         other = sqlite3.connect(world.settings.store, isolation_level=None, check_same_thread=False)
         refused: list[str] = []
 
@@ -295,7 +295,7 @@ def test_what_cannot_be_recorded_for_a_while_is_recorded_after_it(impatient_stor
         event.listen(world.pages._store.engine, "handle_error", let_go_in_the_end)
         world.asked = lock
         world.ahead += 61
-        planner.go()
+        planner.tick()
         while len(world.run.feed) and world.run.at_work:
             world.run.wait(0.01)
     assert refused == ["database is locked"] * 3
@@ -309,7 +309,7 @@ def test_what_came_of_a_check_is_learned_with_the_next_pick(world: Watched) -> N
     with world.running() as planner:
         for number in range(4):
             world.words["/a"] = f"text of the number {number}"
-            planner.go()
+            planner.tick()
             rates += [one.rate for one in world.scheduler.upcoming()]
             world.quiet()
             world.ahead += 43_201
@@ -329,25 +329,25 @@ def test_a_run_that_always_has_pages_to_check_makes_way(tmp_path: Path, where: s
 
         world.asked = hold
         with world.running() as planner:
-            planner.go()
+            planner.tick()
             assert asked.wait(60)
             with pytest.raises(StoreBusy):
                 other.check(urls[4])
             with other.be_next():
-                pause = planner.go()
+                pause = planner.tick()
                 assert pause > 0
                 gate.set()
                 world.quiet()
-                planner.go()
+                planner.tick()
                 assert len(world.paths()) == 1, "nothing more is begun"
                 assert other.check(urls[4]).new == 1
-                planner.go()
+                planner.tick()
             world.quiet()
-            planner.go()
+            planner.tick()
             world.quiet()
     assert len(world.paths()) == 5, "what waited is checked after it, and what the other checked is not"
     assert {*world.paths()} == {f"/{number}" for number in range(5)}
-    assert [remark for remark in world.remarks if remark.startswith("Waiting: another process has its turn")]
+    assert [remark for remark in world.remarks if remark.startswith("Waiting: another process is checking pages")]
 
 
 def test_a_single_pass_leaves_what_it_did_not_check_and_not_what_is_due_again(world: Watched) -> None:
@@ -392,7 +392,7 @@ def test_all_of_it_works_on_either_database(tmp_path: Path, where: str) -> None:
         a, b = map(world.server.url, world.words)
         world.pages.add(a, b, every="1m")
         with world.running() as planner:
-            planner.go()
+            planner.tick()
             world.quiet()
             with pytest.raises(StoreBusy, match="Another 'driftline run'"):
                 other.keep_checking(lambda _: None).__enter__()
@@ -402,9 +402,9 @@ def test_all_of_it_works_on_either_database(tmp_path: Path, where: str) -> None:
             other.add(world.server.url("/c"), every="1m")
             world.ahead += 61
             world.looks += 3
-            planner.go()
+            planner.tick()
             world.quiet()
-            planner.go()
+            planner.tick()
         found = [(one.document.link.url, one.verdict) for one in world.outcomes]
         assert sorted(found[:2]) == [(a, Verdict.NEW), (b, Verdict.NEW)]
         assert sorted(found[2:]) == [(a, Verdict.CHANGED), (world.server.url("/c"), Verdict.NEW)]

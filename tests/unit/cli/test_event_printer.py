@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from driftline.cli.watching import EventPrinter
-from driftline.model import Event, Outcome, Verdict
+from driftline.errors import FailureKind
+from driftline.model import Event, Failure, Link, Outcome, Verdict
 from driftline.pipeline.stop import Stop
 from support.making import document
 
@@ -40,9 +41,25 @@ def test_each_event_is_printed_once_with_its_headline(capsys: pytest.CaptureFixt
     printer.wake()
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("  ", 1)[1] for line in lines] == [
-        "changed   http://a.example/1  Price 5 € → 6 €", "failing   http://a.example/2  Price 5 € → 6 €",
-    ]  # fmt: skip
+        "changed   1-2     http://a.example/1  Price 5 € → 6 €",
+        "failing           http://a.example/2  Price 5 € → 6 €",
+    ]
     assert position.at == 2
+
+
+def test_an_event_of_many_pages_names_ten_with_their_ids(capsys: pytest.CaptureFixture[str]) -> None:
+    numbers = range(1, 14)
+    many = replace(
+        event(1), urls=tuple(f"http://a.example/{number}" for number in numbers),
+        ids=tuple(f"{number}-2" for number in numbers),
+    )  # fmt: skip
+    EventPrinter(Position([many]), Stop()).wake()
+    first, *pages = capsys.readouterr().out.splitlines()
+    assert first.endswith("changed   13 pages of a.example  Price 5 € → 6 €")
+    assert [line.split() for line in pages[:10]] == [
+        [f"{number}-2", f"http://a.example/{number}"] for number in numbers[:10]
+    ]
+    assert [line.strip() for line in pages[10:]] == ["… and 3 more"]
 
 
 def test_what_a_check_printed_itself_is_passed_over(capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,6 +67,18 @@ def test_what_a_check_printed_itself_is_passed_over(capsys: pytest.CaptureFixtur
     EventPrinter(position, Stop()).wake()
     assert capsys.readouterr().out == ""
     assert position.at == 1
+
+
+def test_pages_whose_first_check_failed_are_named_ten_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+    failure = Failure(kind=FailureKind.STATUS, sentence="The server answered 404 Not Found.")
+    printer = EventPrinter(Position(), Stop())
+    links = [Link(number, f"http://a.example/{number}", 1, None) for number in range(20)]
+    printer.recorded([Outcome(document(link), Verdict.FAILED, failure=failure) for link in links])
+    printer.recorded([Outcome(document(Link(0, "http://a.example/0", 2, None)), Verdict.FAILED, failure=failure)])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 11
+    assert lines[0].split("  ", 1)[1] == "failed            http://a.example/0  The server answered 404 Not Found."
+    assert "driftline list --state failed" in lines[10]
 
 
 def test_new_pages_are_counted_once_no_more_come(capsys: pytest.CaptureFixture[str]) -> None:

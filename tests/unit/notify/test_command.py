@@ -7,7 +7,7 @@ import os
 import select
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -80,7 +80,7 @@ def release(fifo: Path) -> None:
 def test_each_event_is_one_line_of_json_on_standard_input(tmp_path: Path) -> None:
     file = tmp_path / "events"
     waiting = Waiting([event(1), event(2)])
-    assert runner(f"sh -c 'cat >> {file}'", waiting).close(60.0, lambda: False)
+    assert runner(f"sh -c 'cat >> {file}'", waiting).close(lambda: None)
     assert delivered(file) == [1, 2]
     assert waiting.position == 2
     first = json.loads(file.read_text().splitlines()[0])
@@ -94,7 +94,7 @@ def test_events_that_come_later_are_delivered_when_it_is_woken(tmp_path: Path) -
     at_work = runner(f"sh -c 'cat >> {file}'", waiting)
     waiting.events.append(event(1))
     at_work.wake()
-    assert at_work.close(60.0, lambda: False)
+    assert at_work.close(lambda: None)
     assert delivered(file) == [1]
 
 
@@ -104,7 +104,7 @@ def test_no_password_reaches_the_command(tmp_path: Path) -> None:
         id=1, event="changed", at=1_000.0, host="a", urls=("http://me:sesame@a/",), kind="", score=1.0, headline="",
         reason="http://u:sesame@b/ → c", ids=("1-1",),
     )  # fmt: skip
-    assert runner(f"sh -c 'cat >> {file}'", Waiting([given])).close(60.0, lambda: False)
+    assert runner(f"sh -c 'cat >> {file}'", Waiting([given])).close(lambda: None)
     assert "sesame" not in file.read_text()
     assert json.loads(file.read_text())["urls"] == ["http://me:***@a/"]
 
@@ -121,10 +121,10 @@ def test_a_command_that_fails_three_times_and_then_succeeds_gets_its_event(tmp_p
     waiting, clock = Waiting([event(1)]), Clock()
     line = fails_times(tmp_path, 3)
     for tries in range(1, 4):
-        assert not runner(line, waiting, complaints.append, clock=clock).close(60.0, lambda: False)
+        assert not runner(line, waiting, complaints.append, clock=clock).close(lambda: None)
         assert waiting.kept[1].attempts == tries
         clock.now += 3_600
-    assert runner(line, waiting, complaints.append, clock=clock).close(60.0, lambda: False)
+    assert runner(line, waiting, complaints.append, clock=clock).close(lambda: None)
     assert delivered(tmp_path / "events") == [1]
     assert waiting.kept == {}
     assert complaints[0] == "'sh' ended with status 1. It will be run again for event 1."
@@ -145,7 +145,7 @@ def test_it_is_tried_again_by_itself(tmp_path: Path) -> None:
     waiting = Watched([event(1, at=time.time())])
     at_work = CommandRunner(UserCommand(fails_times(tmp_path, 3)), waiting, lambda _: None, first_retry=0.01)
     assert done.wait(60)
-    assert at_work.close(60.0, lambda: False)
+    assert at_work.close(lambda: None)
     assert delivered(tmp_path / "events") == [1]
 
 
@@ -153,7 +153,7 @@ def test_the_pause_doubles_from_try_to_try(tmp_path: Path) -> None:
     waiting, clock = Waiting([event(1)]), Clock()
     pauses = []
     for _ in range(4):
-        runner("false", waiting, lambda _: None, clock=clock).close(60.0, lambda: False)
+        runner("false", waiting, lambda _: None, clock=clock).close(lambda: None)
         pauses.append(waiting.kept[1].next_at - clock.now)
         clock.now = waiting.kept[1].next_at
     assert pauses == [10.0, 20.0, 40.0, 80.0]
@@ -162,9 +162,9 @@ def test_the_pause_doubles_from_try_to_try(tmp_path: Path) -> None:
 def test_after_a_day_an_event_is_given_up(tmp_path: Path) -> None:
     complaints: list[str] = []
     waiting, clock = Waiting([event(1)]), Clock()
-    runner("false", waiting, complaints.append, clock=clock).close(60.0, lambda: False)
+    runner("false", waiting, complaints.append, clock=clock).close(lambda: None)
     clock.now += GIVE_UP_AFTER
-    assert runner("false", waiting, complaints.append, clock=clock).close(60.0, lambda: False)
+    assert runner("false", waiting, complaints.append, clock=clock).close(lambda: None)
     assert waiting.kept == {}
     assert complaints[-1] == "'false' ended with status 1. It failed for a day: event 1 is given up."
 
@@ -174,7 +174,7 @@ def test_events_of_long_ago_are_passed_over_and_counted(tmp_path: Path) -> None:
     waiting = Waiting([event(1), event(2), event(3, at=1_000.0 + TOO_OLD)])
     complaints: list[str] = []
     clock = Clock(1_001.0 + TOO_OLD)
-    assert runner(f"sh -c 'cat >> {file}'", waiting, complaints.append, clock=clock).close(60.0, lambda: False)
+    assert runner(f"sh -c 'cat >> {file}'", waiting, complaints.append, clock=clock).close(lambda: None)
     assert delivered(file) == [3]
     assert complaints == ["2 events are older than a week and not delivered to 'sh'."]
 
@@ -183,14 +183,16 @@ def test_a_run_that_ends_tries_everything_once(tmp_path: Path) -> None:
     """Although each try takes longer than the pause before the next."""
     clock = Clock()
     waiting = Waiting([event(1), event(2)])
+    ending = threading.Event()
 
     class Slow(UserCommand):
         def run(self, given: bytes) -> str | None:
+            ending.wait(60)
             clock.now += 60.0
             return super().run(given)
 
     at_work = CommandRunner(Slow("false"), waiting, lambda _: None, clock=clock)
-    assert not at_work.close(60.0, lambda: False)
+    assert not at_work.close(ending.set)
     assert [retry.attempts for retry in waiting.retries()] == [1, 1]
 
 
@@ -203,10 +205,10 @@ def test_what_happened_to_a_page_is_delivered_in_order(tmp_path: Path) -> None:
     ])  # fmt: skip
     line = fails_times(tmp_path, 1)
     clock = Clock()
-    assert not runner(line, waiting, lambda _: None, clock=clock).close(60.0, lambda: False)
+    assert not runner(line, waiting, lambda _: None, clock=clock).close(lambda: None)
     assert delivered(tmp_path / "events") == [2]
     clock.now += 10
-    assert runner(line, waiting, clock=clock).close(60.0, lambda: False)
+    assert runner(line, waiting, clock=clock).close(lambda: None)
     assert delivered(tmp_path / "events") == [2, 1, 3, 4]
 
 
@@ -215,7 +217,7 @@ def test_a_command_that_takes_too_long_is_ended_and_tried_again(tmp_path: Path) 
     os.mkfifo(fifo)
     complaints: list[str] = []
     waiting = Waiting([event(1)])
-    assert not runner(f"cat {fifo}", waiting, complaints.append, timeout=0.05).close(60.0, lambda: False)
+    assert not runner(f"cat {fifo}", waiting, complaints.append, timeout=0.05).close(lambda: None)
     assert "took longer than 0.05 s" in complaints[0]
     assert waiting.kept[1].attempts == 1
 
@@ -229,7 +231,7 @@ def test_a_command_that_went_away_meanwhile_is_tried_again(tmp_path: Path) -> No
     command = UserCommand(str(program))
     program.unlink()
     at_work = CommandRunner(command, waiting, complaints.append, clock=Clock())
-    assert not at_work.close(60.0, lambda: False)
+    assert not at_work.close(lambda: None)
     assert "No such file" in complaints[0]
     assert len([one for one in complaints if "No such file" in one]) == 1, "the same complaint is made once"
     assert len(waiting.kept) == 2
@@ -251,13 +253,36 @@ def test_a_command_that_cannot_be_run_is_refused_at_once(
         UserCommand(command)
 
 
+@pytest.mark.parametrize(
+    ("command", "operator"),
+    [
+        ("cat > events", ">"), ("cat>>events", ">>"), ("cat 2>/dev/null", "2>"), ("cat | wc", "|"),
+        ("true && cat", "&&"), ("true; cat", ";"), ("cat &", "&"), ("echo $HOME", "$HOME"),
+        ("echo $(date)", "$("), ("echo `date`", "`"),
+    ],
+)  # fmt: skip
+def test_a_command_that_needs_a_shell_is_refused_and_told_how_to_get_one(command: str, operator: str) -> None:
+    with pytest.raises(BadSetting) as raised:
+        UserCommand(command)
+    assert f"'{operator}'" in str(raised.value)
+    assert f"sh -c '{command}'" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["sh -c 'cat > events'", 'sh -c "cat > $X"', "cat '>'", "echo http://a.example/?a=1&b=2", r"echo \; \$HOME"],
+)
+def test_what_is_quoted_needs_no_shell(command: str) -> None:
+    assert UserCommand(command).name in command
+
+
 def test_a_stop_leaves_what_takes_too_long_to_the_next_run(tmp_path: Path) -> None:
     fifo = tmp_path / "gate"
     os.mkfifo(fifo)
     complaints: list[str] = []
     waiting = Waiting([event(1), event(2)])
-    looks = iter([False, False])
-    assert not runner(f"cat {fifo}", waiting, complaints.append).close(0.0, lambda: next(looks, True))
+    looks: Iterator[float | None] = iter([None, 0.01])
+    assert not runner(f"cat {fifo}", waiting, complaints.append).close(lambda: next(looks, 0.0))
     assert complaints == ["'cat' did not get all events in time: the next run delivers the rest."]
     assert (waiting.position, waiting.kept) == (0, {})
 
@@ -266,14 +291,14 @@ def test_what_a_command_leaves_running_holds_up_nothing(tmp_path: Path) -> None:
     fifo = tmp_path / "gate"
     os.mkfifo(fifo)
     waiting = Waiting([event(1), event(2)])
-    assert runner(f"sh -c 'cat {fifo} & true'", waiting).close(30.0, lambda: False)
+    assert runner(f"sh -c 'cat {fifo} & true'", waiting).close(lambda: None)
     release(fifo)
 
 
 def test_a_command_has_a_session_of_its_own(tmp_path: Path) -> None:
     file = tmp_path / "session"
     line = f"""{sys.executable} -c "import os; open('{file}', 'w').write(str(os.getsid(0)))" """
-    assert runner(line, Waiting([event(1)])).close(60.0, lambda: False)
+    assert runner(line, Waiting([event(1)])).close(lambda: None)
     assert int(file.read_text()) != os.getsid(0)
 
 
@@ -289,7 +314,7 @@ def test_a_stop_ends_the_command_with_all_that_it_started(tmp_path: Path, trappe
     at_work = runner(f"sh -c '({inner}); true'", waiting, lambda _: None)
     assert select.select([reading], [], [], 60)[0]
     assert os.read(reading, 100) == b"here\n"
-    assert not at_work.close(0.0)
+    assert not at_work.close(lambda: 0.0)
     assert select.select([reading], [], [], 60)[0], "it lives on"
     assert os.read(reading, 100) == b""
     os.close(reading)
@@ -302,6 +327,6 @@ def test_nothing_is_run_any_more_after_a_stop(tmp_path: Path) -> None:
     command.stop()
     waiting = Waiting([event(1)])
     at_work = CommandRunner(command, waiting, pytest.fail, clock=Clock())
-    assert not at_work.close(60.0, lambda: False)
+    assert not at_work.close(lambda: None)
     assert not file.exists()
     assert waiting.position == 0

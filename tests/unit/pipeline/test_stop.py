@@ -65,3 +65,16 @@ def test_a_signal_handler_may_ring_the_bell_that_it_interrupts_the_wait_for() ->
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def test_the_time_that_is_left_counts_from_the_first_request() -> None:
+    stop = Stop()
+    assert stop.time_left(3_600.0) is None
+    stop.request()
+    assert stop.time_left(0.0) == 0.0
+    first = stop.time_left(3_600.0)
+    stop.request()
+    again = stop.time_left(3_600.0)
+    assert first is not None
+    assert again is not None
+    assert again <= first <= 3_600.0

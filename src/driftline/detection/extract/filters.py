@@ -251,7 +251,7 @@ def _check_step(step: Selector) -> None:
     ends = range(len(step.expression) - 1, 0, -1)
     good = next((end for end in ends if is_valid(step.expression[:end])), 0)
     bad = step.expression[good:].strip() or step.expression
-    where = f"it makes no sense from '{bad}' on" if good else "it makes no sense from the start"
+    where = f"it cannot be read from '{bad}' on" if good else "it cannot be read"
     raise BadFilter(f"The filter '{step}' is not {_LANGUAGES[step.language]}: {where}.")
 
 

@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from driftline.pipeline.stop import Stop
     from driftline.store.process_locks import Having
 
-_LONGEST = 60.0  # seconds: who is started every hour must not pile up behind others that have no end
+_LONGEST = 60.0  # seconds: commands that cron starts every few minutes must not pile up behind one that never ends
 
 _Result = TypeVar("_Result")
 
 
-def in_turn(
+def retry_while_busy(
     do: Callable[[], _Result], stop: Stop, be_next: Callable[[], Having], remark: Callable[[str], None],
     ticks: Callable[[], float] = time.monotonic, *, pause: float = 0.1,
 ) -> _Result:  # fmt: skip
-    """Return what `do` returns, tried again for a minute while another process checks pages.
+    """Return what `do` returns, tried again for a minute while another process checks pages (StoreBusy).
 
-    The first time it has to wait, `remark` gets a sentence that says why. Meanwhile it asks to `be_next`, so that a run
-    that always has something to check makes way. StoreBusy if it still has to wait after a minute, or a stop is
-    requested. There are `pause` seconds between two tries.
+    The first time it has to wait, `remark` gets a sentence that says why. While it waits it holds `be_next`, so that a
+    watcher that always has something to check makes way. Raise StoreBusy if that is not enough after a minute, or once
+    a stop is requested. There are `pause` seconds between two tries.
     """
     end: float | None = None
     bell = stop.listen()
