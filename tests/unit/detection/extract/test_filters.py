@@ -168,7 +168,7 @@ def test_a_line_is_ignored_by_text_in_any_case_or_by_regular_expression() -> Non
         ("ignore", "/a(b/", ("regular expression", "character 2")),
         ("trigger", "/[/", ("regular expression",)),
         ("select", "  ", ("is empty",)),
-        ("select", "json:", ("JSONPath", "from the start")),
+        ("select", "json:", ("JSONPath", "cannot be read")),
         ("ignore", "x" * 2000, ("too long",)),
         ("nonsense", "x", ("no filter 'nonsense'", "select, drop, ignore, trigger")),
     ],
