@@ -48,4 +48,4 @@ def parse_moment(text: str, now: float) -> float:
     try:
         return now - parse_interval(text)
     except BadSetting:
-        raise BadSetting(f"'{text}' is no moment: write a date as 2026-01-31, or how long ago as 12h or 7d.") from None
+        raise BadSetting(f"'{text}' is not a time: write a date as 2026-01-31, or how long ago as 12h or 7d.") from None

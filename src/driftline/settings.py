@@ -190,6 +190,7 @@ class Settings(BaseSettings):
         default=f"Driftline/{__version__} (web page change detection)",
         min_length=1,
         pattern=r"^[\x20-\x7e]+$",
+        description="the name sent to servers; its first word is looked up in robots.txt",
     )
     ca_file: str | None = Field(default=None, description="trusted certificates, instead of the system's")
     allow_networks: Networks = Field(
@@ -210,13 +211,13 @@ class Settings(BaseSettings):
     tags: dict[Annotated[str, AfterValidator(_checked_tag)], HostSettings] = Field(
         default={}, description="the same for the hosts of the pages with a tag"
     )
-    connect_timeout: Seconds = 10.0
-    total_timeout: Seconds = 60.0
+    connect_timeout: Seconds = Field(default=10.0, description="how long connecting to a server may take")
+    total_timeout: Seconds = Field(default=60.0, description="how long fetching a page may take, with its redirects")
     stall_timeout: Seconds = Field(
         default=20.0, description="give up when under 10 bytes a second arrive for this long"
     )
     max_body: int = Field(default=20_000_000, gt=0, description="the largest body fetched or decoded, in bytes")
-    max_redirects: int = Field(default=10, ge=0)
+    max_redirects: int = Field(default=10, ge=0, description="how many redirects of a page are followed")
     capacity: int = Field(default=500, gt=0, description="documents the queue may hold")
     capacity_bytes: int = Field(default=64 * 1024 * 1024, gt=0, description="bytes the queue may hold")
     worker_deadline: Seconds = Field(default=30.0, description="how long reading one page may take")

@@ -70,5 +70,5 @@ def test_a_date_alone_begins_at_midnight_here() -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "2026-13-01", "0001-01-01", "5", "yesterday"])
 def test_a_text_that_is_no_moment_is_refused_with_a_sentence(text: str) -> None:
-    with pytest.raises(BadSetting, match=r"is no moment.*\.$"):
+    with pytest.raises(BadSetting, match=r"is not a time.*\.$"):
         parse_moment(text, 1_000_000)
