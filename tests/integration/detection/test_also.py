@@ -1,4 +1,4 @@
-"""Pages of which more counts than their text, from a real server to the history."""
+"""Pages with `also` filters, from a real server to the history."""
 
 from __future__ import annotations
 

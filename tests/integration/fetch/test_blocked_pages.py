@@ -1,4 +1,4 @@
-"""Nothing is asked of a page that is blocked: the server's log says so."""
+"""A blocked page gets no request, by the server's log."""
 
 from __future__ import annotations
 

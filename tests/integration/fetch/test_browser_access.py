@@ -1,4 +1,4 @@
-"""Pages that are rendered and not open to everybody: what lets us in reaches their origin, and nobody else."""
+"""Rendered pages that need credentials, which are sent to their own origin only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server is told of who asks, no other server is told: two servers with addresses of their own."""
+"""Credentials for one server are sent to no other: two servers with addresses of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing gets in: what may be connected to, tried with the real fetcher on real sockets."""
+"""The guard of private networks, with the real fetcher on real sockets."""
 
 from __future__ import annotations
 

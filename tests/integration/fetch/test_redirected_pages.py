@@ -1,4 +1,4 @@
-"""Pages that lead to other hosts, as those hosts see it."""
+"""Pages that redirect to other hosts, by the logs of those hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A clock that is set back: what it recorded before is in the future, and keeps nobody waiting for it."""
+"""A clock that is set back: recorded times are in the future, and no check waits for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the schedule says that pages will be checked: what really comes first is shown first."""
+"""When the schedule expects checks: what really comes first is shown first."""
 
 from __future__ import annotations
 

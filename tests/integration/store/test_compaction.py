@@ -1,4 +1,4 @@
-"""Compacting a real store: smaller, nothing lost, and in nobody's way."""
+"""Compacting a real store: it gets smaller, nothing is lost, and no writer waits long."""
 
 from __future__ import annotations
 

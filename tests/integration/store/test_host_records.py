@@ -1,4 +1,4 @@
-"""What is remembered of hosts from one run to the next, in either database."""
+"""Records about hosts that outlive a run, in either database."""
 
 from __future__ import annotations
 

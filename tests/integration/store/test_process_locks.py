@@ -1,4 +1,4 @@
-"""What only one process may do at a time, on stores of either kind."""
+"""Rights that only one process has at a time, on stores of either kind."""
 
 from __future__ import annotations
 

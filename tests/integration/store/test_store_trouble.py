@@ -1,4 +1,4 @@
-"""A store that cannot be used for a while: what is said of it, and for how long it counts as troubled."""
+"""A store that cannot be used for a while: how that is reported, and when it is over."""
 
 from __future__ import annotations
 

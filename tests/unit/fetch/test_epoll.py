@@ -1,4 +1,4 @@
-"""What libcurl hears of its sockets."""
+"""Events of sockets that libcurl watches."""
 
 from __future__ import annotations
 

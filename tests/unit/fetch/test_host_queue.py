@@ -1,4 +1,4 @@
-"""What waits at hosts: never more requests at once than allowed, and never sooner than the host's rest."""
+"""The queue of hosts: never more requests at once than allowed, and never before the host's delay is over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What producers get is what may be fetched now: by the delays, the robots.txt and the pauses of the hosts."""
+"""Producers get only links that may be fetched now, by delays, robots.txt and Retry-After of their hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a redirect leads is asked for as anything is: when its host may be, and if its robots.txt allows it."""
+"""The target of a redirect is fetched like any link: after the delay of its host, and if robots.txt allows it."""
 
 from __future__ import annotations
 

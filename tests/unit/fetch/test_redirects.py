@@ -1,4 +1,4 @@
-"""Where a redirect leads, what goes along with it, and when it is not followed."""
+"""The target of a redirect, what is sent along with it, and when it is not followed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What robots.txt allows, and what it means that it is not there."""
+"""What robots.txt allows, and what a missing one means."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses in the manner of the WHATWG URL test data: a row is what somebody gives, and what comes of it."""
+"""Canonical URLs, in the manner of the WHATWG URL test data: a row is an input and its canonical form."""
 
 from __future__ import annotations
 

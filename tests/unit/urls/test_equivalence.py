@@ -1,4 +1,4 @@
-"""Addresses that mean the same page are one to a crawl."""
+"""URLs of the same page are one for a crawl."""
 
 from __future__ import annotations
 

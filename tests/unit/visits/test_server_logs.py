@@ -1,4 +1,4 @@
-"""What a web server's log tells of visits."""
+"""Visits in the log of a web server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A page that seems changed is fetched once more: old, new and again are what it said each time."""
+"""A page that seems changed is fetched once more: old, new and again are its texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The proxy that a rendered page has for its only way out, without a browser."""
+"""The gateway of rendered pages, tested without a browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gateway's way through a proxy that the user named, of each kind."""
+"""Connections of the gateway through each kind of user's proxy."""
 
 from __future__ import annotations
 

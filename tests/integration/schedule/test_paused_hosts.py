@@ -1,4 +1,4 @@
-"""Hosts that refused a page and said when to ask again: what that means for their pages, and for no others."""
+"""Hosts under Retry-After: what that means for their pages, and for no others."""
 
 from __future__ import annotations
 
