@@ -11,7 +11,7 @@ import certifi
 import pycurl
 
 from driftline.errors import FailureKind, RunStopped
-from driftline.fetch.address_guard import ConnectionGuard, judge_for, refused_failure
+from driftline.fetch.address_guard import ConnectionGuard, judge_for, name_of, refused_failure
 from driftline.fetch.epoll import Sockets
 from driftline.fetch.failures import (
     NOTHING,
@@ -95,6 +95,9 @@ class Retries:
         # keeps libcurl from repeating requests by itself. There is no option for just that; this one is for another
         # protocol (RTSP) and has no other effect on HTTP
         curl.setopt(pycurl.OPT_RTSP_REQUEST, pycurl.RTSPREQ_RECEIVE)
+
+    def __repr__(self) -> str:
+        return f"<Retries used={self.used} seconds={self.seconds:.3f} timeout={self._timeout}>"
 
     def begin(self, spent: float = 0.0) -> None:
         """Prepare for the next transfer, of a page that has already taken this many seconds."""
@@ -206,6 +209,11 @@ class _Slot:
         curl.setopt(pycurl.COOKIEFILE, "")  # enables cookies, so that they can be sent to the target of a redirect
         curl.setopt(pycurl.CAINFO, certificates(settings))
         curl.setopt(pycurl.PROXY_CAINFO, certificates(settings))
+
+    def __repr__(self) -> str:
+        return (
+            f"<_Slot host={name_of(self.link.url) if self.link is not None else None} conditional={self.conditional}>"
+        )
 
     def prepare(self, link: Link) -> None:
         """Set the handle up for a link, with its validators, or with the cookies and the time left after redirects."""

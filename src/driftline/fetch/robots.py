@@ -41,6 +41,11 @@ class Rules:
         self._name = product(user_agent)
         self._rules = Protego.parse(_bounded(robots.text)) if robots.text else None
 
+    def __repr__(self) -> str:
+        return (
+            f"<Rules for {self._name} until={self.robots.until:.0f} failure={self.robots.failure!r} delay={self.delay}>"
+        )
+
     def refusal(self, url: str) -> Failure | None:
         """Return why this URL may not be fetched; None if it may."""
         if self.robots.failure is not None:

@@ -224,6 +224,9 @@ class CredentialScope:
         if place is not None and (place[0], place[2]) == ("http", 80):
             self._places.add(("https", place[1], 443))
 
+    def __repr__(self) -> str:
+        return f"<CredentialScope {' '.join(self.origins)}>"
+
     def covers(self, url: str) -> bool:
         """Return whether a request for this URL may have the credentials of the page."""
         return _place(url) in self._places

@@ -120,6 +120,9 @@ class Reports:
         self._records = SafetyRecords(store)
         self._clock = clock
 
+    def __repr__(self) -> str:
+        return f"<Reports of {self._records!r}>"
+
     def add(self, url: str, *, reason: str = "", votes: int = 1, whole_host: bool = False) -> Reported:
         """Add a report with this many votes. Returns all reports of the page added up; raises BadSetting."""
         if not 1 <= votes <= _MOST_VOTES:
@@ -183,6 +186,12 @@ class _Known:
         self._pages = {key_of(one.url): _reason(one) for one in reported if not one.whole_host}
         self._sites = {_name(host_of(one.url)): _reason(one) for one in reported if one.whole_host}
         self._hosts: dict[str, tuple[str | None, bool]] = {}
+
+    def __repr__(self) -> str:
+        return (
+            f"<_Known lists={len(self._lists)} pages={len(self._pages)} hosts={len(self._sites)} "
+            f"cached_hosts={len(self._hosts)}>"
+        )
 
     @property
     def single(self) -> bool:

@@ -64,6 +64,9 @@ class Blocklists:
         self._clock = clock
         self._fetch = fetch
 
+    def __repr__(self) -> str:
+        return f"<Blocklists of {self._records!r}>"
+
     def add(self, source: str, name: str | None = None) -> LoadedBlocklist:
         """Store the list in a file or at a URL; it replaces a list with the same source or name."""
         on_web = source.lower().startswith(("http://", "https://"))

@@ -133,6 +133,9 @@ class Sites:
         self._stopped = stopped
         self._dialect: Any = import_module(f"sqlalchemy.dialects.{store.engine.dialect.name}")
 
+    def __repr__(self) -> str:
+        return f"<Sites of {self._store!r}>"
+
     def begin(
         self, key: bytes, seeds: Sequence[str], options: Mapping[str, Any], tag: str | None, now: float, *,
         fresh: bool, unwatched: bool = False,

@@ -63,6 +63,9 @@ class Repository:
     def __init__(self, store: Store) -> None:
         self._store = store
 
+    def __repr__(self) -> str:
+        return f"<Repository of {self._store!r}>"
+
     def recall(self, page_ids: Sequence[int]) -> dict[int, Old]:
         """Return the last versions of these pages, without pages that have none or are no longer watched."""
         with self._store.read() as connection:

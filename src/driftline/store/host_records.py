@@ -38,6 +38,9 @@ class HostRecords:
         self._store = store
         self._stopped = stopped
 
+    def __repr__(self) -> str:
+        return f"<HostRecords of {self._store!r}>"
+
     def robots_of(self, origins: Sequence[str]) -> dict[str, Robots]:
         """Return the stored robots.txt of these origins, without those never fetched."""
         found: dict[str, Robots] = {}

@@ -459,6 +459,9 @@ class Stalls:
     def __init__(self, store: Store) -> None:
         self._store = store
 
+    def __repr__(self) -> str:
+        return f"<Stalls of {self._store!r}>"
+
     def record(self, at: float, seconds: float, report: str) -> None:
         """Store a stall and remove the oldest, even while another thread is blocked in a transaction."""
         with self._store.write_aside() as connection:

@@ -44,6 +44,9 @@ class Catalog:
         self._clock = clock
         self._tracking = Tracking(tracking)
 
+    def __repr__(self) -> str:
+        return f"<Catalog of {self._store!r}>"
+
     def add(
         self, urls: Iterable[str], *, every: float | None = None, tags: Sequence[str] = (),
         filters: Sequence[Filter] = (), render: Render | None = None, stopped: Callable[[], bool] = lambda: True,

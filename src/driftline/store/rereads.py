@@ -80,6 +80,9 @@ class Readings:
         self._clock = clock
         self._skipped: defaultdict[tuple[int, str], set[int]] = defaultdict(set)
 
+    def __repr__(self) -> str:
+        return f"<Readings of {self._store!r} skipped_versions={sum(map(len, self._skipped.values()))}>"
+
     def behind(self) -> list[Behind]:
         """Return the pages that may have versions to extract again."""
         settings = cast(pages.c.settings, Text)

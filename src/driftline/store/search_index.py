@@ -96,6 +96,9 @@ class WordIndex:
         self._repository = repository
         self._kept: _Kept = _TextSearch() if store.path is None else _Fts5()
 
+    def __repr__(self) -> str:
+        return f"<WordIndex of {self._store!r}>"
+
     def update(
         self, progress: Callable[[int, int], None] | None = None, enough: Callable[[], bool] | None = None,
         page_id: int | None = None,

@@ -208,6 +208,9 @@ class PreparedRows:
         row = f"({', '.join('?' * len(columns))})"
         self._together = self._text.replace(row, ", ".join([row] * _TOGETHER)) if inserts else ""
 
+    def __repr__(self) -> str:
+        return f"<PreparedRows {self._text.partition(chr(10))[0][:60]!r}>"
+
     def many(self, connection: Connection, rows: list[tuple[Any, ...]]) -> int:
         """Run on these rows, each in the order of the columns given at the start. Returns how many rows it touched."""
         if not rows:
@@ -240,6 +243,9 @@ class PreparedArrays:
         self._columns = tuple(columns)
         self._numbers = [name for name, column in columns.items() if isinstance(column.type, Double)]
         self._key = None if key is None else self._columns.index(key)
+
+    def __repr__(self) -> str:
+        return f"<PreparedArrays {self._text.partition(chr(10))[0][:60]!r}>"
 
     def many(self, connection: Connection, rows: list[tuple[Any, ...]]) -> int:
         """Run on these rows, each in the order of the columns given at the start. Returns how many rows it touched."""

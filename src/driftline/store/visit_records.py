@@ -45,6 +45,9 @@ class Visits:
     def __init__(self, store: Store) -> None:
         self._store = store
 
+    def __repr__(self) -> str:
+        return f"<Visits of {self._store!r}>"
+
     def record(self, url: str, *, at: float, seconds: float, available: bool) -> Visited:
         """Count one visit. Returns the totals of the visits to that address."""
         row = {

@@ -55,6 +55,9 @@ class Tracking:
                 self._names[name] = drop
         self._beginnings = tuple(reversed(beginnings.items()))
 
+    def __repr__(self) -> str:
+        return f"<Tracking names={len(self._names)} prefixes={len(self._beginnings)}>"
+
     def drops(self, name: str) -> bool:
         """Return whether a parameter of this name, in lower case, is dropped."""
         drop = self._names.get(name)

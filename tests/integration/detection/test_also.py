@@ -1,4 +1,4 @@
-"""Pages of which more counts than their text, from a real server to the history."""
+"""Pages with `also` filters, from a real server to the history."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def link(to: str) -> str:
 
 
 @pytest.mark.parametrize("plan", WIRINGS)
-def test_a_link_to_a_new_file_is_told_if_links_count(site: Site, plan: Plan) -> None:
+def test_a_link_to_a_new_file_is_reported_if_links_count(site: Site, plan: Plan) -> None:
     site.pages.add(site.url, filters=[("also", "links")])
     site.check(link("/2025.pdf"), plan)
     found = site.check(link("/2026.pdf?utm_source=mail"), plan)
@@ -65,7 +65,7 @@ def test_a_link_to_a_new_file_is_told_if_links_count(site: Site, plan: Plan) -> 
     assert (same.verdict, same.proof, same.version) == (Verdict.UNCHANGED, Proof.TEXT, None)
 
 
-def test_only_text_counts_unless_somebody_says_otherwise(site: Site) -> None:
+def test_only_text_counts_without_an_also_filter(site: Site) -> None:
     site.pages.add(site.url)
     site.check(link("/2025.pdf"))
     assert site.check(link("/2026.pdf")).proof is Proof.TEXT

@@ -110,7 +110,7 @@ def test_a_selection_that_is_gone_is_a_failed_check_and_no_version(shop: Shop) -
     assert shop.pages.pages()[0].versions == 1
 
 
-def test_a_change_without_what_is_waited_for_is_noise_that_says_so(shop: Shop) -> None:
+def test_a_change_without_a_trigger_is_noise_with_that_reason(shop: Shop) -> None:
     shop.pages.add(shop.url, filters=[("trigger", "sold out")])
     shop.check()
     shop.write(price=6)
@@ -181,7 +181,7 @@ def test_an_edit_of_the_filters_is_no_change_of_the_page(shop: Shop) -> None:
     assert shop.pages.doctor() == []
 
 
-def test_a_change_together_with_an_edit_of_the_filters_is_told(shop: Shop) -> None:
+def test_a_change_together_with_an_edit_of_the_filters_is_reported(shop: Shop) -> None:
     shop.pages.add(shop.url)
     shop.check()
     shop.pages.catalog.edit(shop.url, filters=[Filter("select", ".price")])

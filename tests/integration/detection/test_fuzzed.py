@@ -1,4 +1,4 @@
-"""A thousand mutated and hostile documents: none takes a worker down unseen, and each is read or refused in words."""
+"""A thousand mutated and hostile documents: each is read, or refused with a reason, and no worker dies unnoticed."""
 
 from __future__ import annotations
 

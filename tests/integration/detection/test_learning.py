@@ -57,7 +57,7 @@ def confirmed(where: str) -> Iterator[Site]:
         yield made
 
 
-def test_a_place_that_changes_at_every_check_falls_silent_and_the_rest_of_the_page_does_not(site: Site) -> None:
+def test_a_place_that_changes_at_every_check_becomes_noise_and_other_places_do_not(site: Site) -> None:
     site.pages.add(site.server.url("/"))
     found: list[int] = []
     for word in WORDS[:6]:
@@ -113,7 +113,7 @@ def test_new_sentences_are_reported_although_all_pages_of_the_host_change_there(
     assert found == [0] + [8] * (len(SENTENCES) - 1)
 
 
-def test_two_variants_that_take_turns_are_told_twice_and_then_no_more(site: Site) -> None:
+def test_two_variants_that_alternate_are_reported_twice_and_then_no_more(site: Site) -> None:
     site.pages.add(site.server.url("/"))
     found: list[int] = []
     for word in ("amber", "birch", "amber", "birch", "amber"):
@@ -122,7 +122,7 @@ def test_two_variants_that_take_turns_are_told_twice_and_then_no_more(site: Site
     assert found == [0, 1, 1, 0, 0]
 
 
-def test_news_in_the_content_are_told_until_it_is_proved_that_they_never_end(site: Site) -> None:
+def test_news_in_the_content_are_reported_until_they_come_at_every_check(site: Site) -> None:
     site.pages.add(site.server.url("/"))
     found: list[int] = []
     for news in (
@@ -141,7 +141,7 @@ def test_news_in_the_content_are_told_until_it_is_proved_that_they_never_end(sit
     assert found == [0, 1, 1, 1, 1, 0, 0, 0, 0]
 
 
-def test_a_state_of_the_content_that_returns_is_told(site: Site) -> None:
+def test_a_state_of_the_content_that_returns_is_reported(site: Site) -> None:
     site.pages.add(site.server.url("/"))
     found: list[int] = []
     for state in ("All systems operational", "Major outage", "All systems operational", "Major outage"):
@@ -150,7 +150,7 @@ def test_a_state_of_the_content_that_returns_is_told(site: Site) -> None:
     assert found == [0, 1, 1, 1]
 
 
-def test_what_is_added_beside_a_counter_is_told(site: Site) -> None:
+def test_what_is_added_beside_a_counter_is_reported(site: Site) -> None:
     site.pages.add(site.server.url("/"))
     for views in (17, 29, 43, 58):
         site.parts = {"views": f"<p>{views} views</p>"}
@@ -159,7 +159,7 @@ def test_what_is_added_beside_a_counter_is_told(site: Site) -> None:
     assert site.pages.check().changed == 1
 
 
-def test_what_can_be_had_is_told_however_often_it_changes(site: Site) -> None:
+def test_availability_is_reported_however_often_it_changes(site: Site) -> None:
     site.pages.add(site.server.url("/"))
     found: list[int] = []
     for stock in ["In stock", "Sold out"] * 4:
@@ -168,7 +168,7 @@ def test_what_can_be_had_is_told_however_often_it_changes(site: Site) -> None:
     assert found == [0] + [1] * 7
 
 
-def test_a_price_is_told_however_often_it_changes(site: Site) -> None:
+def test_a_price_is_reported_however_often_it_changes(site: Site) -> None:
     site.pages.add(site.server.url("/"))
     found: list[int] = []
     for price in range(20, 28):
@@ -216,7 +216,7 @@ def test_a_change_is_fetched_twice_and_nothing_else_is(confirmed: Site) -> None:
     assert confirmed.requests == 4
 
 
-def test_a_change_that_one_of_two_servers_has_is_told_once_both_have_it(confirmed: Site) -> None:
+def test_a_change_that_one_of_two_servers_has_is_reported_once_both_have_it(confirmed: Site) -> None:
     fees = iter(["free", *["a fortune", "free"] * 3, "a fortune", "a fortune"])
     confirmed.parts["fee"] = lambda: f"<p>It costs {next(fees)} to be a member here.</p>"
     confirmed.pages.add(confirmed.server.url("/"))
@@ -283,7 +283,7 @@ def test_what_the_user_calls_noise_is_noise_from_then_on(site: Site) -> None:
     assert site.pages.check().changed == 1
 
 
-def test_a_word_on_a_change_of_what_is_selected_is_about_all_that_was_told_of_it(site: Site) -> None:
+def test_feedback_on_a_change_of_a_selected_part_is_about_all_reported_edits(site: Site) -> None:
     url = site.server.url("/")
     site.pages.add(url, filters=[("select", "main")])
     site.parts = {"tip": "", "between": "<p>It is free.</p>", "news": "<p>News: the fair opens on the hill.</p>"}
@@ -297,7 +297,7 @@ def test_a_word_on_a_change_of_what_is_selected_is_about_all_that_was_told_of_it
     assert site.pages.check().noisy == 1, "of what somebody selected, nothing falls silent by itself"
 
 
-def test_what_the_user_says_matters_is_told_from_then_on(site: Site) -> None:
+def test_what_the_user_marks_as_meaningful_is_reported_from_then_on(site: Site) -> None:
     url = site.server.url("/")
     site.parts["visits"] = "<p>1,024 views</p>"
     site.pages.add(url)
@@ -311,7 +311,7 @@ def test_what_the_user_says_matters_is_told_from_then_on(site: Site) -> None:
     assert site.pages.check().changed == 1
 
 
-def test_what_is_withdrawn_is_judged_as_if_nothing_had_been_said(site: Site) -> None:
+def test_after_feedback_is_withdrawn_changes_are_judged_as_without_it(site: Site) -> None:
     url = site.server.url("/")
     site.pages.add(url)
     changes: list[str] = []
@@ -332,7 +332,7 @@ def test_what_is_withdrawn_is_judged_as_if_nothing_had_been_said(site: Site) -> 
         site.pages.withdraw(changes[0])
 
 
-def test_what_was_said_of_a_removed_page_holds_for_its_host_no_more_unless_it_was_said_of_another(site: Site) -> None:
+def test_feedback_on_a_removed_page_does_not_hold_for_its_host_unless_given_on_another(site: Site) -> None:
     one, two, three = (site.server.url(path) for path in ("/one", "/two", "/three"))
     site.pages.add(one, two, three)
     for views in ("1,024", "1,187"):
@@ -350,7 +350,7 @@ def test_what_was_said_of_a_removed_page_holds_for_its_host_no_more_unless_it_wa
     assert site.pages.check(three).noisy == 1
 
 
-def test_the_opposite_takes_the_place_of_what_was_said_and_is_withdrawn_with_it(site: Site) -> None:
+def test_the_opposite_feedback_replaces_the_first_and_is_withdrawn_with_it(site: Site) -> None:
     url = site.server.url("/")
     site.parts["visits"] = "<p>1,024 views</p>"
     site.pages.add(url)

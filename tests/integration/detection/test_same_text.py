@@ -1,4 +1,4 @@
-"""Versions that say the same and differ all the same: no difference that is shown is empty."""
+"""Versions with the same text that differ otherwise: no difference that is shown is empty."""
 
 from __future__ import annotations
 

@@ -255,7 +255,7 @@ def test_a_worker_ends_when_its_parent_does() -> None:
         assert pipe.read() == b""
 
 
-def test_a_frame_holds_plain_data_and_its_end_is_told() -> None:
+def test_a_frame_holds_plain_data_and_its_end_is_reported() -> None:
     stream = io.BytesIO()
     write_frame(stream, [(b"bytes", None, 1.5, "text")])
     stream.seek(0)

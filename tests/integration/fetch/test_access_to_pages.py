@@ -1,4 +1,4 @@
-"""Pages that are not open to everybody: what lets us in goes to their origin, and to nobody else."""
+"""Pages that need credentials, which are sent to their own origin only."""
 
 from __future__ import annotations
 

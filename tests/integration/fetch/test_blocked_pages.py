@@ -1,4 +1,4 @@
-"""Nothing is asked of a page that is blocked: the server's log says so."""
+"""A blocked page gets no request, by the server's log."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_redirect_to_a_page_that_is_blocked_is_not_followed(target: str) -> No
     assert found.failure.sentence.endswith("which is blocked: It has '/bad' in it.")
 
 
-def test_where_a_redirect_leads_is_reported_without_the_password_that_the_page_is_requested_with() -> None:
+def test_the_target_of_a_redirect_is_reported_without_the_password_of_the_page() -> None:
     with Server(lambda _: redirect("/bad")) as server:
         asked = server.url("/").replace("://", "://me:secret@")
         (found,) = fetch_all([asked], Paths("/bad"))

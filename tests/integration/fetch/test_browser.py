@@ -48,7 +48,7 @@ def test_a_page_is_taken_as_its_scripts_draw_it_with_a_picture_of_it_all(rendere
     assert b"Content-Type: text/html; charset=utf-8" in document.headers
 
 
-def test_what_a_script_asks_for_later_is_waited_for(renderer: Renderer) -> None:
+def test_later_requests_of_a_script_are_waited_for(renderer: Renderer) -> None:
     script = "fetch('/words').then(got => got.text()).then(text => document.getElementById('drawn').textContent = text)"
 
     def script_or_words(request: Request) -> Answer:
@@ -115,7 +115,7 @@ def test_what_is_not_html_comes_as_it_was_sent(renderer: Renderer) -> None:
     assert b"Content-Type: application/json" in document.headers
 
 
-def test_a_password_in_the_address_is_used_and_shown_to_nobody(renderer: Renderer) -> None:
+def test_a_password_in_the_address_is_used_and_never_shown(renderer: Renderer) -> None:
     def ask(request: Request) -> Answer:
         told = request.headers.get("authorization") == "Basic bWU6c2VjcmV0"
         return html("inside") if told else answer(b"", "401 Unauthorized", 'WWW-Authenticate: Basic realm="x"')
@@ -153,7 +153,7 @@ def test_a_password_in_the_address_is_used_and_shown_to_nobody(renderer: Rendere
         ),
     ],
 )
-def test_what_is_no_page_is_a_failure_that_says_why(
+def test_what_is_no_page_is_a_failure_with_a_reason(
     renderer: Renderer, page: Answer, kind: FailureKind, sentence: str
 ) -> None:
     failure = served(renderer, page).failure
@@ -256,7 +256,7 @@ def test_a_page_that_comes_while_an_idle_browser_ends_waits_and_leaves_nothing_b
         assert not Path(f"/proc/{first}").exists()
 
 
-def test_a_page_that_is_blocked_is_not_requested_whatever_leads_there() -> None:
+def test_a_blocked_page_is_not_requested_whatever_links_or_redirects_to_it() -> None:
     def page(request: Request) -> Answer:
         pages = {
             "/": scripted("fetch('/bad').finally(() => location = '/there')", "<iframe src='/bad'></iframe>"),
@@ -311,7 +311,7 @@ def test_pages_that_never_end_are_ended_and_others_go_on_until_a_stop() -> None:
             renderer.render(links[4])
 
 
-def test_without_a_browser_the_check_says_what_to_do() -> None:
+def test_without_a_browser_the_failure_says_what_to_do() -> None:
     renderer = Renderer(settings(browser="no-such-browser"))
     try:
         failure = renderer.render(rendered("http://127.0.0.1:9/")).failure

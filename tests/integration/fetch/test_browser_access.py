@@ -1,4 +1,4 @@
-"""Pages that are rendered and not open to everybody: what lets us in reaches their origin, and nobody else."""
+"""Rendered pages that need credentials, which are sent to their own origin only."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def shown(document: Document) -> str:
     return document.body.decode()
 
 
-def test_whatever_a_page_asks_for_its_secrets_go_to_its_own_origin_alone(renderer: Renderer) -> None:
+def test_whatever_a_page_requests_its_credentials_go_to_its_own_origin_alone(renderer: Renderer) -> None:
     """Its own scripts, pictures and workers are let in, other hosts, ports and frames see nothing of it."""
 
     def at_home(request: Request) -> Answer:
@@ -93,7 +93,7 @@ def test_whatever_a_page_asks_for_its_secrets_go_to_its_own_origin_alone(rendere
     assert strangers == dict.fromkeys(asked, (f"other.test:{other.port}", NOT_SENT))
 
 
-def test_another_host_that_a_page_leads_to_gets_nothing_and_cannot_use_it(renderer: Renderer) -> None:
+def test_another_host_that_a_page_redirects_to_cannot_use_its_credentials(renderer: Renderer) -> None:
     def elsewhere(_: Request) -> Answer:
         script = f"fetch('http://site.test:{home.port}/api').then(got => got.text())"
         return scripted(f"{script}.then(text => document.getElementById('drawn').append('read ' + text))")
@@ -140,7 +140,7 @@ def test_a_server_that_rejects_our_credentials_is_reported_by_its_status(rendere
     assert failure.sentence == "The server answered 401 Unauthorized."
 
 
-def test_so_is_a_server_that_a_page_leads_to(renderer: Renderer) -> None:
+def test_so_is_a_server_that_a_page_redirects_to(renderer: Renderer) -> None:
     def ask(request: Request) -> Answer:
         if request.path == "/":
             return redirect(f"http://other.test:{server.port}/there")

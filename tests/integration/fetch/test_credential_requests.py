@@ -1,4 +1,4 @@
-"""What a server is told of who asks, no other server is told: two servers with addresses of their own."""
+"""Credentials for one server are sent to no other: two servers with addresses of their own."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_cookie_for_all_hosts_of_a_public_suffix_is_not_taken(domain: str, oth
     assert "cookie" not in other.requests[0].headers
 
 
-def test_a_page_is_told_nothing_of_the_page_that_led_to_it(other: Server) -> None:
+def test_a_redirect_is_followed_with_the_usual_headers_only(other: Server) -> None:
     with Server(lambda _: redirect(other.url())) as server:
         fetch(with_password(server.url("/private?token=1")))
     assert set(other.requests[0].headers) == {"host", "user-agent", "accept", "accept-encoding"}

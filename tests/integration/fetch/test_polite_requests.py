@@ -157,7 +157,7 @@ def test_the_pages_of_a_host_that_take_long_are_reported_in_a_run_that_is_fed(tm
     assert slow == [(f"127.0.0.1:{server.port}", 10, 50.0)]
 
 
-def test_the_command_says_which_hosts_sent_a_retry_after_and_what_to_do(
+def test_the_command_names_the_hosts_that_sent_a_retry_after_and_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))

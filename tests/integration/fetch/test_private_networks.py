@@ -1,4 +1,4 @@
-"""Nothing gets in: what may be connected to, tried with the real fetcher on real sockets."""
+"""The guard of private networks, with the real fetcher on real sockets."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ ELSEWHERE = [
 
 
 @pytest.mark.parametrize("host", LEADS_HERE)
-def test_no_form_of_a_loopback_address_leads_to_this_machine(host: str, here: Server) -> None:
+def test_no_form_of_a_loopback_address_reaches_this_machine(host: str, here: Server) -> None:
     before = here.connections
     got = fetch(f"http://{host}:{here.port}/")
     assert "--allow-network" in got.refused()
@@ -108,7 +108,7 @@ def test_no_form_of_a_loopback_address_leads_to_this_machine(host: str, here: Se
 
 
 @pytest.mark.parametrize("host", LEADS_HERE)
-def test_each_of_these_forms_does_lead_here_where_it_is_allowed(host: str, here: Server) -> None:
+def test_each_of_these_forms_reaches_this_machine_where_it_is_allowed(host: str, here: Server) -> None:
     """Or else the test above would prove nothing."""
     got = fetch(f"http://{host}:{here.port}/", allow=["127.0.0.0/8", "0.0.0.0/8"])
     assert got.document.failure is None
@@ -123,7 +123,7 @@ def test_no_socket_is_opened_for_an_address_that_is_not_public(host: str, kind: 
 
 
 @pytest.mark.parametrize(("host", "kind"), ELSEWHERE)
-def test_no_redirect_leads_to_an_address_that_is_not_public(host: str, kind: str) -> None:
+def test_no_redirect_reaches_an_address_that_is_not_public(host: str, kind: str) -> None:
     with Server(lambda _: redirect(f"http://{host}/latest/meta-data/")) as server:
         got = fetch(server.url(), allow=["127.0.0.1"])
     if "%" in host:  # an address of the web has no zone
@@ -137,7 +137,7 @@ def test_no_redirect_leads_to_an_address_that_is_not_public(host: str, kind: str
 
 
 @pytest.mark.parametrize("host", LEADS_HERE)
-def test_no_redirect_leads_to_this_machine(host: str, here: Server) -> None:
+def test_no_redirect_reaches_this_machine(host: str, here: Server) -> None:
     """The page itself is at ::1, which is all that is allowed."""
     before = here.connections
     with Server(lambda _: redirect(f"http://{host}:{here.port}/"), address="::1") as server:
@@ -192,7 +192,7 @@ def test_the_sentence_names_host_address_and_the_network_to_allow() -> None:
     assert got.sockets == 0
 
 
-def test_the_sentence_does_not_say_an_address_twice_nor_a_password() -> None:
+def test_the_sentence_names_no_address_twice_and_no_password() -> None:
     assert fetch("http://me:sesame@10.0.0.5:8080/").refused() == (
         "10.0.0.5 is a private address: allow it with --allow-network 10.0.0.0/8."
     )
@@ -234,7 +234,7 @@ def test_of_several_addresses_only_those_are_tried_that_are_allowed(addresses: s
     assert got.sockets == 1
 
 
-def test_an_allowed_address_where_nobody_listens_is_not_called_refused() -> None:
+def test_an_allowed_address_where_nothing_listens_is_not_called_refused() -> None:
     port = closed_port()
     hosts = [f"several.example:{port}:10.0.0.5,127.0.0.1"]
     got = fetch(f"http://several.example:{port}/", allow=["127.0.0.1"], hosts=hosts)
@@ -263,7 +263,7 @@ def test_a_connection_that_was_judged_is_kept_and_its_socket_closed_with_the_tra
 
 
 @pytest.mark.parametrize("name", ["http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY", "ALL_PROXY"])
-def test_a_proxy_in_the_environment_leads_around_no_guard(
+def test_a_proxy_in_the_environment_does_not_bypass_the_guard(
     name: str, here: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Through it, only its own address could be judged."""

@@ -1,4 +1,4 @@
-"""Pages that lead to other hosts, as those hosts see it."""
+"""Pages that redirect to other hosts, by the logs of those hosts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def elsewhere(request: Request) -> Answer:
 
 
 @pytest.mark.parametrize("changes", [False, True])
-def test_the_log_of_a_host_that_all_others_lead_to_proves_that_it_is_asked_politely(changes: bool) -> None:
+def test_a_host_that_all_others_redirect_to_is_contacted_politely(changes: bool) -> None:
     found = measure(Farm(hosts=12, pages=2, latency=0.01, changes=changes, redirects=True), delay=0.05)
     assert (found.pages, found.failed) == (12 * 3 + 11, 12 + 11)
     assert found.changed == 12 * 2 * changes
@@ -38,7 +38,7 @@ def test_the_log_of_a_host_that_all_others_lead_to_proves_that_it_is_asked_polit
 
 
 @pytest.mark.parametrize("plan", WIRINGS)
-def test_the_robots_txt_of_the_host_that_redirects_lead_to_is_obeyed(plan: Plan, tmp_path: Path) -> None:
+def test_the_robots_txt_of_a_redirect_target_is_obeyed(plan: Plan, tmp_path: Path) -> None:
     def script(request: Request) -> Answer:
         led = request.path.startswith("/to/")
         return redirect(other.url(request.path.removeprefix("/to"))) if led else answer(b"", "404 Not Found")
@@ -129,7 +129,7 @@ def test_a_host_that_is_paused_is_paused_by_redirects_too(tmp_path: Path) -> Non
         assert len(other.requests) == 1
 
 
-def test_where_a_redirect_within_the_origin_led_is_kept_without_the_password_that_went_along(tmp_path: Path) -> None:
+def test_the_target_of_a_redirect_within_the_origin_is_kept_without_the_password(tmp_path: Path) -> None:
     with (
         Server(lambda request: html("here") if request.path == "/en" else redirect("/en#top")) as server,
         driftline.open(settings=settings(store=str(tmp_path / "pages.db"))) as pages,

@@ -126,7 +126,7 @@ def test_a_chunked_body_arrives_without_its_chunks() -> None:
 
 
 @pytest.mark.parametrize("status", ["204 No Content", "205 Reset Content"])
-def test_an_answer_that_says_that_it_has_no_content_is_no_page(status: str) -> None:
+def test_a_response_with_a_status_of_no_content_is_no_page(status: str) -> None:
     with Server(lambda _: Answer(data=f"HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n".encode())) as server:
         got = fetch(server.url())
     assert got.failure is not None
@@ -155,7 +155,7 @@ def test_validators_do_not_leak_to_the_next_page() -> None:
         assert [request.headers.get("if-none-match") for request in server.requests] == ['"one"', None, '"three"']
 
 
-def test_not_modified_that_nobody_asked_for_is_a_failure() -> None:
+def test_an_unrequested_not_modified_is_a_failure() -> None:
     with Server(lambda _: Answer(data=b"HTTP/1.1 304 Not Modified\r\n\r\n")) as server:
         fails_as(fetch(server.url()), FailureKind.STATUS)
 
@@ -209,7 +209,7 @@ def test_a_cookie_holds_for_the_redirects_of_its_page_and_not_for_the_next_page(
         assert "cookie" not in server.asked_for("/next")[0].headers
 
 
-def test_a_transfer_is_one_request_and_says_where_it_leads() -> None:
+def test_a_transfer_is_one_request_and_has_its_redirect_target() -> None:
     with Server(lambda _: redirect("/there")) as server:
         transfers = Transfers(settings())
         got = crawl(link(server.url("/here")), transfers)
@@ -219,7 +219,7 @@ def test_a_transfer_is_one_request_and_says_where_it_leads() -> None:
     assert (got.onward.url, got.failure, got.redirects) == (server.url("/there"), None, 1)
 
 
-def test_a_cookie_is_kept_while_redirects_lead_over_another_host() -> None:
+def test_a_cookie_is_kept_while_redirects_pass_another_host() -> None:
     def script(request: Request) -> Answer:
         return html("in") if request.path == "/back" else redirect(other.url(), "Set-Cookie: session=1; Path=/")
 
@@ -259,7 +259,7 @@ def test_an_error_status_is_a_failure_that_names_it(status: str) -> None:
     assert got.status == int(status[:3])
 
 
-def test_a_port_nobody_listens_on_is_refused() -> None:
+def test_a_port_on_which_nothing_listens_is_refused() -> None:
     fails_as(fetch(f"http://127.0.0.1:{closed_port()}/"), FailureKind.REFUSED)
 
 

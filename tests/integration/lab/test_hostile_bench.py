@@ -117,7 +117,7 @@ def measured() -> dict[str, HostileRow]:
 
 
 @pytest.mark.parametrize("name", [one.name for one in LARGE])
-def test_it_takes_no_more_memory_than_the_table_says(measured: dict[str, HostileRow], name: str) -> None:
+def test_it_takes_no_more_memory_than_its_limit(measured: dict[str, HostileRow], name: str) -> None:
     row = measured[name]
     assert row.peak_mb <= row.most_mb
 

@@ -77,7 +77,7 @@ def test_a_new_generation_changes_exactly_the_pages_of_the_truth(web: RunningWeb
     assert changed == web.truth(1) == WORLD.truth(1) != frozenset()
 
 
-def test_the_same_page_asked_twice_differs_by_its_noise(web: RunningWeb) -> None:
+def test_the_same_page_requested_twice_differs_by_its_noise(web: RunningWeb) -> None:
     url = web.urls()[0]
     assert html(url) != html(url)
 
@@ -143,7 +143,7 @@ def test_a_capped_link_delivers_whole_pages(web: RunningWeb) -> None:
         assert html(web.urls()[page]) == web.world.body(page, 0)
 
 
-def test_pages_fail_as_the_world_says(web: RunningWeb) -> None:
+def test_pages_fail_as_the_world_defines(web: RunningWeb) -> None:
     web.alter(error_rate=1.0)
     for page in range(20):
         failure = web.world.failure(page, 0)

@@ -72,7 +72,7 @@ def test_a_run_without_an_end_takes_no_blocked_page_and_notices_at_once(tmp_path
         assert "/0" not in paths(world)
 
 
-def test_the_schedule_tells_that_a_page_is_blocked_and_puts_it_last(tmp_path: Path) -> None:
+def test_the_schedule_shows_that_a_page_is_blocked_and_puts_it_last(tmp_path: Path) -> None:
     with World(tmp_path) as world:
         urls = world.watch(3)
         world.pages.report_unsafe(urls[0], reason="spam")

@@ -1,4 +1,4 @@
-"""A clock that is set back: what it recorded before is in the future, and keeps nobody waiting for it."""
+"""A clock that is set back: recorded times are in the future, and no check waits for them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.schedules import BEGIN, Schedule, terms, visited
 AHEAD = BEGIN + 400 * DAY
 
 
-def test_a_check_that_is_in_the_future_keeps_nobody_waiting(schedule: Schedule) -> None:
+def test_a_check_in_the_future_does_not_delay_the_next(schedule: Schedule) -> None:
     (page,) = schedule.add("page", every=600.0)
     schedule.checked(page, "new", AHEAD)
     scheduler = schedule.scheduler()
@@ -44,7 +44,7 @@ def test_a_future_time_counts_from_when_it_was_first_seen(schedule: Schedule, ag
     assert found[page] == 600
 
 
-def test_a_clock_that_is_set_back_while_running_keeps_nobody_waiting(schedule: Schedule) -> None:
+def test_a_clock_that_is_set_back_while_running_delays_no_check(schedule: Schedule) -> None:
     (page,) = schedule.add("page", every=600.0)
     (failing,) = schedule.add("failing")
     schedule.clock.now = AHEAD
@@ -60,7 +60,7 @@ def test_a_clock_that_is_set_back_while_running_keeps_nobody_waiting(schedule: S
     assert set(picked) == {page, failing}
 
 
-def test_a_clock_that_is_set_back_twice_keeps_nobody_waiting_for_the_first_time(schedule: Schedule) -> None:
+def test_a_clock_that_is_set_back_twice_delays_no_check_until_the_first_time(schedule: Schedule) -> None:
     (page,) = schedule.add("page", every=600.0)
     schedule.checked(page, "new", AHEAD)
     schedule.clock.now = BEGIN + 100 * DAY
@@ -116,7 +116,7 @@ def test_a_store_that_can_only_be_read_is_left_as_it_is(schedule: Schedule, wher
 
 
 @pytest.mark.parametrize("wait", [3_600.0, 30 * DAY])
-def test_a_wait_that_a_host_asked_for_ends_however_often_the_program_starts(schedule: Schedule, wait: float) -> None:
+def test_a_retry_after_ends_however_often_the_program_starts(schedule: Schedule, wait: float) -> None:
     bad, beside = schedule.add("host/bad", "host/beside", every=60.0)
     schedule.checked(beside, "new")
     schedule.checked(bad, "failed", at=AHEAD, status=429, retry_at=AHEAD + wait)

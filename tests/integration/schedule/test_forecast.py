@@ -1,4 +1,4 @@
-"""When the schedule says that pages will be checked: what really comes first is shown first."""
+"""When the schedule expects checks: what really comes first is shown first."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_budget_that_all_share_is_spent_on_intervals_first(schedule: Schedule)
     assert shown(schedule, budget=1 / 2_000) == starved, "nothing is left of it"
 
 
-def test_pages_of_a_host_wait_for_their_turn_there(schedule: Schedule) -> None:
+def test_pages_of_a_host_are_due_one_after_the_other(schedule: Schedule) -> None:
     schedule.add("host/1", "host/2", "host/3", "other/1")
     found = shown(schedule, host_budget=1 / 60)
     assert found == [("host/1", 0), ("other/1", 0), ("host/2", 60), ("host/3", 120)]
@@ -81,7 +81,7 @@ def test_to_look_at_the_schedule_changes_nothing(schedule: Schedule) -> None:
         assert looked_at.pick() == other.pick()
 
 
-def test_the_command_says_about_when_a_page_is_checked(
+def test_the_command_shows_about_when_a_page_is_checked(
     schedule: Schedule, where: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     schedule.clock.now = time.time()

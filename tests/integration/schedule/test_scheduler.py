@@ -11,7 +11,7 @@ from driftline.store.schema import rates, visits
 from support.schedules import BEGIN, Schedule, terms, visited
 
 
-def test_new_pages_are_picked_at_once_and_then_those_whose_turn_it_is(schedule: Schedule) -> None:
+def test_new_pages_are_picked_at_once_and_then_those_that_are_due(schedule: Schedule) -> None:
     pages = schedule.add("a", "b", "c")
     scheduler = schedule.scheduler(every=3 * 3_600.0)
     assert sorted(scheduler.pick()) == pages
@@ -108,7 +108,7 @@ def test_a_budget_is_shared_by_all_and_kept_to(schedule: Schedule) -> None:
     assert picked == 300
 
 
-def test_no_host_is_asked_more_often_than_its_budget_allows(schedule: Schedule) -> None:
+def test_no_host_is_checked_more_often_than_its_budget_allows(schedule: Schedule) -> None:
     pages = schedule.add("big/1", "big/2", "big/3", "big/4", "small")
     scheduler = schedule.scheduler(host_budget=1 / 60)
     assert len(scheduler.pick()) == 2
@@ -116,7 +116,7 @@ def test_no_host_is_asked_more_often_than_its_budget_allows(schedule: Schedule) 
     assert len(set(scheduler.pick()) & set(pages[:4])) == 1
 
 
-def test_a_page_is_due_whether_or_not_its_host_may_be_asked(schedule: Schedule) -> None:
+def test_a_page_is_due_whether_or_not_its_host_may_be_contacted(schedule: Schedule) -> None:
     pages = schedule.add("big/1", "big/2", "big/3", "big/4", "small")
     scheduler = schedule.scheduler(host_budget=1 / 60)
     picked = scheduler.pick()
@@ -151,7 +151,7 @@ def test_a_page_with_an_interval_is_checked_when_it_is_due(schedule: Schedule) -
     assert terms(scheduler)["often"].lane == "deadline"
 
 
-def test_a_failing_page_is_left_alone_longer_and_longer_and_one_that_is_gone_for_a_week(schedule: Schedule) -> None:
+def test_a_failing_page_backs_off_longer_and_longer_and_one_that_is_gone_for_a_week(schedule: Schedule) -> None:
     failing, gone = schedule.add("failing", "gone")
     for page in (failing, gone):
         schedule.checked(page, "new")
@@ -267,7 +267,7 @@ def test_a_page_that_was_never_checked_is_shown_with_what_its_host_does(schedule
     assert found["fast/new"].rate > 1.5 * found["other"].rate
 
 
-def test_the_first_check_of_pages_says_nothing_about_their_host(schedule: Schedule) -> None:
+def test_the_first_check_of_pages_does_not_count_for_their_host(schedule: Schedule) -> None:
     pages = schedule.add(*[f"host/{number}" for number in range(9)])
     for page in pages[:3]:
         for day in range(9):
@@ -311,7 +311,7 @@ def test_pages_that_are_added_edited_and_removed_are_followed(schedule: Schedule
     scheduler.learn_from([page])
 
 
-def test_how_long_a_page_lasts_is_what_its_server_says_up_to_a_day(schedule: Schedule) -> None:
+def test_the_lifetime_of_a_page_is_the_one_of_its_headers_up_to_a_day(schedule: Schedule) -> None:
     hour, year, none = schedule.add("hour", "year", "none")
     schedule.checked(hour, "new", headers="Cache-Control: public, max-age=3600\r\nAge: 600")
     schedule.checked(year, "new", headers="Cache-Control: max-age=31536000")
@@ -433,7 +433,7 @@ def test_a_clock_that_was_wrong_once_makes_no_page_gone(schedule: Schedule) -> N
     assert terms(schedule.scheduler())["page"].lane == "waiting"
 
 
-def test_pages_that_only_ever_failed_are_not_said_to_be_new(schedule: Schedule) -> None:
+def test_pages_that_only_ever_failed_are_not_called_new(schedule: Schedule) -> None:
     page, other = schedule.add("page", "other")
     schedule.checked(page, "failed", status=500)
     schedule.clock.now += 3_600
@@ -460,7 +460,7 @@ def test_pages_that_only_ever_failed_are_not_said_to_be_new(schedule: Schedule) 
         ({"budget": 1.0, "policy": "fixed"}, "at most once a second, each at its interval"),
     ],
 )
-def test_the_description_says_how_often_pages_are_checked(
+def test_the_description_includes_how_often_pages_are_checked(
     schedule: Schedule, options: dict[str, Any], sentence: str
 ) -> None:
     schedule.add("often", every=300.0)

@@ -24,7 +24,7 @@ from support.schedules import BEGIN, Schedule, terms, visited
 LASTS = "Cache-Control: max-age=36000"
 
 
-def test_a_server_that_says_when_to_ask_again_is_left_alone_until_then(schedule: Schedule) -> None:
+def test_a_server_with_a_retry_after_is_not_contacted_until_then(schedule: Schedule) -> None:
     busy, often, failing = schedule.add("busy", "often", "failing")
     schedule.catalog.edit("http://often/", every=300.0)
     for page in (busy, often):
@@ -37,7 +37,7 @@ def test_a_server_that_says_when_to_ask_again_is_left_alone_until_then(schedule:
     assert {busy, often} <= set(scheduler.pick()), "an interval that was asked for is no reason to press on"
 
 
-def test_a_server_that_asks_to_be_left_alone_for_a_year_is_asked_again_after_a_day(schedule: Schedule) -> None:
+def test_a_retry_after_of_a_year_is_cut_to_a_day(schedule: Schedule) -> None:
     (page,) = schedule.add("page")
     schedule.checked(page, "failed", status=503, retry_at=BEGIN + 365 * DAY)
     scheduler = schedule.scheduler()
@@ -56,7 +56,7 @@ def test_a_good_check_ends_the_wait(schedule: Schedule) -> None:
     assert scheduler.pick() == [page]
 
 
-def test_a_server_that_says_when_to_ask_again_means_all_pages_of_its_host(schedule: Schedule) -> None:
+def test_a_retry_after_holds_for_all_pages_of_its_host(schedule: Schedule) -> None:
     busy, beside, elsewhere = schedule.add("host/busy", "host/beside", "elsewhere", every=300.0)
     (never_checked,) = schedule.add("host/new")
     for page in (busy, beside, elsewhere):
@@ -78,7 +78,7 @@ def test_a_server_that_says_when_to_ask_again_means_all_pages_of_its_host(schedu
         assert {busy, beside, never_checked} <= set(one.pick())
 
 
-def test_a_host_is_left_alone_until_the_last_of_its_pages_may_be_asked_for(schedule: Schedule) -> None:
+def test_a_host_is_paused_until_the_last_retry_after_of_its_pages(schedule: Schedule) -> None:
     first, second, third = schedule.add("host/1", "host/2", "host/3")
     schedule.checked(first, "failed", status=503, retry_at=BEGIN + 3_600)
     schedule.checked(second, "failed", status=503, retry_at=BEGIN + 7_200)
@@ -147,7 +147,7 @@ def test_a_clock_that_was_set_back_is_no_reason_to_distrust_a_host(schedule: Sch
         assert {name: found.lifetime for name, found in terms(one).items()} == {"silent": 36_000.0, "lasting": 36_000.0}
 
 
-def test_how_long_a_page_lasts_is_what_its_server_said_last(schedule: Schedule) -> None:
+def test_the_lifetime_of_a_page_is_the_one_of_its_last_headers(schedule: Schedule) -> None:
     names = ("same", "silent", "proved", "failing")
     pages = schedule.add(*names)
     for page in pages:
@@ -167,7 +167,7 @@ def test_how_long_a_page_lasts_is_what_its_server_said_last(schedule: Schedule) 
         assert {name: found.lifetime for name, found in terms(one).items()} == expected
 
 
-def test_what_a_server_said_is_kept_although_its_check_was_learned_from_before_it_was_heard(schedule: Schedule) -> None:
+def test_a_lifetime_is_kept_although_its_check_was_learned_from_before(schedule: Schedule) -> None:
     (page,) = schedule.add("page")
     schedule.checked(page, "new", headers=LASTS)
     scheduler = schedule.scheduler()
@@ -201,7 +201,7 @@ def test_a_page_that_visits_never_found_comes_back_when_its_last_checks_did(sche
     assert terms(schedule.scheduler(policy="intelligent"))["page"].lane == "probe"
 
 
-def test_each_policy_says_what_its_pages_are_checked_for(schedule: Schedule) -> None:
+def test_each_policy_gives_the_reason_of_its_checks(schedule: Schedule) -> None:
     usual, asked = schedule.add("usual", "asked")
     schedule.catalog.edit("http://asked/", every=300.0)
     for page in (usual, asked):
@@ -214,7 +214,7 @@ def test_each_policy_says_what_its_pages_are_checked_for(schedule: Schedule) -> 
     assert {found["asked"].lane for found in lanes.values()} == {"deadline"}
 
 
-def test_nothing_is_read_again_before_somebody_changes_the_watch_list(schedule: Schedule) -> None:
+def test_nothing_is_read_again_before_the_watch_list_changes(schedule: Schedule) -> None:
     schedule.add("page")
     scheduler = schedule.scheduler()
     stamp = schedule.store.stamp()
@@ -260,7 +260,7 @@ def test_what_a_run_records_does_not_have_the_watch_list_read_again(schedule: Sc
     assert scheduler.edition != edition, "there is a version to catch up with"
 
 
-def test_a_host_that_asks_to_be_left_alone_is_heard_of_without_reading_the_watch_list(schedule: Schedule) -> None:
+def test_a_new_retry_after_is_seen_without_reading_the_watch_list(schedule: Schedule) -> None:
     schedule.add("page")
     scheduler = schedule.scheduler()
     HostRecords(schedule.store).keep({}, {"page": BEGIN + 3_600}, BEGIN)

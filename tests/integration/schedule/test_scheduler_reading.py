@@ -54,7 +54,7 @@ def test_pages_are_picked_while_the_list_is_read_and_what_is_learned_then_is_not
     assert found["host0"].rate == as_if_read_at_once["host0"].rate
 
 
-def test_what_a_host_asks_for_while_the_list_is_read_is_heard(schedule: Schedule) -> None:
+def test_a_retry_after_that_arrives_while_the_list_is_read_is_kept(schedule: Schedule) -> None:
     busy, beside = schedule.add("host/busy", "host/beside", every=300.0)
     for page in (busy, beside):
         schedule.checked(page, "new")

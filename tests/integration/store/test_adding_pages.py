@@ -1,4 +1,4 @@
-"""Adding very many pages while others want to write."""
+"""Adding very many pages while others write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compacting a real store: smaller, nothing lost, and in nobody's way."""
+"""Compacting a real store: it gets smaller, nothing is lost, and no writer waits long."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def test_contents_are_replaced_many_at_a_time(world: World) -> None:
 
 
 @pytest.mark.parametrize("moment", [1, 2])
-def test_killed_in_the_middle_of_a_transaction_it_loses_nothing_and_goes_on_the_next_time(
+def test_killed_in_the_middle_of_a_transaction_it_loses_nothing_and_continues_the_next_time(
     world: World, moment: int
 ) -> None:
     world.fill(DEEPEST)

@@ -1,4 +1,4 @@
-"""Rounds of a crawl in the store, begun and cut short."""
+"""Rounds of a crawl in the store, begun and interrupted."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_a_folder_is_not_a_store(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("garbage", [b"this is not a database at all" * 100, b"SQLite format 3\x00" + b"\xff" * 4_096])
-def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path, garbage: bytes) -> None:
+def test_a_file_that_is_no_database_is_refused_and_not_changed(tmp_path: Path, garbage: bytes) -> None:
     path = tmp_path / "notes.txt"
     path.write_bytes(garbage)
     with pytest.raises(StoreError, match="cannot be opened"):

@@ -1,4 +1,4 @@
-"""What is remembered of hosts from one run to the next, in either database."""
+"""Records about hosts that outlive a run, in either database."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_robots_txt_is_remembered_by_origin_and_replaced(where: str) -> None:
     store.close()
 
 
-def test_a_robots_txt_that_nobody_asked_for_again_is_forgotten(where: str) -> None:
+def test_a_robots_txt_that_is_not_used_for_long_is_removed(where: str) -> None:
     store = Store.open(where)
     records = HostRecords(store)
     records.keep({"http://a": TOLD}, {}, 0.0)
@@ -95,7 +95,7 @@ def test_the_tags_of_a_hosts_pages_are_found(where: str) -> None:
 
 
 @pytest.mark.parametrize("ends", [True, False])
-def test_hosts_rest_after_a_run_that_stopped_or_was_killed_and_goes_on(where: str, ends: bool) -> None:
+def test_delays_count_from_the_end_of_a_run_that_stopped_or_was_killed_and_is_continued(where: str, ends: bool) -> None:
     store = Store.open(where)
     now = 100.0
     ledger = Ledger(store, lambda: now)
@@ -146,7 +146,7 @@ def check(times: Times, at: float) -> None:
     ledger.end(ledger.begin([7])[0])
 
 
-def test_a_run_without_an_end_notices_that_others_had_a_turn(times: Times) -> None:
+def test_an_open_ended_run_detects_that_others_checked_pages_meanwhile(times: Times) -> None:
     ledger = times.ledger()
     run = ledger.begin_without_end(idle=True)
     assert times.last_end() <= 0.0, "it has sent no request yet"
@@ -164,7 +164,7 @@ def test_a_run_without_an_end_notices_that_others_had_a_turn(times: Times) -> No
     assert times.last_end() == 130.0
 
 
-def test_hosts_rest_after_a_run_that_was_killed_although_others_had_a_turn_before(times: Times) -> None:
+def test_delays_count_from_a_killed_run_although_others_checked_pages_before(times: Times) -> None:
     ledger = times.ledger()
     run = ledger.begin_without_end(idle=True)
     ledger.take_turn(run)
@@ -176,7 +176,7 @@ def test_hosts_rest_after_a_run_that_was_killed_although_others_had_a_turn_befor
     assert times.last_end() == 500.0
 
 
-def test_hosts_rest_after_a_check_that_was_killed_although_others_had_a_turn_before(times: Times) -> None:
+def test_delays_count_from_a_killed_check_although_others_checked_pages_before(times: Times) -> None:
     ledger = times.ledger()
     run, _ = ledger.begin(None)
     check(times, 110.0)
@@ -188,7 +188,7 @@ def test_hosts_rest_after_a_check_that_was_killed_although_others_had_a_turn_bef
     assert times.last_end() == 500.0
 
 
-def test_hosts_rest_after_a_check_that_was_killed_although_a_run_began_to_wait_beside_it(times: Times) -> None:
+def test_delays_count_from_a_killed_check_although_a_run_began_to_wait_meanwhile(times: Times) -> None:
     times.ledger().begin(None)
     times.now = 110.0
     ledger = times.ledger()

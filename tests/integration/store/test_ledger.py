@@ -109,9 +109,7 @@ def test_a_failure_keeps_what_the_last_good_check_left_and_counts_up(world: Worl
 
 
 @pytest.mark.parametrize(("status", "until"), [(429, 1_120.0), (503, 1_120.0), (500, None)])
-def test_when_a_server_that_is_busy_wants_to_be_asked_again_is_kept(
-    world: World, status: int, until: float | None
-) -> None:
+def test_the_retry_after_of_a_busy_server_is_stored(world: World, status: int, until: float | None) -> None:
     world.catalog.add([URL])
     run, _ = world.ledger.begin(None)
     failure = Failure(kind=FailureKind.STATUS, sentence="The server answered.")
@@ -211,7 +209,7 @@ def test_a_page_removed_and_added_again_does_not_get_the_outcome_of_the_old_one(
     assert world.catalog.find(URL).checks == 0
 
 
-def test_a_run_cut_short_goes_on_with_the_pages_that_are_left(world: World) -> None:
+def test_an_interrupted_run_continues_with_the_pages_that_are_left(world: World) -> None:
     world.catalog.add([URL, "https://b.example/"])
     run, continued = world.ledger.begin(None)
     assert not continued
@@ -296,7 +294,7 @@ def test_what_was_reported_when_a_run_was_interrupted_is_not_reported_once_more(
 
 
 @pytest.mark.parametrize("between", [True, False])
-def test_schedulers_see_that_a_run_goes_on_and_ends_complete_or_not(world: World, between: bool) -> None:
+def test_schedulers_see_that_a_run_continues_and_ends_complete_or_not(world: World, between: bool) -> None:
     world.catalog.add([URL, "https://b.example/"])
     run, _ = world.ledger.begin(None)
     seen = [world.store.stamp()]

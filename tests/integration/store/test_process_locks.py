@@ -1,4 +1,4 @@
-"""What only one process may do at a time, on stores of either kind."""
+"""Rights that only one process has at a time, on stores of either kind."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_refusal_names_the_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("method", "right"), RIGHTS)
-def test_a_file_that_cannot_be_opened_is_told_of_and_says_of_nobody_that_it_is_next(
+def test_a_lock_file_that_cannot_be_opened_is_reported_and_means_that_no_process_waits(
     tmp_path: Path, method: str, right: Right
 ) -> None:
     store = Store.open(str(tmp_path / "pages.db"))
@@ -229,7 +229,7 @@ def test_two_threads_of_one_store_do_not_both_take_a_right(postgres: str) -> Non
     store.close()
 
 
-def test_a_right_that_changed_hands_since_it_was_looked_at_is_not_taken_over(postgres: str) -> None:
+def test_a_right_that_changed_hands_since_it_was_read_is_not_taken_over(postgres: str) -> None:
     """A lease of a commit of which nobody heard may be taken by another thread first."""
     store = Store.open(postgres)
     with store.right_to_check():

@@ -142,7 +142,7 @@ def test_a_long_line_is_cut_around_its_first_mark(past: Past) -> None:
     assert excerpt.endswith("after …")
 
 
-def test_an_edit_around_the_words_and_a_line_that_moved_are_not_told(past: Past) -> None:
+def test_an_edit_around_the_words_and_a_line_that_moved_are_not_found(past: Past) -> None:
     past.check(shop="The refund policy of 2025\nSecond line\nThird line")
     past.check(shop="The refund policy of 2026\nSecond line\nThird line")
     past.check(shop="Second line\nThird line\nThe refund policy of 2026")
@@ -151,7 +151,7 @@ def test_an_edit_around_the_words_and_a_line_that_moved_are_not_told(past: Past)
     assert past.found("2025") == [("shop", 2, "disappeared"), ("shop", 1, "appeared")]
 
 
-def test_one_more_line_with_the_words_is_told(past: Past) -> None:
+def test_one_more_line_with_the_words_is_found(past: Past) -> None:
     past.check(shop="The refund policy")
     past.check(shop="The refund policy\nAnother refund policy")
     past.check(shop="Another refund policy")
@@ -281,7 +281,7 @@ def test_no_query_is_an_error_of_the_database(past: Past) -> None:
         past.found(f"{query} a")
 
 
-def test_a_version_that_cannot_be_read_keeps_nobody_from_searching(file_past: Past) -> None:
+def test_a_version_that_cannot_be_read_does_not_prevent_searching(file_past: Past) -> None:
     file_past.check(shop="good words", news="good words")
     file_past.check(shop="bad words", news="good words")
     file_past.check(shop="better words", news="good words")
@@ -324,7 +324,7 @@ def go_on(process: subprocess.Popen[str]) -> None:
     process.stdin.flush()
 
 
-def test_indexing_that_was_killed_goes_on_where_it_was(past: Past) -> None:
+def test_indexing_that_was_killed_continues_where_it_was(past: Past) -> None:
     urls = watch_many(past, 150)
     with start_search(past.where, "pause") as process:
         go_on(process)
@@ -370,7 +370,7 @@ def test_indexing_and_searching_read_no_table_of_versions_as_a_whole(file_past: 
     assert not [step for step in steps if step.startswith(("SCAN versions", "SCAN previous", "SCAN blobs"))]
 
 
-def test_a_sqlite_without_fts5_is_told_in_a_sentence(file_past: Past) -> None:
+def test_a_sqlite_without_fts5_is_reported_in_a_sentence(file_past: Past) -> None:
     file_past.check(shop="words")
 
     @event.listens_for(file_past.store.engine, "before_cursor_execute", retval=True)

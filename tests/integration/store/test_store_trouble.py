@@ -1,4 +1,4 @@
-"""A store that cannot be used for a while: what is said of it, and for how long it counts as troubled."""
+"""A store that cannot be used for a while: how that is reported, and when it is over."""
 
 from __future__ import annotations
 
@@ -105,9 +105,7 @@ def test_a_full_disk_does_not_keep_a_process_that_is_to_end_from_reading_and_wri
 
 
 @pytest.mark.parametrize("use", [read, write, write_aside])
-def test_an_outage_is_over_once_the_server_answers_whatever_it_is_asked(
-    postgres: str, use: Callable[[Store], None]
-) -> None:
+def test_an_outage_is_over_once_the_server_answers_any_query(postgres: str, use: Callable[[Store], None]) -> None:
     store, said = opened(postgres)
     with pytest.raises(StoreUnavailable), store.write_aside() as connection:
         connection.execute(END_OWN_SESSION)

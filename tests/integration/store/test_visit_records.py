@@ -29,14 +29,14 @@ def all_at_once(*jobs: threading.Thread) -> None:
         job.join()
 
 
-def test_visits_are_counted_as_the_papers_algorithm_says(visits: Visits) -> None:
+def test_visits_are_counted_by_the_papers_algorithm(visits: Visits) -> None:
     assert visits.record(PAGE, at=10, seconds=3.5, available=True) == Visited(1, PAGE, 1, 3.5, 1, 10, 10)
     assert visits.record(OTHER, at=20, seconds=0, available=False)[2:5] == (1, 0, 0)
     assert visits.record(PAGE, at=30, seconds=4, available=False) == Visited(1, PAGE, 2, 7.5, 1, 10, 30)
     assert [one.url for one in visits.all()] == [PAGE, OTHER]
 
 
-def test_a_visit_says_whether_the_page_is_watched(store: Store, visits: Visits) -> None:
+def test_the_totals_of_a_visit_include_whether_the_page_is_watched(store: Store, visits: Visits) -> None:
     Catalog(store).add([PAGE])
     assert visits.record(PAGE, at=1, seconds=1, available=True).watched
     assert not visits.record(OTHER, at=1, seconds=1, available=True).watched
@@ -78,7 +78,7 @@ def test_imports_of_the_same_visits_at_the_same_time_count_them_once(where: str)
         store.close()
 
 
-def test_a_visit_that_turns_out_longer_counts_its_seconds_in_full_and_still_once(visits: Visits) -> None:
+def test_a_visit_that_becomes_longer_counts_its_seconds_in_full_and_still_once(visits: Visits) -> None:
     visit = Visit(PAGE, 5, 10.0, available=True, key=-(2**63))
     assert visits.record_once([visit]) == 1
     assert visits.record_once([visit._replace(seconds=25.0)]) == 0

@@ -162,7 +162,7 @@ def test_a_log_that_grew_was_rotated_and_packed_gives_what_the_whole_gives(tmp_p
     assert (last.visits, last.known) == (0, 300)
 
 
-def test_an_import_that_is_cut_short_keeps_what_it_counted_and_goes_on(pages: Driftline, tmp_path: Path) -> None:
+def test_an_interrupted_import_keeps_what_it_counted_and_continues(pages: Driftline, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     log.write_text(log_lines(12_000))
 
@@ -201,7 +201,7 @@ def test_visited_pages_are_watched_if_they_were_available(pages: Driftline, tmp_
     assert {one.url: one.watched for one in pages.visited()} == {A: True, B: False, C: True}
 
 
-def test_a_visit_adds_its_page_only_when_asked(pages: Driftline) -> None:
+def test_a_visit_adds_its_page_only_with_the_option(pages: Driftline) -> None:
     assert not pages.visit("a.example", seconds=2).watched
     counted = pages.visit("A.example", seconds=3, available=False, add=True)
     assert (counted.frequency, counted.weightage, counted.ttl, counted.watched) == (2, 5.0, 1, True)
@@ -305,7 +305,7 @@ def test_a_browser_is_to_be_closed_only_if_it_wrote_meanwhile(
         pages.import_visits(history)
 
 
-def test_a_history_of_another_make_is_said_to_be_so(pages: Driftline, tmp_path: Path) -> None:
+def test_a_history_of_another_browser_is_reported_as_such(pages: Driftline, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "History")) as browser:
         browser.execute("CREATE TABLE urls (address)")
         browser.execute("CREATE TABLE visits (moment)")

@@ -25,7 +25,7 @@ WINDOWS = b"MZ" + b"\x90\0" * 29 + (64).to_bytes(4, "little") + b"PE\0\0" + b"\0
         (b"<p>x</p>", "text/html", "attachment; filename*=UTF-8''set%2Eup%2Emsi", "set%2Eup%2Emsi"),
     ],
 )
-def test_a_program_is_told_by_its_bytes_its_type_or_its_name(
+def test_a_program_is_reported_by_its_bytes_its_type_or_its_name(
     body: bytes, content_type: str, disposition: str, named: str
 ) -> None:
     why = why_executable(body, content_type, disposition)

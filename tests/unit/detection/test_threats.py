@@ -105,13 +105,13 @@ def test_what_a_page_had_from_the_start_is_no_danger() -> None:
     assert then(first(CALM + FRAME + PACKED), CALM + FRAME + PACKED + "<p>More words.</p>").warnings == ()
 
 
-def test_what_appears_in_a_change_is_told() -> None:
+def test_what_appears_in_a_change_is_reported() -> None:
     found = then(first(CALM), CALM + "<p>More words.</p>" + FRAME + PACKED)
     assert [kind for kind, _ in found.warnings] == [WarningKind.HIDDEN_FRAME, WarningKind.OBFUSCATED_SCRIPT]
     assert found.change is not None
 
 
-def test_what_appears_while_the_text_stays_is_told_too_and_is_no_change() -> None:
+def test_what_appears_while_the_text_stays_is_reported_too_and_is_no_change() -> None:
     found = then(first(CALM), CALM + PACKED)
     assert found.proof == "text"
     assert [kind for kind, _ in found.warnings] == [WarningKind.OBFUSCATED_SCRIPT]

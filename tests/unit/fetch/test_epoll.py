@@ -1,4 +1,4 @@
-"""What libcurl hears of its sockets."""
+"""Events of sockets that libcurl watches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def sockets() -> Iterator[Sockets]:
     made.close()
 
 
-def test_what_happens_on_a_connection_is_told_while_it_is_wanted(sockets: Sockets) -> None:
+def test_events_of_a_connection_are_returned_while_libcurl_watches_it(sockets: Sockets) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         wants(sockets, ours, pycurl.POLL_IN)
@@ -35,7 +35,7 @@ def test_what_happens_on_a_connection_is_told_while_it_is_wanted(sockets: Socket
         assert sockets.wait(10.0) == ([(ours.fileno(), pycurl.CSELECT_IN | pycurl.CSELECT_OUT)], False)
 
 
-def test_a_connection_that_is_closed_between_two_transfers_wakes_nobody_twice(sockets: Sockets) -> None:
+def test_a_connection_that_is_closed_between_two_transfers_wakes_only_once(sockets: Sockets) -> None:
     ours, theirs = socket.socketpair()
     with ours:
         wants(sockets, ours, pycurl.POLL_IN)
@@ -50,7 +50,7 @@ def test_a_connection_that_is_closed_between_two_transfers_wakes_nobody_twice(so
         assert action & pycurl.CSELECT_IN
 
 
-def test_a_new_connection_with_the_number_of_one_that_was_closed_is_heard_of(sockets: Sockets) -> None:
+def test_a_new_connection_with_the_descriptor_of_a_closed_one_is_watched(sockets: Sockets) -> None:
     ours, theirs = socket.socketpair()
     number = ours.fileno()
     wants(sockets, ours, pycurl.POLL_IN)

@@ -77,7 +77,7 @@ def test_every_failure_is_one_sentence(number: int, detail: str) -> None:
         ),
     ],
 )
-def test_the_words_of_libcurl_may_tell_more_than_its_number(
+def test_the_message_of_libcurl_may_be_more_specific_than_its_error_number(
     number: int, detail: str, kind: FailureKind, sentence: str
 ) -> None:
     failure = transfer_failure(number, detail)

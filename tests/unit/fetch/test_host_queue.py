@@ -1,4 +1,4 @@
-"""What waits at hosts: never more requests at once than allowed, and never sooner than the host's rest."""
+"""The queue of hosts: never more requests at once than allowed, and never before the host's delay is over."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_host_gets_one_request_at_a_time_and_is_paused_after_the_answer() -> N
     assert len(world.hosts) == 0
 
 
-def test_a_host_rests_also_when_nothing_waits_there_at_the_moment() -> None:
+def test_a_host_is_delayed_also_when_nothing_waits_there() -> None:
     world = World()
     world.put("a/1")
     world.take(1)
@@ -96,7 +96,7 @@ def test_other_hosts_are_not_held_up() -> None:
     assert world.take(100) == ["a/0", "b/1", "c/1"]
 
 
-def test_a_slow_host_rests_for_a_multiple_of_its_own_time() -> None:
+def test_a_slow_host_is_delayed_for_a_multiple_of_its_latency() -> None:
     world = World()
     world.put("a/1", "a/2")
     world.take(1)
@@ -104,7 +104,7 @@ def test_a_slow_host_rests_for_a_multiple_of_its_own_time() -> None:
     assert world.hosts.next_in() == pytest.approx(8.0)
 
 
-def test_the_delay_that_a_host_asks_for_is_kept() -> None:
+def test_a_crawl_delay_is_kept() -> None:
     world = World()
     world.put("a/1", "a/2")
     world.take(1)
@@ -113,7 +113,7 @@ def test_the_delay_that_a_host_asks_for_is_kept() -> None:
     assert world.hosts.next_in() == pytest.approx(30.0)
 
 
-def test_a_host_that_refuses_is_paused_for_longer_each_time_and_at_least_as_long_as_it_says() -> None:
+def test_a_host_that_refuses_is_paused_for_longer_each_time_and_at_least_for_its_retry_after() -> None:
     world = World()
     world.put(*[f"a/{number}" for number in range(5)])
     waits = []
@@ -175,7 +175,7 @@ def test_hosts_that_share_an_address_share_its_connections() -> None:
     assert len(world.take(10)) == 1
 
 
-def test_the_address_is_learned_of_an_answer_that_leads_on_too_and_what_goes_on_counts_there() -> None:
+def test_the_address_of_a_redirecting_response_is_learned_too_and_its_target_counts_there() -> None:
     world = World(at_address=2)
     world.put("a/1", "b/1", "c/1", "d/1")
     for one in world.take(10):
@@ -212,7 +212,7 @@ def test_a_priority_request_goes_first_to_who_sent_it_and_counts_as_a_request_of
     assert world.take(10) == ["a/1"]
 
 
-def test_a_priority_request_is_granted_at_its_time_though_nobody_takes_anything() -> None:
+def test_a_priority_request_is_granted_at_its_time_although_no_other_item_is_taken() -> None:
     world = World()
     requests: PriorityRequests[str] = PriorityRequests(lambda: None)
     world.put("a/1")
@@ -243,7 +243,7 @@ def test_a_request_that_a_redirect_made_counts_too() -> None:
     assert world.hosts.next_in() == pytest.approx(1.0)
 
 
-def test_a_permission_goes_on_to_the_next_request_of_a_redirect_and_to_no_other() -> None:
+def test_a_permit_passes_to_the_next_request_of_a_redirect_and_to_no_other() -> None:
     world = World()
     world.put("a/1", "a/2")
     assert world.take(10) == ["a/1"]
@@ -288,7 +288,7 @@ def test_what_would_go_on_after_that_makes_room_for_them() -> None:
     assert (len(world.hosts), world.take(10), world.granted(requests)) == (0, [], ["a/again"])
 
 
-def test_a_host_that_is_asked_just_when_all_is_cleared_is_cleared_too() -> None:
+def test_a_host_with_a_transfer_is_cleared_too() -> None:
     world = World()
     world.put("a/1", "a/2", "b/1", "b/2")
     assert world.take(10) == ["a/1", "b/1"]
@@ -300,7 +300,7 @@ def test_a_host_that_is_asked_just_when_all_is_cleared_is_cleared_too() -> None:
     assert (len(world.hosts), world.take(10), world.hosts.next_in()) == (0, [], None)
 
 
-def test_a_redirect_that_nobody_took_before_the_end_gives_its_permit_back() -> None:
+def test_a_redirect_that_was_not_taken_before_the_end_gives_its_permit_back() -> None:
     world = World()
     world.put("a/1")
     world.take(1)

@@ -1,4 +1,4 @@
-"""What producers get is what may be fetched now: by the delays, the robots.txt and the pauses of the hosts."""
+"""Producers get only links that may be fetched now, by delays, robots.txt and Retry-After of their hosts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_forbidden_page_fails_with_a_reason_and_is_not_handed_out() -> None:
     assert run.links.exhausted
 
 
-def test_the_delay_that_robots_txt_asks_for_is_kept() -> None:
+def test_the_crawl_delay_of_robots_txt_is_kept() -> None:
     run = Run(["http://a/1", "http://a/2"])
     run.take()
     run.answer("http://a/robots.txt", FORBIDS)
@@ -61,7 +61,7 @@ def test_the_delay_that_robots_txt_asks_for_is_kept() -> None:
     assert run.later(0.1) == ["http://a/2"]
 
 
-def test_what_robots_txt_said_is_kept_for_a_day() -> None:
+def test_a_robots_txt_is_kept_for_a_day() -> None:
     run = Run(["http://a/1"])
     run.take()
     run.answer("http://a/robots.txt", FORBIDS)
@@ -103,12 +103,12 @@ def test_old_robots_txt_are_forgotten_once_and_only_by_a_run_that_read_another()
     assert run.records.forgot_at == [run.now]
 
 
-def test_what_robots_txt_said_before_a_clock_was_set_back_is_requested_again() -> None:
+def test_a_robots_txt_from_before_a_clock_was_set_back_is_requested_again() -> None:
     records = Records({"http://a": Robots(text=None, until=1_000.0 + 400 * 86_400.0)})
     assert Run(["http://a/1"], records).take() == ["http://a/robots.txt"]
 
 
-def test_the_rules_of_many_hosts_are_read_from_the_store_when_they_are_wanted() -> None:
+def test_the_rules_of_many_hosts_are_read_from_the_store_when_they_are_needed() -> None:
     records = Records({f"http://h{number}": Robots(text=FORBIDS.decode(), until=2_000.0) for number in range(1_500)})
     run = Run([*[f"http://h{number}/no/1" for number in range(1_500)], "http://h0/no/2"], records)
     while not run.links.exhausted:
@@ -116,7 +116,7 @@ def test_the_rules_of_many_hosts_are_read_from_the_store_when_they_are_wanted() 
     assert len(run.outcomes) == 1_501
 
 
-def test_the_store_is_asked_once_for_a_host_that_was_never_met() -> None:
+def test_the_store_is_read_once_for_a_new_host() -> None:
     run = Run([f"http://a/{number}" for number in range(200)])
     assert run.take() == ["http://a/robots.txt"]
     assert run.records.looked_for == ["http://a"]
@@ -138,7 +138,7 @@ def test_http_and_https_are_one_host_with_two_robots_txt() -> None:
     assert run.later(1.0) == ["https://a/robots.txt"]
 
 
-def test_of_http_and_https_of_one_host_the_one_counts_that_asks_for_the_longer_delay() -> None:
+def test_the_longer_crawl_delay_of_http_and_https_of_one_host_counts() -> None:
     run = Run(["http://a/1", "https://a/2"])
     run.take()
     run.answer("http://a/robots.txt", FORBIDS)
@@ -300,7 +300,7 @@ def test_of_pages_that_wait_for_long_the_link_is_made_anew_and_those_that_are_go
     assert run.source.later == {4_001: 0.0}
 
 
-def test_a_redirect_counts_at_the_host_that_it_leads_to() -> None:
+def test_a_redirect_counts_at_the_host_of_its_target() -> None:
     run = Run(["http://a/1", "http://b/1"], given={"robots": "ignore"})
     assert run.take(1) == ["http://a/1"]
     run.answer("http://a/1", headers="Location: http://b/other\r\n\r\nHTTP/1.1 200 OK\r\n", final_url="http://b/other")
@@ -389,7 +389,7 @@ def test_a_link_is_neglected_when_it_may_be_fetched_and_no_request_is_under_way(
     assert run.links.neglected()
 
 
-def test_a_second_fetch_is_neglected_when_it_may_begin_and_nobody_begins_it() -> None:
+def test_a_second_fetch_is_neglected_when_it_may_start_and_does_not() -> None:
     run = allowed("http://a/1")
     assert run.take() == ["http://a/1"]
     requests = run.links.priority_requests(lambda: None)

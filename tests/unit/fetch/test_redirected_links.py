@@ -1,4 +1,4 @@
-"""Where a redirect leads is asked for as anything is: when its host may be, and if its robots.txt allows it."""
+"""The target of a redirect is fetched like any link: after the delay of its host, and if robots.txt allows it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def told(documents: list[Document]) -> list[tuple[int, str, str, int]]:
     return [(one.link.page_id, one.link.url, one.final_url, one.redirects) for one in documents]
 
 
-def test_a_redirect_to_another_host_waits_for_its_turn_there() -> None:
+def test_a_redirect_to_another_host_waits_for_a_permit_there() -> None:
     run = Run(["http://b/1", "http://a/1", "http://b/2"], given=OPEN)
     assert run.take() == ["http://b/1", "http://a/1"]
     at_b = run.taken["http://b/1"]
@@ -43,7 +43,7 @@ def test_the_host_that_redirects_is_free_again_after_its_delay() -> None:
     assert run.later(1.0) == ["http://a/2"]
 
 
-def test_many_pages_that_lead_to_one_host_take_turns_there() -> None:
+def test_many_pages_that_redirect_to_one_host_are_fetched_one_after_the_other() -> None:
     run = Run([f"http://h{number}/" for number in range(50)], given=OPEN)
     for url in run.take():
         run.redirect(url, f"http://b/{url[7:-1]}")
@@ -82,7 +82,7 @@ def test_hosts_that_redirect_within_themselves_share_their_address_too() -> None
     assert len(run.later(1.0)) == 2
 
 
-def test_the_robots_txt_of_the_other_host_is_asked_first_and_obeyed() -> None:
+def test_the_robots_txt_of_the_other_host_is_fetched_first_and_obeyed() -> None:
     run = Run(["http://a/1", "http://a/2"])
     run.take()
     run.answer("http://a/robots.txt", status=404)
@@ -140,7 +140,7 @@ def test_from_http_to_https_is_within_the_host_once_both_robots_txt_are_known() 
     assert run.take() == ["https://a/2"]
 
 
-def test_a_robots_txt_that_is_elsewhere_is_waited_for_and_counts_for_the_host_that_was_asked() -> None:
+def test_a_robots_txt_that_redirects_is_waited_for_and_counts_for_its_own_host() -> None:
     run = Run(["http://b/1", "http://a/1", "http://a/no/1"], given={"hosts": {"b": {"robots": "ignore"}}})
     assert sorted(run.take()) == ["http://a/robots.txt", "http://b/1"]
     at_b = run.taken["http://b/1"]
@@ -154,7 +154,7 @@ def test_a_robots_txt_that_is_elsewhere_is_waited_for_and_counts_for_the_host_th
     assert run.take() == ["http://a/1"]
 
 
-def test_a_robots_txt_that_leads_to_that_of_another_host_is_the_one_of_both() -> None:
+def test_a_robots_txt_that_redirects_to_that_of_another_host_counts_for_both() -> None:
     run = Run(["http://a/1", "http://a/2"])
     run.take()
     run.redirect("http://a/robots.txt", "http://www.a/robots.txt")
@@ -178,7 +178,7 @@ def test_pages_that_are_given_back_ask_anew_for_a_robots_txt_that_waited_elsewhe
     assert run.later(1.0) == ["http://a/robots.txt"]
 
 
-def test_hosts_whose_robots_txt_lead_to_each_other_wait_for_nobody() -> None:
+def test_hosts_whose_robots_txt_redirect_to_each_other_do_not_deadlock() -> None:
     run = Run(["http://a/1", "http://b/1"])
     assert sorted(run.take()) == ["http://a/robots.txt", "http://b/robots.txt"]
     run.redirect("http://a/robots.txt", "http://b/robots.txt")
@@ -189,7 +189,7 @@ def test_hosts_whose_robots_txt_lead_to_each_other_wait_for_nobody() -> None:
     assert sorted(run.later(1.0)) == ["http://a/1", "http://b/1"]
 
 
-def test_a_page_that_leads_to_a_host_that_sends_a_retry_after_is_put_off() -> None:
+def test_a_page_that_redirects_to_a_host_with_a_retry_after_is_postponed() -> None:
     run = Run(["http://b/1", "http://a/1", "http://a/2"], given=OPEN)
     assert sorted(run.take()) == ["http://a/1", "http://b/1"]
     run.answer("http://b/1", status=503, headers="Retry-After: 3600\r\n")
@@ -210,7 +210,7 @@ def test_pages_wait_no_more_for_a_robots_txt_that_is_at_such_a_host() -> None:
     assert run.links.exhausted
 
 
-def test_the_host_that_redirects_lead_to_sends_a_retry_after_for_itself() -> None:
+def test_a_retry_after_of_a_redirect_target_counts_for_its_host() -> None:
     run = Run(["http://a/1", "http://b/1", "http://a/2"], given=OPEN)
     assert run.take(1) == ["http://a/1"]
     run.redirect("http://a/1", "http://b/x")
@@ -223,7 +223,7 @@ def test_the_host_that_redirects_lead_to_sends_a_retry_after_for_itself() -> Non
     assert [*run.records.quiet] == ["b"]
 
 
-def test_what_redirects_led_to_is_not_begun_anew_however_many_wait() -> None:
+def test_the_target_of_a_redirect_is_kept_however_many_links_wait() -> None:
     run = Run([f"http://h{number}/" for number in range(2_500)], given=OPEN | {"hosts": {"b": {"robots": "obey"}}})
     for url in run.take(2_500):
         run.redirect(url, f"http://b/{url[7:-1]}")
@@ -290,7 +290,7 @@ def test_redirects_that_cannot_be_followed_for_the_store_fails_give_back_their_p
     assert run.links.statistics().in_use == 0
 
 
-def test_pages_that_lead_to_one_host_are_reported_if_that_takes_long() -> None:
+def test_pages_that_redirect_to_one_host_are_reported_if_that_takes_long() -> None:
     run = Run([f"http://h{number}/" for number in range(20)], given=OPEN)
     for url in run.take():
         run.redirect(url, f"http://b/{url[7:-1]}")

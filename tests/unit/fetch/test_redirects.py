@@ -1,4 +1,4 @@
-"""Where a redirect leads, what goes along with it, and when it is not followed."""
+"""The target of a redirect, what is sent along with it, and when it is not followed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_target_is_read_as_browsers_read_it(location: str, target: str | None)
     assert target_of("http://a/x/y", answer(location)) == target
 
 
-def test_what_an_earlier_answer_said_counts_no_more() -> None:
+def test_headers_of_an_earlier_response_do_not_count() -> None:
     assert target_of("http://a/", b"HTTP/1.1 103 Hints\r\nLocation: /early\r\n\r\nHTTP/1.1 302 Found\r\n\r\n") is None
 
 
@@ -55,7 +55,7 @@ def test_a_chain_ends_in_the_document_of_the_page_that_it_began_at() -> None:
     assert found.seconds == pytest.approx(0.5 + 0.5 + 0.01)
 
 
-def test_what_a_server_says_along_with_a_redirect_is_not_kept_while_its_target_waits() -> None:
+def test_other_headers_of_a_redirect_are_not_kept_while_its_target_waits() -> None:
     wordy = answer("/b", *[f"X-{number}: {'x' * 1_000}" for number in range(100)])
     way = link_to_target(link("http://a/"), "http://a/b", wordy, 0.1, [b"x" * 1_000] * 100).way
     assert way is not None

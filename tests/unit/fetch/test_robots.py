@@ -1,4 +1,4 @@
-"""What robots.txt allows, and what it means that it is not there."""
+"""What robots.txt allows, and what a missing one means."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_rules_with_wildcards_are_bounded_for_each_costs_every_page_a_search() -
     assert refused(text, "/last")
 
 
-def test_a_refusal_says_who_and_what_to_do() -> None:
+def test_a_refusal_names_the_host_and_what_to_do() -> None:
     failure = rules("User-agent: *\nDisallow: /").refusal("https://user:secret@example.com/x")
     assert failure is not None
     assert failure.kind is FailureKind.ROBOTS
@@ -72,7 +72,7 @@ def test_no_robots_txt_allows_everything_for_a_day() -> None:
         assert found == Robots(text=None, until=5.0 + DAY)
 
 
-def test_a_server_that_fails_allows_nothing_and_is_asked_again_soon() -> None:
+def test_a_server_that_fails_allows_nothing_and_is_tried_again_soon() -> None:
     for status in (500, 503, 429):
         found = read_robots(answer(status, at=5.0, kind=FailureKind.STATUS), "", None)
         assert found.failure is not None
@@ -125,11 +125,11 @@ def test_a_host_that_may_not_be_connected_to_is_reported_as_such() -> None:
     assert found.failure.kind is FailureKind.NOT_ALLOWED
 
 
-def test_redirects_that_lead_to_no_robots_txt_allow_everything() -> None:
+def test_redirects_to_no_robots_txt_allow_everything() -> None:
     assert read_robots(answer(302, at=5.0, kind=FailureKind.REDIRECTS), "", None) == Robots(text=None, until=5.0 + DAY)
 
 
-def test_a_redirect_to_where_nobody_may_go_allows_everything() -> None:
+def test_a_redirect_to_an_address_that_is_not_allowed_allows_everything() -> None:
     document = answer(0, kind=FailureKind.NOT_ALLOWED)
     document.redirects = 1
     assert read_robots(document, "", None) == Robots(text=None, until=DAY)

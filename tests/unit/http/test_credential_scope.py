@@ -1,4 +1,4 @@
-"""Which addresses the secrets of a page may go to."""
+"""The origins that the credentials of a page may be sent to."""
 
 from __future__ import annotations
 

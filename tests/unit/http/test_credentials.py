@@ -91,7 +91,7 @@ def test_the_page_comes_before_its_tag() -> None:
     assert (both.basic, both.bearer, both.cookies, both.proxy) == ("", "own", {"s": "1"}, "http://p:1")
 
 
-def test_one_authorization_is_sent_and_the_page_says_which() -> None:
+def test_one_authorization_is_sent_and_that_of_the_page_takes_precedence() -> None:
     by_header, by_password = read_access(headers=["authorization: own"]), read_access(basic="me:word")
     assert by_header.before(by_password).sent_headers({}) == {"authorization": "own"}
     assert list(by_password.before(by_header).sent_headers({})) == ["Authorization"]

@@ -19,7 +19,7 @@ def digests(names: Iterable[str]) -> bytes:
     return b"".join(digest.to_bytes(8, "little") for digest in sorted(map(digest_of, names)))
 
 
-def test_a_hosts_file_names_what_it_leads_nowhere() -> None:
+def test_a_hosts_file_blocks_the_hosts_with_an_unusable_address() -> None:
     found = read(
         "# a hosts file", "127.0.0.1 localhost", "::1 ip6-localhost", "0.0.0.0 0.0.0.0", "",
         "0.0.0.0 bad.example worse.example # both", "127.0.0.1\tEvil.Example.", ":: six.example",

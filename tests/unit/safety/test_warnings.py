@@ -1,4 +1,4 @@
-"""Hosts that pass for others."""
+"""Hosts that look like others."""
 
 from __future__ import annotations
 

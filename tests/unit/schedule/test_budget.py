@@ -30,14 +30,14 @@ def test_what_is_no_rate_gets_a_sentence(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["1000001/s", "9" * 400 + "/s", "1" + "0" * 12 + "/d"])
-def test_a_rate_that_nobody_could_keep_to_is_refused(text: str) -> None:
+def test_an_impossible_rate_is_refused(text: str) -> None:
     with pytest.raises(BadSetting, match="1,000,000 checks a second at most"):
         parse_rate(text)
 
 
 @pytest.mark.parametrize("name", ["budget", "host_budget"])
 @pytest.mark.parametrize("text", ["lots", "", "9" * 400 + "/s"])
-def test_a_budget_in_the_settings_is_looked_at_when_they_are_loaded(name: str, text: str) -> None:
+def test_a_budget_in_the_settings_is_validated_when_they_are_loaded(name: str, text: str) -> None:
     with pytest.raises(BadSetting, match=f"The setting '{name}' is not valid"):
         load_settings(**{name: text})
 

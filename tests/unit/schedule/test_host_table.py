@@ -5,7 +5,7 @@ import numpy as np
 from driftline.schedule.host_table import HostBudgets, HostTable
 
 
-def test_a_host_keeps_its_number_however_many_others_are_met() -> None:
+def test_a_host_keeps_its_number_however_many_others_are_added() -> None:
     hosts = HostTable()
     first = hosts.of([f"https://host{number}/x" for number in (3, 1, 3, 2)])
     assert first[0] == first[2]

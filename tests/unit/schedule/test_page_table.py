@@ -75,7 +75,7 @@ def test_deadlines_take_from_the_room_of_their_host() -> None:
     assert set(picked(table, 6, room=np.array([4]))) > {0, 1, 2}
 
 
-def test_what_failed_is_left_alone_for_longer_and_longer_and_learns_nothing() -> None:
+def test_failing_pages_back_off_longer_and_longer_and_nothing_is_learned() -> None:
     table = seen(1)
     before = float(table.a[0]), float(table.b[0])
     waits = []
@@ -95,7 +95,7 @@ def test_what_failed_is_left_alone_for_longer_and_longer_and_learns_nothing() ->
 @pytest.mark.parametrize(
     ("every", "first", "longest"), [(30.0, 30.0, 3_600.0), (3_600.0, 900.0, 8 * 3_600.0), (7 * DAY, 900.0, DAY)]
 )
-def test_a_page_with_an_interval_is_left_alone_for_longer_and_longer_too_and_not_for_as_long(
+def test_a_page_with_an_interval_backs_off_longer_and_longer_too_but_not_for_as_long(
     every: float, first: float, longest: float
 ) -> None:
     table = seen(1)
@@ -121,7 +121,7 @@ def test_a_new_page_is_expected_to_be_like_the_others_of_its_host() -> None:
     assert fast > 20 * slow
 
 
-def test_a_server_that_says_how_long_a_page_lasts_is_believed() -> None:
+def test_the_lifetime_that_a_server_declares_is_trusted() -> None:
     table = seen(2)
     table.lifetime[1] = 0.9 * DAY
     assert picked(table, 2) == [0, 1]
@@ -163,7 +163,7 @@ def test_probes_of_what_the_filter_dropped_get_their_share_and_no_more() -> None
     assert len(picked(table, 150, policy="intelligent", probes=5)) == 150, "they get what the order leaves"
 
 
-def test_what_is_only_expected_of_a_page_says_nothing_about_its_host() -> None:
+def test_the_prior_of_a_page_does_not_count_for_its_host() -> None:
     table = PageTable(30)
     most = np.arange(1, 30)
     table.set_rates(most, np.full(29, 0.5), np.full(29, 0.05), np.full(29, NOW), np.zeros(29, bool))

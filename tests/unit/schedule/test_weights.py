@@ -1,4 +1,4 @@
-"""What visits mean to the scheduler."""
+"""How visits weigh pages in the schedule."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_a_query_of_very_many_words_is_refused_with_a_sentence() -> None:
 
 @searched
 @given(texts)
-def test_whatever_is_asked_is_understood_or_refused(query: str) -> None:
+def test_any_query_is_parsed_or_refused(query: str) -> None:
     try:
         terms = parse(query)
     except UsageError:
@@ -148,7 +148,7 @@ def test_a_quick_look_knows_drawn_out_letters_signs_and_words_that_are_too_long(
     assert not Term(words=("refund",)).may_stand_in(letters_of("Nothing of the kind"))
 
 
-def test_a_longer_word_than_any_is_told_by_its_beginning() -> None:
+def test_an_overlong_word_is_compared_by_its_beginning() -> None:
     assert Term(words=("x" * 64,)).places(tokens_of("x" * 1_000)) == [(0, 1_000)]
 
 

@@ -1,4 +1,4 @@
-"""Addresses in the manner of the WHATWG URL test data: a row is what somebody gives, and what comes of it."""
+"""Canonical URLs, in the manner of the WHATWG URL test data: a row is an input and its canonical form."""
 
 from __future__ import annotations
 
@@ -281,7 +281,7 @@ def test_a_text_that_is_no_web_address_is_refused_with_a_sentence(text: str) -> 
         ("https://example.com/\x1b[2J", "control characters"),
     ],
 )
-def test_a_refusal_says_what_is_wrong(text: str, words: str) -> None:
+def test_a_refusal_names_what_is_wrong(text: str, words: str) -> None:
     with pytest.raises(BadURL, match=words.replace("?", r"\?")) as refused:
         canonical(text)
     assert "\x1b" not in str(refused.value)
@@ -386,7 +386,7 @@ def test_the_last_change_that_fits_a_name_decides(changes: tuple[str, ...], quer
     assert reduced(f"{SITE}?{query}", Tracking(changes)) == (f"{SITE}?{left}" if left else SITE)
 
 
-def test_the_names_known_for_tracking_are_written_as_they_are_compared_and_told() -> None:
+def test_the_built_in_tracking_names_are_in_lower_case_and_documented() -> None:
     listed = (Path(__file__).parents[3] / "docs" / "urls.md").read_text().partition("## Tracking parameters")[2]
 
     assert all(name == name.lower() for name in BUILT_IN)

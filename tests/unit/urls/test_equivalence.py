@@ -1,4 +1,4 @@
-"""Addresses that mean the same page are one to a crawl."""
+"""URLs of the same page are one for a crawl."""
 
 from __future__ import annotations
 
@@ -70,6 +70,6 @@ def test_other_values_and_other_paths_are_other_pages() -> None:
         ("", "http://me:pw@a.example/s.xml", "http://a.example/s.xml"),
     ],
 )
-def test_whom_to_be_is_not_for_a_page_to_say(page: str, url: str, taken: str) -> None:
+def test_a_link_cannot_choose_the_user_name(page: str, url: str, taken: str) -> None:
     """A link goes out as the user of its page, at the page's own origin."""
     assert as_user_of(page, url) == taken

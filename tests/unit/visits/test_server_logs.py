@@ -1,4 +1,4 @@
-"""What a web server's log tells of visits."""
+"""Visits in the log of a web server."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def short(*lines: str) -> list[tuple[str, float]]:
     return [(visit.url.removeprefix(SITE), visit.seconds) for visit in read(*lines)[0]]
 
 
-def test_a_visit_lasts_until_the_same_visitor_asks_for_the_next_page() -> None:
+def test_a_visit_lasts_until_the_next_request_of_the_same_visitor() -> None:
     lines = [
         line(0, "GET /a HTTP/1.1"),
         line(5, "GET /b HTTP/1.1", host="203.0.113.8"),
@@ -51,7 +51,7 @@ def test_a_visitor_is_an_address_and_an_agent() -> None:
     assert short(line(0), line(9, agent="Mozilla/5.0 Chrome/140"), line(20)) == [("/a", 20), ("/a", 0), ("/a", 0)]
 
 
-def test_nobody_stays_longer_than_half_an_hour() -> None:
+def test_no_visit_lasts_longer_than_half_an_hour() -> None:
     assert short(line(0), line(1_799), line(7_200)) == [("/a", 1_799), ("/a", 1_800), ("/a", 0)]
 
 
@@ -109,7 +109,7 @@ def test_a_bad_line_is_reported_by_its_number_and_the_others_count() -> None:
     assert [problem.line for problem in tally.problems] == [2, 4]
 
 
-def test_of_many_bad_lines_ten_are_told() -> None:
+def test_of_many_bad_lines_ten_are_reported() -> None:
     _, tally = read(*["?"] * 25)
     assert (tally.bad, len(tally.problems)) == (25, 10)
 

@@ -30,7 +30,7 @@ def test_every_row_is_a_visit() -> None:
     ]
 
 
-def test_what_is_not_said_is_no_time_available_and_now() -> None:
+def test_missing_cells_mean_no_seconds_available_and_now() -> None:
     visits, _ = read("url\na.example\n")
     assert visits[0][:4] == ("https://a.example/", NOW, 0.0, True)
 
@@ -92,7 +92,7 @@ def test_whatever_stands_in_a_row_nothing_breaks(rows: list[list[str]]) -> None:
 
 
 @pytest.mark.parametrize("stray", ['"a.example', 'a.example,5\nb.example,"x'], ids=range(2))
-def test_a_quotation_mark_that_nobody_closes_takes_no_other_row_with_it(stray: str) -> None:
+def test_an_unclosed_quotation_mark_affects_no_other_row(stray: str) -> None:
     rows = "".join(f"https://c.example/{number},1\n" for number in range(300))
     visits, tally = read(f"url,seconds\nhttps://first.example/,1\n{stray}\n{rows}")
     assert sum(visit.url.startswith("https://c.example/") for visit in visits) == 300
@@ -106,7 +106,7 @@ def test_a_quotation_mark_that_is_never_closed_does_not_hold_up_the_end_of_the_t
     assert [problem.line for problem in tally.problems] == [4]
 
 
-def test_a_line_that_is_too_long_is_said_to_be_so_and_takes_no_other_row_with_it() -> None:
+def test_a_line_that_is_too_long_is_rejected_and_affects_no_other_row() -> None:
     long = f'a.example,"{"x" * LONGEST_LINE}'
     visits, tally = read(f'url,notes\n{long}\nb.example,y\nc.example,"z\n{long}\nd.example,z\n')
     assert [visit.url for visit in visits] == ["https://b.example/", "https://d.example/"]

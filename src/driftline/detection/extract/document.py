@@ -80,6 +80,9 @@ class Extraction:
         else:
             self._formatted = sniff.render(text, kind, steps)
 
+    def __repr__(self) -> str:
+        return f"<Extraction {self.content_type} charset={self.charset} page={self.is_page}>"
+
     @property
     def is_page(self) -> bool:
         """Return whether it is HTML."""

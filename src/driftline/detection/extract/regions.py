@@ -186,6 +186,9 @@ class Blocks:
         self._spans = [_Span(None, None)] * len(lines) if spans is None else spans
         self._linked = linked
 
+    def __repr__(self) -> str:
+        return f"<Blocks lines={len(self.lines)} linked={len(self._linked)}>"
+
     @cached_property
     def has_main(self) -> bool:
         """Return whether the document marks its main content."""

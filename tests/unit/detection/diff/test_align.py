@@ -44,7 +44,7 @@ def test_what_stayed_and_what_moved_is_the_same_in_both(old: list[str], new: lis
 
 @searched
 @given(LINES, LINES)
-def test_what_matches_is_equal_and_the_gaps_are_all_the_rest(old: list[str], new: list[str]) -> None:
+def test_what_matches_is_equal_and_the_gaps_are_everything_else(old: list[str], new: list[str]) -> None:
     pairs = matching(old, new)
     assert all(old[i] == new[k] for i, k in pairs)
     assert pairs == sorted(pairs)
@@ -71,7 +71,7 @@ def test_a_short_line_that_stands_elsewhere_was_removed_and_added() -> None:
     assert kinds(["Home", *paragraphs(1, 2)], [*paragraphs(1, 2), "Home"]) == ["removed", "same", "same", "added"]
 
 
-def test_a_rewritten_line_is_told_from_one_that_took_its_place() -> None:
+def test_a_rewritten_line_is_distinguished_from_one_that_took_its_place() -> None:
     assert kinds(["Fees are due in ten days."], ["Fees are due in thirty days."]) == ["edited"]
     assert kinds(["Fees are due in ten days."], ["Cats like fish."]) == ["removed", "added"]
 

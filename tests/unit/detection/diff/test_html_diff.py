@@ -92,7 +92,7 @@ def assert_safe(document: str) -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_nothing_that_a_page_says_becomes_markup(text: str) -> None:
+def test_no_text_of_a_page_becomes_markup(text: str) -> None:
     kind = Kind(name="links", count=1, words=text, examples=(text,))
     change = Change(
         id="1-2",
@@ -132,7 +132,7 @@ def test_added_and_removed_words_are_marked_as_such() -> None:
     assert "The price is <del>five</del><ins>six</ins> euros." in document
 
 
-def test_a_block_that_moved_tells_where_from_and_where_to() -> None:
+def test_a_block_that_moved_shows_where_from_and_where_to() -> None:
     block, rest = "This paragraph goes to the end.", "One paragraph stays.\nSo does another one.\nAnd the third."
     tree = LexborHTMLParser(rendered(f"{block}\n{rest}", f"{rest}\n{block}"))
     assert [node.text() for node in tree.css(".away > summary")] == ["1 line moved to line 4"]
@@ -177,7 +177,7 @@ def test_what_takes_no_room_is_named_where_it_is_what_changed() -> None:
     assert "⟨U+200D⟩" not in rendered("नर्स \u200d stays\nold", "नर्स \u200d stays\nnew")
 
 
-def test_the_head_tells_what_was_recorded_of_the_change() -> None:
+def test_the_header_shows_the_recorded_change() -> None:
     change = Change(
         id="1-2", url="https://a.example/", at=0.0, from_version=1, to_version=2, kind="text",
         verdict=Matter.MEANINGFUL, score=0.876, reason="1 word added in one place.",

@@ -64,7 +64,7 @@ def test_a_difference_besides_the_text_has_its_kind(old: str, new: str, words: s
         ("<title>A</title>", "<meta name=description content=x>", "the title and the description"),
     ],
 )
-def test_metadata_is_told_by_name(old: str, new: str, words: str) -> None:
+def test_metadata_is_named(old: str, new: str, words: str) -> None:
     kind = only(page(head=old), page(head=new))
     assert (kind.name, kind.words) == ("metadata", words)
 
@@ -91,7 +91,7 @@ def test_only_a_few_examples_are_given() -> None:
     assert len(kind.examples) < 10
 
 
-def test_the_kinds_are_told_in_a_sentence() -> None:
+def test_the_kinds_are_listed_in_a_sentence() -> None:
     found = kinds(
         page(f"{TEXT}<a href=/a>A</a><a href=/b>B</a><img src=c>"),
         page(f"{TEXT}<a href=/x>A</a><a href=/y>B</a><img src=z>", head="<title>Another</title>"),
@@ -126,7 +126,7 @@ def test_another_address_and_another_type_are_kinds_too() -> None:
     assert kind.examples == ("text/plain → text/html",)
 
 
-def test_the_password_of_an_address_is_not_told() -> None:
+def test_the_password_of_an_address_is_not_shown() -> None:
     long = "x" * 90  # so that the example begins amid the address
     old, new = (version(b"words", final_url=f"http://me:secret{long}@a.example/{to}") for to in ("1", "2"))
     assert [kind.examples for kind in kinds_between(old, new)] == [
@@ -140,7 +140,7 @@ def test_bodies_are_read_in_their_own_charset() -> None:
     assert kind.examples == ("the title: é → è",)
 
 
-def test_a_page_of_elements_in_each_other_is_told_too() -> None:
+def test_a_deeply_nested_page_is_compared_too() -> None:
     # to look at all that each of them holds would take many minutes
     deep = "<b title={}>" + "<b title=x>" * 20_000 + "<object data=x>" * 20_000 + "words " * 200_000
     (kind,) = kinds(deep.format("x"), deep.format("y"))

@@ -15,7 +15,7 @@ def told(old: str, new: str) -> list[str]:
     return [str(cell) for cell in changed_cells(old, new)]
 
 
-def test_a_cell_is_told_by_its_column_and_row() -> None:
+def test_a_cell_is_named_by_its_column_and_row() -> None:
     (cell,) = changed_cells(PRICES.format(12), PRICES.format(14))
     assert str(cell) == "price / Model B: 12 → 14"
     assert cell == ("Prices", "Model B", "price", "12", "14")
@@ -93,7 +93,7 @@ def test_each_part_of_a_diff_is_headed_by_its_own_cells() -> None:
         ("{}", "Model B", False),
     ],
 )
-def test_cells_that_the_filters_leave_out_are_not_told(cell: str, text: str, *, shown: bool) -> None:
+def test_cells_that_the_filters_leave_out_are_not_reported(cell: str, text: str, *, shown: bool) -> None:
     def version(word: str) -> Version:
         body = f"<table><tr><th>model<th>price<tr><td>Model B<td>{cell.format(word)}</table>".encode()
         said = f"Version {word} of the page\n{text}".replace("{}", word)

@@ -14,14 +14,14 @@ ITEMS = json.dumps({"items": ["lamp", "chair"], "total": 2, "error": None}).enco
 
 
 @pytest.mark.parametrize("old", [b"some words", ITEMS, FEED, b"\x89PNG\r\n"])
-def test_an_empty_answer_is_told_where_there_was_something(old: bytes) -> None:
+def test_an_empty_response_is_reported_where_there_was_something(old: bytes) -> None:
     for body in (b"", b" \r\n"):
         assert why_faulty(body, old) == "The response is empty, but the document was not."
         assert why_faulty(body, b"\n") is None
     assert why_faulty(old, b"") is None
 
 
-def test_a_page_in_the_place_of_a_feed_is_told() -> None:
+def test_a_page_in_the_place_of_a_feed_is_reported() -> None:
     atom = b"\xef\xbb\xbf<?xml version='1.0'?><!-- made today --><feed xmlns='http://www.w3.org/2005/Atom'></feed>"
     for old in (FEED, atom):
         for body in (PAGE, b"<html><body>Page not found</body></html>", b"<?xml version='1.0'?><html/>"):
@@ -42,7 +42,7 @@ def test_a_page_in_the_place_of_a_feed_is_told() -> None:
         {"statusCode": 404, "message": "Cannot GET /"},
     ],
 )
-def test_an_error_message_in_the_place_of_what_was_there_is_told(message: object) -> None:
+def test_an_error_message_in_the_place_of_what_was_there_is_reported(message: object) -> None:
     body = json.dumps(message).encode()
     for old in (ITEMS, PAGE, b"[1, 2]"):
         assert why_faulty(body, old) == "The response is an error message, although its status says that all is well."
@@ -62,7 +62,7 @@ def test_other_answers_of_programs_are_what_they_are(body: bytes) -> None:
     assert why_faulty(body, ITEMS) is None
 
 
-def test_data_that_breaks_off_in_the_middle_is_told() -> None:
+def test_data_that_breaks_off_in_the_middle_is_reported() -> None:
     for old in (FEED, ITEMS, b"[1, 2, 3]\n", b"<?xml version='1.0'?><!-- x --><a:b><c>one</c><c>two</c></a:b>\n"):
         assert why_faulty(old[: len(old) * 2 // 3], old) == "The document broke off in the middle."
         assert why_faulty(old, old[: len(old) * 2 // 3]) is None
@@ -84,7 +84,7 @@ def test_no_version_is_made_of_such_an_answer_whatever_its_type() -> None:
         assert examine(job(new, content_type=kind)).failure != found.failure, "the first version may be anything"
 
 
-def test_who_selects_a_part_of_an_answer_wants_to_see_it_and_who_ignores_one_does_not() -> None:
+def test_a_selected_part_of_a_response_is_never_an_error_and_an_ignored_one_may_be() -> None:
     for filters, kind in (([["select", "json:$.error"]], ""), ([["ignore", "total"]], "broken")):
         first = examine(job(ITEMS, content_type="application/json", filters=filters))
         failing = b'{"error": "no such shop"}'

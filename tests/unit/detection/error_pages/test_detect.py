@@ -21,7 +21,7 @@ BODY = f"<html><body>{PAGE}</body></html>".encode()
         ("Shop", "You need to enable JavaScript to run this app.", "empty shell"),
     ],
 )
-def test_an_answer_that_is_not_the_page_is_told(title: str, text: str, reason: str) -> None:
+def test_a_response_that_is_not_the_page_is_reported(title: str, text: str, reason: str) -> None:
     told = why_broken(title, text, b"<html></html>", PAGE, BODY)
     assert told is not None
     assert reason in told
@@ -36,7 +36,7 @@ def test_an_answer_that_is_not_the_page_is_told(title: str, text: str, reason: s
         ("Highway 404", "Highway 404 is closed for the winter. Please take another road. " * 3),
     ],
 )
-def test_a_page_that_says_something_is_not_broken(title: str, text: str) -> None:
+def test_a_page_with_other_text_is_not_broken(title: str, text: str) -> None:
     assert why_broken(title, text, b"<html></html>", PAGE, BODY) is None
 
 
@@ -52,7 +52,7 @@ CONCERT = "\n".join(f"Band {number} plays in the town hall, and everybody may co
         ("Concert", "We'll be back soon\nThe site is down for maintenance."),
     ],
 )
-def test_an_error_in_the_place_of_a_short_page_is_told(title: str, text: str) -> None:
+def test_an_error_in_the_place_of_a_short_page_is_reported(title: str, text: str) -> None:
     told = why_broken(title, text, b"<html></html>", CONCERT, b"<html></html>")
     assert told == "The response is an error page, although its status says that all is well."
 
@@ -64,7 +64,7 @@ def test_a_page_that_is_still_there_may_speak_of_walls_and_errors() -> None:
     assert why_broken("How sites tell people from robots", article, b"") is None
 
 
-def test_a_page_that_always_said_so_says_it_on_purpose() -> None:
+def test_words_that_a_page_always_had_are_no_error() -> None:
     assert why_broken("", "503 service unavailable", b"", "504 gateway timeout", b"") is None
     assert why_broken("", "You have been blocked 5 times", b"", "You have been blocked 4 times", b"") is None
 
@@ -72,7 +72,7 @@ def test_a_page_that_always_said_so_says_it_on_purpose() -> None:
 LOGIN = b"<form><input name=user><input name=word type='password'></form>"
 
 
-def test_a_login_in_the_place_of_the_page_is_told() -> None:
+def test_a_login_in_the_place_of_the_page_is_reported() -> None:
     words = "Welcome to Example, the place for examples of all kinds and sizes. Sign in to go on. Forgot your password?"
     told = why_broken("Example", words, LOGIN, PAGE, BODY)
     assert told == "The site asks to log in instead of showing the page."
@@ -83,7 +83,7 @@ def test_a_login_in_the_place_of_the_page_is_told() -> None:
     assert why_broken("Example", words, LOGIN) is None, "a new page may be a login"
 
 
-def test_a_page_without_any_text_is_told_unless_it_never_had_any() -> None:
+def test_a_page_without_any_text_is_reported_unless_it_never_had_any() -> None:
     for old in (None, "A few words."):
         told = why_broken("Example", "", b"<div id=app></div>", old)
         assert told is not None
@@ -92,7 +92,7 @@ def test_a_page_without_any_text_is_told_unless_it_never_had_any() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b" \r\n\t"])
-def test_an_empty_answer_is_told_as_one_and_a_browser_is_not_asked_for_more(body: bytes) -> None:
+def test_an_empty_response_is_reported_and_needs_no_browser(body: bytes) -> None:
     assert why_broken("", "", body) == "The response is empty: the server sent no page."
     assert not needs_script("", "", body)
 
@@ -105,12 +105,12 @@ def test_only_a_page_with_scripts_is_taken_for_one_that_they_draw() -> None:
     assert needs_script("", "", b"<p></p>"), "a browser may show what is in frames"
 
 
-def test_a_new_page_that_says_something_is_broken_only_if_it_is_a_wall() -> None:
+def test_a_new_page_with_text_is_broken_only_if_it_is_a_block_page() -> None:
     assert why_broken("Just a moment...", "Checking your browser", b"") is not None
     assert why_broken("404", "Not found", b"") is None
 
 
-def test_a_page_that_breaks_off_in_the_middle_is_told() -> None:
+def test_a_page_that_breaks_off_in_the_middle_is_reported() -> None:
     assert why_broken("Terms", PAGE[: len(PAGE) // 2], BODY[: len(BODY) // 2], PAGE, BODY) is not None
     shorter = PAGE[: len(PAGE) // 2]
     assert why_broken("Terms", shorter, f"<html>{shorter}</html>".encode(), PAGE, BODY) is None
@@ -208,7 +208,7 @@ def test_a_soft_404_may_stand_among_long_menus() -> None:
         ("harbour-times.example", "The domain name harbour-times.example is for sale"),
     ],
 )
-def test_a_parked_domain_is_told(title: str, text: str) -> None:
+def test_a_parked_domain_is_reported(title: str, text: str) -> None:
     assert "parked or for sale" in judged(title, text)
     assert judged(title, text, old=None) == "", "somebody may wait for it to be sold"
     assert judged(title, text, old=f"{text}\nMake an offer of a hundred at the very least.") == ""
@@ -242,7 +242,7 @@ CONSENT_PAGES = [
 
 
 @pytest.mark.parametrize(("title", "text"), CONSENT_PAGES)
-def test_a_plea_for_consent_in_the_place_of_the_page_is_told(title: str, text: str) -> None:
+def test_a_consent_page_in_the_place_of_the_page_is_reported(title: str, text: str) -> None:
     assert "asks for consent" in judged(title, text)
     lengthy = shown(text, *[f"Purpose {n}: to measure what is read, cookies store your data." for n in range(40)])
     assert len(lengthy) > 1_500
@@ -269,7 +269,7 @@ def test_a_page_with_a_banner_is_the_page_even_if_all_of_it_is_new() -> None:
         ("Anmelden", "Anmelden\nE-Mail-Adresse\nWeiter"),
     ],
 )
-def test_a_login_without_a_password_is_told_too(title: str, text: str) -> None:
+def test_a_login_without_a_password_is_reported_too(title: str, text: str) -> None:
     form = b"<form><input name=user type='email'></form>"
     assert "asks to log in" in judged(title, text, form)
     assert "asks to log in" not in judged(title, text, b"<p>no form")
@@ -309,12 +309,12 @@ SCRIPTED = b"<html><body><p>words</p><script src=/all.js></script></body></html>
     ],
 )
 @pytest.mark.parametrize("body", [b"<html></html>", SCRIPTED], ids=["plain", "scripted"])
-def test_a_page_that_says_something_new_is_no_shell_however_short(title: str, lines: list[str], body: bytes) -> None:
+def test_a_page_with_new_text_is_no_shell_however_short(title: str, lines: list[str], body: bytes) -> None:
     for text in (shown(*lines), framed(*lines)):
         assert why_broken(title, text, body, ARTICLE, BODY) is None
 
 
-def test_a_page_that_says_nothing_and_has_scripts_is_a_shell() -> None:
+def test_a_page_without_text_and_with_scripts_is_a_shell() -> None:
     for text in (framed(), framed("Widget"), framed("Loading…"), "Please wait..."):
         assert "empty shell" in (why_broken("Widget", text, SCRIPTED, ARTICLE, BODY) or "")
         assert why_broken("Widget", text, b"<html></html>", ARTICLE, BODY) is None, "it is the page, and was emptied"
@@ -345,7 +345,7 @@ def test_what_stands_under_the_usual_header_is_named_for_what_it_is(
     assert reason in (why_broken(title, framed(*lines), body, ARTICLE, b"<title>Widget</title>") or "")
 
 
-def test_a_crash_is_told_whatever_else_the_page_says() -> None:
+def test_a_crash_is_reported_whatever_else_the_page_has() -> None:
     sidebar = [f"Another story {n} that is told beside what is missing, at some length." for n in range(8)]
     wordpress = "That page can’t be found. It looks like nothing was found at this location. Maybe try a search?"
     crash = (
@@ -381,7 +381,7 @@ def test_words_of_walls_and_errors_that_are_only_mentioned_make_none(title: str,
     assert why_broken(title, shown(*lines), b"<html></html>") is None
 
 
-def test_a_title_that_the_page_always_had_says_nothing_of_today() -> None:
+def test_a_title_that_the_page_always_had_is_no_error() -> None:
     old_body = b"<html><title>Page not found &amp; other\n errors</title></html>"
     text = framed("Widget", "They are all gone by now.")
     assert "an error page" in (why_broken("Page not found & others", text, b"", ARTICLE, old_body) or "")
@@ -392,7 +392,7 @@ SAYS_ERROR = ("Page not found", "Seite nicht gefunden", "Oops! Something went wr
 
 
 @pytest.mark.parametrize("said", SAYS_ERROR)
-def test_an_error_in_the_layout_of_the_site_is_told(said: str) -> None:
+def test_an_error_in_the_layout_of_the_site_is_reported(said: str) -> None:
     menu = [f"Entry {number}" for number in range(12)]
     before = shown(*menu, *NEWS.split("\n")[5:13], "Imprint")
     assert judged(said, shown(*menu, said, "Imprint"), old=before)

@@ -43,7 +43,7 @@ def test_a_note_stands_after_its_line_which_reads_as_it_does_without() -> None:
         ("links", "<p hidden>Old <a href=/x>x</a></p><p>y</p>", ["y"]),
     ],
 )  # fmt: skip
-def test_what_is_asked_for_is_a_line_among_the_text(also: str, markup: str, found: list[str]) -> None:
+def test_an_annotation_is_a_line_among_the_text(also: str, markup: str, found: list[str]) -> None:
     assert lines(markup, also) == found
 
 
@@ -92,7 +92,7 @@ def test_what_changes_by_itself_in_an_address_is_not_written_down(old: str, new:
         ("<img src=/image?id=1>", "<img src=/image?id=2>"),
     ],
 )
-def test_what_leads_elsewhere_is(old: str, new: str) -> None:
+def test_a_link_to_another_address_is_another_note(old: str, new: str) -> None:
     assert lines(old) != lines(new)
 
 
@@ -106,7 +106,7 @@ def test_filters_work_on_notes_as_on_text() -> None:
     assert lines(markup, "links,metadata", ignore="[link]") == ["[the title] T", "Home", "Get it here, all of it."]
 
 
-def test_the_structure_is_a_line_that_tells_the_tags() -> None:
+def test_the_structure_is_a_line_that_counts_the_tags() -> None:
     markup = "<script>x</script><main><p>one <b>two</b></p><p><a href=/x>three</a></p></main>"
     assert lines(markup, "structure")[0] == "[the structure] b 1, body 1, main 1, p 2"
     assert lines(markup, "structure")[1:] == ["one two", "three"]
@@ -125,7 +125,7 @@ def test_a_note_that_a_page_made_up_is_one_line() -> None:
     assert reading.blocks().lines == reading.text().split("\n") == ["x", "a b", "y", "z"]
 
 
-def test_lines_are_told_from_notes() -> None:
+def test_lines_are_distinguished_from_notes() -> None:
     note = note_of("[link] A → B → /x")
     assert note is not None
     assert (note.kind, note.label, note.value) == (Also.LINKS, "A → B", "/x")
@@ -140,7 +140,7 @@ def test_elements_that_stand_in_each_other_by_the_thousands_are_read(tag: str) -
     set_notes(tree, ["links", "media"])
 
 
-def test_a_title_that_says_what_the_element_says_is_no_note() -> None:
+def test_a_title_that_repeats_the_text_of_its_element_is_no_note() -> None:
     assert lines("<b title='one  two'> one <i>two</i> </b>", "attributes") == ["one two"]
     assert lines("<b title='one two'>one two three</b>", "attributes") == ["one two three", "[title] one two"]
 

@@ -34,11 +34,11 @@ def version(body: str, content_type: str = "text/html", charset: str = "utf-8") 
         ("", None),
     ],
 )
-def test_a_page_says_where_it_stands(head: str, address: str | None) -> None:
+def test_a_page_declares_its_canonical_address(head: str, address: str | None) -> None:
     assert declared_address(version(f"<html><head>{head}</head><body>Text</body></html>")) == address
 
 
-def test_only_html_says_so_and_in_whatever_charset() -> None:
+def test_only_html_declares_one_in_whatever_charset() -> None:
     link = '<link rel="canonical" href="/é">'
 
     assert declared_address(version(link, charset="latin-1")) == "https://example.com/%C3%A9"

@@ -155,7 +155,7 @@ WORDS = "Größe, naïve, 日本"
         (b"", "text/html", "", "utf-8"),
     ],
 )
-def test_the_charset_is_told_by_mark_then_header(body: bytes, content_type: str, text: str, charset: str) -> None:
+def test_the_charset_is_found_by_mark_then_header(body: bytes, content_type: str, text: str, charset: str) -> None:
     assert decode_text(body, content_type) == (text, charset)
 
 
@@ -168,7 +168,7 @@ def test_the_charset_is_told_by_mark_then_header(body: bytes, content_type: str,
         b'<?xml version="1.0" encoding="windows-1251"?>',
     ],
 )
-def test_the_charset_is_told_by_the_markup_where_the_header_says_nothing(declaration: bytes) -> None:
+def test_the_charset_is_found_in_the_markup_where_the_header_has_none(declaration: bytes) -> None:
     text, charset = decode_text(declaration + "привет".encode("cp1251"), "text/html")
     assert text.endswith("привет")
     assert charset == "windows-1251"
@@ -179,7 +179,7 @@ def test_the_header_counts_more_than_the_markup() -> None:
     assert decode_text(body, "text/html; charset=windows-1251")[0].endswith("привет")
 
 
-def test_a_charset_nobody_told_is_guessed_from_the_bytes() -> None:
+def test_an_undeclared_charset_is_guessed_from_the_bytes() -> None:
     words = "Съешь же ещё этих мягких французских булок да выпей чаю, потом ещё раз. " * 20
     assert decode_text(words.encode("cp1251"), "text/html")[0] == words
 
@@ -221,6 +221,6 @@ def test_a_body_in_too_many_codings_is_not_decoded() -> None:
         decode_body(b"x", ["gzip"] * 5, 1_000)
 
 
-def test_a_page_in_another_charset_than_it_says_is_not_read_as_question_marks() -> None:
+def test_a_page_in_another_charset_than_declared_is_not_read_as_question_marks() -> None:
     words = "Музей закрыт сегодня, и откроется только завтра."
     assert decode_text(words.encode("cp1251"), "text/html; charset=utf-8")[0] == words

@@ -113,7 +113,7 @@ def test_a_document_that_is_not_text_is_compared_by_its_bytes(body: bytes, conte
         ("<p>Größe</p>".encode("utf-16"), "utf-16"),
     ],
 )
-def test_a_page_says_the_same_in_whatever_charset_it_is_written(body: bytes, charset: str) -> None:
+def test_a_page_has_the_same_text_in_whatever_charset_it_is_written(body: bytes, charset: str) -> None:
     reading = Extraction(body, f"text/html; charset={charset}")
     assert (reading.charset, reading.text()) == (charset, "Größe")
 
@@ -132,7 +132,7 @@ def test_marks_far_into_a_page_are_not_ours_either() -> None:
     assert Extraction(far.encode(), HTML).blocks().lines[-1] == "The end."
 
 
-def test_the_content_type_is_told_without_its_parameters() -> None:
+def test_the_content_type_is_given_without_its_parameters() -> None:
     assert Extraction(b"x", "Text/HTML ; charset=utf-8").content_type == "text/html"
 
 

@@ -64,7 +64,7 @@ def test_the_main_content_is_found_by_itself() -> None:
     assert not {"Home Other pages", "© Us"} & set(found)
 
 
-def test_the_main_content_is_found_where_nothing_says_so() -> None:
+def test_the_main_content_is_found_where_nothing_is_marked() -> None:
     page = f"<div class=menu><a>Home</a></div><div><p>{'Some words. ' * 20}</p></div><div id=footer>© Us</div>"
     assert lines(("select", "main"), body=page) == [("Some words. " * 20).strip()]
     assert lines(("select", "main"), body="<nav>only a menu</nav>") == ["only a menu"]
@@ -106,7 +106,7 @@ def test_a_selection_of_nothing_is_a_failure_and_no_version(body: str, content_t
     assert found.blobs == ()
 
 
-def test_an_expression_that_fails_on_a_page_says_so() -> None:
+def test_an_expression_that_fails_on_a_page_is_reported() -> None:
     with pytest.raises(UnreadableBody, match="fails on this page"):
         Extraction(b"<p>x", HTML, [("select", "xpath:$nobody")])
 

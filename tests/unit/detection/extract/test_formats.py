@@ -24,7 +24,7 @@ def letters(text: str, content_type: str) -> bytes:
     return Extraction(text.encode(), content_type).letters()
 
 
-def test_json_is_told_by_path_and_value_in_its_own_order() -> None:
+def test_json_is_written_by_path_and_value_in_its_own_order() -> None:
     document = '{"b": {"x": 1.50, "a b": true}, "a": [null, "two\\n lines"], "none": {}, "empty": "", "it\'s": []}'
     assert lines(document, JSON) == [
         "$.b.x: 1.50",
@@ -37,7 +37,7 @@ def test_json_is_told_by_path_and_value_in_its_own_order() -> None:
     ]
 
 
-def test_elements_of_an_array_are_told_by_what_identifies_them_all() -> None:
+def test_elements_of_an_array_are_named_by_what_identifies_them_all() -> None:
     assert lines('{"items": [{"id": 7, "n": 1}, {"id": "x y", "n": 2}]}', JSON) == [
         "$.items[id=7].id: 7",
         "$.items[id=7].n: 1",
@@ -71,7 +71,7 @@ def test_numbers_are_shown_as_they_are_written() -> None:
     ]
 
 
-def test_a_text_is_told_from_the_number_that_it_reads_like() -> None:
+def test_a_string_is_distinguished_from_the_number_that_it_looks_like() -> None:
     assert lines('{"a": "1", "b": 1, "c": "null", "d": null, "e": "1 x"}', "application/json") == [
         '$.a: "1"', "$.b: 1", '$.c: "null"', "$.d: null", "$.e: 1 x",
     ]  # fmt: skip
@@ -116,7 +116,7 @@ FIRST = """<item><title>First</title><link>https://example.com/1</link><guid>1</
 SECOND = "<item><title>Second &lt;i&gt;thing&lt;/i&gt;</title><link>https://example.com/2</link></item>"
 
 
-def test_a_feed_is_told_by_entry() -> None:
+def test_a_feed_is_written_entry_by_entry() -> None:
     read = Extraction(FEED.format(built="now", items=FIRST + SECOND).encode(), RSS)
     assert read.title() == "News & more"
     assert read.text().split("\n") == [
@@ -136,13 +136,13 @@ def test_when_a_feed_was_built_and_in_which_order_its_entries_come_is_no_change(
     assert letters(one, RSS) != letters(FEED.format(built="now", items=FIRST), RSS)
 
 
-def test_entries_that_share_a_link_are_all_told() -> None:
+def test_entries_that_share_a_link_are_all_written() -> None:
     shared = "<item><title>{}</title><link>https://example.com/</link></item>"
     feed = FEED.format(built="now", items=shared.format("Down") + shared.format("Up again") + shared.format("Down"))
     assert lines(feed, RSS)[1::2] == ["Down", "Up again"]
 
 
-def test_all_that_an_entry_says_is_told_and_its_file() -> None:
+def test_all_contents_of_an_entry_are_written_with_its_file() -> None:
     entry = """<item><title>One</title><guid>1</guid><description>{}</description><content:encoded>{}</content:encoded>
     <enclosure url="https://example.com/one.mp3?token=1"/></item>"""
     feed = FEED.format(built="now", items=entry.format("In short", "The fee is 5 euros."))
@@ -168,7 +168,7 @@ def test_a_feed_that_is_slightly_broken_is_read_all_the_same() -> None:
     assert "News & more" in lines(broken, RSS)
 
 
-def test_other_xml_is_told_by_path_and_value() -> None:
+def test_other_xml_is_written_by_path_and_value() -> None:
     text = """<?xml version="1.0"?><c:shop xmlns:c="urn:c" name="Mine"><!-- note --><book id="a"><price>5</price></book>
     <book id="b"><price cur="EUR">6</price> or so</book><empty/><note>one</note><note>two</note></c:shop>"""
     assert lines(text, XML) == [
@@ -185,7 +185,7 @@ def test_other_xml_is_told_by_path_and_value() -> None:
     ]
 
 
-def test_the_pages_of_a_sitemap_are_told_by_their_addresses() -> None:
+def test_the_pages_of_a_sitemap_are_named_by_their_addresses() -> None:
     text = "<urlset><url><loc>/a</loc><lastmod>1</lastmod></url><url><loc>/b</loc></url></urlset>"
     assert "/urlset/url[loc=/a]/lastmod: 1" in lines(text, XML)
 
@@ -209,7 +209,7 @@ def test_xml_that_is_broken_is_plain_text(text: str) -> None:
     assert lines(text, XML) == [text]
 
 
-def test_a_table_is_told_row_by_row_under_the_names_of_its_columns() -> None:
+def test_a_table_is_written_row_by_row_under_the_names_of_its_columns() -> None:
     text = 'name,price,note\r\npen,"1,50","in\nstock"\r\n\r\nink,3,\r\nlast,4,x,more\r\n'
     assert lines(text, CSV) == [
         "name | price | note",
@@ -236,7 +236,7 @@ def test_a_table_with_an_endless_field_is_plain_text() -> None:
     assert lines(endless, CSV) == [endless]
 
 
-def test_a_pdf_is_told_by_the_lines_of_its_pages() -> None:
+def test_a_pdf_is_written_as_the_lines_of_its_pages() -> None:
     document = pdf(["Terms of use", "Fees (2025): 5"], ["Page two"], title="Terms")
     for content_type in (PDF, "application/octet-stream", ""):
         read = Extraction(document, content_type)
@@ -253,7 +253,7 @@ def test_a_pdf_that_cannot_be_read_is_compared_by_its_bytes() -> None:
         assert read.letters() != Extraction(document + b"x", PDF).letters()
 
 
-def test_without_the_extra_it_is_said_how_to_read_a_pdf(tmp_path: Path) -> None:
+def test_without_the_extra_the_error_explains_how_to_read_a_pdf(tmp_path: Path) -> None:
     (tmp_path / "pypdf.py").write_text("raise ImportError")
     program = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
@@ -270,7 +270,7 @@ def test_names_that_are_no_names_break_nothing(broken: str) -> None:
     assert lines(broken, XML)
 
 
-def test_a_prefix_that_nobody_declared_is_still_a_prefix() -> None:
+def test_an_undeclared_prefix_is_still_a_prefix() -> None:
     feed = "<rss><channel><item><title>T</title><dc:creator>Ann</dc:creator></item></channel></rss>"
     declared = feed.replace("<rss>", "<rss xmlns:dc='http://purl.org/dc/elements/1.1/'>")
     assert lines(feed, RSS) == lines(declared, RSS)
@@ -309,6 +309,6 @@ VALUES = st.recursive(
 
 @searched
 @given(VALUES)
-def test_json_says_the_same_however_its_keys_are_ordered_and_it_is_laid_out(value: object) -> None:
+def test_json_has_the_same_text_however_its_keys_are_ordered_and_it_is_laid_out(value: object) -> None:
     one, other = json.dumps(value), json.dumps(value, sort_keys=True, indent=3, ensure_ascii=False)
     assert letters(one, JSON) == Extraction(other.encode("utf-8", "surrogatepass"), JSON).letters()

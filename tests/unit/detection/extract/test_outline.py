@@ -13,7 +13,7 @@ def blocks(markup: str, content_type: str = HTML) -> list[Outlined]:
     return outline(Extraction(markup.encode(), content_type).body, Extraction(markup.encode(), content_type).blocks())
 
 
-def test_each_block_has_its_role_and_the_selector_that_leads_to_it() -> None:
+def test_each_block_has_its_role_and_its_selector() -> None:
     assert [(one.text, one.role, one.path) for one in blocks(PAGE)] == [
         ("Home News", "navigation", "body > nav"),
         ("Pens", "main", "#content > h1"),

@@ -26,7 +26,7 @@ from driftline.model import Region
         ("side-bar", Region.ASIDE),
     ],
 )
-def test_a_name_tells_the_region_by_its_first_telling_word(name: str, region: Region | None) -> None:
+def test_a_name_gives_the_region_by_its_first_known_word(name: str, region: Region | None) -> None:
     assert region_of_element("div", {"class": name}) is region
 
 

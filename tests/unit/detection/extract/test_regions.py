@@ -50,7 +50,7 @@ def test_a_block_knows_its_region(markup: str, region: Region) -> None:
     assert blocks(LONG + markup + LONG) == [("x", region, False)]
 
 
-def test_a_region_that_holds_most_of_what_is_said_is_none() -> None:
+def test_a_region_that_holds_most_of_the_text_is_none() -> None:
     assert blocks(f"<form>{LONG}<p>x</p></form>") == [("x", Region.BODY, False)]
 
 

@@ -74,7 +74,7 @@ def test_a_template_within_a_shadow_root_is_not_shown() -> None:
     assert text_of(f"<x-list><template shadowrootmode=open>{inner}<p>a list</p></template></x-list>") == "a list"
 
 
-def test_a_document_that_is_nested_too_deep_is_refused_before_its_templates_are_looked_at() -> None:
+def test_a_document_that_is_nested_too_deep_is_refused_before_its_templates_are_read() -> None:
     with pytest.raises(UnreadableBody, match="nested more than"):
         text_of("<div>" * 200_000 + SHELL + PART + PUT)
 

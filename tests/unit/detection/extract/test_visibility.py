@@ -38,7 +38,7 @@ def test_what_a_reader_opens_is_read_as_if_it_were_open(panel: str) -> None:
         '<a href="#">Top</a><div id="" hidden>{}</div>',
     ],
 )
-def test_what_nobody_opens_is_not_read(part: str) -> None:
+def test_hidden_text_that_cannot_be_opened_is_not_read(part: str) -> None:
     assert "a1b2c3" not in text_of(f"<p>seen</p>{part.format('a1b2c3')}")
 
 
@@ -66,5 +66,5 @@ def test_a_panel_is_read_though_a_filter_leaves_out_what_opens_it(filters: tuple
         '<script id=price type="application/json">5 euros</script>',
     ],
 )
-def test_what_somebody_selects_is_read_though_it_shows_no_text(part: str, selector: str) -> None:
+def test_a_selected_element_is_read_although_it_shows_no_text(part: str, selector: str) -> None:
     assert text_of(f"<p>A lamp</p>{part}", ("select", selector)) == "5 euros"

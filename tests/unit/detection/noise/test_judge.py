@@ -87,7 +87,7 @@ def judged(old: str, new: str, *, around: str = FILLER, later: float = DAY) -> J
         ),
     ],
 )  # fmt: skip
-def test_what_a_reader_would_want_to_know_is_meaningful(old: str, new: str) -> None:
+def test_what_a_reader_would_care_about_is_meaningful(old: str, new: str) -> None:
     judgement = judged(old, new)
     assert judgement.verdict is Matter.MEANINGFUL
     assert judgement.score >= 0.5
@@ -126,7 +126,7 @@ def test_what_a_reader_would_want_to_know_is_meaningful(old: str, new: str) -> N
         ("<p>24 déc. 2021</p><p>25 nov. 2021</p>", "<p>23 déc. 2021</p><p>24 nov. 2021</p>", ""),
     ],
 )  # fmt: skip
-def test_what_changes_by_itself_is_noise_and_says_why(old: str, new: str, reason: str) -> None:
+def test_what_changes_by_itself_is_noise_with_a_reason(old: str, new: str, reason: str) -> None:
     judgement = judged(old, new)
     assert judgement.verdict is Matter.NOISE, [(edit.old, edit.new, edit.noise) for edit in judgement.edits]
     assert judgement.score < 0.5
@@ -263,7 +263,7 @@ def test_a_date_that_does_not_follow_the_clock_is_no_clock() -> None:
         ("a", "", 0, 1, "1 word removed in one place: a."),
     ],
 )
-def test_a_change_is_told_in_a_sentence(old: str, new: str, added: int, removed: int, reason: str) -> None:
+def test_a_change_is_described_in_a_sentence(old: str, new: str, added: int, removed: int, reason: str) -> None:
     judgement = judged(old, new)
     assert (judgement.words_added, judgement.words_removed, judgement.reason) == (added, removed, reason)
 
@@ -280,7 +280,7 @@ def test_a_change_is_told_in_a_sentence(old: str, new: str, added: int, removed:
         ("<p>© 2025 Ann</p><p>It costs $20.</p>", "<p>© 2026 Ann</p><p>It costs $25.</p>", "price"),
     ],
 )
-def test_a_change_of_prices_or_numbers_is_told_from_one_of_text(old: str, new: str, kind: str) -> None:
+def test_a_change_of_prices_or_numbers_is_distinguished_from_one_of_text(old: str, new: str, kind: str) -> None:
     assert judged(old, new).kind == kind
 
 

@@ -47,9 +47,7 @@ def judged(
         ),
     ],
 )  # fmt: skip
-def test_what_leads_elsewhere_or_shows_something_else_matters_less_than_text(
-    old: str, new: str, kind: str, reason: str
-) -> None:
+def test_another_link_target_or_image_matters_less_than_text(old: str, new: str, kind: str, reason: str) -> None:
     found = judged(old, new)
     assert (found.verdict, found.kind, found.reason) == (Matter.MEANINGFUL, kind, reason)
     assert 0.5 <= found.score < judged("<p>one</p>", "<p>two</p>").score
@@ -74,7 +72,7 @@ def test_what_stands_beside_the_content_or_changes_by_itself_is_noise(old: str, 
     assert (found.verdict, found.reason) == (Matter.NOISE, reason)
 
 
-def test_tags_that_change_without_the_text_are_told_if_the_structure_counts() -> None:
+def test_tags_that_change_without_the_text_are_reported_if_the_structure_counts() -> None:
     old, new = "<p>The meeting is <b>on</b> Monday.</p>", "<p>The meeting is <em>on</em> Monday.</p>"
     found = judged(old, new, filters=[["also", "structure"]])
     assert (found.verdict, found.kind) == (Matter.MEANINGFUL, "structure")
@@ -82,13 +80,13 @@ def test_tags_that_change_without_the_text_are_told_if_the_structure_counts() ->
     assert judged(old, new, filters=[["also", "links"]]).edits == []
 
 
-def test_what_an_image_is_called_is_told_once() -> None:
+def test_the_label_of_an_image_is_reported_once() -> None:
     assert judged("<img src=a alt=One>", "<img src=a alt=Two>").reason == "1 alt changed: One → Two."
     media = judged("<img src=a alt=One>", "<img src=a alt=Two>", filters=[["also", "media"]])
     assert (media.verdict, media.reason) == (Matter.NOISE, "Only the words of links and media changed.")
 
 
-def test_a_link_that_comes_with_its_words_is_told_by_these() -> None:
+def test_a_link_that_was_added_with_its_words_is_reported_as_these() -> None:
     found = judged("", "<p>There is a <a href=/new>new paper</a> on it.</p>")
     assert (found.kind, found.reason) == ("text", "7 words added in one place: There is a new paper on it.")
     also = judged("<a href=/1>Get</a>", "<p>There is more.</p><a href=/2>Get</a>")

@@ -1,4 +1,4 @@
-"""A page that seems changed is fetched once more: old, new and again are what it said each time."""
+"""A page that seems changed is fetched once more: old, new and again are its texts."""
 
 from __future__ import annotations
 
@@ -58,5 +58,5 @@ def test_another_order_that_stays_is_a_change_whatever_else_comes_and_goes() -> 
     assert told(judged(ranks[0] + tips[0], ranks[1] + tips[1], ranks[1] + tips[2])) == CHANGED
 
 
-def test_a_page_of_which_nothing_stays_cannot_be_told_from_a_wall_and_its_change_stands() -> None:
+def test_a_page_of_which_nothing_stays_looks_like_a_block_page_and_its_change_stands() -> None:
     assert told(judged("<p>amber 1</p>", "<p>birch 2</p>", "<p>cedar 3</p>", around="")) == CHANGED

@@ -1,4 +1,4 @@
-"""What is answered to a tab of the browser, without a browser."""
+"""Credentials that are sent for a tab of the browser, tested without a browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The proxy that a rendered page has for its only way out, without a browser."""
+"""The gateway of rendered pages, tested without a browser."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_tunnel_carries_bytes_both_ways() -> None:
     assert b"<p>through</p>" in got
 
 
-def test_nobody_is_served_without_the_password() -> None:
+def test_no_client_is_served_without_the_password() -> None:
     with Server(lambda _: html("hello")) as server:
         got = asked(gateway(), f"GET {server.url()} HTTP/1.1", authorised=False)
         assert server.connections == 0

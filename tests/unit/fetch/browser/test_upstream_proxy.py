@@ -1,4 +1,4 @@
-"""The gateway's way through a proxy that the user named, of each kind."""
+"""Connections of the gateway through each kind of user's proxy."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_what_is_encrypted_goes_through_a_tunnel() -> None:
 
 
 @pytest.mark.parametrize("head", [_PLAIN, _TUNNEL])
-def test_a_proxy_that_wants_another_password_is_reported_as_such(head: str) -> None:
+def test_a_proxy_that_requires_another_password_is_reported_as_such(head: str) -> None:
     wants = answer(b"", "407 Proxy Authentication Required", 'Proxy-Authenticate: Basic realm="x"', close=True)
     with Server(lambda _: wants) as proxy:
         got, trouble = asked(proxy.url(""), head)
@@ -222,7 +222,7 @@ def test_without_its_proxy_a_page_is_not_fetched_in_another_way(head: str) -> No
     assert trouble.sentence == "The proxy refused the connection or could not be reached."
 
 
-def test_another_port_of_the_host_of_a_page_with_cookies_is_not_asked() -> None:
+def test_another_port_of_the_host_of_a_page_with_cookies_gets_no_request() -> None:
     with Server(lambda _: answer(b"by proxy", close=True)) as proxy:
         got, trouble = asked(
             proxy.url(""), _PLAIN.replace("page.test/", "page.test:8080/"), CredentialScope("http://page.test/")

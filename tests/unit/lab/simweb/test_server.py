@@ -105,7 +105,7 @@ def test_a_date_that_is_none_is_ignored() -> None:
     assert split(answers.answer(asked(more="If-Modified-Since: once upon a time\r\n")))[0] == 200
 
 
-def test_validators_are_sent_only_when_asked_for() -> None:
+def test_validators_are_sent_only_when_enabled() -> None:
     _, headers, _ = split(Answers(world()).answer(asked(more="If-None-Match: *\r\n")))
     assert "ETag" not in headers
     assert "Last-Modified" not in headers
@@ -149,7 +149,7 @@ def test_a_paced_link_delivers_everything_at_its_rate(sizes: list[int], rate: in
     assert abs(found[-1][0] - sum(sizes) / rate) <= 2 * TICK
 
 
-def test_receivers_take_turns() -> None:
+def test_receivers_are_served_round_robin() -> None:
     pacer = Pacer[str](rate=10_000_000, now=0.0)
     for who in ("a", "b", "c"):
         pacer.submit(who, bytes(100_000), 0.0)

@@ -51,7 +51,7 @@ def test_nothing_changed_before_the_first_generation() -> None:
     assert SMALL.revision(4, 0) == 0
 
 
-def test_about_the_asked_share_of_pages_changes() -> None:
+def test_about_the_given_share_of_pages_changes() -> None:
     world = World(pages=20_000, change_rate=0.05)
     assert len(world.truth(1)) == pytest.approx(1000, rel=0.1)
     assert World(pages=50, change_rate=0).truth(1) == frozenset()
@@ -149,7 +149,7 @@ def test_a_page_is_made_to_its_size() -> None:
         assert abs(len(world.body(page, 0)) - world.size(page)) < 1000 or world.size(page) < 6000
 
 
-def test_lognormal_delays_have_the_asked_mean() -> None:
+def test_lognormal_delays_have_the_given_mean() -> None:
     shares = [(step + 0.5) / 20_000 for step in range(20_000)]
     delays = [lognormal(mean=0.9, sigma=0.5, share=share) for share in shares]
     assert statistics.mean(delays) == pytest.approx(0.9, rel=0.01)
@@ -169,7 +169,7 @@ def test_other_shapes_of_latency_are_constant() -> None:
     assert World(latency=0.3, latency_shape="fixed").delay(1, 0) == 0.3
 
 
-def test_the_asked_share_of_pages_fails_in_all_ways() -> None:
+def test_the_given_share_of_pages_fails_in_all_ways() -> None:
     world = World(pages=10_000, error_rate=0.1)
     failures = [world.failure(page, 1) for page in range(world.pages)]
     assert sum(failure is not None for failure in failures) == pytest.approx(1000, rel=0.15)

@@ -1,4 +1,4 @@
-"""Hosts that refused a page and said when to ask again: what that means for their pages, and for no others."""
+"""Hosts under Retry-After: what that means for their pages, and for no others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from driftline.store.host_records import HostRecords
 from support.schedules import BEGIN, Schedule, terms
 
 
-def test_a_clock_that_was_set_back_makes_nobody_wait_for_longer_than_was_asked_for(schedule: Schedule) -> None:
+def test_after_a_clock_was_set_back_no_pause_is_longer_than_its_retry_after(schedule: Schedule) -> None:
     bad, beside = schedule.add("host/bad", "host/beside")
     ahead = BEGIN + 365 * DAY
     schedule.checked(beside, "new")
@@ -30,7 +30,7 @@ def test_a_clock_that_was_set_back_makes_nobody_wait_for_longer_than_was_asked_f
     assert scheduler.pick() == [beside]
 
 
-def test_pages_whose_host_asked_to_wait_are_not_left_over(schedule: Schedule) -> None:
+def test_pages_of_a_host_under_retry_after_are_not_counted_as_waiting(schedule: Schedule) -> None:
     bad, beside, other = schedule.add("host/bad", "host/beside", "other/1")
     scheduler = schedule.scheduler(every=10.0)
     assert scheduler.count_waiting([bad, beside, other]) == 3
@@ -59,7 +59,7 @@ def test_pages_that_never_failed_wait_for_their_host_and_only_as_long_as_they_mu
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["as it happens", "after a restart"])
-def test_it_is_the_host_that_refused_which_is_left_alone_and_not_who_led_to_it(schedule: Schedule, again: bool) -> None:
+def test_the_host_that_refused_is_paused_and_not_the_one_that_redirected_to_it(schedule: Schedule, again: bool) -> None:
     leading, beside, refusing = schedule.add("short/1", "short/2", "busy/x")
     scheduler = schedule.scheduler(every=60.0)
     for page in (beside, refusing):
@@ -80,7 +80,7 @@ def test_it_is_the_host_that_refused_which_is_left_alone_and_not_who_led_to_it(s
     assert refusing in scheduler.pick(), "it answered since"
 
 
-def test_the_schedule_tells_pages_that_failed_from_those_that_wait_with_them(
+def test_the_schedule_distinguishes_pages_that_failed_from_others_of_the_paused_host(
     schedule: Schedule, where: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     schedule.clock.now = time.time()
@@ -104,7 +104,7 @@ def test_a_time_that_is_over_is_not_named_any_more(schedule: Schedule) -> None:
     assert (found.lane, found.due_at) == ("value", schedule.clock.now), "it may be checked now"
 
 
-def test_what_hosts_asked_for_is_looked_up_as_often_for_many_pages_as_for_few(schedule: Schedule) -> None:
+def test_pauses_are_read_as_often_for_many_pages_as_for_few(schedule: Schedule) -> None:
     def looked_up() -> int:
         return calls_into_asked(schedule.scheduler())
 
@@ -133,7 +133,7 @@ def calls_into_asked(scheduler: Scheduler) -> int:
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["as it happens", "after a restart"])
-def test_a_host_is_left_alone_although_the_page_that_it_refused_was_removed(schedule: Schedule, again: bool) -> None:
+def test_a_host_stays_paused_although_the_page_that_it_refused_was_removed(schedule: Schedule, again: bool) -> None:
     busy, beside = schedule.add("host/busy", "host/beside")
     schedule.checked(beside, "new")
     scheduler = schedule.scheduler(every=60.0)
