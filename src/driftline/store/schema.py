@@ -56,6 +56,7 @@ Processes
 from __future__ import annotations
 
 from sqlalchemy import (
+    DDL,
     JSON,
     BigInteger,
     Column,
@@ -69,6 +70,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    event,
 )
 
 metadata = MetaData(
@@ -172,9 +174,12 @@ states = Table(
     Column("caught_up", Text),
     Column("retry_at", Double),
     Column("failing_at", Double),
-    # every check updates one row: where there is room for it beside the old one, no index has to be written
-    postgresql_with={"fillfactor": 50},
 )
+
+# every check updates one row: where there is room for it beside the old one, no index has to be written. An argument of
+# the table would load SQLAlchemy's dialect for PostgreSQL in every command.
+_leave_room = DDL("ALTER TABLE states SET (fillfactor = 50)").execute_if(dialect="postgresql")
+event.listen(states, "after_create", _leave_room)
 
 #: without a foreign key, which would cost PostgreSQL half as much again as everything else about an unchanged page:
 #: a page that was removed is noticed at its state, and `Catalog.remove` deletes the checks

@@ -326,8 +326,9 @@ def upgrade() -> None:
         sa.Column("failing_at", sa.Double),
         sa.PrimaryKeyConstraint("page_id", name="pk_states"),
         _belongs_to_page("states"),
-        postgresql_with={"fillfactor": 50},
     )
+    if op.get_bind().dialect.name == "postgresql":
+        op.execute("ALTER TABLE states SET (fillfactor = 50)")
     op.create_table(
         "turns",
         _page_key(),
