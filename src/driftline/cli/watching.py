@@ -184,7 +184,7 @@ class _Terminal:
     def readers(self, log: EventLog) -> Iterator[Sequence[EventListener]]:
         """Open the readers for a block. At its end they deliver what is in the log, within a time if it is stopped."""
         printer = self._printer = EventPrinter(log.reader(_TERMINAL), self._stop, verbose=self._verbose)
-        printing = ReaderThread(printer.wake, "printer")
+        printing = ReaderThread(printer.wake, "printer", self._stop)
         listeners: list[EventListener] = [printing]
         if self._command is not None:
             from driftline.notify.command import READER, CommandRunner
@@ -201,8 +201,9 @@ class _Terminal:
             finally:
                 if self._runner is not None:
                     self.all_delivered = self._runner.close(self._time_left)
-        if printer.error is not None:
-            raise printer.error
+        error = printing.error or printer.error
+        if error is not None:
+            raise error
 
 
 def watch(watch_list: Driftline, options: WatchOptions, line: str | None, *, verbose: bool) -> bool:

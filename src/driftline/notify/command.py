@@ -214,10 +214,6 @@ class CommandRunner:
                 )
                 return False
             self._thread.join(_LOOK if left is None else min(_LOOK, left))
-        if self._error is not None and not isinstance(self._error, StoreError):
-            self._complain(
-                f"Delivering events to '{self._command.name}' failed: {self._error}. The next run tries again."
-            )
         if self._retries:
             number = len(self._retries)
             events = count(number, "event is", "events are")
@@ -248,9 +244,10 @@ class CommandRunner:
                     self._changed.wait(None if due is None else max(0.0, due - self._clock()))
         except StoreError as error:  # the run is stopping and the store is away: what is left is in it
             self._error = error
-        except Exception as error:  # noqa: BLE001 nobody else can see it: `close` reports it
+        except Exception as error:  # noqa: BLE001 nobody else can see it, and the run goes on
             _log.exception("delivering events failed")
             self._error = error
+            self._complain(f"Delivering events to '{self._command.name}' failed: {error}. The next run tries again.")
 
     def _deliver_new(self) -> None:
         while not self._command.is_stopped() and len(self._retries) < _MOST_RETRIES and (found := self._queue.read()):

@@ -48,10 +48,16 @@ class EventListener(Protocol):
 
 
 class ReaderThread:
-    """Reads the log in a thread of its own whenever it is woken, so that a slow reader holds up nothing else."""
+    """Reads the log in a thread of its own whenever it is woken, so that a slow reader holds up nothing else.
 
-    def __init__(self, read: Callable[[], None], name: str) -> None:
+    A store that is away is tried again. Any other error ends the run, and is in `error` for its end: a run whose reader
+    is gone would go on, and report nothing.
+    """
+
+    def __init__(self, read: Callable[[], None], name: str, stop: Stop) -> None:
+        self.error: Exception | None = None
         self._read = read
+        self._stop = stop
         self._changed = threading.Condition()
         self._awake = self._ending = False
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
@@ -90,6 +96,10 @@ class ReaderThread:
                 self._read()
             except StoreError as error:
                 _log.info("events could not be read: %s", error)
+            except Exception as error:  # noqa: BLE001 raised where the run ends: nobody else can see it
+                self.error = error
+                self._stop.request()
+                return
 
 
 class Publisher:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -25,7 +26,7 @@ from driftline.model import (  # fmt: skip
 )
 from driftline.pipeline.stop import Stop
 from driftline.store.events import Group
-from driftline.watch.publisher import Publisher
+from driftline.watch.publisher import Publisher, ReaderThread
 from support.making import document
 
 
@@ -213,3 +214,37 @@ def test_any_other_error_ends_the_run_and_is_raised() -> None:
     ):
         evening.stop.listen().wait(60)
     assert evening.stop.requested
+
+
+def test_a_reader_that_fails_ends_the_run_and_keeps_its_error() -> None:
+    stop = Stop()
+
+    def read() -> None:
+        raise RuntimeError("a defect")
+
+    reader = ReaderThread(read, "reader", stop)
+    reader.wake()
+    assert stop.bell.wait(10)
+    assert stop.requested
+    assert reader.close(lambda: None)
+    assert isinstance(reader.error, RuntimeError)
+
+
+def test_a_reader_whose_store_is_away_reads_again_when_it_is_woken() -> None:
+    stop = Stop()
+    answers: list[Exception | None] = [StoreUnavailable("away"), None]
+    read_twice = threading.Event()
+
+    def read() -> None:
+        answer = answers.pop(0)
+        if answer is not None:
+            reader.wake()
+            raise answer
+        read_twice.set()
+
+    reader = ReaderThread(read, "reader", stop)
+    reader.wake()
+    assert read_twice.wait(10)
+    assert reader.close(lambda: None)
+    assert reader.error is None
+    assert not stop.requested
