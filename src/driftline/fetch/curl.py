@@ -211,9 +211,8 @@ class _Slot:
         curl.setopt(pycurl.PROXY_CAINFO, certificates(settings))
 
     def __repr__(self) -> str:
-        return (
-            f"<_Slot host={name_of(self.link.url) if self.link is not None else None} conditional={self.conditional}>"
-        )
+        host = None if self.link is None else name_of(self.link.url)
+        return f"<_Slot host={host} conditional={self.conditional}>"
 
     def prepare(self, link: Link) -> None:
         """Set the handle up for a link, with its validators, or with the cookies and the time left after redirects."""

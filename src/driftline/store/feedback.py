@@ -26,8 +26,8 @@ _ID = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})")
 _KEY = 8  # bytes
 
 
-class Named(NamedTuple):
-    """The change that an id names: its page and check, and the versions it is between."""
+class ChangeKey(NamedTuple):
+    """The change with a given id: its page and check, and the versions before and after it."""
 
     url: str
     page_id: int
@@ -36,7 +36,7 @@ class Named(NamedTuple):
     to_version: int
 
 
-def find_change(store: Store, name: str) -> Named:
+def find_change(store: Store, name: str) -> ChangeKey:
     """Return the change of that id; UsageError if it cannot be one, UnknownChange if there is none."""
     parts = _ID.fullmatch(name.strip())
     if parts is None:
@@ -52,11 +52,11 @@ def find_change(store: Store, name: str) -> Named:
         raise UnknownChange(
             f"There is no change {name}: 'driftline changes' and 'driftline history URL' show the ids of changes."
         )
-    return Named(*row)
+    return ChangeKey(*row)
 
 
 def remember(
-    store: Store, change: Named, keys: Collection[bytes], host_keys: Collection[bytes], matter: Matter, at: float
+    store: Store, change: ChangeKey, keys: Collection[bytes], host_keys: Collection[bytes], matter: Matter, at: float
 ) -> None:
     """Store feedback on a change, in place of earlier feedback, and pin its keys in the memories."""
     row = {
@@ -64,17 +64,17 @@ def remember(
         "page_keys": b"".join(sorted(keys)), "host_keys": b"".join(sorted(host_keys)),
     }  # fmt: skip
     with store.write() as connection:
-        _hold(connection, change)
+        _lock(connection, change)
         _withdraw(store, connection, change)
         connection.execute(insert(feedback).values(row))
         _rewrite(store, connection, change, lambda memory: memory.pin(keys, matter))
         _rewrite_host(store, connection, host_of(change.url), lambda memory: memory.pin(host_keys, matter))
 
 
-def withdraw(store: Store, change: Named) -> bool:
+def withdraw(store: Store, change: ChangeKey) -> bool:
     """Remove the feedback on a change, but not that on others. Returns whether there was any."""
     with store.write() as connection:
-        _hold(connection, change)
+        _lock(connection, change)
         return _withdraw(store, connection, change)
 
 
@@ -111,14 +111,14 @@ def all_said(store: Store) -> list[Said]:
         ]  # fmt: skip
 
 
-def _hold(connection: Connection, change: Named) -> None:
+def _lock(connection: Connection, change: ChangeKey) -> None:
     """Lock the page against removal, and the memories of it and its host against changes by others."""
     this = select(pages.c.id).where(pages.c.id == change.page_id)
     connection.execute(this.with_for_update(read=True, key_share=True))
     lock_memories(connection)
 
 
-def _withdraw(store: Store, connection: Connection, change: Named) -> bool:
+def _withdraw(store: Store, connection: Connection, change: ChangeKey) -> bool:
     this = and_(feedback.c.page_id == change.page_id, feedback.c.sequence == change.sequence)
     columns = feedback.c.page_keys, feedback.c.host_keys
     gone = connection.execute(delete(feedback).where(this).returning(*columns)).first()
@@ -155,7 +155,7 @@ def _all_feedback() -> Select[tuple[str]]:
     )
 
 
-def _rewrite(store: Store, connection: Connection, change: Named, edit: Callable[[Memory], None]) -> None:
+def _rewrite(store: Store, connection: Connection, change: ChangeKey, edit: Callable[[Memory], None]) -> None:
     data = connection.scalar(select(memories.c.data).where(memories.c.page_id == change.page_id))
     memory = Memory(data or b"")
     edit(memory)

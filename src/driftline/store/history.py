@@ -30,7 +30,7 @@ from driftline.model import (
     change_id,
 )
 from driftline.store.blobs import chain_of, unpack, unpack_all, unpack_both
-from driftline.store.feedback import Named, find_change
+from driftline.store.feedback import ChangeKey, find_change
 from driftline.store.outbox import edits_of
 from driftline.store.schema import blobs, changes, checks, feedback, memories, pages, states, turns, versions, warnings
 from driftline.store.statements import OLD_COLUMNS, host_memories_of, read_chains
@@ -190,7 +190,7 @@ class Repository:
             row = connection.execute(query).first()
         return None if row is None else _change(page.url, row)
 
-    def change_named(self, name: str) -> Named:
+    def change_named(self, name: str) -> ChangeKey:
         """Return the change of an id; UsageError if it cannot be one, UnknownChange if there is none."""
         return find_change(self._store, name)
 

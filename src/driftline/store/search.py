@@ -139,10 +139,10 @@ def _moved(terms: Sequence[Term]) -> list[WordQuery]:
     queries: list[WordQuery] = []
     for term in terms:
         if len(term.words) == 1:
-            queries.append(WordQuery(term.words[0], term.begun))
+            queries.append(WordQuery(term.words[0], term.is_prefix))
         else:
             # a phrase can be new though its words are not; the longest of them is likely to be the rarest
-            word = max(term.words[:-1] if term.begun else term.words, key=len)
+            word = max(term.words[:-1] if term.is_prefix else term.words, key=len)
             queries += [WordQuery(word, False), WordQuery(KEPT + word, False)]
     return queries
 
@@ -150,7 +150,7 @@ def _moved(terms: Sequence[Term]) -> list[WordQuery]:
 def _every_word(terms: Sequence[Term]) -> set[WordQuery]:
     """Return the words that a page must have had; none if there is only one, which `_moved` looks for already."""
     words = {
-        WordQuery(word, term.begun and place == len(term.words))
+        WordQuery(word, term.is_prefix and place == len(term.words))
         for term in terms
         for place, word in enumerate(term.words, start=1)
     }

@@ -61,10 +61,10 @@ _MISSING = select(states.c.page_id, _last.label("last"), states.c.version).where
 
 
 class WordQuery(NamedTuple):
-    """A word to look up; with `begun`, all words that start with it."""
+    """A word to look up, or all words that start with it if it `is_prefix`."""
 
     word: str
-    begun: bool
+    is_prefix: bool
 
 
 class _Words(NamedTuple):
@@ -287,7 +287,7 @@ class _Fts5:
             connection.exec_driver_sql("INSERT INTO words (rowid, word) VALUES (?, ?)", values)
 
     def hits(self, words: Sequence[WordQuery]) -> TextualSelect:
-        query = " OR ".join(f'"{word}"{" *" if begun else ""}' for word, begun in words)
+        query = " OR ".join(f'"{word}"{" *" if is_prefix else ""}' for word, is_prefix in words)
         found = text("SELECT rowid >> 1 AS key, rowid & 1 AS side FROM words WHERE words MATCH :query")
         return found.bindparams(bindparam("query", query, unique=True)).columns(key=Integer, side=Integer)
 
@@ -309,7 +309,7 @@ class _TextSearch:
             connection.exec_driver_sql(statement, values)
 
     def hits(self, words: Sequence[WordQuery]) -> TextualSelect:
-        query = " | ".join(f"'{word}'{':*' if begun else ''}" for word, begun in words)
+        query = " | ".join(f"'{word}'{':*' if is_prefix else ''}" for word, is_prefix in words)
         found = text("SELECT DISTINCT key, side FROM words WHERE words @@ CAST(:query AS tsquery)")
         return found.bindparams(bindparam("query", query, unique=True)).columns(key=Integer, side=Integer)
 

@@ -57,7 +57,7 @@ class Term:
     """A search term: these words one after the other, the last of them perhaps only its beginning."""
 
     words: tuple[str, ...]
-    begun: bool = False
+    is_prefix: bool = False
 
     def may_stand_in(self, letters: str) -> bool:
         """Return whether a line of these `letters_of` may have it: a quick test that rules most lines out."""
@@ -75,7 +75,7 @@ class Term:
         ]
 
     def _ends(self, word: str, last: str) -> bool:
-        return word.startswith(last) if self.begun else word == last
+        return word.startswith(last) if self.is_prefix else word == last
 
 
 def parse(query: str) -> tuple[Term, ...]:
@@ -88,8 +88,8 @@ def parse(query: str) -> tuple[Term, ...]:
         text = (quoted or plain).rstrip()
         words = tuple(token.word for token in tokens_of(unified_text(text)))
         if words:
-            begun = text.endswith("*") and text.rstrip("*")[-1:].isalnum()
-            found[Term(words=words, begun=begun)] = None
+            is_prefix = text.endswith("*") and text.rstrip("*")[-1:].isalnum()
+            found[Term(words=words, is_prefix=is_prefix)] = None
     if not found:
         raise UsageError("There is no word to search for: give one with at least one letter or digit.")
     if sum(len(term.words) for term in found) > _MOST_WORDS:

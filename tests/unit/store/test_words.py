@@ -17,7 +17,7 @@ def words(text: str) -> list[str]:
 
 def shown(query: str) -> list[str]:
     """The terms of a query, each as it could be written again."""
-    return [" ".join(term.words) + ("*" if term.begun else "") for term in parse(query)]
+    return [" ".join(term.words) + ("*" if term.is_prefix else "") for term in parse(query)]
 
 
 @pytest.mark.parametrize(
