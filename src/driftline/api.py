@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from driftline.crawl.crawl_options import Options
     from driftline.crawl.recrawl import Rounds
     from driftline.crawl.report import CrawlReport
+    from driftline.crawl.survey_steps import CrawlOutcome
     from driftline.detection.diff.markup import Kind
     from driftline.detection.diff.tables import ChangedCell
     from driftline.detection.diff.text_diff import Piece
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
         Outcome,
         Page,
         PageState,
+        Recorded,
         Render,
         Said,
         Version,
@@ -312,7 +314,7 @@ class Driftline:
                 self._note_stall, self._store.in_trouble,
             )  # fmt: skip
             barred = patiently(lambda: self.unsafe.pages(page_ids), lambda: stop.requested)
-            return run.check(page_ids, right, fresh=fresh, told=told, begun=begun, slow=slow, barred=barred)
+            return run.check(page_ids, right, fresh=fresh, recorded=told, begun=begun, slow=slow, barred=barred)
 
     @property
     def last_stall(self) -> Stalled | None:
@@ -382,7 +384,7 @@ class Driftline:
         return watch_events(self, WatchOptions(every=every, budget=budget, policy=policy), stop or Stop())
 
     def keep_checking(
-        self, recorded: Callable[[Sequence[Outcome]], None], *, claim: Claim | None = None, plan: Plan | None = None,
+        self, recorded: Callable[[Recorded], None], *, claim: Claim | None = None, plan: Plan | None = None,
         stop: Stop | None = None, slow: Callable[[str, int, float], None] | None = None,
     ) -> EndlessRun:  # fmt: skip
         """Return a pipeline without an end, for a `with` block: it checks the pages that its feed is offered.
@@ -443,7 +445,7 @@ class Driftline:
         depth: int | None = None, most: int | None = None, keywords: Sequence[str] = (), tag: str | None = None,
         unwatched: bool = False, every: str | None = None, fresh: bool = False, plan: Plan | None = None,
         stop: Stop | None = None, begun: Callable[[Begun, int], None] | None = None,
-        told: Callable[[Sequence[Outcome], int], None] | None = None,
+        told: Callable[[Sequence[CrawlOutcome], int], None] | None = None,
     ) -> CrawlReport:  # fmt: skip
         """Find the pages of a site by its links, sitemaps and feeds, starting from these addresses.
 
@@ -485,7 +487,7 @@ class Driftline:
     def _crawled(
         self, seeds: Sequence[str], options: Options, stop: Stop, *, plan: Plan | None = None, fresh: bool = False,
         ends: bool = True, begun: Callable[[Begun, int], None] | None = None,
-        told: Callable[[Sequence[Outcome], int], None] | None = None,
+        told: Callable[[Sequence[CrawlOutcome], int], None] | None = None,
     ) -> CrawlReport:  # fmt: skip
         from driftline.crawl.crawl import Crawl
         from driftline.urls.canonical import canonical
@@ -500,9 +502,17 @@ class Driftline:
                 try:
                     patiently(self.unsafe.refresh, lambda: stop.requested)
                     crawl = Crawl(
-                        self._store, self.catalog, self.settings, plan, stop, self.unsafe, self._clock, right.holds
+                        self._store,
+                        self.catalog,
+                        self.settings,
+                        plan,
+                        stop,
+                        self.unsafe,
+                        self._clock,
+                        right.holds,
+                        self._note_stall,
                     )
-                    return crawl.run(named, options, fresh=fresh, ends=ends, begun=begun, told=told)
+                    return crawl.run(named, options, fresh=fresh, ends=ends, begun=begun, recorded=told)
                 except StoreUnavailable:
                     if stop.requested:
                         raise

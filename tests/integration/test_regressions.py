@@ -100,14 +100,14 @@ def test_a_redirect_to_a_host_name_outside_utf8_is_a_failure_of_its_page(transfe
 )
 def test_a_charset_that_means_nothing_on_the_web_is_passed_over(body: bytes, content_type: str) -> None:
     assert decode_text(body, content_type)[1] not in ("punycode", "unicode_escape")
-    assert examine(job(body, content_type)).failure == ""
+    assert examine(job(body, content_type)).failure is None
 
 
 def test_large_pages_in_one_batch_do_not_exhaust_the_worker_that_could_read_each() -> None:
     worker = Worker(deadline=20.0, memory=256 * 1024 * 1024)
     jobs = [job(b"<p>%d %s</p>" % (number, b"word " * 1_600_000)) for number in range(16)]
     with closing(worker):
-        assert [found.failure for found in worker.examine(jobs)] == [""] * 16
+        assert [found.failure for found in worker.examine(jobs)] == [None] * 16
 
 
 def test_a_sequential_run_gives_up_the_page_in_flight_after_the_grace(tmp_path: Path) -> None:

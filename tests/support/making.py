@@ -6,9 +6,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from driftline.detection.examine import examine
-from driftline.detection.jobs import Finding, Job, PackedBlob
+from driftline.detection.jobs import Finding, Job
 from driftline.detection.worker_pool import WorkerPool
-from driftline.model import Blob, Document, Failure, Known, Link, NewVersion, Outcome, Verdict
+from driftline.errors import FailureKind
+from driftline.model import (
+    Blob,
+    Changed,
+    ChangeKind,
+    ChangeSummary,
+    Document,
+    Examined,
+    Failed,
+    Failure,
+    Known,
+    Link,
+    Matter,
+    New,
+    NewVersion,
+    Proof,
+    Unchanged,
+)
 from driftline.settings import Settings
 from driftline.store.blobs import fingerprint
 
@@ -51,28 +68,78 @@ def document(
 
 def job(
     body: bytes, content_type: str = "text/html; charset=utf-8", codings: list[str] | None = None,
-    limit: int = 20_000_000, after: Finding | None = None, blobs: tuple[PackedBlob, ...] | None = None,
+    limit: int = 20_000_000, after: Finding | None = None, blobs: tuple[Blob, ...] | None = None,
     filters: list[list[str]] | None = None,
 ) -> Job:  # fmt: skip
     """A body to examine, of a page that is new, or that had what `after` found."""
     if after is None:
-        return Job(body, codings or [], content_type, limit, b"", b"", b"", b"", [], filters=filters)
-    packed = after.blobs if blobs is None else blobs
+        return Job(body, codings or [], content_type, limit, b"", b"", b"", b"", {}, filters=filters)
+    kept = {blob.digest: blob for blob in (after.blobs if blobs is None else blobs)}
     return Job(
-        body, codings or [], content_type, limit, after.body, after.letters, after.body, after.text, list(packed),
+        body, codings or [], content_type, limit, after.body, after.letters, after.body, after.text, kept,
         filters=filters, reading=after.reading,
     )  # fmt: skip
 
 
-def outcome_of(of: Document) -> Outcome:
+def why_failed(finding: Finding) -> str:
+    """The sentence of a failure; nothing where there is none."""
+    return "" if finding.failure is None else finding.failure.sentence
+
+
+def failure_kind(finding: Finding) -> FailureKind | None:
+    """What sort of failure it is, if it is one."""
+    return None if finding.failure is None else finding.failure.kind
+
+
+def outcome_of(of: Document) -> New:
     """What a check of this document finds if the page is new."""
     finding = examine(job(of.body))
     version = NewVersion(
         number=1, body=finding.body, letters=finding.letters, text=finding.text, size=finding.size,
         title=finding.title, content_type=finding.content_type, charset=finding.charset,
-        blobs=tuple(Blob(*packed) for packed in finding.blobs),
+        blobs=finding.blobs,
     )  # fmt: skip
-    return Outcome(of, Verdict.NEW, None, fingerprint(of.body), finding.body, version, reading=finding.reading)
+    return New(of, Examined(wire=fingerprint(of.body), body=finding.body, reading=finding.reading), version)
+
+
+EXAMINED = Examined(wire=b"", body=b"", reading="")
+
+
+def new_version(*blobs: Blob, number: int = 1) -> NewVersion:
+    """A version of which only the contents matter."""
+    return NewVersion(
+        number=number, body=b"", letters=b"", text=b"", size=0, title="", content_type="", charset="", blobs=blobs
+    )
+
+
+def change_of(matter: Matter = Matter.MEANINGFUL, cause: bytes = b"") -> ChangeSummary:
+    """A change of a few words."""
+    return ChangeSummary(
+        kind=ChangeKind.TEXT, verdict=matter, score=0.5, reason="Words.", words_added=1, words_removed=0, cause=cause
+    )
+
+
+def new(of: Document | None = None, *blobs: Blob) -> New:
+    """A page that was read for the first time."""
+    return New(of or document(), EXAMINED, new_version(*blobs))
+
+
+def unchanged(of: Document | None = None, proof: Proof = Proof.WIRE) -> Unchanged:
+    """A page that is proved unchanged."""
+    return Unchanged(of or document(), proof)
+
+
+def changed(of: Document | None = None) -> Changed:
+    """A page that says something else now."""
+    return Changed(of or document(), EXAMINED, new_version(number=2), change_of())
+
+
+NOT_THERE = Failure(kind=FailureKind.DNS, sentence="The name of the host could not be resolved.")
+
+
+def failed(of: Document | None = None, failure: Failure = NOT_THERE) -> Failed:
+    """A page that could not be fetched."""
+    return Failed(of or document(failure=failure, status=0), failure)
 
 
 class Here:

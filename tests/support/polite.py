@@ -11,7 +11,7 @@ from driftline.fetch.host import PriorityRequests
 from driftline.fetch.politeness import PoliteLinks
 from driftline.fetch.redirects import link_to_target, target_of
 from driftline.http.credentials import Access
-from driftline.model import Document, Failure, Link, Outcome
+from driftline.model import Document, Failed, Failure, Link
 from driftline.pipeline.sources import LinkQueue
 from support.hosts import Records
 from support.making import settings
@@ -41,7 +41,7 @@ class Run:
     def __post_init__(self) -> None:
         self.now = 1_000.0
         self.taken: dict[str, Link] = {}
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[Failed] = []
         self.slow: list[tuple[str, int, float]] = []
         policy = {"host_delay": 1.0, "host_connections": 1, "address_connections": 8, "robots": "obey"}
         self.source = Queue([

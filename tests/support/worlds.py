@@ -11,17 +11,17 @@ import pytest
 
 import driftline
 from driftline import Plan, Stop
-from driftline.detection.worker_pool import WorkerPool
 from driftline.errors import FailureKind
 from driftline.fetch.politeness import PoliteLinks
 from driftline.model import Document, Failure, Link, Old, Outcome
 from driftline.pipeline.browser_lane import BrowserLane
 from driftline.pipeline.confirmer import Confirmer
-from driftline.pipeline.consumer import Steps
+from driftline.pipeline.consumer import ConfirmingSteps, Steps
+from driftline.pipeline.pipeline import Pipeline, Stages, open_workers
 from driftline.pipeline.recorder import Recorder
 from driftline.pipeline.sources import LinkQueue
-from driftline.pipeline.threads import Parts
-from driftline.pipeline.topologies import wire
+from driftline.pipeline.stop import Ending
+from driftline.settings import Settings
 from support.hosts import Records
 from support.making import document, settings
 from support.servers import Answer, Request, Server, answer, html
@@ -72,14 +72,16 @@ class World:
 
 
 class Memory:
-    """A ledger that keeps outcomes in a list."""
+    """A sink that keeps outcomes in a list."""
 
     def __init__(self) -> None:
         self.outcomes: list[Outcome] = []
 
-    def record(self, run_id: int, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+    def record(self, outcomes: Sequence[Outcome]) -> None:
         self.outcomes += outcomes
-        return outcomes
+
+    def settle(self, outcomes: Sequence[Outcome]) -> None:
+        """Nobody waits for it."""
 
 
 class Untrustworthy:
@@ -133,26 +135,32 @@ class Painter:
         return (page_id, version) in self.used
 
 
+class StagesWith:
+    """The optional stages of a check, with a painter for a browser."""
+
+    def __init__(self, steps: ConfirmingSteps, given: Settings, stop: Stop, painter: Painter) -> None:
+        self._steps = steps
+        self._given = given
+        self._stop = stop
+        self._painter = painter
+
+    def build(self, recorder: Recorder[Outcome], links: PoliteLinks) -> Stages[Outcome]:
+        confirmer = Confirmer(self._steps, recorder, self._given, links)
+        browser = BrowserLane(
+            self._steps, recorder, confirmer, links, self._given, self._stop, self._painter, lambda: self._painter
+        )
+        return Stages(browser=browser, confirmer=confirmer)
+
+
 def wire_up(plan: Plan, links: LinkQueue, versions: Untrustworthy) -> list[Outcome]:
     """Run a plan over these links, with this in the place of the version repository."""
-    memory = Memory()
-    given = settings()
-    recorder = Recorder(memory, 1, lambda _: None)
-    workers = WorkerPool(most=2, deadline=20.0, memory=given.worker_memory)
-    steps = Steps(versions, workers, given.max_body)
-    polite = PoliteLinks(links, given, Records(), links=lambda _: [], record=recorder.add)
-    confirmer = Confirmer(steps, recorder, given, polite)
-    stop, painter = Stop(), Painter({})
-    rendering = BrowserLane(steps, recorder, confirmer, polite, given, stop, painter, lambda: painter)
-    parts = Parts(
-        links=polite, steps=steps, workers=workers, recorder=recorder, confirmer=confirmer, rendering=rendering,
-        settings=given, stop=stop,
-    )  # fmt: skip
-    try:
-        wire(plan, parts)
-    finally:
-        rendering.close()
-        confirmer.close()
-        workers.close()
-        recorder.close()
+    memory, given, stop = Memory(), settings(), Stop()
+    with open_workers(given) as workers:
+        steps = Steps(versions, workers, given.max_body)
+        pipeline = Pipeline(
+            links, steps, memory, plan=plan, settings=given, ending=Ending(stop), workers=workers, hosts=Records(),
+            relink=lambda _: [], stages=StagesWith(steps, given, stop, Painter({})),
+        )  # fmt: skip
+        with pipeline:
+            pipeline.run()
     return memory.outcomes

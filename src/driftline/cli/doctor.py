@@ -167,7 +167,7 @@ def _worker(settings: Settings) -> Diagnosis:
 def _first_page(worker: Worker) -> str:
     """Return what goes wrong when the worker extracts a small page; an empty text if nothing does."""
     from driftline.detection.compare import compare
-    from driftline.model import Document, Link, Pair
+    from driftline.model import Document, Failed, Link, New, Pair
 
     headers = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
     body = b"<!doctype html><title>well</title><p>All is well."
@@ -179,9 +179,9 @@ def _first_page(worker: Worker) -> str:
         outcome = compare([Pair(document, b"")], worker, len(body))[0]
     except (DriftlineError, OSError) as error:
         return str(error).rstrip(".")
-    if outcome.version is None:
-        return outcome.failure.sentence.rstrip(".") if outcome.failure else "nothing was found in it"
-    return "" if outcome.version.title == "well" else "its title is wrong"
+    if isinstance(outcome, Failed):
+        return outcome.failure.sentence.rstrip(".")
+    return "" if isinstance(outcome, New) and outcome.version.title == "well" else "its title is wrong"
 
 
 def _store(settings: Settings, *, quick: bool) -> Generator[Diagnosis, None, bool]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
+    from driftline.crawl.survey_steps import CrawlOutcome
     from driftline.model import Outcome
     from driftline.store.crawls import Begun
 
@@ -154,7 +155,7 @@ class CrawlProgress:
             self._task = self._bar.add_task("", total=None, figures="")
             self._bar.start()
 
-    def recorded(self, outcomes: Sequence[Outcome], waiting: int) -> None:
+    def recorded(self, outcomes: Sequence[CrawlOutcome], waiting: int) -> None:
         """Count outcomes that were recorded; so many URLs are left."""
         self._done += len(outcomes)
         rate = self._done / max(self._clock() - self._started, 1e-3)

@@ -19,7 +19,7 @@ from driftline.cli.output import (
 )
 from driftline.cli.progress import first_signal, print_slow_host
 from driftline.errors import StoreError
-from driftline.model import Verdict
+from driftline.model import Failed, New, Unchanged, Verdict, check_of
 from driftline.pipeline.stop import Stop
 from driftline.plurals import count
 from driftline.runtime import limit_free_memory
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from driftline.api import Driftline
-    from driftline.model import Event, Outcome
+    from driftline.model import Event, Outcome, Recorded
     from driftline.notify.command import CommandRunner, UserCommand
     from driftline.store.events import EventLog
     from driftline.watch.publisher import EventListener
@@ -73,20 +73,22 @@ class EventPrinter:
         self._first_at = self._last_at = 0.0
         self.error: OSError | None = None
 
-    def recorded(self, outcomes: Sequence[Outcome]) -> None:
+    def recorded(self, recorded: Recorded) -> None:
         """Count new pages, print those whose first check failed, and log each check if that is wanted.
 
         A page is reported as failing only after several checks, hours apart; a mistyped address is worth a line now.
         """
-        new = sum([outcome.verdict is Verdict.NEW for outcome in outcomes])
+        new = sum([isinstance(outcome, New) for outcome in recorded.outcomes])
         if new:
             with self._lock:
                 self._last_at = self._ticks()
                 self._first_at = self._first_at if self._new else self._last_at
                 self._new += new
-        for outcome in outcomes:
-            if outcome.failure is not None and outcome.document.link.sequence == 1 and outcome.turned is None:
-                self._print_first_failure(outcome.document.link.url, outcome.failure.sentence)
+        failing = {check_of(one.id)[0] for one in recorded.turned}
+        for outcome in recorded.outcomes:
+            link = outcome.document.link
+            if isinstance(outcome, Failed) and link.sequence == 1 and link.page_id not in failing:
+                self._print_first_failure(link.url, outcome.failure.sentence)
             if self._verbose:
                 self._say(_logged(outcome), to_stderr=True)
 
@@ -140,8 +142,9 @@ def _logged(outcome: Outcome) -> str:
     document = outcome.document
     fields = {
         "at": f"{document.fetched_at:.3f}", "verdict": outcome.verdict, "status": document.status,
-        "seconds": f"{document.seconds:.3f}", "bytes": document.size, "proof": outcome.proof,
-        "failure": None if outcome.failure is None else outcome.failure.kind, "url": document.link.url,
+        "seconds": f"{document.seconds:.3f}", "bytes": document.size,
+        "proof": outcome.proof if isinstance(outcome, Unchanged) else None,
+        "failure": outcome.failure.kind if isinstance(outcome, Failed) else None, "url": document.link.url,
     }  # fmt: skip
     return clean(" ".join(f"{name}={value}" for name, value in fields.items() if value is not None))
 
@@ -162,10 +165,10 @@ class _Terminal:
         self._printer: EventPrinter | None = None
         self._runner: CommandRunner | None = None
 
-    def recorded(self, outcomes: Sequence[Outcome]) -> None:
+    def recorded(self, recorded: Recorded) -> None:
         """Count and log what was recorded."""
         if self._printer is not None:
-            self._printer.recorded(outcomes)
+            self._printer.recorded(recorded)
 
     def end_command(self) -> None:
         """End the user's command at once; also in a signal handler."""

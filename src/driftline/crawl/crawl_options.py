@@ -1,4 +1,4 @@
-"""How much of a site a crawl takes in, however much there is: in proportion to the pages that it is to fetch."""
+"""The options of a crawl, and its limits: in proportion to the pages that it is to fetch."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from driftline.crawl.scope import Scope
 
 
-MOST = 1_000_000  # pages of one crawl, unless told
+MOST = 1_000_000  # pages of one crawl, unless it is set
 WAITING_PER_PAGE = 10  # as many addresses may wait as pages are to be fetched
 FEWEST_WAITING, _MOST_WAITING = 10_000, 1_000_000
 _FEWEST_LISTS, _MOST_LISTS = 10, 5_000
 
 
 class Limits(NamedTuple):
-    """Of one crawl: `pages` to fetch, addresses that may be `waiting`, and `lists`.
+    """The limits of one crawl: `pages` to fetch, addresses that may be `waiting`, and `lists`.
 
-    So many sitemaps are read, and so many hosts are asked which ones they have.
+    The latter is for the sitemaps that are read, and for the hosts whose sitemaps are requested.
     """
 
     pages: int
@@ -37,7 +37,7 @@ class Limits(NamedTuple):
 
 
 def limits_of(most: int | None) -> Limits:
-    """The limits of a crawl of so many pages: what a site lists beyond them would hardly come to its turn."""
+    """Return the limits of a crawl of at most so many pages: what a site lists beyond them would hardly be fetched."""
     pages = MOST if most is None else most
     return Limits(
         pages,
@@ -51,7 +51,7 @@ _STEERING = ("keywords", "most", "every")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How a site is crawled. What only steers it may be another when it goes on: `keywords`, `most`, `tag`, `every`.
+    """How a site is crawled. When a crawl is continued, `keywords`, `most`, `tag` and `every` may differ.
 
     A site that was crawled with a tag is kept watched under it by later crawls too, until one is `unwatched`; a run
     crawls it again `every` so often.
@@ -80,7 +80,7 @@ class Options:
         scope_of(["https://example.com/"], self.within, self.include, self.exclude)
 
     def scope(self, seeds: Sequence[str]) -> Scope:
-        """Which addresses belong to the site of these seeds; UsageError if a seed itself does not."""
+        """Return which addresses belong to the site of these seeds; raise UsageError if a seed itself does not."""
         scope = scope_of(seeds, self.within, (), self.exclude)
         for seed in seeds:
             if not scope.holds(seed):
@@ -89,18 +89,18 @@ class Options:
 
     @classmethod
     def of_kept(cls, kept: Mapping[str, Any], tag: str) -> Self:
-        """The options that `kept` gave, for a site that is kept watched under this tag."""
+        """Return the options that `kept` returned, for a site that is watched under this tag."""
         given: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in kept.items()}
         return cls(**given, tag=tag)
 
     def kept(self) -> dict[str, Any]:
-        """What is done again when the site is crawled again, as plain data."""
+        """Return the options that are stored for the next crawl of the site, as plain data."""
         kept = asdict(self)
         del kept["tag"], kept["unwatched"]
         return kept
 
 
 def site_key(seeds: Sequence[str], options: Options) -> bytes:
-    """What a site is known by: a crawl with the same seeds and options goes on, or comes again."""
+    """Return the key of a site: a crawl with the same seeds and options continues it, or is its next round."""
     known_by = {name: value for name, value in options.kept().items() if name not in _STEERING}
     return digest(json.dumps([sorted(seeds), known_by], sort_keys=True).encode())[:16]

@@ -1,9 +1,9 @@
-"""What came of addresses goes into the store, and what they lead to into the frontier: Figure 1's way around.
+"""Records what a crawl found, and puts the addresses that it leads to into the frontier: the cycle of Figure 1.
 
-A document leads to links; the page filter lets some through; URL-seen leaves those that are new; they wait in the store
-and in the frontier. All of that is one transaction per batch, so that a crawl that is killed goes on where it was.
-Pages that are to be watched come to the watch list before it: killed in between, the crawl asks for them once more, and
-finds them there.
+A document has links; the page filter passes some of them; URL-seen passes those that are new; they wait in the store
+and in the frontier. All of that is one transaction per batch, so that a crawl that is killed is continued where it was.
+Pages that are to be watched are put on the watch list before: if the crawl is killed in between, it fetches them again,
+and finds them there.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from driftline.crawl.frontier import UrlSeen
+from driftline.crawl.page_filter import trap_reason
 from driftline.crawl.survey_steps import Surveyed
-from driftline.model import Link
-from driftline.store.crawls import KNOWN, FrontierEntry, Result
+from driftline.crawl.traps import Trap
+from driftline.model import AddressKind, Link
+from driftline.store.crawls import KNOWN, AddressState, FrontierEntry, PageNote, Result
 from driftline.store.locks import patiently
 
 if TYPE_CHECKING:
@@ -22,22 +24,24 @@ if TYPE_CHECKING:
     from driftline.crawl.classify import Judge
     from driftline.crawl.crawl import Entry
     from driftline.crawl.frontier import Frontier
-    from driftline.model import Outcome
+    from driftline.crawl.survey_steps import CrawlOutcome
     from driftline.store.crawls import Address, Begun, Met, Sites
 
-_ALIKE = "trap: pages that say the same"
+_ALIKE = trap_reason(Trap.ALIKE)
 
 
 class Recording:
-    """The ledger of a crawl: see `pipeline.recorder`. `record` is called by one thread, all else by any.
+    """The sink of a crawl: see `pipeline.recorder`. `record` is called by one thread, all else by any.
 
-    `watch` puts pages on the watch list, and says how many were not there; `flush` writes what hosts said to the store.
-    So many addresses may be `waiting` that no earlier round knew; others are left out, and counted.
+    `watch` puts pages on the watch list, and returns how many were not on it. At most `waiting` addresses may wait that
+    no earlier round knew; others are left out, and counted. `recorded` gets every batch of outcomes once it is
+    committed, with the number of addresses that still wait. `requests` and `bytes` count what was fetched.
     """
 
     def __init__(
         self, sites: Sites, begun: Begun, judge: Judge, entry: Entry, *, watch: Callable[[Sequence[Surveyed]], int],
         waiting: int, stopped: Callable[[], bool],
+        recorded: Callable[[Sequence[CrawlOutcome], int], None] | None = None,
     ) -> None:  # fmt: skip
         self._sites = sites
         self._begun = begun
@@ -46,10 +50,11 @@ class Recording:
         self._watch = watch
         self._waiting = waiting
         self._stopped = stopped
+        self._recorded = recorded
         self._frontier: Frontier | None = None
         self._flush: Callable[[], None] = lambda: None
         self._open: dict[int, Address] = {}
-        self.watched = 0
+        self.watched = self.requests = self.bytes = 0
         for number, url, digest, mark in sites.marks(begun):
             judge.recall(number, url, digest, mark)
         self._seen = UrlSeen(
@@ -57,8 +62,11 @@ class Recording:
             lambda keys: patiently(lambda: sites.seen(begun, keys), stopped),
         )
 
+    def __repr__(self) -> str:
+        return f"<Recording round={self._begun.number} open={len(self._open)} watched={self.watched}>"
+
     def start(self, frontier: Frontier, flush: Callable[[], None], seeds: Sequence[str]) -> None:
-        """Fill the frontier: with what waits in the store, and with the seeds."""
+        """Fill the frontier with what waits in the store, and with the seeds; `flush` stores what is known of hosts."""
         self._frontier = frontier
         self._flush = flush
         places = self._sites.waiting(self._begun)
@@ -67,16 +75,16 @@ class Recording:
         frontier.settle((), places)
         self._admit([], self._judge.of_seeds(seeds))
 
-    def kind(self, number: int) -> str:
-        """What an address that is under way is expected to be."""
+    def kind(self, number: int) -> AddressKind:
+        """Return what an address that is under way is expected to be."""
         return self._open[number].kind
 
     def links(self, ids: Sequence[int]) -> list[Link]:
-        """Links to those of these addresses that still wait and are worth a request."""
+        """Return links to those of these addresses that still wait and are to be fetched."""
         found = self._sites.open_ones(ids)
-        closed = [one for one in found.values() if one.kind == "page" and self._judge.is_closed(one.url)]
+        closed = [one for one in found.values() if one.kind is AddressKind.PAGE and self._judge.is_closed(one.url)]
         if closed:
-            results = [Result(one.id, "skipped", _ALIKE) for one in closed]
+            results = [Result(one.id, AddressState.SKIPPED, _ALIKE) for one in closed]
             skipped = {_ALIKE: [one.url for one in closed]}
             self._sites.record(self._begun, results, [], skipped)
             for one in closed:
@@ -85,14 +93,13 @@ class Recording:
         wanted = [found[number] for number in ids if number in found]
         return [Link(one.id, one.url, 0, None, access=self._entry.of(one), follow=False) for one in wanted]
 
-    def record(self, run_id: int, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
-        """Commit what came of some addresses, and let what they lead to wait."""
-        del run_id
-        self._flush()  # the robots.txt of whoever answered is in the store by now
+    def record(self, outcomes: Sequence[CrawlOutcome]) -> None:
+        """Commit what was found at some addresses, and queue the addresses that it leads to."""
+        self._flush()  # so that the robots.txt of every host that answered is in the store
         results: list[Result] = []
         met: list[Met] = []
         kept: list[Surveyed] = []
-        recorded: list[Outcome] = []
+        recorded: list[CrawlOutcome] = []
         for outcome in outcomes:
             address = self._open.get(outcome.document.link.page_id)
             if address is None:
@@ -101,14 +108,20 @@ class Recording:
             results.append(result)
             met += more
             recorded.append(outcome)
-            # a page that was known before, and is not watched, was taken off the list by somebody
+            # a page that was known before, and is not watched, was taken off the list by the user
             known = address.good_round > 0 and not self._begun.adopts
-            if isinstance(outcome, Surveyed) and result.good and result.reason != "same" and not known:
+            if isinstance(outcome, Surveyed) and result.good and result.note is not PageNote.SAME and not known:
                 kept.append(outcome)
         if kept:
             self.watched += self._watch(kept)
         self._admit(results, met)
-        return recorded
+        self.requests += sum(outcome.document.status > 0 for outcome in recorded)
+        self.bytes += sum(outcome.document.size for outcome in recorded)
+        if self._recorded is not None:
+            self._recorded(recorded, 0 if self._frontier is None else len(self._frontier))
+
+    def settle(self, outcomes: Sequence[CrawlOutcome]) -> None:
+        """Do nothing: what is recorded does not wait in the frontier any more."""
 
     def _admit(self, results: Sequence[Result], met: Sequence[Met]) -> None:
         frontier = self._frontier
@@ -127,17 +140,17 @@ class Recording:
         frontier.settle((one.id for one in results), [*waiting, *again])
 
     def _with_room(self, fresh: list[Met], frontier: Frontier) -> list[Met]:
-        """Those that may wait: all lists, and of the pages the most promising."""
-        pages = [one for one in fresh if one.kind == "page"]
+        """Return those that may wait: all lists, and the most promising pages."""
+        pages = [one for one in fresh if one.kind is AddressKind.PAGE]
         room = max(0, self._waiting - frontier.new)
         if len(pages) <= room:
             return fresh
         pages.sort(key=lambda one: one.priority)
         self._judge.leave_out(pages[room:])
-        return [one for one in fresh if one.kind != "page"] + pages[:room]
+        return [one for one in fresh if one.kind is not AddressKind.PAGE] + pages[:room]
 
     def _fresh(self, met: Sequence[Met]) -> list[Met]:
-        """Those that were not met in this round, each as what it was met as first."""
+        """Return the addresses that are new in this round, each as it was found first."""
         first: dict[bytes, Met] = {}
         for one in met:
             known = first.get(one.key)

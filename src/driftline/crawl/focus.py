@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _ENOUGH = 5  # times that a keyword stands in a text, after which more of it says no more
-_ANCHOR, _ADDRESS, _PAGE = 0.5, 0.2, 0.3  # what each is worth to a link
+_ANCHOR, _ADDRESS, _PAGE = 0.5, 0.2, 0.3  # the weight of each for a link
 
 
 class Focus:
@@ -22,14 +22,14 @@ class Focus:
         self._patterns = [re.compile(rf"(?<!\w){re.escape(one)}") for one in keywords]
 
     def text(self, text: str) -> float:
-        """How much a text is about the keywords, from 0 to 1."""
+        """Return how much a text is about the keywords, from 0 to 1."""
         if not self._patterns:
             return 0.0
         folded = text.casefold()
         return self._mean(min(len(pattern.findall(folded)), _ENOUGH) / _ENOUGH for pattern in self._patterns)
 
     def link(self, url: str, anchor: str, page: float) -> float:
-        """How promising a link is, from 0 to 1: by its anchor, its address, and the page that it stands on."""
+        """Return how promising a link is, from 0 to 1: by its anchor, its address, and the page that it is on."""
         if not self._patterns:
             return 0.0
         return _ANCHOR * self._share(anchor) + _ADDRESS * self._share(_words_of(url)) + _PAGE * page
@@ -43,7 +43,7 @@ class Focus:
 
 
 def keywords_of(given: Iterable[str]) -> tuple[str, ...]:
-    """The keywords of a list with commas or of several options, folded, each once; BadSetting if there is none."""
+    """Return the keywords of a list with commas or of several options, folded, each once; BadSetting if none."""
     texts = [*given]
     found = dict.fromkeys(" ".join(word.casefold().split()) for text in texts for word in text.split(","))
     found.pop("", None)

@@ -1,7 +1,8 @@
-"""URL-seen: which addresses were met already. A Bloom filter answers for most new ones, and the store for all others.
+"""The frontier, which hands out addresses, and URL-seen, which knows the addresses that were found already.
 
-The filter never forgets an address, but may take a new one for seen: who asks it asks the store then, so that no page
-is lost. It is made anew from the store when a crawl starts, which takes less time than to keep a copy of it up to date.
+URL-seen is a Bloom filter in front of the store. The filter never forgets an address, but may take a new one for seen:
+then the store is queried, so that no page is lost. It is built from the store when a crawl starts, which takes less
+time than to keep a copy of it up to date.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from xxhash import xxh3_128_intdigest
 
 from driftline.crawl.crawl_options import MOST
+from driftline.model import AddressKind
 from driftline.store.crawls import KNOWN, FrontierEntry
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _FEWEST = 10_000
-_WRONG = 0.01  # of the new addresses are looked for in the store all the same
+_WRONG = 0.01  # of the new addresses are searched for in the store all the same
 
 
 class BloomFilter:
@@ -37,7 +39,7 @@ class BloomFilter:
         self.added = 0
 
     def add(self, key: bytes) -> bool:
-        """Put a key in; whether it seems to have been there."""
+        """Add a key. Returns whether it seems to have been there."""
         data, bits = self._data, self._bits
         digest = xxh3_128_intdigest(key)
         place, step = digest >> 64, (digest & 0xFFFF_FFFF_FFFF_FFFF) | 1
@@ -65,7 +67,7 @@ class BloomFilter:
 
 
 class UrlSeen:
-    """Which keys were met, told exactly: `look` says which of some the store has, and `all_keys` has all of them."""
+    """Knows exactly which keys were found: `look` returns which of some are in the store, `all_keys` all that are."""
 
     def __init__(
         self, all_keys: Callable[[], Collection[bytes]], look: Callable[[Sequence[bytes]], set[bytes]]
@@ -75,18 +77,18 @@ class UrlSeen:
         self._filter = self._made()
 
     def new(self, keys: Iterable[bytes]) -> list[bytes]:
-        """Those of these keys that were never met; the store is asked only for those that the filter seems to have."""
+        """Return those of these keys that are new; the store is queried only for those that the filter may have."""
         given = dict.fromkeys(keys)
         doubtful = [key for key in given if key in self._filter]
         seen = self._look(doubtful) if doubtful else set()
         return [key for key in given if key not in seen]
 
     def add(self, keys: Iterable[bytes]) -> None:
-        """These are in the store from now on."""
+        """Note that these keys are in the store from now on."""
         for key in keys:
             self._filter.add(key)
         if self._filter.added > self._filter.expected:
-            self._filter = self._made()  # it would be wrong more often than it should be
+            self._filter = self._made()  # it would err more often than it should
 
     def _made(self) -> BloomFilter:
         keys = self._all_keys()
@@ -125,29 +127,29 @@ class Frontier:
         self._wake: Callable[[], None] = lambda: None
 
     def __len__(self) -> int:
-        """How many addresses wait or are under way."""
+        """Return how many addresses wait or are under way."""
         return len(self._heap) + len(self._lists) + len(self._out)
 
     @property
     def limited(self) -> bool:
-        """Whether pages wait that are not handed out, for there were enough."""
+        """Whether pages wait that are not handed out, because the limit of pages is reached."""
         return bool(self._heap) and self._left <= 0
 
     def settle(self, ids: Iterable[int], places: Iterable[FrontierEntry] = ()) -> None:
-        """Something came of these, and more places wait because of it; one may be named twice and is fetched once."""
+        """Note that these addresses are done, and queue new entries; one that is queued twice is fetched once."""
         with self._lock:
             for number in ids:
                 place = self._out.pop(number, None)
                 if place is not None:
                     self._new_out -= place.priority < KNOWN
-                    self._lists_out -= place.kind != "page"
+                    self._lists_out -= place.kind is not AddressKind.PAGE
             for place in places:
                 self.new += _is_new_page(place)
-                heapq.heappush(self._heap if place.kind == "page" else self._lists, place)
+                heapq.heappush(self._heap if place.kind is AddressKind.PAGE else self._lists, place)
         self._wake()
 
     def take(self, most: int) -> list[Link]:
-        """Up to `most` links, without waiting for any."""
+        """Return up to `most` links, without waiting for any."""
         with self._lock:
             taken = [] if self._closed else self._pop(min(most, self._ahead - len(self._out)))
         if not taken:
@@ -157,7 +159,7 @@ class Frontier:
             there = {link.page_id for link in links}
             missing = [place for place in taken if place.id not in there]
             with self._lock:
-                self._left += sum(place.kind == "page" for place in missing)
+                self._left += sum(place.kind is AddressKind.PAGE for place in missing)
             self.settle(place.id for place in missing)
         return links
 
@@ -175,7 +177,7 @@ class Frontier:
         return taken
 
     def _hand_out(self, place: FrontierEntry, taken: list[FrontierEntry]) -> bool:
-        """Let this be under way, unless it is already, or has to wait for the next crawl; whether it is now."""
+        """Hand this out, unless it is under way or left to the next crawl. Returns whether it is handed out."""
         if place.id in self._out or place.id in self._put_off:
             return False
         self._new_out += place.priority < KNOWN
@@ -184,7 +186,7 @@ class Frontier:
         return True
 
     def put_off(self, page_ids: Sequence[int], seconds: float) -> None:
-        """Leave these to the next crawl, for their hosts want to be left alone."""
+        """Leave these to the next crawl: their hosts asked for a pause."""
         del seconds
         with self._lock:
             self._put_off.update(page_ids)
@@ -196,7 +198,7 @@ class Frontier:
 
     @property
     def exhausted(self) -> bool:
-        """Whether there never is anything more to hand out."""
+        """Whether there will never be anything more to hand out."""
         with self._lock:
             if self._closed:
                 return True
@@ -209,4 +211,4 @@ class Frontier:
 
 
 def _is_new_page(place: FrontierEntry) -> bool:
-    return place.kind == "page" and place.priority < KNOWN
+    return place.kind is AddressKind.PAGE and place.priority < KNOWN

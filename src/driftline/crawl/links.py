@@ -1,4 +1,4 @@
-"""The link extractor: what an HTML page points to, and what it says of itself to those who crawl."""
+"""The link extractor: what an HTML page links to, and what its meta tags say to crawlers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Found(NamedTuple):
 
 
 class Extracted(NamedTuple):
-    """What a page says to those who crawl; `held_back` counts the links that it asks not to follow."""
+    """What a page says to crawlers; `held_back` counts the links that are marked as not to be followed."""
 
     links: list[Found]
     feeds: list[str]
@@ -47,16 +47,16 @@ class Extracted(NamedTuple):
 def extract(
     markup: str | bytes, url: str, tracking: Tracking, *, robots: str = "", obeys: bool = True, anchors: bool = True
 ) -> Extracted:
-    """The links of a page that was found at `url`; `robots` is what its header X-Robots-Tag says.
+    """Return the links of a page that was found at `url`; `robots` is its header X-Robots-Tag.
 
-    Links are read against the base that the page names. Who `obeys` does what it asks of crawlers, for itself or for
-    single links: `nofollow` links are only counted.
+    Links are resolved against the base that the page names. With `obeys`, `nofollow` of the page or of single links is
+    respected: such links are only counted.
     """
     tree = LexborHTMLParser(markup)
     base_node = tree.css_first("base[href]")
     base = url if base_node is None else _joined(url, base_node.attributes.get("href") or "") or url
-    asked = "" if not obeys else f"{robots},{','.join(_meta(tree, 'robots'))}".lower()
-    follow = "nofollow" not in asked and not re.search(r"\bnone\b", asked)
+    rules = "" if not obeys else f"{robots},{','.join(_meta(tree, 'robots'))}".lower()
+    follow = "nofollow" not in rules and not re.search(r"\bnone\b", rules)
     links: dict[str, str] = {}
     feeds: dict[str, None] = {}
     own, held_back = "", 0
@@ -82,12 +82,12 @@ def extract(
             links.setdefault(address, "")
     if not follow:
         links = {}
-    indexed = "noindex" not in asked and not re.search(r"\bnone\b", asked)
+    indexed = "noindex" not in rules and not re.search(r"\bnone\b", rules)
     return Extracted([Found(*one) for one in links.items()], [*feeds], own, indexed, held_back)
 
 
 def _address(base: str, target: str, tracking: Tracking, page: str) -> str:
-    """A target in canonical form; nothing if it is not on the web, or within the page."""
+    """Return a target in canonical form; nothing if it is not on the web, or within the page."""
     target = target.strip()
     if not target or target.startswith("#") or len(target) > 4_096:
         return ""

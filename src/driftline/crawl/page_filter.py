@@ -1,4 +1,4 @@
-"""The page filter: which of the addresses that were met are worth a request, and why the others are not."""
+"""The page filter: which of the addresses that were found are fetched, and why the others are not."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from driftline.crawl.frontier import BloomFilter
 from driftline.crawl.scope import is_file
 from driftline.fetch.failures import NOTHING
-from driftline.store.crawls import Met
+from driftline.model import AddressKind
+from driftline.store.crawls import AddressSource, Met
 from driftline.urls.equivalence import key_of, without_session
 
 if TYPE_CHECKING:
     from driftline.crawl.scope import Scope
-    from driftline.crawl.traps import Traps
+    from driftline.crawl.traps import Trap, Traps
     from driftline.fetch.failures import Blocked
 
 OUT_OF_SCOPE = "out of scope"
@@ -25,49 +26,62 @@ MORE_LISTS = "more sitemaps, or hosts with some, than are read"
 
 
 class PageFilter:
-    """Judges the addresses of one crawl. `skipped` has those that were not let through since it was last emptied."""
+    """Filters the addresses of one crawl. `skipped` has those that were filtered out since the last `take_skipped`."""
 
     def __init__(self, scope: Scope, traps: Traps, depth: int | None, blocked: Blocked = NOTHING) -> None:
         self._scope = scope
         self._blocked = blocked
         self._traps = traps
         self._depth = depth
-        self._told = BloomFilter(1_000_000)  # each is counted once; to be wrong in one of a hundred will do for that
+        self._counted = BloomFilter(1_000_000)  # each is counted once; a filter that errs in one of a hundred will do
         self.skipped: dict[str, list[str]] = defaultdict(list)
 
     def passed(
-        self, url: str, *, source: str, via: int | None, depth: int, priority: float, hops: int = 0, lastmod: str = ""
+        self,
+        url: str,
+        *,
+        source: AddressSource,
+        via: int | None,
+        depth: int,
+        priority: float,
+        hops: int = 0,
+        lastmod: str = "",
     ) -> Met | None:
-        """An address in canonical form as it is to be fetched; None if it is not, and is counted among the skipped."""
+        """Return an address in canonical form, to be fetched; None if it is skipped, and counted as such."""
         url = without_session(url)
         reason = self._reason(url, source, depth)
         if reason is None:
-            return Met(key_of(url), url, "page", source, via, depth, hops, priority, lastmod)
+            return Met(key_of(url), url, AddressKind.PAGE, source, via, depth, hops, priority, lastmod)
         self.skip(reason, url)
         return None
 
     def skip(self, reason: str, url: str) -> None:
         """Count an address that is not fetched, once for each reason."""
-        if not self._told.add(f"{reason} {url}".encode("utf-8", "replace")):
+        if not self._counted.add(f"{reason} {url}".encode("utf-8", "replace")):
             self.skipped[reason].append(url)
 
     def in_scope(self, url: str) -> bool:
-        """Whether an address belongs to the site, be it a page or not."""
+        """Return whether an address belongs to the site, be it a page or not."""
         return self._scope.holds(url)
 
     def take_skipped(self) -> dict[str, list[str]]:
-        """What was skipped since this was last asked."""
+        """Return what was skipped since the last call, by reason."""
         skipped, self.skipped = self.skipped, defaultdict(list)
         return skipped
 
-    def _reason(self, url: str, source: str, depth: int) -> str | None:
+    def _reason(self, url: str, source: AddressSource, depth: int) -> str | None:
         if not self._scope.holds(url):
             return OUT_OF_SCOPE
         if is_file(url):
             return FILE
         if self._blocked.why(url) is not None:
             return UNSAFE
-        if self._depth is not None and depth > self._depth and source != "redirect":
+        if self._depth is not None and depth > self._depth and source is not AddressSource.REDIRECT:
             return TOO_DEEP
         trap = self._traps.why(url)
-        return None if trap is None else f"trap: {trap}"
+        return None if trap is None else trap_reason(trap)
+
+
+def trap_reason(trap: Trap) -> str:
+    """Return the reason why an address is skipped that looks like this trap."""
+    return f"trap: {trap}"

@@ -1,6 +1,6 @@
-"""Sites that are kept watched come again by themselves, for as long as somebody keeps checking pages.
+"""Crawls watched sites again when they are due, for as long as a run keeps checking pages.
 
-A round ends in the transaction that publishes what it found. If a run is killed before, the next one goes on with the
+A round ends in the transaction that publishes what it found. If a run is killed before, the next one continues the
 round, finds that nothing is left to fetch, and publishes the same.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from driftline.crawl.report import news_of
 from driftline.durations import parse_interval
-from driftline.errors import RunStopped, StoreError, StoreLocked, StoreUnavailable, UsageError
+from driftline.errors import RunStalled, RunStopped, StoreError, StoreLocked, StoreUnavailable, UsageError
 from driftline.pipeline.stop import Stop
 from driftline.plurals import count
 from driftline.store.locks import patiently
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
     from driftline.store.crawls import Site
 
 _LOOK = 5.0  # seconds between two looks at which sites are due
-_REST = 30.0  # seconds that pages are checked for, at least, between two turns of crawling
+_REST = 30.0  # seconds for which pages are checked, at least, before sites are crawled again
 _LONGEST_WAIT = 3_600.0  # seconds, as a clock can be set to
 
 
 class Kept(Protocol):
-    """Where the sites are that are kept watched."""
+    """The watched sites."""
 
     def kept(self) -> list[Site]:
-        """All of them."""
+        """Return all of them."""
 
     def finish(self, site_id: int, number: int, now: float, found: Sequence[Event]) -> None:
         """Note that the round of this number is complete, and publish the events that it found."""
 
 
 class Rounds:
-    """Crawls the sites that are due, in turns with the checks of pages; for one thread.
+    """Crawls the sites that are due, alternating with the checks of pages. Used by one thread.
 
-    `crawl` goes on with a site, or begins its next round, until it is done or asked to stop, and leaves the round open.
-    A site without an interval of its own comes `every` so many seconds, or never; `early` is the part of it that may be
-    missing. `remark` hears how things stand.
+    `crawl` continues the round of a site, or begins the next, until it is done or stopped, and leaves the round open.
+    A site without an interval of its own is crawled `every` so many seconds, or never; `early` is the part of the
+    interval that may be missing. `remark` is called with sentences about how things stand.
     """
 
     def __init__(
@@ -64,22 +64,22 @@ class Rounds:
         self._clock = clock
         self._ticks = ticks
         self._look_at = ticks()
-        self._found: dict[int, int] = {}  # the round of a site that was told, or is being told
-        self._named: set[int] = set()  # sites of which it was said that they are being crawled
+        self._found: dict[int, int] = {}  # the last complete round of a site
+        self._named: set[int] = set()  # sites that were announced as being crawled
         self._not_before: dict[int, float] = {}
 
     def due(self) -> bool:
-        """Whether a site is due, and the checks of pages had their turn."""
+        """Return whether a site is due, and pages were checked long enough."""
         if self._ticks() < self._look_at:
             return False
         self._look_at = self._ticks() + _LOOK
         return bool(self._due())
 
     def go(self, seconds: float | None = None) -> list[str]:
-        """Crawl what is due, to the end, or for so many seconds; the pages that are changed, of rounds that are done.
+        """Crawl what is due, to the end, or for so many seconds. Returns the changed pages of rounds that are done.
 
-        StoreBusy if another process checks pages at the moment. If the store cannot be used until the seconds are over,
-        the crawl goes on in the next turn.
+        Raises StoreBusy if another process checks pages at the moment. If the store cannot be used until the seconds
+        are over, or nothing moves, the next call continues the crawl.
         """
         changed: list[str] = []
         try:
@@ -88,7 +88,7 @@ class Rounds:
                     if turn.requested:
                         break
                     changed += self._crawled(site, turn)
-        except (RunStopped, StoreLocked, StoreUnavailable):
+        except (RunStalled, RunStopped, StoreLocked, StoreUnavailable):
             if seconds is None or self._stop.requested:
                 raise
         finally:
@@ -99,7 +99,7 @@ class Rounds:
         now = self._clock()
         kept = patiently(self._sites.kept, lambda: self._stop.requested)
         due = [site for site in kept if self._due_at(site, now) <= now]
-        return sorted(due, key=lambda site: site.started_at)  # so that a large one leaves turns to others
+        return sorted(due, key=lambda site: site.started_at)  # so that a large one does not keep others waiting
 
     def _due_at(self, site: Site, now: float) -> float:
         own = site.options.get("every")
@@ -110,7 +110,7 @@ class Rounds:
         cut_short = site.finished_at is None and site.options.get("most") is None
         if cut_short and self._found.get(site.id) != site.round:
             return earliest
-        started = site.started_at if site.started_at <= now else -math.inf  # by a clock that was wrong
+        started = site.started_at if site.started_at <= now else -math.inf  # a clock was wrong then
         return max(earliest, started + every * (1 - self._early))
 
     def _crawled(self, site: Site, turn: Stop) -> list[str]:
@@ -143,7 +143,7 @@ class Rounds:
 
     @contextmanager
     def _turn(self, seconds: float | None) -> Iterator[Stop]:
-        """What is asked to stop after so many seconds, or when all is."""
+        """Return a stop that is requested after so many seconds, or with that of the run."""
         if seconds is None:
             yield self._stop
             return

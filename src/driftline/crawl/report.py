@@ -1,4 +1,4 @@
-"""What a crawl found, read from the store: the same for one that was cut short and went on."""
+"""What a crawl found, read from the store: the same for a crawl that was interrupted and continued."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from driftline.crawl.classify import GONE, SOFT
-from driftline.model import Event
+from driftline.crawl.classify import GONE
+from driftline.model import AddressKind, Event
+from driftline.store.crawls import AddressSource, AddressState, PageNote
 from driftline.urls.parts import host_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from driftline.model import Change
-    from driftline.store.crawls import Begun, Sites
+    from driftline.store.crawls import Begun, FoundAddress, Sites
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,15 +46,15 @@ class Moved:
 class CrawlReport:
     """What a round of a crawl found.
 
-    `found` are the addresses that were met, `pages` those of them that are pages; `fetched` were asked for, of them
-    `fetched_now` by this very crawl, which may go on with another; `unmodified` were not, because the sitemap says that
-    they are as they were. `duplicates` say the same as others and `near` nearly; `soft` are error pages that come as
+    `found` are the addresses that were found, `pages` those of them that are pages; `fetched` were requested, of them
+    `fetched_now` by this very crawl, which may continue another; `unmodified` were not, because the sitemap gives them
+    the same date. `duplicates` say the same as others and `near` nearly; `soft` are error pages that come as
     good ones. `unread_lists` are sitemaps and feeds that could not be read, with the reason: what only they list was
     not found. From the second round on, `new`, `gone`, `moved` and `changed` tell what is different; in the first, all
-    is new. Where a page moved to is not among the new ones. `gone_before` counts what was told as gone by earlier
-    rounds, and is still linked. `changes` are what a check found of changed pages that are watched. `left` addresses
-    wait for the crawl to go on; `limit` is how many pages were to be fetched, if that is why. `quiet` names the hosts
-    that want to be left alone, and until when. `watched` pages came to the watch list.
+    is new. Where a page moved to is not among the new ones. `gone_before` counts what earlier rounds reported
+    as gone, and is still linked. `changes` are what a check found of changed pages that are watched. `left` addresses
+    are left to the next crawl; `limit` is how many pages were to be fetched, if that is why. `quiet` names the hosts
+    that asked for a pause, and until when. `watched` pages were added to the watch list.
     """
 
     seeds: list[str]
@@ -92,7 +93,7 @@ class CrawlReport:
 
     @property
     def pages_per_s(self) -> float:
-        """Pages that this crawl fetched a second."""
+        """The pages that this crawl fetched per second."""
         return self.fetched_now / max(self.seconds, 1e-9)
 
 
@@ -100,25 +101,25 @@ _BEST = 20
 
 
 def read_report(sites: Sites, begun: Begun, seeds: list[str], *, asked_before: int, **others: Any) -> CrawlReport:
-    """Add up what the store has of a round, of which so many pages were asked for before this crawl went on with it."""
+    """Return the report of a round, of which so many pages were requested before this crawl continued it."""
     number = begun.number
     fetched = sites.asked(begun)
     figures = sites.figures(begun)
-    of_pages = {(state, reason): many for (kind, state, reason), many in figures.items() if kind == "page"}
+    of_pages = {(state, note): many for (kind, state, note), many in figures.items() if kind is AddressKind.PAGE}
 
-    def count(state: str, reason: str | None = "any") -> int:
-        return sum(many for (one, why), many in of_pages.items() if one == state and reason in ("any", why))
+    def count(wanted: AddressState) -> int:
+        return sum(many for (state, _), many in of_pages.items() if state is wanted)
 
-    def lists(*kinds: str) -> int:
-        return sum(many for (kind, state, _), many in figures.items() if kind in kinds and state == "list")
+    def lists(*kinds: AddressKind) -> int:
+        return sum(many for (kind, state, _), many in figures.items() if kind in kinds and state is AddressState.LIST)
 
-    left = sum(many for (_, state, _), many in figures.items() if state == "waiting")
-    pages = [*sites.rows(begun, ["page"])]
-    unread = sites.rows(begun, ["failed"], kinds=("sitemap", "feed"))
-    others_ = [*sites.rows(begun, ["failed", "redirect"])]
+    left = sum(many for (_, state, _), many in figures.items() if state is AddressState.WAITING)
+    pages = [*sites.rows(begun, [AddressState.PAGE])]
+    unread = sites.rows(begun, [AddressState.FAILED], kinds=(AddressKind.SITEMAP, AddressKind.FEED))
+    others_ = [*sites.rows(begun, [*_NO_PAGE, AddressState.REDIRECT])]
     names = sites.urls({row.twin for row in pages if row.twin is not None})
-    new = [row for row in pages if row.first_round == number and row.reason != "same"]
-    bad = [row for row in others_ if row.state == "failed"]
+    new = [row for row in pages if row.first_round == number and row.note is not PageNote.SAME]
+    bad = [row for row in others_ if row.state in _NO_PAGE]
     failed = [row for row in bad if not _gone_before(row, number)]
     was = [row for row in others_ if row.good_round and row.gone_round == number]
     moved = _moved(was, new, pages)
@@ -126,46 +127,59 @@ def read_report(sites: Sites, begun: Begun, seeds: list[str], *, asked_before: i
     lost = {row.id for row in was}
     return CrawlReport(
         seeds=seeds, number=number, found=sum(of_pages.values()), fetched=fetched,
-        fetched_now=fetched - asked_before, pages=count("page"),
-        unmodified=count("page", "lastmod"), redirects=count("redirect"), sitemaps=lists("sitemap"),
-        feeds=lists("feed", "page"), left=left, continued=begun.continued,
+        fetched_now=fetched - asked_before, pages=count(AddressState.PAGE),
+        unmodified=of_pages.get((AddressState.PAGE, PageNote.LASTMOD), 0), redirects=count(AddressState.REDIRECT),
+        sitemaps=lists(AddressKind.SITEMAP), feeds=lists(AddressKind.FEED, AddressKind.PAGE), left=left,
+        continued=begun.continued,
         new=[row.url for row in new if row.url not in arrived],
-        gone=[row.url for row in was if row.state == "failed" and row.url not in elsewhere],
+        gone=[row.url for row in was if row.state in _NO_PAGE and row.url not in elsewhere],
         gone_before=len(bad) - len(failed), moved=moved, changed=[row.url for row in pages if row.changed],
-        duplicates=[Twin(url=row.url, like=names[row.twin]) for row in pages if row.reason == "same"],
-        near=[Twin(url=row.url, like=names[row.twin]) for row in pages if row.reason == "near"],
-        soft=[row.url for row in failed if row.reason == SOFT],
-        failed=[(row.url, row.reason) for row in failed if row.reason != SOFT and row.id not in lost],
+        duplicates=_twins(pages, PageNote.SAME, names), near=_twins(pages, PageNote.NEAR, names),
+        soft=[row.url for row in failed if row.state is AddressState.ERROR_PAGE],
+        failed=[(row.url, row.reason) for row in failed if row.state is AddressState.FAILED and row.id not in lost],
         unread_lists=[(row.url, row.reason) for row in unread],
-        best=[(row.url, row.score) for row in sorted(pages, key=lambda row: -(row.score or 0.0))[:_BEST] if row.score],
+        best=[(row.url, row.score) for row in sorted(pages, key=lambda row: -row.score)[:_BEST] if row.score],
         skipped={why: Skipped(count=many, examples=some) for why, (many, some) in sites.skipped(begun).items()},
-        astray=None if pages else next((row.target for row in others_ if row.source == "seed" and row.target), None),
+        astray=None if pages else next((row.target for row in others_ if _is_seed(row) and row.target), None),
         **others,
     )  # fmt: skip
 
 
-def _gone_before(row: Any, number: int) -> bool:
-    """Whether it was told in an earlier round that a page is gone, or moved, and there is still nothing."""
-    return 0 < row.gone_round < number and (row.status in GONE or row.reason == SOFT)
+_NO_PAGE = (AddressState.FAILED, AddressState.ERROR_PAGE)
 
 
-def _moved(was: list[Any], new: list[Any], pages: list[Any]) -> list[Moved]:
-    """Where pages went that are not where they were: to where they redirect, or to a new page that says the same.
+def _is_seed(row: FoundAddress) -> bool:
+    return row.source is AddressSource.SEED
 
-    The latter counts only if no other page of the site says or said it: pages that are alike, as those of a long list,
-    say nothing about which of them became which.
+
+def _twins(pages: Sequence[FoundAddress], note: PageNote, names: Mapping[int, str]) -> list[Twin]:
+    return [Twin(url=row.url, like=names[row.twin]) for row in pages if row.note is note and row.twin is not None]
+
+
+def _gone_before(row: FoundAddress, number: int) -> bool:
+    """Return whether an earlier round reported that a page is gone, or moved, and it still is."""
+    return 0 < row.gone_round < number and (row.status in GONE or row.state is AddressState.ERROR_PAGE)
+
+
+def _moved(was: Sequence[FoundAddress], new: Sequence[FoundAddress], pages: Sequence[FoundAddress]) -> list[Moved]:
+    """Return where pages went that are not where they were: where they redirect to, or a new page with the same text.
+
+    The latter counts only if no other page of the site has or had that text: pages that are alike, as those of a long
+    list, say nothing about which of them became which.
     """
     now, before = (Counter(row.digest for row in rows if row.digest) for rows in (pages, was))
-    by_digest = {row.digest: row.url for row in new if now[row.digest] == before[row.digest] == 1}
-    found = [(row.url, row.target if row.state == "redirect" else by_digest.get(row.digest)) for row in was]
+    by_digest = {row.digest: row.url for row in new if row.digest and now[row.digest] == before[row.digest] == 1}
+    found = [
+        (row.url, row.target if row.state is AddressState.REDIRECT else by_digest.get(row.digest or b"")) for row in was
+    ]
     return [Moved(url=url, to=to) for url, to in found if to]
 
 
-_NAMED = 3  # addresses told by name
+_NAMED = 3  # addresses that a sentence names
 
 
 def news_of(site_id: int, report: CrawlReport, at: float) -> list[Event]:
-    """The events of a round: what is new, gone and moved, each if there is any."""
+    """Return the events of a round: what is new, gone and moved, each if there is any."""
     moved = [one.url for one in report.moved]
     nowhere: list[str] = []
     found = [("new", report.new, report.new, nowhere), ("gone", report.gone, report.gone, nowhere)]
@@ -182,7 +196,7 @@ def news_of(site_id: int, report: CrawlReport, at: float) -> list[Event]:
 
 
 def _reason(what: str, named: Sequence[str]) -> str:
-    """A sentence that names the first of them."""
+    """Return a sentence that names the first of them."""
     if len(named) == 1 and what != "moved":
         return "It is new on the site." if what == "new" else "It is not on the site any more."
     more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""

@@ -34,7 +34,7 @@ class Scope:
     exclude: tuple[re.Pattern[str], ...]
 
     def holds(self, url: str) -> bool:
-        """Whether an address in canonical form belongs to the site."""
+        """Return whether an address in canonical form belongs to the site."""
         host = _plain_host(url)
         if self.within == "prefix":
             inside = f"{host}/{_path(url)}".startswith(self.prefixes)
@@ -50,7 +50,7 @@ class Scope:
 def scope_of(
     seeds: Sequence[str], within: str = "host", include: Iterable[str] = (), exclude: Iterable[str] = ()
 ) -> Scope:
-    """The scope of these seeds, in canonical form; BadSetting if what is given means nothing.
+    """Return the scope of these seeds, in canonical form; raise BadSetting if a pattern means nothing.
 
     A host counts with and without 'www.', and by either scheme. A domain is the host of a seed and all below it. A
     prefix is the folder that a seed is in.
@@ -68,7 +68,7 @@ def scope_of(
 
 
 def is_file(url: str) -> bool:
-    """Whether an address ends as those of pictures, archives and the like do."""
+    """Return whether an address ends as those of pictures, archives and the like do."""
     path = url.partition("?")[0].partition("#")[0]
     return _FILES.search(path, path.find("/", 8)) is not None
 
@@ -78,7 +78,7 @@ def _plain_host(url: str) -> str:
 
 
 def _path(url: str) -> str:
-    """The path without its first '/', and what follows it."""
+    """Return the path without its first '/', and what follows it."""
     return url.split("/", 3)[3]
 
 
@@ -88,7 +88,7 @@ def _folder(seed: str) -> str:
 
 
 def _pattern(option: str, text: str) -> re.Pattern[str]:
-    """A pattern for the whole address, or for path and query where it begins with '/'; it may stand anywhere else."""
+    """Return a pattern for the whole address, or for path and query if it begins with '/'; else for any part."""
     wanted = text.strip()
     if not wanted or wanted.strip("*") == "":
         raise BadSetting(f"{option} '{text}' says nothing: write /blog/*, *.pdf or https://example.com/news/*.")

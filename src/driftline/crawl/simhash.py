@@ -1,6 +1,6 @@
 """Pages that say nearly the same: a fingerprint of 64 bits of which few differ where texts are alike (Charikar's).
 
-Each three words in a row vote for every bit; what is told of them is near when at most three bits differ. To find such
+Each three words in a row vote for every bit; two texts are near when at most three bits differ. To find such
 among very many, the bits are parted in four: of those that differ in three bits at most, one part is the same.
 """
 
@@ -22,7 +22,7 @@ _MOST_IN_A_PART = 200  # looked at, where very many share a part
 
 
 def simhash(text: str) -> int:
-    """The fingerprint of a text, as a signed number of 64 bits as databases hold it; 0 if it is too short to tell."""
+    """Return the fingerprint of a text, as a signed number of 64 bits for databases; 0 if the text is too short."""
     words = _WORDS.findall(text.casefold())[:_MOST_WORDS]
     if len(words) < _FEWEST_WORDS:
         return 0
@@ -38,7 +38,7 @@ def simhash(text: str) -> int:
 
 
 def distance(one: int, other: int) -> int:
-    """In how many bits two fingerprints differ."""
+    """Return in how many bits two fingerprints differ."""
     return ((one ^ other) & 0xFFFF_FFFF_FFFF_FFFF).bit_count()
 
 
@@ -67,7 +67,7 @@ class Lookalikes:
             table[mark >> shift & 0xFFFF].append((mark, number))
 
     def near(self, mark: int) -> int | None:
-        """The first page whose fingerprint differs in a few bits at most."""
+        """Return the first page whose fingerprint differs in a few bits at most."""
         found: set[int] = set()
         for shift, table in zip(_PARTS, self._parts, strict=True):
             found.update(

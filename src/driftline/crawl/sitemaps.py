@@ -1,4 +1,4 @@
-"""Sitemaps, plain, packed or in an index, and feeds: lists of pages that a site makes for those who crawl."""
+"""Sitemaps, plain, packed or in an index, and feeds: lists of pages that a site makes for crawlers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Lists(NamedTuple):
 
 
 def read_lists(body: bytes, content_type: str, limit: int) -> Lists | None:
-    """What a sitemap, an index of sitemaps or a feed lists; None if the body is none of these.
+    """Return what a sitemap, an index of sitemaps or a feed lists; None if the body is none of these.
 
     The body may be packed once more than its headers say, as files that end in .gz are.
     """
@@ -67,13 +67,13 @@ def read_lists(body: bytes, content_type: str, limit: int) -> Lists | None:
 
 
 def sitemaps_of(robots: str) -> list[str]:
-    """The sitemaps that a robots.txt names, for whomever."""
+    """Return the sitemaps that a robots.txt names, for any crawler."""
     named = [line.partition("#")[0].partition(":") for line in robots.splitlines()]
     return [value.strip() for field, colon, value in named if colon and field.strip().lower() == "sitemap"]
 
 
 def _plain_list(body: bytes, content_type: str) -> Lists | None:
-    """A sitemap may be a text with an address on every line."""
+    """Return the addresses of a sitemap that is a text with an address on every line."""
     lines = [line.strip() for line in decode_text(body, content_type)[0].splitlines() if line.strip()][:_MOST]
     if not lines or not all(line.startswith(_WHOLE) for line in lines):
         return None
@@ -84,15 +84,15 @@ def _entries(root: etree._Element, wanted: str) -> Iterator[Listed]:
     count = 0
     for entry in root:
         if _name(entry) == wanted and count < _MOST:
-            told = {_name(child): (child.text or "").strip() for child in entry}
+            fields = {_name(child): (child.text or "").strip() for child in entry}
             # one that is not whole is nothing that the protocol knows, and most often what is left of a broken file
-            if told.get("loc", "").lower().startswith(_WHOLE) and len(told["loc"]) <= _LONGEST:
+            if fields.get("loc", "").lower().startswith(_WHOLE) and len(fields["loc"]) <= _LONGEST:
                 count += 1
-                yield Listed(told["loc"], told.get("lastmod", "")[:40])
+                yield Listed(fields["loc"], fields.get("lastmod", "")[:40])
 
 
 def _items(root: etree._Element) -> Iterator[Listed]:
-    """The page of each entry of a feed; when it changed is not told of, for feeds mean the entry."""
+    """Return the page of each entry of a feed, without its date, which is that of the entry."""
     for entry in islice((one for one in root.iter() if _name(one) in ("item", "entry")), _MOST):
         for child in entry:
             if _name(child) != "link":

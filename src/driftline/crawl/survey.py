@@ -1,7 +1,7 @@
 """Reading a page for a crawl: its links and lists, what it says of itself, and a mark to know its like by.
 
-It runs in a worker process, as all reading of pages does: see `detection.workers`. What it is asked and what it finds
-travel as tuples of plain values, inside the jobs and findings that a check has too.
+It runs in a worker process, as all reading of pages does: see `detection.worker`. What it is asked and what it finds
+travel inside the jobs and findings that a check has too.
 """
 
 from __future__ import annotations
@@ -17,36 +17,22 @@ from driftline.detection import examine
 from driftline.detection.error_pages.detect import is_error_text, why_broken
 from driftline.detection.extract.charset import decode_text
 from driftline.detection.extract.document import Extraction
-from driftline.detection.jobs import Finding, Job
+from driftline.detection.jobs import Finding, Job, Question
 from driftline.errors import UnreadableBody
 from driftline.http.codings import decode_body
+from driftline.model import AddressKind
 from driftline.store.blobs import digest
 from driftline.urls.tracking import Tracking
 
-_FEWEST_LETTERS = 20  # pages with less are not told apart by what they say
-_LISTS = ("sitemap", "feed")
-
-
-class Question(NamedTuple):
-    """What a crawl asks of a body besides what a check asks: where it was found, as what, and for whom.
-
-    `kept` asks for all that a check finds too, so that the page can be watched from now on.
-    """
-
-    url: str
-    kind: str
-    robots: str
-    obeys: bool
-    tracking: tuple[str, ...]
-    keywords: tuple[str, ...]
-    kept: bool
+_FEWEST_LETTERS = 20  # pages with less are not distinguished by their text
+_LISTS = (AddressKind.SITEMAP, AddressKind.FEED)
 
 
 class Survey(NamedTuple):
     """What a page says to a crawl.
 
     `digest` is of its letters, `mark` its simhash, both empty for what is too short; `error` if it says that there is
-    no such page. `lists` are those of a sitemap or a feed, of which the rest is empty.
+    no such page. `lists` is for a sitemap or a feed, and then all else is empty.
     """
 
     title: str = ""
@@ -59,14 +45,15 @@ class Survey(NamedTuple):
 
 
 def survey_page(job: Job) -> Finding:
-    """What a worker does with a job of a crawl; any other is examined as ever."""
-    if not job.question:
+    """Return what a worker finds for a job of a crawl; jobs of checks are examined as ever."""
+    question = job.question
+    if question is None:
         return examine.examine(job)
-    return examine.guarded(_survey, job)
+    return examine.guarded(lambda job: _survey(job, question), job)
 
 
 def survey_of(finding: Finding) -> Survey | None:
-    """The survey in a finding, as it was made."""
+    """Return the survey in a finding; None if it has none."""
     if not finding.survey:
         return None
     title, mark, letters, score, error, extracted, lists = marshal.loads(finding.survey)  # noqa: S302 from our own child
@@ -78,11 +65,10 @@ def survey_of(finding: Finding) -> Survey | None:
     return Survey(title, letters, mark, score, error, extracted, lists)
 
 
-def _survey(job: Job) -> Finding:
-    question = Question(*job.question)
+def _survey(job: Job, question: Question) -> Finding:
     body = decode_body(job.wire, job.codings, job.limit)
     lists = _lists(body, job, question)
-    if question.kind == "robots":
+    if question.kind is AddressKind.ROBOTS:
         lists = Lists([], [Listed(url, "") for url in sitemaps_of(decode_text(body, job.content_type)[0])])
     if lists is not None or question.kind in _LISTS:
         return Finding(survey=_packed(Survey(lists=lists)))
@@ -112,7 +98,7 @@ def _survey(job: Job) -> Finding:
 
 
 def _lists(body: bytes, job: Job, question: Question) -> Lists | None:
-    """What a sitemap or feed lists, also where a page turns out to be one."""
+    """Return what a sitemap or feed lists, also where a page turns out to be one."""
     kind = job.content_type.partition(";")[0].strip().lower()
     if question.kind not in _LISTS and not kind.endswith("xml"):
         return None

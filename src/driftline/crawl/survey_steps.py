@@ -1,40 +1,58 @@
-"""What a crawl does with documents in the place of a comparison: it reads them for what they lead to."""
+"""The steps of a crawl, in place of a comparison: it reads documents for what they link to."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from driftline.crawl.survey import Question, Survey, survey_of
+from driftline.crawl.survey import survey_of
 from driftline.detection.compare import job_of, outcome_of
-from driftline.errors import FailureKind, RunStopped
+from driftline.detection.jobs import Question
+from driftline.errors import RunStopped
 from driftline.http.headers import header, last_response
-from driftline.model import Document, Failure, Outcome, Pair, Verdict
+from driftline.model import AddressKind, Failed, New, Pair
+from driftline.pipeline.consumer import internal_failure
 from driftline.store.blobs import fingerprint
 from driftline.urls.parts import host_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from driftline.crawl.survey import Survey
     from driftline.detection.compare import Examiner
-    from driftline.detection.jobs import Job
+    from driftline.detection.jobs import Finding, Job
+    from driftline.model import Document, Failure
 
 
-@dataclass(slots=True, eq=False)
-class Surveyed(Outcome):
-    """What came of a document, and what it says to a crawl; nothing if it could not be read."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Surveyed:
+    """What a crawl found in a document: what the page says to a crawl, and why it counts as failed all the same, if so.
 
-    survey: Survey | None = None
+    `first` is what the first check of the page would find, where the page is to be watched.
+    """
+
+    document: Document
+    survey: Survey | None
+    failure: Failure | None = None
+    first: New | None = None
+
+    def held_bytes(self) -> int:
+        """Return how many bytes of content it holds in memory."""
+        return self.document.held_bytes() if self.first is None else self.first.held_bytes()
+
+
+#: what a crawl found at an address; `Failed` if it could not be fetched or read
+CrawlOutcome: TypeAlias = Surveyed | Failed
 
 
 class SurveySteps:
     """The consumer's steps of a crawl. For any thread.
 
-    `obeys` says whether what a host asks of crawlers is done, by its name.
+    `obeys` returns whether the robots rules of a host are obeyed, by its name.
     """
 
     def __init__(
-        self, examiner: Examiner, limit: int, *, kind: Callable[[int], str], obeys: Callable[[str], bool],
+        self, examiner: Examiner, limit: int, *, kind: Callable[[int], AddressKind], obeys: Callable[[str], bool],
         tracking: tuple[str, ...], keywords: tuple[str, ...], kept: bool,
     ) -> None:  # fmt: skip
         self._examiner = examiner
@@ -45,56 +63,47 @@ class SurveySteps:
         self._keywords = keywords
         self._kept = kept
 
-    def settle(self, documents: list[Document]) -> tuple[list[Outcome], list[Document]]:
-        """Every document is read: it may lead to others."""
+    def settle(self, documents: list[Document]) -> tuple[Sequence[CrawlOutcome], list[Document]]:
+        """Return all documents as left to read: each may lead to others."""
         return [], documents
 
     def recall(self, documents: list[Document]) -> list[Pair]:
-        """There is nothing to compare with."""
+        """Return the documents without old versions: a crawl compares nothing."""
         return [
             Pair(document, fingerprint(document.body) if document.failure is None else b"") for document in documents
         ]
 
-    def compare(self, pairs: list[Pair]) -> list[Outcome]:
-        """What each says to a crawl; RunStopped if there is no time left to find out."""
+    def compare(self, pairs: list[Pair]) -> list[CrawlOutcome]:
+        """Return what each says to a crawl; raise RunStopped if there is no time left to find out."""
         good = [pair for pair in pairs if pair.document.failure is None]
         try:
-            findings = iter(self._examiner.examine([self._asked(pair) for pair in good]) if good else ())
+            findings = iter(self._examiner.examine([self._job(pair) for pair in good]) if good else ())
         except RunStopped:
             raise
         except Exception as error:  # noqa: BLE001 whatever a page makes a step raise must fail that page only
             if len(pairs) > 1:
                 return [outcome for pair in pairs for outcome in self.compare([pair])]
-            sentence = f"Driftline itself failed on this page ({type(error).__name__}: {error})."
-            failure = Failure(kind=FailureKind.INTERNAL, sentence=sentence)
-            return [Outcome(pairs[0].document, Verdict.FAILED, failure=failure)]
-        outcomes: list[Outcome] = []
+            return [Failed(pairs[0].document, internal_failure(error))]
+        outcomes: list[CrawlOutcome] = []
         for pair in pairs:
-            document = pair.document
-            if document.failure is not None:
-                outcomes.append(Outcome(document, Verdict.FAILED, failure=document.failure))
-                continue
-            finding = next(findings)
-            found = outcome_of(pair, finding)
-            outcomes.append(
-                Surveyed(
-                    document, found.verdict, None, pair.wire, found.body, found.version, failure=found.failure,
-                    reading=found.reading, survey=survey_of(finding),
-                )
-            )  # fmt: skip
-            document.body = b""
+            failure = pair.document.failure
+            outcomes.append(_surveyed(pair, next(findings)) if failure is None else Failed(pair.document, failure))
+            pair.document.release_body()
         return outcomes
 
-    def confirm(self, found: list[tuple[Outcome, Document]]) -> list[Outcome]:
-        """Nothing is ever changed here."""
-        return [outcome for outcome, _ in found]
-
-    def _asked(self, pair: Pair) -> Job:
+    def _job(self, pair: Pair) -> Job:
         document = pair.document
         robots = header(last_response(document.headers), b"x-robots-tag") or ""
         kind = self._kind(document.link.page_id)
         question = Question(
             document.final_url, kind, robots, self._obeys(host_of(document.final_url)), self._tracking, self._keywords,
-            self._kept and kind == "page",
+            self._kept and kind is AddressKind.PAGE,
         )  # fmt: skip
-        return job_of(pair, self._limit)._replace(question=tuple(question))
+        return job_of(pair, self._limit)._replace(question=question)
+
+
+def _surveyed(pair: Pair, finding: Finding) -> CrawlOutcome:
+    found, survey = outcome_of(pair, finding), survey_of(finding)
+    if isinstance(found, Failed):
+        return found if survey is None else Surveyed(pair.document, survey, found.failure)
+    return Surveyed(pair.document, survey, first=found if isinstance(found, New) and finding.text else None)

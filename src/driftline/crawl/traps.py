@@ -50,7 +50,7 @@ class Traps:
         self._closed: set[str] = set()
 
     def why(self, url: str) -> Trap | None:
-        """Which trap this address looks like; None if it looks like none."""
+        """Return which trap this address looks like; None if it looks like none."""
         if len(url) > _LONGEST:
             return Trap.LONG
         before, _, query = url.partition("?")
@@ -68,7 +68,7 @@ class Traps:
         return Trap.ALIKE if self.closed(url) else None
 
     def learn(self, url: str, *, same: bool, near: bool) -> None:
-        """A page was fetched, and says the same as another one, nearly the same, or something of its own."""
+        """Learn from a page that was fetched: its text is that of another one, nearly that, or its own."""
         shape, folder = shape_of(url), _folder_of(url)
         calendar = _is_calendar(url)
         if same:
@@ -88,7 +88,7 @@ class Traps:
             self._closed.add(shape)
 
     def closed(self, url: str) -> bool:
-        """Whether so many pages like this one said the same that it is not worth a request."""
+        """Return whether so many pages like this one had the same text that it is not to be fetched."""
         return bool(self._closed) and (shape_of(url) in self._closed or _folder_of(url) in self._closed)
 
     def _combines(self, page: str, query: str) -> bool:
@@ -110,7 +110,7 @@ class Traps:
 
 
 def shape_of(url: str) -> str:
-    """An address with its numbers and opaque parts left open, and only the names of its parameters."""
+    """Return an address with placeholders for numbers and opaque parts, and only the names of its parameters."""
     before, _, query = url.partition("?")
     start = before.find("/", 8)
     path = _NUMBER.sub("0", _OPAQUE.sub("*", before[start:]))
@@ -119,12 +119,12 @@ def shape_of(url: str) -> str:
 
 
 def _folder_of(url: str) -> str:
-    """What holds the page, written as no shape is."""
+    """Return the folder of a page, written as no shape is."""
     return f"{url.partition('?')[0].rpartition('/')[0]}/…"
 
 
 def _repeats(segments: list[str]) -> bool:
-    """Whether a segment stands there too often, or a run of several stands there twice in a row."""
+    """Return whether a segment occurs too often, or a sequence of several occurs twice in a row."""
     if len(segments) < _REPEATS:
         return False
     counts = Counter(segments)
@@ -139,7 +139,7 @@ def _repeats(segments: list[str]) -> bool:
 
 
 def _year_of(url: str) -> int | None:
-    """The year that a calendar shows there; None if it does not look like one."""
+    """Return the year of a calendar at this address; None if it does not look like one."""
     start = url.find("/", 8)
     if not _CALENDAR.search(url, start):
         return None

@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from driftline.detection.jobs import Finding, Job
-from driftline.errors import FailureKind
 from driftline.http.headers import content_encodings, header, last_response
 from driftline.model import (
-    Blob,
-    ChangeKind,
-    ChangeSummary,
+    Changed,
     Document,
-    Edit,
-    Failure,
-    Lesson,
+    Examined,
+    Failed,
     Matter,
+    New,
     NewVersion,
-    NoiseKind,
+    NoiseVersion,
     Old,
-    Outcome,
     Pair,
     Proof,
-    Region,
-    Verdict,
-    Warned,
-    WarningKind,
+    Unchanged,
 )
 from driftline.store.blobs import fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from driftline.detection.jobs import FoundChange, FoundEdit
+    from driftline.model import Outcome
 
 _NOT_MODIFIED = 304
 
@@ -54,45 +48,42 @@ class Examiner(Protocol):
         """Return the findings of these jobs, in order."""
 
 
-def settle(documents: Sequence[Document]) -> tuple[list[Outcome], list[Document]]:
+def settle(documents: Sequence[Document]) -> tuple[list[Unchanged], list[Document]]:
     """Return the outcomes of documents that their links prove unchanged, and the documents left to compare."""
-    unchanged = Verdict.UNCHANGED
-    outcomes: list[Outcome] = []
+    outcomes: list[Unchanged] = []
     left: list[Document] = []
     for document in documents:
         if document.failure is None and document.link.known is not None:
-            wire, proof = _proof(document)
+            _, proof = _proof(document)
             if proof is not None:
-                outcomes.append(Outcome(document, unchanged, proof, wire))
+                outcomes.append(Unchanged(document, proof))
                 continue
         left.append(document)
     for outcome in outcomes:
-        outcome.document.body = b""
+        outcome.document.release_body()
     return outcomes, left
 
 
 def recall(documents: Sequence[Document], versions: Versions) -> list[Pair]:
     """Return each document with its old version, or with the proof that validators or wire bytes show no change."""
+    proofs = [_proof(document) if document.failure is None else (b"", None) for document in documents]
+    links = [
+        document.link
+        for document, (_, proof) in zip(documents, proofs, strict=True)
+        if proof is None and document.failure is None and document.link.known is not None
+    ]
+    recalled = versions.recall([link.page_id for link in links]) if links else {}
+    learned = versions.host_memories({link.host for link in links}) if links else {}
     pairs: list[Pair] = []
-    open_pairs: list[Pair] = []
-    for document in documents:
-        if document.failure is not None:
-            pairs.append(Pair(document, b""))
-            continue
-        pair = Pair(document, *_proof(document))
-        pairs.append(pair)
-        if pair.proof is None and document.link.known is not None:
-            open_pairs.append(pair)
-    if open_pairs:
-        links = [pair.document.link for pair in open_pairs]
-        old = versions.recall([link.page_id for link in links])
-        learned = versions.host_memories({link.host for link in links})
-        for pair, link in zip(open_pairs, links, strict=True):
-            pair.old = old.get(link.page_id)
-            pair.host_memory = learned.get(link.host, b"")
+    for document, (wire, proof) in zip(documents, proofs, strict=True):
+        link = document.link
+        if proof is not None or document.failure is not None or link.known is None:
+            pairs.append(Pair(document, wire, proof))
+        else:
+            pairs.append(Pair(document, wire, None, recalled.get(link.page_id), learned.get(link.host, b"")))
     for pair in pairs:
         if pair.proof is not None:
-            pair.document.body = b""  # not earlier: a step that fails is repeated, and needs the body
+            pair.document.release_body()  # not earlier: a step that fails is repeated, and needs the body
     return pairs
 
 
@@ -103,44 +94,44 @@ def compare(pairs: Sequence[Pair], examiner: Examiner, limit: int, *, twice: boo
     """
     unread = [pair for pair in pairs if pair.proof is None and pair.document.failure is None]
     findings = iter(examiner.examine([job_of(pair, limit) for pair in unread]) if unread else ())
-    failed, unchanged, changed = Verdict.FAILED, Verdict.UNCHANGED, Verdict.CHANGED
     outcomes: list[Outcome] = []
     for pair in pairs:
         document = pair.document
         if document.failure is not None:
-            outcomes.append(Outcome(document, failed, failure=document.failure))
+            outcomes.append(Failed(document, document.failure))
         elif pair.proof is not None:
-            outcomes.append(Outcome(document, unchanged, pair.proof, pair.wire))
+            outcomes.append(Unchanged(document, pair.proof))
         else:
-            outcomes.append(outcome_of(pair, next(findings)))
+            outcomes.append(outcome_of(pair, next(findings), twice=twice))
     for outcome in outcomes:
-        if twice and outcome.verdict is changed:
-            continue
-        outcome.document.body = b""
-        outcome.pair = None
+        if not (twice and isinstance(outcome, Changed)):
+            outcome.document.release_body()
     return outcomes
 
 
-def confirm(found: Sequence[tuple[Outcome, Document]], examiner: Examiner, limit: int) -> list[Outcome]:
+def confirm(found: Sequence[tuple[Changed, Document]], examiner: Examiner, limit: int) -> list[Outcome]:
     """Return the outcomes of changes, given a second fetch of their pages: what differs in it changes by itself.
 
     A second fetch that failed, has the same bytes or cannot be read leaves a change as it is.
     """
     outcomes: list[Outcome] = []
-    differing: list[tuple[Outcome, Pair, Document]] = []
+    differing: list[tuple[Changed, Pair, Document]] = []
     for outcome, document in found:
-        if outcome.pair is None or document.failure is not None or fingerprint(document.body) == outcome.wire:
-            outcomes.append(outcome)
+        if outcome.pair is None or document.failure is not None or _has_bytes_of(outcome, document):
+            outcomes.append(replace(outcome, pair=None))
         else:
             differing.append((outcome, outcome.pair, document))
     jobs = [_second_job(pair, document, limit) for _, pair, document in differing]
     findings = examiner.examine(jobs) if jobs else []
     for (outcome, pair, _), finding in zip(differing, findings, strict=True):
-        outcomes.append(outcome if finding.failure_kind else outcome_of(pair, finding))
-    for outcome in outcomes:
-        outcome.document.body = b""
-        outcome.pair = None
+        outcomes.append(replace(outcome, pair=None) if finding.failure else outcome_of(pair, finding))
+    for outcome, _ in found:
+        outcome.document.release_body()
     return outcomes
+
+
+def _has_bytes_of(outcome: Changed, document: Document) -> bool:
+    return fingerprint(document.body) == outcome.examined.wire
 
 
 def _proof(document: Document) -> tuple[bytes, Proof | None]:
@@ -160,14 +151,14 @@ def job_of(pair: Pair, limit: int) -> Job:
     disposition = header(block, b"content-disposition") or ""
     if old is None:
         return Job(
-            document.body, codings, content_type, limit, b"", b"", b"", b"", [], 0.0, document.fetched_at,
+            document.body, codings, content_type, limit, b"", b"", b"", b"", {}, 0.0, document.fetched_at,
             filters=document.link.filters, url=document.final_url, disposition=disposition,
         )  # fmt: skip
-    packed = [(blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in old.blobs.values()]
     return Job(
-        document.body, codings, content_type, limit, old.body, old.letters, old.kept_body, old.kept_text, packed,
+        document.body, codings, content_type, limit, old.body, old.letters, old.kept_body, old.kept_text, old.blobs,
         old.at, document.fetched_at, old.memory, pair.host_memory, document.link.sequence,
-        filters=document.link.filters, reading=old.reading, url=document.final_url, disposition=disposition,
+        filters=document.link.filters, reading=old.reading, incomparable=old.incomparable, url=document.final_url,
+        disposition=disposition,
     )  # fmt: skip
 
 
@@ -177,50 +168,27 @@ def _second_job(pair: Pair, document: Document, limit: int) -> Job:
     return job_of(pair, limit)._replace(again=document.body, again_codings=codings)
 
 
-def outcome_of(pair: Pair, finding: Finding) -> Outcome:
-    """Return the outcome of the check that a finding stands for."""
+def outcome_of(pair: Pair, finding: Finding, *, twice: bool = False) -> Outcome:
+    """Return the outcome of the check that a finding stands for. With `twice`, a change keeps its pair."""
     document = pair.document
-    if finding.failure_kind:
-        failure = Failure(kind=FailureKind(finding.failure_kind), sentence=finding.failure)
-        return Outcome(document, Verdict.FAILED, failure=failure, wants_script=finding.wants_script)
-    lesson = None if finding.lesson is None else Lesson(memory=finding.lesson[0], for_host=finding.lesson[1])
-    reading = finding.reading
-    warnings = tuple(Warned(WarningKind(kind), sentence) for kind, sentence in finding.warnings)
-    if finding.proof and not finding.text:
-        proof = Proof(finding.proof)
-        return Outcome(
-            document, Verdict.UNCHANGED, proof, pair.wire, finding.body, lesson=lesson, reading=reading,
-            warnings=warnings,
-        )  # fmt: skip
+    if finding.failure is not None:
+        return Failed(document, finding.failure, finding.wants_script)
+    examined = Examined(
+        wire=pair.wire, body=finding.body, reading=finding.reading,
+        recalled=None if pair.old is None else pair.old.kept_text,
+        lesson=finding.lesson, warnings=finding.warnings, wants_script=finding.wants_script,
+    )  # fmt: skip
+    if finding.proof is not None and not finding.text:
+        return Unchanged(document, finding.proof, examined)
     known = document.link.known
     version = NewVersion(
         number=known.version + 1 if known else 1, body=finding.body, letters=finding.letters, text=finding.text,
         size=finding.size, title=finding.title, content_type=finding.content_type, charset=finding.charset,
-        blobs=tuple(Blob(*packed) for packed in finding.blobs),
+        blobs=finding.blobs,
     )  # fmt: skip
-    summary = _summary(finding.change)
-    outcome = Outcome(
-        document, Verdict.CHANGED if known else Verdict.NEW, None, pair.wire, finding.body, version, summary
-    )
-    outcome.lesson, outcome.reading, outcome.pair, outcome.warnings = lesson, reading, pair, warnings
-    outcome.wants_script = finding.wants_script
-    if summary is not None and summary.verdict is Matter.NOISE:
-        outcome.verdict, outcome.proof = Verdict.UNCHANGED, Proof(finding.proof or Proof.NOISE)
-    return outcome
-
-
-def _summary(change: FoundChange | None) -> ChangeSummary | None:
+    change = finding.change
     if change is None:
-        return None
-    return ChangeSummary(
-        kind=ChangeKind(change.kind), verdict=Matter(change.verdict), score=change.score, reason=change.reason,
-        words_added=change.words_added, words_removed=change.words_removed, cause=change.cause,
-        edits=tuple([_edit(found) for found in change.edits]),
-    )  # fmt: skip
-
-
-def _edit(found: FoundEdit) -> Edit:
-    return Edit(
-        before=found.before, after=found.after, region=Region(found.region) if found.region else None,
-        kind=ChangeKind(found.kind), noise=NoiseKind(found.noise) if found.noise else None,
-    )  # fmt: skip
+        return New(document, examined, version)  # also if its versions were removed during the check
+    if change.verdict is Matter.NOISE:
+        return Unchanged(document, finding.proof or Proof.NOISE, examined, NoiseVersion(version, change))
+    return Changed(document, examined, version, change, pair if twice else None)

@@ -16,7 +16,7 @@ from driftline.detection.extract.annotations import without_notes
 from driftline.detection.extract.document import Extraction
 from driftline.detection.extract.filters import awaited_by, counts_also, how_read, sieve_of
 from driftline.detection.extract.regions import Blocks
-from driftline.detection.jobs import Finding, FoundChange, Job
+from driftline.detection.jobs import Finding, Job
 from driftline.detection.messages import ACCEPTED, AWAITED, NOT_AWAITED, OUT_OF_MEMORY, REFILTERED, REREAD, own_failure
 from driftline.detection.noise.edits import Experience, JudgedDocument, Judgement, ReadOnce, found_edits
 from driftline.detection.noise.judge import judge
@@ -25,14 +25,21 @@ from driftline.detection.noise.learning import learn
 from driftline.detection.threats import intruders, mixed_content, why_executable
 from driftline.errors import BrokenVersion, FailureKind, UnreadableBody
 from driftline.http.codings import decode_body
-from driftline.model import FETCHED_OTHERWISE, GIVEN_UP, Blob, ChangeKind, Matter, Proof
+from driftline.model import (
+    ChangeKind,
+    ChangeSummary,
+    Failure,
+    Incomparable,
+    Lesson,
+    Matter,
+    Proof,
+    Warned,
+)
 from driftline.noise_memory import Memory
 from driftline.store.blobs import digest, pack, pack_next, unpack, unpack_both
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from driftline.detection.jobs import PackedBlob
 
 _MOST_OF_NOISE, _LEAST_OF_MEANINGFUL = 0.4, 0.5  # scores
 
@@ -47,14 +54,18 @@ def guarded(read: Callable[[Job], Finding], job: Job) -> Finding:
     try:
         return read(job)
     except UnreadableBody as error:
-        return Finding(failure_kind=error.kind.value, failure=str(error))
+        return _failed(error.kind, str(error))
     except BrokenVersion as error:
-        return Finding(failure_kind=FailureKind.INTERNAL.value, failure=str(error))
+        return _failed(FailureKind.INTERNAL, str(error))
     except (MemoryError, SelectolaxError):
         # the parser accepts any markup: if it fails, it could not allocate memory
-        return Finding(failure_kind=FailureKind.HOSTILE.value, failure=OUT_OF_MEMORY, out_of_memory=True)
+        return _failed(FailureKind.HOSTILE, OUT_OF_MEMORY)._replace(out_of_memory=True)
     except Exception as error:  # noqa: BLE001 an error in one page must not fail others
-        return Finding(failure_kind=FailureKind.INTERNAL.value, failure=own_failure(error))
+        return _failed(FailureKind.INTERNAL, own_failure(error))
+
+
+def _failed(kind: FailureKind, sentence: str) -> Finding:
+    return Finding(failure=Failure(kind=kind, sentence=sentence))
 
 
 def _examine(job: Job) -> Finding:
@@ -63,35 +74,35 @@ def _examine(job: Job) -> Finding:
     reading = how_read(job.filters)
     as_before = reading == job.reading
     if as_before and body_name == job.known_body:
-        return Finding(proof="body", body=body_name, reading=reading)
+        return Finding(proof=Proof.BODY, body=body_name, reading=reading)
     program = why_executable(body, job.content_type, job.disposition)
     if program is not None:
-        return Finding(failure_kind=FailureKind.UNSAFE.value, failure=program)
+        return _failed(FailureKind.UNSAFE, program)
     seen = Extraction(body, job.content_type, job.filters)
     letters = digest(seen.letters())
     if as_before and letters == job.known_letters:
-        return Finding(proof="text", body=body_name, reading=reading, warnings=_warnings(seen, body, job))
+        return Finding(proof=Proof.TEXT, body=body_name, reading=reading, warnings=_warnings(seen, body, job))
     title = seen.title()
     blocks = seen.blocks() if job.kept_body else None
     text = (seen.text() if blocks is None else "\n".join(blocks.lines)).encode("utf-8", "replace")
     text_name = digest(text)
     if text_name == job.kept_text:
-        return Finding(proof="text", body=body_name, reading=reading, warnings=_warnings(seen, body, job))
+        return Finding(proof=Proof.TEXT, body=body_name, reading=reading, warnings=_warnings(seen, body, job))
     words = text.decode()
-    proof, change, lesson, wants_script = "", None, None, False
-    blobs = {packed[0]: Blob(*packed) for packed in job.blobs}
+    proof, change, lesson, wants_script = None, None, None, False
+    blobs = job.blobs
     old_body, old_text = b"", None
     if job.kept_body and as_before:
         old_body, old_words = unpack_both(job.kept_body, job.kept_text, blobs)
         old_text = old_words.decode()
     elif job.kept_body:
         old_body = unpack(job.kept_body, blobs)
-        comparable = body_name != job.known_body and job.reading not in (FETCHED_OTHERWISE, GIVEN_UP)
+        comparable = body_name != job.known_body and job.incomparable is None
         old_text = _reread(old_body, letters, job) if comparable else None
     faulty = None if old_text is None or seen.is_selected else why_faulty(body, old_body)
     if faulty is not None:
         return broken_page(faulty)
-    if seen.is_whole_page and job.reading != GIVEN_UP:
+    if seen.is_whole_page and job.incomparable is not Incomparable.GIVEN_UP:
         before = None if old_text is None else _whole(old_body, old_text, seen, job)
         shown = _whole(body, words, seen, job)
         wants_script = needs_script(title, shown, body)
@@ -103,14 +114,14 @@ def _examine(job: Job) -> Finding:
         change, lesson, differs_at_every_fetch = _change(*sides, title, job)
         if differs_at_every_fetch:
             # the version in force stays: a change that only some servers have yet is found once all have it
-            return Finding(proof=Proof.NOISE.value, body=body_name, lesson=lesson, reading=reading)
+            return Finding(proof=Proof.NOISE, body=body_name, lesson=lesson, reading=reading)
     elif job.kept_body:
-        proof, change = Proof.REREAD.value, _only_reread(reading, job.reading)
+        proof, change = Proof.REREAD, _only_reread(reading, job)
     body_blob = pack_next(body, body_name, blobs.get(job.kept_body), old_body, blobs)
     text_blob = pack(text, text_name, body_blob, body)
     return Finding(
         proof=proof, body=body_name, letters=letters, text=text_name, size=len(body), title=title,
-        content_type=seen.content_type, charset=seen.charset, blobs=(_plain(body_blob), _plain(text_blob)),
+        content_type=seen.content_type, charset=seen.charset, blobs=(body_blob, text_blob),
         change=change, lesson=lesson, reading=reading, wants_script=wants_script,
         warnings=_warnings(seen, body, job, made=True),
     )  # fmt: skip
@@ -118,10 +129,10 @@ def _examine(job: Job) -> Finding:
 
 def broken_page(why: str, *, wants_script: bool = False) -> Finding:
     """Return the failure of a response that is not the page."""
-    return Finding(failure_kind=FailureKind.BROKEN.value, failure=why, wants_script=wants_script)
+    return _failed(FailureKind.BROKEN, why)._replace(wants_script=wants_script)
 
 
-def _warnings(seen: Extraction, body: bytes, job: Job, *, made: bool = False) -> tuple[tuple[str, str], ...]:
+def _warnings(seen: Extraction, body: bytes, job: Job, *, made: bool = False) -> tuple[Warned, ...]:
     """Return warnings about a page; mixed content only if a version of it is `made`.
 
     Hidden frames and obfuscated scripts count if they were added: what a new page has is what its user chose to watch.
@@ -130,11 +141,11 @@ def _warnings(seen: Extraction, body: bytes, job: Job, *, made: bool = False) ->
         return ()
     mixed = mixed_content(body, job.url) if made else None
     found = [] if mixed is None else [mixed]
-    old = next((packed for packed in job.blobs if packed[0] == job.kept_body), None)
-    if old is not None and (suspects := intruders(body, job.url, old[3])):
-        old_body = unpack(job.kept_body, {packed[0]: Blob(*packed) for packed in job.blobs})
+    old = job.blobs.get(job.kept_body)
+    if old is not None and (suspects := intruders(body, job.url, old.size)):
+        old_body = unpack(job.kept_body, job.blobs)
         found += [one for one in suspects if one.mark not in old_body]
-    return tuple((one.kind.value, one.sentence) for one in found)
+    return tuple(Warned(one.kind, one.sentence) for one in found)
 
 
 def _whole(body: bytes, text: str, seen: Extraction, job: Job) -> str:
@@ -146,13 +157,12 @@ def _whole(body: bytes, text: str, seen: Extraction, job: Job) -> str:
 
 def _read_anew(job: Job) -> Finding:
     """Return the text of a stored version as it is extracted now, with a blob unless it is the same as before."""
-    blobs = {packed[0]: Blob(*packed) for packed in job.blobs}
-    body = unpack(job.kept_body, blobs)
+    body = unpack(job.kept_body, job.blobs)
     seen = Extraction(body, job.content_type, job.filters)
     letters, title = digest(seen.letters()), seen.title()
     text = seen.text().encode("utf-8", "replace")
     name = digest(text)
-    made = () if name == job.kept_text else (_plain(pack(text, name, blobs[job.kept_body], body)),)
+    made = () if name == job.kept_text else (pack(text, name, job.blobs[job.kept_body], body),)
     return Finding(
         body=job.kept_body, letters=letters, text=name, size=len(body), title=title, content_type=seen.content_type,
         charset=seen.charset, blobs=made, reading=how_read(job.filters),
@@ -171,11 +181,14 @@ def _reread(old_body: bytes, letters: bytes, job: Job) -> str | None:
         return None  # it has nothing of what is selected now, so that there is nothing to compare with
 
 
-def _only_reread(now: str, before: str | None) -> FoundChange:
+def _only_reread(reading: str, job: Job) -> ChangeSummary:
     """Return the change of a page that only its filters, the extractor or the user's word changed."""
-    refiltered = before is not None and now.partition(":")[0] == before.partition(":")[0]
-    reason = ACCEPTED if before == GIVEN_UP else REFILTERED if refiltered else REREAD
-    return FoundChange(ChangeKind.READING.value, Matter.NOISE.value, 0.0, reason, 0, 0, b"", ())
+    refiltered = job.reading is not None and reading.partition(":")[0] == job.reading.partition(":")[0]
+    accepted = job.incomparable is Incomparable.GIVEN_UP
+    reason = ACCEPTED if accepted else REFILTERED if refiltered else REREAD
+    return ChangeSummary(
+        kind=ChangeKind.READING, verdict=Matter.NOISE, score=0.0, reason=reason, words_added=0, words_removed=0
+    )
 
 
 class Side(NamedTuple):
@@ -232,12 +245,12 @@ def _again(job: Job, new: Side) -> str | None:
     return text
 
 
-def _change(old: Side, new: Side, title: str, job: Job) -> tuple[FoundChange, tuple[bytes, tuple[bytes, ...]], bool]:
+def _change(old: Side, new: Side, title: str, job: Job) -> tuple[ChangeSummary, Lesson, bool]:
     """Return the change, what is learned from it, and whether a second fetch shows that it comes and goes by itself."""
     experience = experience_of(job.filters, job.memory, job.host_memory, job.check, _again(job, new))
     judgement = weigh(old, new, title, job.content_type, experience, job.filters)
     for_host = learn(experience.page, judgement, job.check)
-    lesson = experience.page.to_bytes(), tuple(for_host)
+    lesson = Lesson(memory=experience.page.to_bytes(), for_host=tuple(for_host))
     verdict, score, reason = judgement.verdict, judgement.score, judgement.reason
     awaited = awaited_by(job.filters, old.text, new.text)
     if awaited is Matter.NOISE:
@@ -246,12 +259,8 @@ def _change(old: Side, new: Side, title: str, job: Job) -> tuple[FoundChange, tu
         verdict, score, reason = awaited, max(score, _LEAST_OF_MEANINGFUL), AWAITED
     # what the page does not wait for is not reported, even if many pages share it
     cause = b"" if awaited is Matter.NOISE else judgement.cause
-    change = FoundChange(
-        judgement.kind.value, verdict.value, score, reason, judgement.words_added, judgement.words_removed, cause,
-        found_edits(judgement.edits),
+    change = ChangeSummary(
+        kind=judgement.kind, verdict=verdict, score=score, reason=reason, words_added=judgement.words_added,
+        words_removed=judgement.words_removed, cause=cause, edits=found_edits(judgement.edits),
     )  # fmt: skip
     return change, lesson, judgement.differs_at_every_fetch
-
-
-def _plain(blob: Blob) -> PackedBlob:
-    return blob.digest, blob.base, blob.depth, blob.size, blob.data

@@ -1,28 +1,61 @@
 """The messages between the main process and its worker processes: `Job` there, `Finding` back.
 
-They travel as tuples of plain values, which is all that `marshal` can write. This module imports no parser, so that the
-main process, which only sends and receives, does not load one.
+Both are typed on either side. In between they travel as tuples of plain values, which is all that `marshal` can write:
+`to_plain` and `from_plain` are the only places that know these tuples. This module imports no parser, so that the main
+process, which only sends and receives, does not load one.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from driftline.errors import FailureKind
+from driftline.model import (
+    AddressKind,
+    Blob,
+    ChangeKind,
+    ChangeSummary,
+    Edit,
+    Failure,
+    Incomparable,
+    Lesson,
+    Matter,
+    NoiseKind,
+    Proof,
+    Region,
+    Warned,
+    WarningKind,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 LENGTH = 8  # bytes before each frame, which say how long it is
 
-PackedBlob: TypeAlias = tuple[bytes, bytes | None, int, int, bytes]
+
+class Question(NamedTuple):
+    """What a crawl asks of a body besides what a check asks: where it was found, as what, and for whom.
+
+    `kept` asks for all that a check finds too, so that the page can be watched from now on.
+    """
+
+    url: str
+    kind: AddressKind
+    robots: str
+    obeys: bool
+    tracking: tuple[str, ...]
+    keywords: tuple[str, ...]
+    kept: bool
 
 
 class Job(NamedTuple):
     """A body to examine. The digests are those of the last check, and empty for a new page.
 
-    `again` is the body of a second fetch right after the first, if there was one. With `anew`, nothing is compared: the
-    stored body `kept_body` of a version is extracted as the filters and the extractor are now, and its text is
-    `kept_text` so far. `question` is what a crawl wants to know besides (`crawl.survey`). `url` is the address that the
-    body came from, and `disposition` its Content-Disposition.
+    `blobs` has, by digest, what the stored body `kept_body` and its text `kept_text` are built from. `again` is the
+    body of a second fetch right after the first, if there was one. `reading` and `incomparable` are those of `Old`.
+    With `anew`, nothing is compared: the stored body is extracted as the filters and the extractor are now. `question`
+    is for a crawl (`crawl.survey`). `url` is the address that the body came from, and `disposition` its
+    Content-Disposition.
     """
 
     wire: bytes
@@ -33,60 +66,61 @@ class Job(NamedTuple):
     known_letters: bytes
     kept_body: bytes
     kept_text: bytes
-    blobs: list[PackedBlob]
+    blobs: Mapping[bytes, Blob]
     old_at: float = 0.0
     at: float = 0.0
     memory: bytes = b""
     host_memory: bytes = b""
     check: int = 0
     again: bytes = b""
-    again_codings: list[str] = []  # noqa: RUF012 a named tuple has no other default, and nobody appends to it
+    again_codings: list[str] = []  # noqa: RUF012 a named tuple has no other default, and nothing appends to it
     filters: list[list[str]] | None = None
     reading: str | None = None
+    incomparable: Incomparable | None = None
     anew: bool = False
-    question: tuple[Any, ...] = ()
+    question: Question | None = None
     url: str = ""
     disposition: str = ""
 
+    def to_plain(self) -> tuple[Any, ...]:
+        """Return the job as plain tuples, to be written by `marshal`."""
+        plain = tuple(self)
+        blobs = [_plain_blob(blob) for blob in self.blobs.values()]
+        asked = self.question
+        question = None if asked is None else (asked.url, asked.kind.value, *asked[2:])
+        why = None if self.incomparable is None else self.incomparable.value
+        between = plain[_BLOBS + 1 : _INCOMPARABLE], plain[_INCOMPARABLE + 1 : _QUESTION]
+        return (*plain[:_BLOBS], blobs, *between[0], why, *between[1], question, *plain[_QUESTION + 1 :])
 
-class FoundEdit(NamedTuple):
-    """One edit of a change. The last three are values of `Region`, `ChangeKind` and `NoiseKind`.
+    @classmethod
+    def from_plain(cls, plain: Sequence[Any]) -> Job:
+        """Return the job that `to_plain` was called on."""
+        fields = list(plain)
+        fields[_BLOBS] = {blob[0]: Blob(*blob) for blob in plain[_BLOBS]}
+        if plain[_INCOMPARABLE] is not None:
+            fields[_INCOMPARABLE] = Incomparable(plain[_INCOMPARABLE])
+        if plain[_QUESTION] is not None:
+            url, kind, *others = plain[_QUESTION]
+            fields[_QUESTION] = Question(url, AddressKind(kind), *others)
+        return cls(*fields)
 
-    `region` is empty where it is not known, `noise` where the edit matters.
-    """
 
-    before: str
-    after: str
-    region: str
-    kind: str
-    noise: str
-
-
-class FoundChange(NamedTuple):
-    """What differs from the version in force; `kind` and `verdict` are values of `ChangeKind` and `Matter`."""
-
-    kind: str
-    verdict: str
-    score: float
-    reason: str
-    words_added: int
-    words_removed: int
-    cause: bytes
-    edits: tuple[FoundEdit, ...]
+_BLOBS = Job._fields.index("blobs")
+_INCOMPARABLE = Job._fields.index("incomparable")
+_QUESTION = Job._fields.index("question")
 
 
 class Finding(NamedTuple):
-    """What the examination found: a failure, or 'body' or 'text' as the proof of no change, or a version to keep.
+    """What the examination found: a failure, or `BODY` or `TEXT` as the proof of no change, or a version to keep.
 
-    `out_of_memory` says that what the worker keeps from page to page may have filled its memory. `reading` says how the
-    page was extracted; a version with the proof 'reread' is the one in force, extracted in another way. `wants_script`
-    says that the page shows nothing, or says that it needs JavaScript. `warnings` are kinds and sentences of what looks
-    dangerous.
+    `reading` says how the page was extracted; a version with the proof `REREAD` is the stored one, extracted in another
+    way. `wants_script` says that the page shows nothing, or says that it needs JavaScript. `survey` is for a crawl, as
+    `crawl.survey` packs it. `out_of_memory` says that what the worker keeps from page to page may have filled its
+    memory.
     """
 
-    failure_kind: str = ""
-    failure: str = ""
-    proof: str = ""
+    failure: Failure | None = None
+    proof: Proof | None = None
     body: bytes = b""
     letters: bytes = b""
     text: bytes = b""
@@ -94,31 +128,75 @@ class Finding(NamedTuple):
     title: str = ""
     content_type: str = ""
     charset: str = ""
-    blobs: tuple[PackedBlob, ...] = ()
-    change: FoundChange | None = None
-    lesson: tuple[bytes, tuple[bytes, ...]] | None = None
+    blobs: tuple[Blob, ...] = ()
+    change: ChangeSummary | None = None
+    lesson: Lesson | None = None
     reading: str = ""
     wants_script: bool = False
     survey: bytes = b""
-    warnings: tuple[tuple[str, str], ...] = ()
+    warnings: tuple[Warned, ...] = ()
     out_of_memory: bool = False
 
     def to_plain(self) -> tuple[Any, ...]:
         """Return the finding as plain tuples, to be written by `marshal`."""
-        plain = tuple(self)
-        if self.change is None:
-            return plain
-        edits = tuple([tuple(edit) for edit in self.change.edits])
-        return (*plain[:_CHANGE], (*self.change[:-1], edits), *plain[_CHANGE + 1 :])
+        failure, proof, lesson = self.failure, self.proof, self.lesson
+        return (
+            None if failure is None else (failure.kind._value_, failure.sentence),
+            None if proof is None else proof._value_,
+            self.body, self.letters, self.text, self.size, self.title, self.content_type, self.charset,
+            [_plain_blob(blob) for blob in self.blobs] if self.blobs else (),
+            None if self.change is None else _plain_change(self.change),
+            None if lesson is None else (lesson.memory, lesson.for_host),
+            self.reading, self.wants_script, self.survey,
+            [(one.kind.value, one.sentence) for one in self.warnings] if self.warnings else (),
+            self.out_of_memory,
+        )  # fmt: skip
 
     @classmethod
     def from_plain(cls, plain: Sequence[Any]) -> Finding:
         """Return the finding that `to_plain` was called on."""
-        finding = cls(*plain)
-        if finding.change is None:
-            return finding
-        change = FoundChange(*finding.change)
-        return finding._replace(change=change._replace(edits=tuple([FoundEdit(*edit) for edit in change.edits])))
+        (
+            failure, proof, body, letters, text, size, title, content_type, charset, blobs, change, lesson, reading,
+            wants_script, survey, warnings, out_of_memory,
+        ) = plain  # fmt: skip
+        return cls(
+            None if failure is None else Failure(kind=FailureKind(failure[0]), sentence=failure[1]),
+            None if proof is None else Proof(proof),
+            body, letters, text, size, title, content_type, charset,
+            tuple([Blob(*blob) for blob in blobs]) if blobs else (),
+            None if change is None else _change(change),
+            None if lesson is None else Lesson(memory=lesson[0], for_host=lesson[1]),
+            reading, wants_script, survey,
+            tuple([Warned(WarningKind(kind), sentence) for kind, sentence in warnings]) if warnings else (),
+            out_of_memory,
+        )  # fmt: skip
 
 
-_CHANGE = Finding._fields.index("change")
+def _plain_blob(blob: Blob) -> tuple[Any, ...]:
+    return blob.digest, blob.base, blob.depth, blob.size, blob.data
+
+
+def _plain_change(change: ChangeSummary) -> tuple[Any, ...]:
+    edits = [
+        (edit.before, edit.after, edit.region and edit.region.value, edit.kind.value, edit.noise and edit.noise.value)
+        for edit in change.edits
+    ]
+    return (
+        change.kind.value, change.verdict.value, change.score, change.reason, change.words_added, change.words_removed,
+        change.cause, edits,
+    )  # fmt: skip
+
+
+def _change(plain: Sequence[Any]) -> ChangeSummary:
+    kind, verdict, score, reason, added, removed, cause, edits = plain
+    return ChangeSummary(
+        kind=ChangeKind(kind), verdict=Matter(verdict), score=score, reason=reason, words_added=added,
+        words_removed=removed, cause=cause, edits=tuple([_edit(*edit) for edit in edits]),
+    )  # fmt: skip
+
+
+def _edit(before: str, after: str, region: str | None, kind: str, noise: str | None) -> Edit:
+    return Edit(
+        before=before, after=after, region=None if region is None else Region(region), kind=ChangeKind(kind),
+        noise=None if noise is None else NoiseKind(noise),
+    )  # fmt: skip

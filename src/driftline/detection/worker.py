@@ -49,7 +49,7 @@ def serve(memory: int, examine: Callable[[Job], Finding] = examine) -> None:
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     while (jobs := read_frame(source)) is not None:
         for job in jobs:
-            write_frame(sink, examine(Job(*job)).to_plain())
+            write_frame(sink, examine(Job.from_plain(job)).to_plain())
             sink.flush()
 
 

@@ -16,6 +16,7 @@ from driftline.capacity import Capacity
 from driftline.detection.jobs import LENGTH, Finding, Job
 from driftline.detection.messages import WORKER_CRASHED, took_too_long
 from driftline.errors import FailureKind, RunStopped, WorkerDied
+from driftline.model import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -125,7 +126,7 @@ class Worker:
                         break
             except WorkerDied as error:
                 self._end()
-                findings.append(Finding(failure_kind=FailureKind.HOSTILE.value, failure=str(error)))
+                findings.append(Finding(failure=Failure(kind=FailureKind.HOSTILE, sentence=str(error))))
                 self.at_page_since = self._ticks()
         return findings
 
@@ -186,7 +187,7 @@ class Worker:
     def _send(self, jobs: Sequence[Job]) -> None:
         stdin = self._running().stdin
         assert stdin is not None
-        data = marshal.dumps([tuple(job) for job in jobs])
+        data = marshal.dumps([job.to_plain() for job in jobs])
         view = memoryview(len(data).to_bytes(LENGTH, "little") + data)
         try:
             while view:
@@ -218,7 +219,7 @@ def _first_batch(jobs: Sequence[Job]) -> Sequence[Job]:
     """Return the first of the jobs, as many as the worker can hold besides the memory that reading one takes."""
     total = 0
     for count, job in enumerate(jobs):
-        total += len(job.wire) + len(job.again) + sum([len(packed[4]) for packed in job.blobs])
+        total += len(job.wire) + len(job.again) + sum([len(blob.data) for blob in job.blobs.values()])
         if total > _SENT_AT_ONCE and count:
             return jobs[:count]
     return jobs

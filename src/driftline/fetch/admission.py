@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from driftline.fetch.origins import Item, LinkHost, Origin, WaitingLink, key_of
 from driftline.fetch.redirects import document_of_page, failure_at_target, unfetched_document
 from driftline.fetch.robots import robots_url
-from driftline.model import Failure, Link, Outcome, Verdict
+from driftline.model import Failed, Failure, Link
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +36,7 @@ class Decisions:
     """
 
     ready: list[tuple[LinkHost, Link]] = field(default_factory=list)
-    failed: list[Outcome] = field(default_factory=list)
+    failed: list[Failed] = field(default_factory=list)
     postponed: list[tuple[LinkHost, Item]] = field(default_factory=list)
     unread: list[Link] = field(default_factory=list)
 
@@ -178,6 +178,6 @@ class Admission:
         self._hosts.put_first(origin.host, Link(ROBOTS, robots_url(origin.name + "/"), 0, None, access=proxy))
 
 
-def _failed(link: Link, failure: Failure, now: float) -> Outcome:
+def _failed(link: Link, failure: Failure, now: float) -> Failed:
     failure = failure_at_target(link, failure)
-    return Outcome(document_of_page(unfetched_document(link, failure, now)), Verdict.FAILED, failure=failure)
+    return Failed(document_of_page(unfetched_document(link, failure, now)), failure)

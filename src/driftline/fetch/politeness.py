@@ -21,7 +21,7 @@ from driftline.fetch.redirects import answering_host, browser_redirect_hosts, do
 from driftline.fetch.robots import robots_url
 from driftline.fetch.robots_cache import RobotsCache
 from driftline.http.headers import retry_after
-from driftline.model import Document, Link, Outcome
+from driftline.model import Document, Failed, Link
 from driftline.urls.parts import without_password
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class PoliteLinks:
 
     def __init__(
         self, source: Source, settings: Settings, records: Records, *,
-        links: Callable[[Sequence[int]], list[Link]], record: Callable[[Sequence[Outcome]], None],
+        links: Callable[[Sequence[int]], list[Link]], record: Callable[[Sequence[Failed]], None],
         clock: Callable[[], float] = time.time, slow: Callable[[str, int, float], None] | None = None,
         ticks: Callable[[], float] = time.monotonic, may_fetch: Callable[[], bool] = lambda: True,
     ) -> None:  # fmt: skip
@@ -315,7 +315,8 @@ class PoliteLinks:
             self._reading += 1
         try:
             links = self._source.take(most)
-            self._all_read = len(links) < most
+            if links or self._source.exhausted:  # or another thread may be taking some
+                self._all_read = len(links) < most
             self._put(links)
         finally:
             with self._lock:

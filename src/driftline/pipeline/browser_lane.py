@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from driftline.capacity import Capacity
 from driftline.errors import RunStopped
-from driftline.model import FETCHED_OTHERWISE, Known, Link, Outcome, RenderMode, Verdict
+from driftline.model import Changed, Failed, Incomparable, Known, Link, RenderMode, version_made_by
 from driftline.pipeline.recorder import weight_of
 
 if TYPE_CHECKING:
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 
     from driftline.capacity import Reservation, ResourceUse
     from driftline.fetch.host import PriorityRequests
-    from driftline.model import Document
-    from driftline.pipeline.confirmer import Confirmer
-    from driftline.pipeline.consumer import ConsumerSteps
+    from driftline.model import Document, Outcome, Pair
+    from driftline.pipeline.consumer import ConfirmingSteps
     from driftline.pipeline.recorder import Recorder
     from driftline.pipeline.stop import Stop
     from driftline.settings import Settings
@@ -37,10 +36,10 @@ _PATIENCE = 0.5  # seconds between looks at whether to stop, when nothing happen
 
 
 class PageRenderer(Protocol):
-    """Who fetches through a browser."""
+    """Fetches pages through a browser."""
 
     def render(self, link: Link) -> Document:
-        """The document of a link as a browser shows it; RunStopped once `stop` was called."""
+        """Return the document of a link as a browser shows it; raise RunStopped once `stop` was called."""
 
     def stop(self) -> None:
         """Give up what is being rendered."""
@@ -50,35 +49,42 @@ class PageRenderer(Protocol):
 
 
 class BrowserRecords(Protocol):
-    """Who knows what was fetched through a browser."""
+    """Knows what was fetched through a browser."""
 
     def needed_at(self, host: str) -> bool:
-        """Whether pages of this host were found to need a browser."""
+        """Return whether pages of this host were found to need a browser."""
 
     def need_at(self, host: str) -> None:
         """Remember that they do."""
 
     def was_used(self, page_id: int, version: int) -> bool:
-        """Whether this version was fetched through a browser."""
+        """Return whether this version was fetched through a browser."""
+
+
+class OutcomeReceiver(Protocol):
+    """The next stage: the confirming fetch, or the recorder where there is none."""
+
+    def add(self, outcomes: Sequence[Outcome]) -> None:
+        """Take these outcomes over."""
 
 
 class HostPermits(Protocol):
-    """Who knows when a host may be asked."""
+    """Grants the permits to contact hosts: `PoliteLinks`."""
 
     def done(self, documents: list[Document]) -> list[Document]:
-        """These are in, whose hosts had been asked with permission."""
+        """Give back the permits of these documents. Returns the documents that are pages."""
 
     def priority_requests(self, wake: Callable[[], None]) -> PriorityRequests[Any]:
-        """Where permissions arrive."""
+        """Return an empty set of requests; `wake` is called when a permit is granted."""
 
     def request_first(self, link: Link, requests: PriorityRequests[Any]) -> None:
-        """Ask for the permission to fetch this."""
+        """Request the permit to fetch this link, before all others of its host."""
 
     def granted(self, requests: PriorityRequests[Any], most: int) -> list[Link]:
-        """What may be fetched now."""
+        """Return up to `most` of the requested links that may be fetched now."""
 
     def cancel(self, requests: PriorityRequests[Any]) -> None:
-        """Let nothing of these wait any more."""
+        """Drop what is left of these requests."""
 
     def abandon(self, links: Iterable[Link]) -> None:
         """Give back the permits of links that will not come back by `done`, as far as they are still held."""
@@ -94,7 +100,7 @@ class _Item(NamedTuple):
     link: Link
     plain: Outcome | None
     room: Reservation
-    found: Outcome | None = None
+    found: Changed | None = None
 
 
 class BrowserLane:
@@ -106,12 +112,12 @@ class BrowserLane:
     """
 
     def __init__(
-        self, steps: ConsumerSteps, recorder: Recorder, confirmer: Confirmer, hosts: HostPermits, settings: Settings,
-        stop: Stop, rendered: BrowserRecords, renderer: Callable[[], PageRenderer],
+        self, steps: ConfirmingSteps, recorder: Recorder[Outcome], onward: OutcomeReceiver, hosts: HostPermits,
+        settings: Settings, stop: Stop, rendered: BrowserRecords, renderer: Callable[[], PageRenderer],
     ) -> None:  # fmt: skip
         self._steps = steps
         self._recorder = recorder
-        self._confirmer = confirmer
+        self._onward = onward
         self._hosts = hosts
         self._settings = settings
         self._stop = stop
@@ -130,7 +136,7 @@ class BrowserLane:
         self.error: Exception | None = None
 
     def divert(self, links: list[Link]) -> list[Link]:
-        """Take over those of these links that need a browser; the others. If the store fails, all are given up."""
+        """Take over those of these links that need a browser. Returns the others. Gives up all if the store fails."""
         if all([link.render is None for link in links]):  # noqa: C419 half the price, for every batch
             return links
         try:
@@ -142,8 +148,8 @@ class BrowserLane:
         taken = {link.page_id for link in rendered}
         return [link for link in links if link.page_id not in taken]
 
-    def sift(self, outcomes: list[Outcome]) -> list[Outcome]:
-        """Take over the pages that turned out to need a browser, if that is to be found out; the other outcomes."""
+    def sift(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+        """Take over pages that turned out to need a browser, if their settings allow it. Returns the other outcomes."""
         if not any([outcome.wants_script for outcome in outcomes]):  # noqa: C419 half the price, for every batch
             return outcomes
         found = [outcome for outcome in outcomes if outcome.wants_script and outcome.document.link.render is not None]
@@ -176,7 +182,7 @@ class BrowserLane:
             renderer = self._renderer
         self._hosts.cancel(self._requests)
         for item in items:
-            self._let_go(item)
+            self._free(item)
         if renderer is not None:
             renderer.stop()
 
@@ -198,10 +204,10 @@ class BrowserLane:
         return self._bytes.statistics()
 
     def _add(self, pages: Sequence[tuple[Link, Outcome | None]]) -> None:
-        """Let these wait for a browser, each with what came of it without one; all are given up after a stop."""
+        """Queue pages for a browser, each with what was found without one. After a stop all are given up."""
         for number, (link, plain) in enumerate(pages):
-            # a link comes with a permit of its host, for which pages in the lane may be waiting: it is let in at once,
-            # and there are never more of them than permits
+            # a link comes with a permit of its host, for which pages in the lane may be waiting: it is accepted at
+            # once, and there are never more of them than permits
             weight = _OVERHEAD if plain is None else weight_of(plain)
             room = self._bytes.acquire(weight, wait=plain is not None)
             if room is None:
@@ -216,7 +222,7 @@ class BrowserLane:
                 self._ask(item)
 
     def _queue(self, item: _Item) -> None:
-        """Let an item be rendered that has its permission, by one thread more if there may be one."""
+        """Queue an item that has its permit, and start one more thread if there may be one."""
         with self._lock:
             late = self._given_up
             if not late:
@@ -224,17 +230,17 @@ class BrowserLane:
                 self._start_thread()
                 self._wanted.notify()
         if late:
-            self._let_go(item)
+            self._free(item)
 
     def _ask(self, item: _Item) -> None:
-        """Ask the host of an item for its permission to render it."""
+        """Request a permit of the host of an item."""
         with self._lock:
             late = self._given_up
             if not late:
                 self._asked[item.link.page_id] = item
                 self._start_thread()
         if late:
-            self._let_go(item)
+            self._free(item)
             return
         self._hosts.request_first(item.link, self._requests)
         self._wake()
@@ -251,7 +257,7 @@ class BrowserLane:
         with self._lock:
             self._wanted.notify_all()
 
-    def _let_go(self, item: _Item) -> None:
+    def _free(self, item: _Item) -> None:
         """Free what an item holds, whatever became of it."""
         item.room.release()
         self._hosts.abandon([item.link])
@@ -268,18 +274,18 @@ class BrowserLane:
                     done = self._render(item)
                 finally:
                     if done:
-                        self._let_go(item)
+                        self._free(item)
         except RunStopped:
             pass
-        except Exception as error:  # noqa: BLE001 kept for the thread that tends this one: nobody else can hear it
+        except Exception as error:  # noqa: BLE001 kept for the thread that supervises this one
             self.error = error
             self.abandon()
             self._stop.bell.ring()
 
     def _next(self) -> _Item | None:
-        """The next page to render, waited for; None when there are no more, or the run is to stop."""
+        """Wait for the next page to render and return it; None when there are no more, or the run is to stop."""
         while True:
-            self._hear_hosts()
+            self._collect_permits()
             with self._lock:
                 if self._stop.requested or self._given_up or (self._closed and not self._open):
                     return None
@@ -287,8 +293,8 @@ class BrowserLane:
                     return self._items.popleft()
                 self._wanted.wait(_LOOK if self._asked else None)
 
-    def _hear_hosts(self) -> None:
-        """Line up what may be rendered by now, and let go of what may not be for long."""
+    def _collect_permits(self) -> None:
+        """Queue what may be rendered by now, and record without a browser what may not be for long."""
         for link in self._hosts.granted(self._requests, self._settings.render_slots):
             with self._lock:
                 item = self._asked.pop(link.page_id, None)
@@ -305,14 +311,14 @@ class BrowserLane:
                     self._without_browser(item)
 
     def _without_browser(self, item: _Item) -> None:
-        """Record what was found before: the host wants to be left alone for long."""
+        """Record what was found before: the host asked for a long pause."""
         try:
             if item.found is not None:
                 self._record(item.found)
             elif item.plain is not None:
-                self._confirmer.add([item.plain])
+                self._onward.add([item.plain])
         finally:
-            self._let_go(item)
+            self._free(item)
 
     def _render(self, item: _Item) -> bool:
         """Render a page and compare it. Returns whether that was all: a change waits to be rendered once more."""
@@ -324,35 +330,38 @@ class BrowserLane:
             (outcome,) = steps.confirm([(item.found, document)])
             self._record(outcome)
             return True
-        (pair,) = steps.recall([document])
-        if pair.old is not None and self._fetched_otherwise(item.link):
-            pair.old = replace(pair.old, reading=FETCHED_OTHERWISE)
-        (outcome,) = steps.compare([pair])
-        if item.plain is not None and outcome.verdict is Verdict.FAILED:
-            self._confirmer.add([item.plain])
+        (outcome,) = steps.compare([self._as_recalled(pair) for pair in steps.recall([document])])
+        if item.plain is not None and isinstance(outcome, Failed):
+            self._onward.add([item.plain])
             return True
         if item.plain is not None:
             self._rendered.need_at(item.link.host)
-        if outcome.verdict is Verdict.CHANGED and outcome.pair is not None:
+        if isinstance(outcome, Changed) and outcome.pair is not None:
             self._ask(item._replace(found=outcome))
             return False
         self._record(outcome)
         return True
 
     def _record(self, outcome: Outcome) -> None:
-        if outcome.version is None:
-            outcome.document.screenshot = None
+        if outcome.document.screenshot is not None and version_made_by(outcome) is None:
+            outcome = replace(outcome, document=replace(outcome.document, screenshot=None))
         self._recorder.add([outcome])
 
+    def _as_recalled(self, pair: Pair) -> Pair:
+        """Return a pair with a note if the old version was fetched without a browser."""
+        if pair.old is None or not self._fetched_otherwise(pair.document.link):
+            return pair
+        return replace(pair, old=replace(pair.old, reading=None, incomparable=Incomparable.FETCHED_OTHERWISE))
+
     def _fetched_otherwise(self, link: Link) -> bool:
-        """Whether the version in force came without a browser: what differs then may differ by that alone."""
+        """Return whether the last version was fetched without a browser: what differs may differ by that alone."""
         if link.known is None or link.render is None or link.render.mode is RenderMode.ALWAYS:
-            return False  # who asks for a browser is no surprise, and was taken care of
+            return False  # the user asked for a browser, and the old version was given up then
         return not self._rendered.was_used(link.page_id, link.known.version)
 
 
 def _unproved(link: Link) -> Link:
-    """The same link without validators: what a server says of its answer says nothing of what scripts make of it."""
+    """Return the link without validators: they say nothing about what scripts make of a page."""
     known = link.known
     if known is None:
         return link

@@ -10,7 +10,7 @@ from driftline.capacity import Capacity
 from driftline.errors import RunStopped
 from driftline.fetch.curl import Transfers
 from driftline.fetch.failures import NOTHING
-from driftline.model import Link, Outcome, Verdict
+from driftline.model import Changed, Link
 from driftline.pipeline.recorder import weight_of
 
 if TYPE_CHECKING:
@@ -21,19 +21,20 @@ if TYPE_CHECKING:
     from driftline.fetch.host import PriorityRequests
     from driftline.fetch.origins import Item
     from driftline.fetch.politeness import PoliteLinks
-    from driftline.pipeline.consumer import ConsumerSteps
+    from driftline.model import Outcome
+    from driftline.pipeline.consumer import ConfirmingSteps
     from driftline.pipeline.recorder import Recorder
     from driftline.settings import Settings
 
 _SLOTS = 32
-_LOOK = 0.05  # seconds between looks at whether a host may be asked, for producers that have ended look no more
+_LOOK = 0.05  # seconds between looks at whether a host may be contacted: no producer looks once all have ended
 _PATIENCE = 0.5  # seconds between looks at whether to stop, when nothing happens
 
 _LAST_WAIT = 2.0  # seconds
 
 
 class Confirmer:
-    """Stands before the recorder and lets everything through at once but changes, which are fetched again first.
+    """Passes outcomes on to the recorder: changes after a second fetch, all others at once.
 
     Its thread starts with the first change. It fetches with the same permission as the producers, before all that waits
     at the host. A change whose second fetch fails, or would have to wait for long, is recorded as it was found; one
@@ -41,7 +42,7 @@ class Confirmer:
     """
 
     def __init__(
-        self, steps: ConsumerSteps, recorder: Recorder, settings: Settings, links: PoliteLinks,
+        self, steps: ConfirmingSteps, recorder: Recorder[Outcome], settings: Settings, links: PoliteLinks,
         blocked: Blocked = NOTHING,
     ) -> None:  # fmt: skip
         self._steps = steps
@@ -60,12 +61,9 @@ class Confirmer:
 
     def add(self, outcomes: Sequence[Outcome]) -> None:
         """Record these, the changes among them once they are confirmed; waits while too many wait for that."""
-        if not self._settings.confirm:
-            self._recorder.add(outcomes)
-            return
-        changed = [outcome for outcome in outcomes if outcome.verdict is Verdict.CHANGED]
+        changed = [outcome for outcome in outcomes if isinstance(outcome, Changed)]
         if len(changed) < len(outcomes):
-            self._recorder.add([outcome for outcome in outcomes if outcome.verdict is not Verdict.CHANGED])
+            self._recorder.add([outcome for outcome in outcomes if not isinstance(outcome, Changed)])
         for outcome in changed:
             room = self._bytes.acquire(weight_of(outcome))
             if room is None:
@@ -125,7 +123,7 @@ class Confirmer:
             self._confirm_all(transfers, requests, unconfirmed)
         except RunStopped:
             pass
-        except Exception as error:  # noqa: BLE001 kept for the thread that tends this one: nobody else can hear it
+        except Exception as error:  # noqa: BLE001 kept for the thread that supervises this one
             self.error = error
         finally:
             self.abandon()
@@ -138,7 +136,7 @@ class Confirmer:
     def _confirm_all(
         self, transfers: Transfers, requests: PriorityRequests[Item], unconfirmed: dict[int, _Unconfirmed]
     ) -> None:  # fmt: skip
-        """Fetch each change again that comes, until there are no more; `unconfirmed` are those at hand, by page."""
+        """Fetch each change again, until there are no more; `unconfirmed` are those that are not done, by page."""
         links = self._links
         while not self._give_up:
             with self._lock:
@@ -161,7 +159,7 @@ class Confirmer:
     def _record(
         self, outcomes: Sequence[Outcome], changes: Sequence[_Unconfirmed], unconfirmed: dict[int, _Unconfirmed]
     ) -> None:  # fmt: skip
-        """Record what came of these changes, which are unconfirmed no more."""
+        """Record the outcomes of these changes, which are confirmed now."""
         if changes:
             self._recorder.add(outcomes)
             for change in changes:
@@ -172,7 +170,7 @@ class Confirmer:
 class _Unconfirmed(NamedTuple):
     """A change to be fetched again, with the room that it takes until then."""
 
-    outcome: Outcome
+    outcome: Changed
     room: Reservation
 
 
@@ -182,5 +180,5 @@ def _release(changes: Iterable[_Unconfirmed]) -> None:
 
 
 def _again(link: Link) -> Link:
-    """The same link without validators: the answer must be the whole page."""
+    """Return the link without validators: the answer must be the whole page."""
     return Link(link.page_id, link.url, link.sequence, None, access=link.access)

@@ -3,39 +3,50 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from driftline.detection.compare import compare, confirm, recall, settle
+from driftline.detection.messages import own_failure
 from driftline.errors import FailureKind, RunStopped, StoreError
-from driftline.model import Document, Failure, Outcome, Pair, Verdict
+from driftline.model import Failed, Failure, Pair
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from driftline.detection.compare import Examiner, Versions
+    from driftline.model import Changed, Document, Outcome
     from driftline.pipeline.queue import BoundedQueue
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 _BATCH = 64
 _HANDFUL = 32
 _PATIENCE = 0.2  # seconds after which an idle thread looks whether it is still wanted
 
 
-class ConsumerSteps(Protocol):
-    """What is done with documents once they are fetched: `Steps` for a check, and others for a crawl."""
+class ConsumerSteps(Protocol[T_co]):
+    """What is done with documents once they are fetched: `Steps` for a check, and others for a crawl.
 
-    def settle(self, documents: list[Document]) -> tuple[list[Outcome], list[Document]]:
-        """The outcomes of those that need no consumer, and the documents that do."""
+    The type of its outcomes is that of the pipeline; a page that could not be fetched or read is `Failed` in all.
+    """
+
+    def settle(self, documents: list[Document]) -> tuple[Sequence[T_co | Failed], list[Document]]:
+        """Return the outcomes of those documents that need no consumer, and the documents that do."""
 
     def recall(self, documents: list[Document]) -> list[Pair]:
-        """Each document with what is known of its page."""
+        """Return each document with the old version of its page, if there is one."""
 
-    def compare(self, pairs: list[Pair]) -> list[Outcome]:
-        """What each pair shows; RunStopped if there is no time left to find out."""
+    def compare(self, pairs: list[Pair]) -> Sequence[T_co | Failed]:
+        """Return the outcome of each pair; raise RunStopped if there is no time left to find out."""
 
-    def confirm(self, found: list[tuple[Outcome, Document]]) -> list[Outcome]:
-        """What changes amount to, given the same pages fetched once more."""
+
+class ConfirmingSteps(ConsumerSteps["Outcome"], Protocol):
+    """The same for checks, whose changes can be confirmed by a second fetch."""
+
+    def confirm(self, found: list[tuple[Changed, Document]]) -> list[Outcome]:
+        """Return the outcomes of changes, given the same pages fetched once more."""
 
 
 class Steps:
@@ -47,15 +58,15 @@ class Steps:
         self._limit = limit
         self._twice = twice
 
-    def settle(self, documents: list[Document]) -> tuple[list[Outcome], list[Document]]:
-        """The outcomes of those that their links prove unchanged, and the documents left to recall and compare."""
+    def settle(self, documents: list[Document]) -> tuple[Sequence[Outcome], list[Document]]:
+        """Return the outcomes of documents that their links prove unchanged, and the documents left to compare."""
         try:
             return settle(documents)
         except Exception:  # noqa: BLE001 the page at fault will fail on its own when it is recalled
             return [], documents
 
     def recall(self, documents: list[Document]) -> list[Pair]:
-        """Each document with the old version that it must be compared with."""
+        """Return each document with the old version that it must be compared with."""
         try:
             return recall(documents, self._versions)
         except StoreError:
@@ -63,32 +74,27 @@ class Steps:
         except Exception as error:  # noqa: BLE001 whatever a page makes a step raise must fail that page only
             if len(documents) > 1:
                 return [pair for document in documents for pair in self.recall([document])]
-            documents[0].failure = _internal(error)
-            return [Pair(documents[0], b"")]
+            return [Pair(replace(documents[0], failure=internal_failure(error)), b"")]
 
     def compare(self, pairs: list[Pair]) -> list[Outcome]:
-        """What each pair shows; RunStopped if there is no time left to find out."""
+        """Return the outcome of each pair; raise RunStopped if there is no time left to find out."""
         try:
-            outcomes = compare(pairs, self._examiner, self._limit, twice=self._twice)
+            return compare(pairs, self._examiner, self._limit, twice=self._twice)
         except RunStopped:
             raise
         except Exception as error:  # noqa: BLE001 whatever a page makes a step raise must fail that page only
             if len(pairs) > 1:
                 return [outcome for pair in pairs for outcome in self.compare([pair])]
-            return [Outcome(pairs[0].document, Verdict.FAILED, failure=_internal(error))]
-        for pair, outcome in zip(pairs, outcomes, strict=True):
-            if pair.old is not None:
-                outcome.recalled = pair.old.kept_text
-        return outcomes
+            return [Failed(pairs[0].document, internal_failure(error))]
 
-    def confirm(self, found: list[tuple[Outcome, Document]]) -> list[Outcome]:
-        """What changes amount to, given the same pages fetched once more; RunStopped if there is no time left."""
+    def confirm(self, found: list[tuple[Changed, Document]]) -> list[Outcome]:
+        """Return the outcomes of changes, given the same pages fetched once more; raise RunStopped as `compare`."""
         try:
             return confirm(found, self._examiner, self._limit)
         except RunStopped:
             raise
         except Exception:  # noqa: BLE001 a change that cannot be confirmed is one all the same
-            return [outcome for outcome, _ in found]
+            return [replace(outcome, pair=None) for outcome, _ in found]
 
 
 class Consumer(Generic[T]):
@@ -114,11 +120,11 @@ class Consumer(Generic[T]):
 
     @property
     def at_work(self) -> bool:
-        """Whether there may still come something of it."""
+        """Whether the thread has not ended yet."""
         return not self._done
 
     def dismiss(self) -> None:
-        """End after the batch at hand, leaving the rest of the queue to others."""
+        """End after the current batch, and leave the rest of the queue to other threads."""
         self._wanted = False
 
     def join(self, timeout: float | None = None) -> None:
@@ -129,12 +135,12 @@ class Consumer(Generic[T]):
         try:
             self._consume()
         except RunStopped:
-            self._queue.refuse()  # those who fill it must not wait for room that nobody makes
-        except Exception as error:  # noqa: BLE001 kept for the thread that tends this one: nobody else can hear it
+            self._queue.refuse()  # so that no thread waits for room in it
+        except Exception as error:  # noqa: BLE001 kept for the thread that supervises this one
             self.error = error
             self._queue.refuse()
         finally:
-            self._done = True  # before the bell, or who hears it would find the thread alive and wait for the next
+            self._done = True  # before the bell, or the thread that it wakes would wait for the next ring
             self._ended()
 
     def _consume(self) -> None:
@@ -147,7 +153,7 @@ class Consumer(Generic[T]):
 
 
 def fair_share(depth: int, consumers: int) -> int:
-    """How many of `depth` items one of so many consumers takes at once: its share, or a handful if that is more.
+    """Return how many of `depth` items one of so many consumers takes at once: its share, or a handful if more.
 
     A share alone would have several threads wake up for a few pages each, and for pages that are unchanged the waking
     costs more than the work.
@@ -155,6 +161,6 @@ def fair_share(depth: int, consumers: int) -> int:
     return max(_HANDFUL, min(_BATCH, -(-depth // max(1, consumers))))
 
 
-def _internal(error: Exception) -> Failure:
-    sentence = f"Driftline itself failed on this page ({type(error).__name__}: {error})."
-    return Failure(kind=FailureKind.INTERNAL, sentence=sentence)
+def internal_failure(error: Exception) -> Failure:
+    """Return the failure of a page that made a step raise an unexpected exception."""
+    return Failure(kind=FailureKind.INTERNAL, sentence=own_failure(error))

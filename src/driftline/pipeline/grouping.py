@@ -1,16 +1,16 @@
-"""One event for one cause: the same edit on many pages of a host is told once, with its pages."""
+"""One event for one cause: the same edit on many pages of a host is one event, with its pages."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from typing import TYPE_CHECKING, TypeAlias
 
-from driftline.model import Change, Danger, Event, Matter, Turned, Verdict, change_id
+from driftline.model import Change, Danger, Event, Matter, Turned, Verdict, change_id, changes_to_report
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
-    from driftline.model import Outcome
+    from driftline.model import Outcome, ReportableChange
 
     _Found: TypeAlias = Change | Turned | Danger
 
@@ -22,12 +22,12 @@ _SITE_WIDE = 5  # pages: an edit beside the content, noise on one page, is news 
 def events_of(
     changes: Iterable[Change], turned: Iterable[Turned] = (), dangers: Iterable[Danger] = ()
 ) -> list[Event]:  # fmt: skip
-    """The events that these changes, turns and dangers make, each in the order of their first page.
+    """Return the events of these changes, of pages that fail or recovered, and of warnings.
 
     Edits are the same if they take away and add the same lines. Noise makes an event only if many pages share it, and
     only where it is noise for where it stands: what changes by itself has no cause. A host that is down fails with all
-    of its pages, which is one event too. What is told of one page is told in the order of its checks, though more
-    events come of it: who heard that it failed after it recovered would take it for failing.
+    of its pages, which is one event too. Events of one page are in the order of its checks, though there may be more
+    of them for that: a page reported as failing after it recovered would be taken for failing.
     """
     groups: list[list[_Found]] = []
     open_ones: dict[Hashable, int] = {}  # which group takes what has this cause
@@ -44,7 +44,7 @@ def events_of(
 
 
 def _in_order(found: list[_Found]) -> list[_Found]:
-    """The same, those of one page by their checks: they change places with one another, and with no others."""
+    """Return the same, those of one page sorted by their checks: they change places only with one another."""
     by_page: dict[str, list[_Found]] = defaultdict(list)
     for one in found:
         by_page[_page(one)].append(one)
@@ -61,7 +61,7 @@ def _sequence(one: _Found) -> int:
 
 
 def _cause(one: _Found) -> Hashable:
-    """What is equal for those that are one event."""
+    """Return a key that is equal for those that are one event."""
     if isinstance(one, Turned):
         return one.host, one.turn, one.reason
     if isinstance(one, Change) and one.cause:
@@ -70,7 +70,7 @@ def _cause(one: _Found) -> Hashable:
 
 
 def _event(same: Sequence[_Found]) -> Event | None:
-    """What is told of these, which have one cause, if it is anything."""
+    """Return the event of these, which have one cause; None if they are not worth a report."""
     # what matters on one page may be noise on others, and the event is about what matters
     first = next((one for one in same if isinstance(one, Change) and one.verdict is Matter.MEANINGFUL), same[0])
     if isinstance(first, Change):
@@ -105,36 +105,17 @@ def shortened(text: str, most: int) -> str:
     return line[: most - 1].rsplit(" ", 1)[0] + "…"
 
 
-def dangers_by(outcomes: Sequence[Outcome]) -> list[Danger]:
-    """What looks dangerous on pages for the first time by these outcomes."""
-    return [
-        Danger(
-            id=change_id(outcome.document.link.page_id, outcome.document.link.sequence), url=outcome.document.link.url,
-            at=outcome.document.fetched_at, kind=alarm.kind, reason=alarm.sentence,
-        )
-        for outcome in outcomes
-        for alarm in outcome.alarms
-    ]  # fmt: skip
-
-
-def turned_by(outcomes: Sequence[Outcome]) -> list[Turned]:
-    """Which pages began to fail or recovered by these outcomes."""
-    return [outcome.turned for outcome in outcomes if outcome.turned is not None]
-
-
 def changes_of(outcomes: Sequence[Outcome]) -> list[Change]:
-    """What changed by these outcomes: what matters, and noise with a cause that other pages may share."""
-    return [_change(outcome) for outcome in outcomes if outcome.change is not None and outcome.may_be_news]
+    """Return what changed by these outcomes: what matters, and noise with a cause that other pages may share."""
+    return [_change(found) for found in changes_to_report(outcomes)]
 
 
-def _change(outcome: Outcome) -> Change:
-    summary, version = outcome.change, outcome.version
-    assert summary is not None
-    assert version is not None
+def _change(found: ReportableChange) -> Change:
+    document, version, summary = found
     return Change(
-        id=change_id(outcome.document.link.page_id, outcome.document.link.sequence),
-        url=outcome.document.link.url,
-        at=outcome.document.fetched_at,
+        id=change_id(document.link.page_id, document.link.sequence),
+        url=document.link.url,
+        at=document.fetched_at,
         from_version=version.number - 1,
         to_version=version.number,
         kind=summary.kind,

@@ -1,4 +1,4 @@
-"""How a run is wired: which pipeline, and how many of everything."""
+"""How the threads of a run are arranged: which pipeline, and how many of everything."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LIMITS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The wiring that was asked for; None stands for `auto`, a number that is found while running."""
+    """The requested arrangement; None stands for `auto`, a number that is found while running."""
 
     pipeline: PipelineName = "two-section"
     producers: int | None = None
@@ -48,7 +48,7 @@ class Plan:
 
 
 def most_in_flight() -> int:
-    """How many transfers `auto` may have in flight: 2,048, or fewer where the system allows fewer open files.
+    """Return how many transfers may be in flight: 2,048, or fewer where the system allows fewer open files.
 
     The system's soft limit, often 1,024, is raised to its hard limit first.
     """
@@ -60,7 +60,7 @@ def most_in_flight() -> int:
 
 
 def parse_count(name: str, text: str) -> int | None:
-    """A number, or None for 'auto'."""
+    """Return a number, or None for 'auto'; raise BadSetting for any other text."""
     if text == "auto":
         return None
     try:

@@ -1,4 +1,4 @@
-"""Section 1: threads that crawl, each with a number of transfers in flight."""
+"""Section 1: threads that fetch, each with a number of transfers in flight."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Producer:
 
     @property
     def at_work(self) -> bool:
-        """Whether there may still come something of it."""
+        """Whether the thread has not ended yet."""
         return not self._done
 
     def resize(self, slots: int) -> None:
@@ -67,7 +67,7 @@ class Producer:
             self._transfers.wake()
 
     def wake(self) -> None:
-        """There may be more links now."""
+        """Look for links now: there may be more."""
         self._transfers.wake()
 
     def stop(self, grace: float) -> None:
@@ -80,9 +80,8 @@ class Producer:
         self._thread.join(timeout)
 
     def figures(self) -> tuple[int, int, int, int, float]:
-        """Transfers finished so far, how many of them are settled, how many point to overload, and their seconds.
-
-        Before the last, how often there were fewer links than it had slots for.
+        """Return how many transfers finished, how many of them are settled, how many point to overload, how often there
+        were fewer links than slots, and the seconds that the transfers took.
         """
         return self._finished, self._settled, self._troubled, self._hungry, self._latency
 
@@ -90,12 +89,12 @@ class Producer:
         transfers = self._transfers
         try:
             self._crawl(transfers)
-        except Exception as error:  # noqa: BLE001 kept for the thread that tends this one: nobody else can hear it
+        except Exception as error:  # noqa: BLE001 kept for the thread that supervises this one
             self.error = error
         finally:
             self._links.abandon(transfers.close())
             self._room.close()
-            self._done = True  # before the bell, or who hears it would find the thread alive and wait for the next
+            self._done = True  # before the bell, or the thread that it wakes would wait for the next ring
             self._ended()
 
     def _crawl(self, transfers: Transfers) -> None:
@@ -114,7 +113,7 @@ class Producer:
                 self._hand_over(pages)
 
     def _patience(self) -> float:
-        """The seconds to wait for something to happen: less if a link can be taken sooner, and there is a slot."""
+        """Return the seconds to wait for something to happen: fewer if a slot is free and a link will be available."""
         wait = self._links.next_in() if self._transfers.active < self._slots else None
         return _PATIENCE if wait is None else min(_PATIENCE, wait)
 
@@ -144,7 +143,7 @@ class Producer:
             own = links if self._divert is None else self._divert(links)
             self._room.release(granted - len(own))
             self._links.start(own, self._transfers)
-            granted -= len(links) - len(own)  # the slots that are left free want more at once
+            granted -= len(links) - len(own)  # slots that are still free are filled at once
         return granted < free
 
     def _count(self, documents: list[Document]) -> None:

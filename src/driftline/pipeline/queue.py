@@ -122,7 +122,7 @@ class BoundedQueue(Generic[T]):
                 self._ripe.notify()
 
     def take(self, most: int, lane: int = 0, timeout: float | None = None) -> list[T] | None:
-        """Up to `most` items, waiting for the first; none after `timeout` seconds; None when closed and empty."""
+        """Wait for items and return up to `most`; none after `timeout` seconds, and None when closed and empty."""
         with self._lock:
             if not self._depth and not self._closed:
                 started = self._monotonic()
@@ -154,7 +154,7 @@ class BoundedQueue(Generic[T]):
         return [item for item, _ in weighed]
 
     def discard(self) -> None:
-        """Drop what is queued: the run was stopped, and nobody will take it."""
+        """Drop what is queued, after a stop."""
         with self._lock:
             for lane in self._lanes:
                 self._depth -= len(lane)
@@ -172,7 +172,7 @@ class BoundedQueue(Generic[T]):
             self._ripe.notify_all()
 
     def refuse(self) -> None:
-        """Let nothing more be reserved, and tell those who wait for it; what is reserved may still be put."""
+        """Let nothing more be reserved, and wake threads that wait for it; what is reserved may still be put."""
         with self._lock:
             self._refusing = True
             self._room.notify_all()
@@ -185,11 +185,11 @@ class BoundedQueue(Generic[T]):
 
     @property
     def depth(self) -> int:
-        """How many items are queued."""
+        """The number of items that are queued."""
         return self._depth
 
     def statistics(self) -> QueueStatistics:
-        """The queue's figures at this moment."""
+        """Return the figures of the queue at this moment."""
         with self._lock:
             return QueueStatistics(
                 depth=self._depth, deepest=self._deepest, bytes=self._bytes, reserved=self._reserved, put=self._put,
@@ -232,7 +232,7 @@ class BoundedQueue(Generic[T]):
 class QueueSlots(Generic[T]):
     """The places in a queue that one thread has reserved and not filled yet; what is left of them `close` gives back.
 
-    `held` is how many these are. To fill or give back more than that is an error: it would be somebody else's room.
+    `held` is how many these are. To fill or give back more than that is an error: it would be that of others.
     """
 
     def __init__(self, queue: BoundedQueue[T]) -> None:

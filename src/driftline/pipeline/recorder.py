@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from driftline.capacity import Capacity
 from driftline.errors import RunStopped
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from driftline.capacity import Reservation, ResourceUse
-    from driftline.model import Outcome
+    from driftline.model import Document, Failed
 
 _MOST_BYTES = 64 * 1024 * 1024  # of what waits to be committed and of what is being committed
 _BATCH = 512
@@ -20,39 +20,50 @@ _OVERHEAD = 500  # bytes an outcome takes beside its contents
 _LAST_WAIT = 2.0  # seconds for the last commit of a run that has stalled
 _LAST_WAIT_OF_STOPPED = 3.0  # seconds for each of the last commits of a run that was stopped, which is to end in five
 _LOOK = 0.5  # seconds between looks at whether it has
-_LINGER = 0.05  # seconds that a small batch waits for company
+_LINGER = 0.05  # seconds that a small batch waits for more outcomes
 
 
-class OutcomeLedger(Protocol):
-    """Where outcomes are kept."""
+class Recordable(Protocol):
+    """An outcome of any pipeline."""
 
-    def record(self, run_id: int, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
-        """Commit these outcomes in one transaction; those of them that were not recorded before."""
+    @property
+    def document(self) -> Document:
+        """What was fetched."""
+
+    def held_bytes(self) -> int:
+        """Return how many bytes of content it holds in memory."""
 
 
-class Recorder:
+T = TypeVar("T", bound=Recordable)
+T_contra = TypeVar("T_contra", bound=Recordable, contravariant=True)
+
+
+class Sink(Protocol[T_contra]):
+    """Where the outcomes of a pipeline go. Called by one thread."""
+
+    def record(self, outcomes: Sequence[T_contra | Failed]) -> None:
+        """Commit these outcomes in one transaction, then pass on those that were not recorded before."""
+
+    def settle(self, outcomes: Sequence[T_contra | Failed]) -> None:
+        """Note that these outcomes, and what was learned of their hosts, are in the store: their pages are done."""
+
+
+class Recorder(Generic[T]):
     """Commits outcomes in the order in which they come, in a thread of its own, and keeps nothing of them.
 
-    `told` hears of each batch what of it was not recorded before, and `settled` of all of it; both once it is
-    committed. When a commit fails, the failure is kept for `close` to raise, `failed` turns true, and what comes after
-    is dropped, to be checked again by the next run. `given_up` is true once `give_up` was called.
+    When a commit fails, the failure is kept for `close` to raise, `failed` becomes true, and what is added later is
+    dropped, to be checked again by the next run. `given_up` is true once `give_up` was called.
 
     Once the run is `stopped`, `close` does not wait for a commit that takes long: another program may have locked what
     it needs.
     """
 
-    def __init__(
-        self, ledger: OutcomeLedger, run_id: int, told: Callable[[Sequence[Outcome]], None],
-        settled: Callable[[Sequence[Outcome]], None] | None = None, stopped: Callable[[], bool] = lambda: False,
-    ) -> None:  # fmt: skip
-        self._ledger = ledger
-        self._run_id = run_id
-        self._told = told
-        self._settled = settled
+    def __init__(self, sink: Sink[T], stopped: Callable[[], bool] = lambda: False) -> None:
+        self._sink = sink
         self._stopped = stopped
         self._commits = 0
         self._lock = threading.Lock()
-        self._pending: list[tuple[Sequence[Outcome], Reservation]] = []
+        self._pending: list[tuple[Sequence[T | Failed], Reservation]] = []
         self._pending_outcomes = 0
         self._bytes = Capacity("recorder: bytes", _MOST_BYTES)
         self._wanted = threading.Condition(self._lock)
@@ -60,10 +71,14 @@ class Recorder:
         self.given_up = False
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
-        self._thread.start()
+        self._started = False  # with the first outcome
 
-    def add(self, outcomes: Sequence[Outcome]) -> None:
-        """Hand over outcomes to be committed soon; waits while too much is pending."""
+    def __repr__(self) -> str:
+        # without the lock: figures of different moments do no harm
+        return f"<Recorder pending={self._pending_outcomes} commits={self._commits} failed={self.failed}>"
+
+    def add(self, outcomes: Sequence[T | Failed]) -> None:
+        """Hand over outcomes to be committed soon. Waits while too much is pending."""
         if not outcomes:
             return
         reservation = self._bytes.acquire(sum(map(weight_of, outcomes)))
@@ -77,6 +92,9 @@ class Recorder:
                 self._pending_outcomes += len(outcomes)
                 if not was or self._pending_outcomes >= _BATCH:
                     self._wanted.notify()
+                if not self._started:
+                    self._started = True
+                    self._thread.start()
         if dropped:
             reservation.release()
 
@@ -86,11 +104,11 @@ class Recorder:
 
     @property
     def failed(self) -> bool:
-        """Whether a commit failed, so that going on is pointless."""
+        """Return whether a commit failed, so that going on is pointless."""
         return self._error is not None
 
     def give_up(self) -> None:
-        """Let nobody wait for room any more: the run has stalled, perhaps here, and what comes after is dropped."""
+        """Let no thread wait for room any more, after a stall that may be here. What is added later is dropped."""
         self._bytes.close()
         self.given_up = True
 
@@ -107,7 +125,7 @@ class Recorder:
             self._thread.join(_LOOK)
             waited = waited + _LOOK if self._stopped() and self._commits == commits else 0.0
             commits = self._commits
-        if self.given_up:
+        if self.given_up and self._started:
             self._thread.join(_LAST_WAIT)
         if self._error is not None:
             raise self._error
@@ -128,7 +146,7 @@ class Recorder:
                 return
             try:
                 self._commit([outcome for outcomes, _ in pending for outcome in outcomes])
-            except Exception as error:  # noqa: BLE001 kept, and raised by `close`: nobody else can hear it
+            except Exception as error:  # noqa: BLE001 kept, and raised by `close`
                 with self._lock:
                     self._error = error
                     pending += self._pending
@@ -139,17 +157,12 @@ class Recorder:
                 for _, reservation in pending:
                     reservation.release()
 
-    def _commit(self, batch: list[Outcome]) -> None:
-        recorded = self._ledger.record(self._run_id, batch)
+    def _commit(self, batch: list[T | Failed]) -> None:
+        self._sink.record(batch)
         self._commits += 1
-        self._told(recorded)
-        if self._settled is not None:
-            self._settled(batch)
+        self._sink.settle(batch)
 
 
-def weight_of(outcome: Outcome) -> int:
-    """Return the bytes that an outcome holds, with the versions and pictures that belong to it."""
-    document, version = outcome.document, outcome.version
-    old = outcome.pair.old if outcome.pair else None
-    blobs = (*(version.blobs if version else ()), *(old.blobs.values() if old else ()))
-    return _OVERHEAD + len(document.body) + len(document.screenshot or b"") + sum([len(blob.data) for blob in blobs])
+def weight_of(outcome: Recordable) -> int:
+    """Return the bytes that an outcome counts for while it waits: what it holds, and a little for itself."""
+    return _OVERHEAD + outcome.held_bytes()

@@ -1,4 +1,4 @@
-"""Reading versions anew, in idle time: when the extractor or the filters of a page changed since they were kept."""
+"""Extracting versions again, in idle time, when the extractor or the filters of a page have changed since."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from driftline.detection.jobs import Job
 from driftline.errors import FailureKind, RunStopped
 from driftline.http.headers import header, last_response
-from driftline.model import Blob
 from driftline.store.rereads import Fresh
 
 if TYPE_CHECKING:
@@ -25,9 +24,12 @@ _LOOK = 1.0  # seconds after which a request to stop is seen even if its ring wa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reread:
-    """What reading anew came to: so many versions were read, so many of them say something else now, so many cannot be
-    read and stay as they were. So many more were skipped, for the machine may be to blame: another process tries them
-    again. `finished` unless it was stopped with some left."""
+    """The result of extracting versions again.
+
+    So many `versions` were read; the text of so many `changed`; so many are `unread`, since they cannot be read, and
+    stay as they were. More were `skipped`, because the machine may be to blame: another process tries them again. It is
+    `finished` unless it was stopped with some left.
+    """
 
     versions: int
     changed: int
@@ -38,18 +40,18 @@ class Reread:
 
 def reread(
     readings: Readings, workers: WorkerPool, stop: Stop, enough: Callable[[], bool],
-    told: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Reread:  # fmt: skip
-    """Read every version anew that was read in another way than its page is today, a few at a time.
+    """Extract every version again that was extracted in another way than its page is today, a few at a time.
 
-    It ends after the next few once it is `enough`, and at once when asked to stop; what is done stays done. `told` of
-    how many pages how many are done.
+    It ends after the next few once `enough` returns True, and at once when it is stopped; what is done stays done.
+    `progress` is called with the number of pages that are done, and that of all.
     """
     count = changed = unread = skipped = 0
     pages = readings.behind()
     for done, page in enumerate(pages):
-        if told is not None:
-            told(done, len(pages))
+        if progress is not None:
+            progress(done, len(pages))
         while not (stopped := enough() or stop.requested) and (some := readings.some(page)):
             try:
                 findings = _examined(workers, [_job(page, stale) for stale in some], stop)
@@ -57,7 +59,7 @@ def reread(
                 continue
             found = list(zip(some, findings, strict=True))
             # it took too long or too much memory, or was killed: at another time it may be read
-            late = {stale.number for stale, finding in found if finding.failure_kind == FailureKind.HOSTILE}
+            late = {stale.number for stale, finding in found if _is_late(finding)}
             read = [(stale, _fresh(finding)) for stale, finding in found if stale.number not in late]
             readings.skip(page, late)
             skipped += len(late)
@@ -67,13 +69,13 @@ def reread(
         if stopped:
             return Reread(versions=count, changed=changed, unread=unread, skipped=skipped, finished=False)
         readings.finish(page)
-    if told is not None and pages:
-        told(len(pages), len(pages))
+    if progress is not None and pages:
+        progress(len(pages), len(pages))
     return Reread(versions=count, changed=changed, unread=unread, skipped=skipped, finished=True)
 
 
 def _examined(workers: WorkerPool, jobs: Sequence[Job], stop: Stop) -> list[Finding]:
-    """The findings of these jobs; RunStopped as soon as somebody asks to stop, however long a page would take."""
+    """Return the findings of these jobs; raise RunStopped as soon as it is stopped, however long a page would take."""
     with ThreadPoolExecutor(max_workers=1) as thread:
         findings = thread.submit(workers.examine, jobs)
         findings.add_done_callback(lambda _: stop.bell.ring())
@@ -88,16 +90,19 @@ def _examined(workers: WorkerPool, jobs: Sequence[Job], stop: Stop) -> list[Find
 
 def _job(page: Behind, stale: Stale) -> Job:
     content_type = header(last_response(stale.headers), b"content-type") or ""
-    packed = [(blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in stale.blobs.values()]
     return Job(
-        b"", [], content_type, 0, b"", b"", stale.body, stale.text, packed, filters=page.filters, anew=True
+        b"", [], content_type, 0, b"", b"", stale.body, stale.text, stale.blobs, filters=page.filters, anew=True
     )  # fmt: skip
 
 
+def _is_late(finding: Finding) -> bool:
+    return finding.failure is not None and finding.failure.kind is FailureKind.HOSTILE
+
+
 def _fresh(finding: Finding) -> Fresh | None:
-    if finding.failure_kind:
+    if finding.failure is not None:
         return None
     return Fresh(
-        text=finding.text, blobs=tuple(Blob(*packed) for packed in finding.blobs), letters=finding.letters,
+        text=finding.text, blobs=finding.blobs, letters=finding.letters,
         title=finding.title, content_type=finding.content_type, charset=finding.charset,
     )  # fmt: skip

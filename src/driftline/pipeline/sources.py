@@ -1,4 +1,8 @@
-"""The link queue: what is left to crawl, handed out to producers."""
+"""Sources of links: a queue of given pages, and a feed to which pages are offered for as long as a run lasts.
+
+Locks: both hold theirs for memory alone. The store and callbacks are called without any, so that a database that does
+not answer holds up the thread that waits for it and no other.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import time
 from collections import deque
 from contextlib import contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from driftline.errors import StoreUnavailable
 from driftline.store.process_locks import RegainedRight
@@ -20,27 +24,41 @@ if TYPE_CHECKING:
 
 
 class LinkQueue:
-    """The links of a run over given pages, which are drawn from `source` only as they are wanted."""
+    """The links of a run over given pages, drawn from `source` only as they are wanted. Used by any thread."""
 
     def __init__(self, source: Iterator[Link]) -> None:
         self._source = source
         self._lock = threading.Lock()
+        self._reading = self._missed = False  # whether a thread draws links, and whether another found it doing so
         self._exhausted = self._closed = False
+        self._wake: Callable[[], None] = lambda: None
+
+    def __repr__(self) -> str:
+        return f"<LinkQueue reading={self._reading} exhausted={self.exhausted}>"
 
     def take(self, most: int) -> list[Link]:
-        """Up to `most` links; fewer, or none, only when there are no more."""
+        """Return up to `most` links; fewer when there are no more, and none while another thread draws some."""
         with self._lock:
-            if self.exhausted:
+            if self._reading or self.exhausted:
+                self._missed |= self._reading
                 return []
+            self._reading = True
+        try:
             links = list(islice(self._source, most))
             self._exhausted = len(links) < most
-            return [] if self._closed else links
+        finally:
+            with self._lock:
+                self._reading = False
+                missed, self._missed = self._missed, False
+            if missed:
+                self._wake()
+        return [] if self._closed else links
 
     def put_off(self, page_ids: Sequence[int], seconds: float) -> None:
-        """Nothing to be done: what is not recorded is left to the next run."""
+        """Do nothing: what is not recorded is left to the next run."""
 
     def close(self) -> None:
-        """Hand out nothing more. Waits for nobody: `take` may be reading from a store that does not answer."""
+        """Hand out nothing more. Does not wait for `take`, which may be reading from a store that does not answer."""
         self._closed = True
 
     @property
@@ -49,21 +67,30 @@ class LinkQueue:
         return self._closed or self._exhausted
 
     def listen(self, wake: Callable[[], None], give_back: Callable[[], list[int]]) -> None:
-        """Nothing comes later that somebody would have to be told of."""
+        """Call `wake` when there may be links for a thread that got none. Pages are never taken back."""
+        del give_back
+        self._wake = wake
+
+
+class RightListener(Protocol):
+    """Is notified of the right to check pages."""
+
+    def right_taken(self) -> None:
+        """Do what has to be done after the right was taken, before any page is offered."""
 
 
 _FEWEST = 256  # pages that may wait, however slowly they are taken
 
 
 class Feed:
-    """Holds the pages that were offered, each once, from then until it is settled.
+    """Holds the pages that were offered, each once, from then until it is settled. Used by any thread.
 
     A page waits until a producer wants it. Only then its link is made, by `links`, of what the store knows of the page
-    at that moment; a page that is not there any more is settled by that. The `right` to check pages is held as long as
-    any page is, so that others have their turn while there is nothing to do. Used by any thread.
+    at that moment; a page that is not watched any more is settled by that. The `right` to check pages is held as long
+    as any page is, so that other processes can check theirs while there is nothing to do.
 
-    A page that is put off, for its host wants to be left alone, is held for so long and needs no right. `wanted` says
-    whether somebody else waits for the right.
+    A page that is put off, because its host asked for a pause, is held for so long and needs no right. `wanted` says
+    whether another process waits for the right.
     """
 
     def __init__(
@@ -76,6 +103,8 @@ class Feed:
         self._links = links
         self._right = RegainedRight(right)
         self._lock = threading.Lock()
+        self._right_changed = threading.Condition(self._lock)
+        self._changing_right = False  # whether a thread takes the right, or gives it back
         self._waiting: deque[int] = deque()
         self._held: set[int] = set()
         self._settled: dict[int, None] = {}  # in the order in which they were
@@ -84,14 +113,20 @@ class Feed:
         self._ended = self._closed = False
         self._wake: Callable[[], None] = lambda: None
         self._give_back: Callable[[], list[int]] = list
-        self._begin_turn: Callable[[], None] = lambda: None
+        self._listener: RightListener | None = None
+
+    def __repr__(self) -> str:
+        # without the lock: figures of different moments do no harm
+        return (
+            f"<Feed waiting={len(self._waiting)} held={len(self._held)} put_off={len(self._put_off)} {self._right!r}>"
+        )
 
     def __len__(self) -> int:
-        """How many pages wait or are being checked."""
+        """Return how many pages wait or are being checked."""
         return len(self._held) - len(self._settled) - len(self._put_off)
 
     def held(self) -> list[int]:
-        """The pages that wait, are being checked or are put off."""
+        """Return the pages that wait, are being checked or are put off."""
         with self._lock:
             now = self._ticks()
             over = [page_id for page_id, until in self._put_off.items() if until <= now]
@@ -101,10 +136,10 @@ class Feed:
             return [*self._held]
 
     def next_portion(self) -> int:
-        """How many more pages to offer now, for somebody who asks about once a second.
+        """Return how many more pages to offer now, to a caller that asks about once a second.
 
-        No more wait than twice as many as were taken since it was last asked: who decides what comes first wants that
-        done soon, or decided anew.
+        At most twice as many may wait as were taken since the last call: what was offered first is to be checked soon,
+        or decided anew.
         """
         with self._lock:
             lately, self._taken_before = self._taken - self._taken_before, self._taken
@@ -113,7 +148,7 @@ class Feed:
     def offer(self, page_ids: Iterable[int]) -> None:
         """Have these pages checked, in this order, after those that wait; one that is held already is left out.
 
-        StoreBusy, and none of them taken over, if another process has the right to check pages.
+        Raises StoreBusy, and takes none of them over, if another process has the right to check pages.
         """
         with self.claimed(), self._lock:
             for page_id in page_ids:
@@ -123,94 +158,103 @@ class Feed:
         self._wake()
 
     def make_way(self) -> list[int] | None:
-        """Let somebody else have the right to check who wants it, as soon as what is being fetched is settled.
+        """Let another process have the right to check that wants it, as soon as what is being fetched is settled.
 
-        What is withdrawn for that; None if there is nobody.
+        Returns the pages that are withdrawn for that; None if no process waits.
         """
         return self.withdraw() if self._wanted() else None
 
     def withdraw(self) -> list[int]:
-        """Let go of the pages that nobody has begun with; which these are."""
+        """Release pages not started yet. Returns their ids."""
         with self._lock:
             page_ids = [*self._waiting]
             self._waiting.clear()
             self._held.difference_update(page_ids)
-            self._release_if_idle()
+        self._release_if_idle()
         return page_ids + self._give_back()
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
         """Hold the right to check pages for a block in which it is decided what to offer; StoreBusy as for an offer.
 
-        StoreUnavailable if it was held, and lost meanwhile: somebody else may be checking the same pages.
+        Raises StoreUnavailable if it was held, and lost meanwhile: another process may be checking the same pages.
         """
         with self._lock:
-            if not len(self) and not self._claims:
-                self._right.take()
-                try:
-                    self._begin_turn()
-                except BaseException:
-                    self._right.give_back()
-                    raise
-            elif not self._right.holds():
-                raise StoreUnavailable("The right to check pages was lost while the database did not answer.")
-            self._claims += 1
+            self._right_changed.wait_for(self._right_is_settled)
+            held = bool(len(self) or self._claims)
+            self._changing_right = not held
+            self._claims += held
+        if not held:
+            self._take_right()
         try:
+            if held and not self._right.holds():
+                raise StoreUnavailable("The right to check pages was lost while the database did not answer.")
             yield
         finally:
             with self._lock:
                 self._claims -= 1
-                self._release_if_idle()
+            self._release_if_idle()
+
+    def _take_right(self) -> None:
+        """Take the right for a claim, and notify the listener. Called by the one thread that may change the right."""
+        claims = 0
+        try:
+            self._right.take()
+            try:
+                if self._listener is not None:
+                    self._listener.right_taken()
+            except BaseException:
+                self._right.give_back()
+                raise
+            claims = 1
+        finally:
+            self._settle_right(claims)
 
     def settle(self, page_ids: Iterable[int]) -> None:
-        """These pages were checked and recorded, or are no more; one that is not held was given up meanwhile."""
+        """Note that these pages were checked and recorded, or are not watched any more; others are ignored."""
         with self._lock:
             held = [page_id for page_id in page_ids if page_id in self._held]
             self._settled.update(dict.fromkeys(held))
             for page_id in held:
                 self._put_off.pop(page_id, None)  # the next run may have put off what the last commit of one settles
-            self._release_if_idle()
+        self._release_if_idle()
 
     def put_off(self, page_ids: Sequence[int], seconds: float) -> None:
-        """These pages are not checked for now; they may be offered again after so many seconds.
-
-        Those that are not held were withdrawn meanwhile.
-        """
+        """Do not check these pages for so many seconds. Those that are not held were withdrawn meanwhile."""
         with self._lock:
             held = (page_id for page_id in page_ids if page_id in self._held and page_id not in self._settled)
             self._put_off.update(dict.fromkeys(held, self._ticks() + seconds))
-            self._release_if_idle()
+        self._release_if_idle()
 
     def settled(self) -> list[int]:
-        """The pages that were settled since this was last asked; from now on they may be offered again."""
+        """Return the pages that were settled since the last call. From now on they may be offered again."""
         with self._lock:
             page_ids, self._settled = [*self._settled], {}
             self._held.difference_update(page_ids)
             return page_ids
 
     def unchecked(self) -> list[int]:
-        """The pages that wait or are being checked."""
+        """Return the pages that wait or are being checked."""
         with self._lock:
             return [*self._held.difference(self._settled, self._put_off)]
 
     def put_off_for_now(self) -> int:
-        """How many pages are put off."""
+        """Return how many pages are put off."""
         self.held()
         return len(self._put_off)
 
     def give_up(self) -> None:
-        """Let go of the right to check, once nothing works on any page any more."""
-        with self._lock:
-            self._right.give_back()
+        """Give back the right to check, once nothing works on any page any more."""
+        self._right.give_back()
 
     def may_fetch(self) -> bool:
-        """Whether pages may be fetched: not once the right to check them, where it is needed, cannot be relied on."""
+        """Return whether pages may be fetched: not once the right to check them was lost."""
         return not self._right.lapsed()
 
     def restart(self, stopped: Callable[[], bool]) -> None:
         """Let all pages that are held be checked from the start, by a run that takes over from one that failed.
 
-        Waits for the right to check them if it was lost; RunStopped if the run is `stopped` before it is there.
+        Waits for the right to check them if it was lost. Raises RunStopped if the run is `stopped` meanwhile.
         """
         with self._lock:
             waiting = {*self._waiting, *self._settled, *self._put_off}
@@ -220,16 +264,15 @@ class Feed:
             needed = bool(len(self) or self._claims)
         if needed and not self._right.holds():
             self._right.regain(stopped)
-            with self._lock:
-                self._release_if_idle()  # all pages may have been withdrawn meanwhile
+            self._release_if_idle()  # all pages may have been withdrawn meanwhile
 
     def end(self) -> None:
-        """Nothing more will be offered: what waits is handed out, then the links are exhausted."""
+        """Note that nothing more will be offered: what waits is handed out, then the links are exhausted."""
         self._ended = True
         self._wake()
 
     def take(self, most: int) -> list[Link]:
-        """Up to `most` links, without waiting for any."""
+        """Return up to `most` links, without waiting for any."""
         with self._lock:
             count = 0 if self._closed else min(most, len(self._waiting))
             page_ids = [self._waiting.popleft() for _ in range(count)]
@@ -251,17 +294,39 @@ class Feed:
         return self._closed or (self._ended and not self._waiting)
 
     def listen(self, wake: Callable[[], None], give_back: Callable[[], list[int]]) -> None:
-        """Call `wake` whenever there may be more to take, and `give_back` to have pages back that only wait by now."""
+        """Call `wake` whenever there may be more to take, and `give_back` to take back pages that still wait."""
         self._wake = wake
         self._give_back = give_back
 
-    def on_turn(self, begin: Callable[[], None]) -> None:
-        """Call `begin` whenever the right to check was taken, before any page is offered; at once if it is held."""
+    def notify_of_right(self, listener: RightListener) -> None:
+        """Notify this listener whenever the right to check was taken; at once if it is held."""
         with self._lock:
-            self._begin_turn = begin
-            if len(self) or self._claims:
-                begin()
+            self._right_changed.wait_for(self._right_is_settled)
+            self._listener = listener
+            held = self._changing_right = bool(len(self) or self._claims)
+        if held:
+            try:
+                listener.right_taken()
+            finally:
+                self._settle_right()
+                self._release_if_idle()
 
     def _release_if_idle(self) -> None:
-        if not len(self) and not self._claims:
+        """Give the right back if no page needs it."""
+        with self._lock:
+            if len(self) or self._claims or self._changing_right:
+                return  # a thread that changes the right comes here afterwards
+            self._changing_right = True
+        try:
             self._right.give_back()
+        finally:
+            self._settle_right()
+
+    def _right_is_settled(self) -> bool:
+        return not self._changing_right
+
+    def _settle_right(self, claims: int = 0) -> None:
+        with self._lock:
+            self._claims += claims
+            self._changing_right = False
+            self._right_changed.notify_all()

@@ -1,4 +1,4 @@
-"""Ending a run early, and waking the thread that tends it."""
+"""Ending a run early, and waking the thread that supervises it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import suppress
 class Bell:
     """Rung by any thread, or by a signal handler; waited for by one. Rings are not counted.
 
-    It is a lock that is free while there is a ring to be heard. A signal handler may ring even while the thread that
+    It is a lock that is free after a ring, until the next wait. A signal handler may ring even while the thread that
     it interrupts waits, which rules out conditions and events. Nor will a SimpleQueue do: where a handler takes longer
     than the rest of the time-out, its `get` waits forever.
     """
@@ -20,7 +20,7 @@ class Bell:
         self._unrung.acquire()
 
     def ring(self) -> None:
-        """Wake whoever waits, now or at its next wait."""
+        """Wake the thread that waits, now or at its next wait."""
         with suppress(RuntimeError):  # it has rung already
             self._unrung.release()
 
@@ -38,18 +38,18 @@ class Stop:
         self._requested_at: float | None = None  # by the monotonic clock
 
     def listen(self) -> Bell:
-        """One more bell, for another thread: the request rings it too."""
+        """Return one more bell, for another thread: the request rings it too."""
         bell = Bell()
         self._bells += (bell,)
         return bell
 
     def unlisten(self, bell: Bell) -> None:
-        """Ring this bell no more: nobody waits for it."""
+        """Do not ring this bell any more."""
         self._bells = tuple(one for one in self._bells if one is not bell)
 
     @property
     def requested(self) -> bool:
-        """Whether somebody asked."""
+        """Whether a stop was requested."""
         return self._requested_at is not None
 
     def time_left(self, seconds: float) -> float | None:
@@ -64,3 +64,21 @@ class Stop:
             self._requested_at = time.monotonic()
         for bell in self._bells:
             bell.ring()
+
+
+class Ending:
+    """Why a pipeline ends before its source does: a request to stop, or an error that cuts it short."""
+
+    def __init__(self, stop: Stop) -> None:
+        self.stop = stop
+        self.error: Exception | None = None  # the first that cut it short
+
+    @property
+    def requested(self) -> bool:
+        """Whether it is to end, for either reason."""
+        return self.stop.requested or self.error is not None
+
+    def cut_short(self, error: Exception) -> None:
+        """End with this error: nothing more is fetched, and no thread waits for anything any more."""
+        self.error = self.error or error
+        self.stop.bell.ring()

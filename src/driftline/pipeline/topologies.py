@@ -1,4 +1,4 @@
-"""The wirings of the steps: the paper's three configurations and ours."""
+"""How the threads of a pipeline are arranged: the paper's three configurations and ours."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from driftline.errors import BadSetting, RunStopped
 from driftline.fetch.curl import Transfers, crawl
 from driftline.pipeline.plan import Plan, most_in_flight
 from driftline.pipeline.queue import BoundedQueue, QueueStatistics
-from driftline.pipeline.threads import LAST_WORK, LOOK, Crawlers, Crew
+from driftline.pipeline.threads import LAST_WORK, LOOK, ConsumerThreads, ProducerThreads
 from driftline.pipeline.tuner import Tuner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from driftline.model import Document, Pair
-    from driftline.pipeline.threads import Parts
+    from driftline.pipeline.pipeline import Pipeline
 
 _PAIR_OVERHEAD = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wired:
-    """How the run was wired in the end, after tuning."""
+class Topology:
+    """How the threads of a pipeline were arranged in the end, after tuning."""
 
     producers: int
     slots: int
@@ -36,100 +36,101 @@ class Wired:
     queues: list[QueueStatistics] = field(default_factory=list)
 
 
-def wire(plan: Plan, parts: Parts) -> Wired:
-    """Check every link through the pipeline of the plan; returns when all is handed to the recorder."""
+def run_topology(plan: Plan, pipeline: Pipeline[Any]) -> Topology:
+    """Fetch and compare what every link leads to; returns when all is handed to the recorder."""
     if plan.pipeline == "sequential":
-        return _sequential(parts)
+        return _sequential(pipeline)
     if plan.pipeline == "three-section":
-        return _three_section(plan, parts)
-    return _two_section(plan, parts)
+        return _three_section(plan, pipeline)
+    return _two_section(plan, pipeline)
 
 
-def _sequential(parts: Parts) -> Wired:
-    """Configuration 1: one thread, one step after the other."""
-    steps = parts.steps
-    transfers = Transfers(parts.settings, parts.clock, blocked=parts.blocked)
+def _sequential(pipeline: Pipeline[Any]) -> Topology:
+    """Run configuration 1: one thread, one step after the other."""
+    steps = pipeline.steps
+    transfers = Transfers(pipeline.settings, pipeline.clock, blocked=pipeline.blocked)
     stopped_at: float | None = None
 
     def give_up() -> bool:
         nonlocal stopped_at
-        if stopped_at is None and parts.stop.requested:
+        if stopped_at is None and pipeline.ending.stop.requested:
             stopped_at = time.monotonic()
-        stopped = stopped_at is not None and time.monotonic() - stopped_at > parts.settings.stop_grace
-        return stopped or bool(parts.cut_short)
+        stopped = stopped_at is not None and time.monotonic() - stopped_at > pipeline.settings.stop_grace
+        return stopped or pipeline.ending.error is not None
 
     def end_reading() -> None:
         # this thread cannot watch for a stop while it waits for a worker to read a page
         while not over.wait(0.2):
-            if give_up() or not parts.may_go_on():
-                parts.let_go()
+            if give_up() or not pipeline.may_go_on():
+                pipeline.abandon()
                 return
 
     over = threading.Event()
-    parts.links.listen(parts.stop.bell.ring)
+    pipeline.links.listen(pipeline.ending.stop.bell.ring)
     watcher = threading.Thread(target=end_reading, name="watcher", daemon=True)
     watcher.start()
     try:
-        while parts.may_go_on() and not (parts.stop.requested or parts.recorder.failed or _broken(parts)):
-            links = parts.links.take(1)
+        while pipeline.may_go_on() and not (
+            pipeline.ending.stop.requested or pipeline.recorder.failed or _broken(pipeline)
+        ):
+            links = pipeline.links.take(1)
             if links:
-                for link in parts.rendering.divert(links):
-                    documents = parts.links.done([crawl(link, transfers, give_up)])
-                    parts.compared(steps.compare(steps.recall(documents)))
-            elif parts.links.exhausted:
+                for link in pipeline.divert(links):
+                    documents = pipeline.links.done([crawl(link, transfers, give_up)])
+                    pipeline.pass_on(steps.compare(steps.recall(documents)))
+            elif pipeline.links.exhausted:
                 break
             else:
-                wait = parts.links.next_in()
-                parts.stop.bell.wait(LOOK if wait is None else min(LOOK, wait))
-        _confirm_the_rest(parts, stopped_at)
+                wait = pipeline.links.next_in()
+                pipeline.ending.stop.bell.wait(LOOK if wait is None else min(LOOK, wait))
+        _drain_stages(pipeline, stopped_at)
     except RunStopped:
-        pass  # the page at hand is left for the next run
+        pass  # the current page is left to the next run
     finally:
-        parts.links.close()
-        parts.rendering.abandon()
-        parts.confirmer.abandon()
-        parts.links.abandon(transfers.close())
+        pipeline.links.close()
+        pipeline.abandon_stages()
+        pipeline.links.abandon(transfers.close())
         over.set()
         watcher.join()
-    _raise_first(_broken(parts))
-    return Wired(producers=1, slots=1, consumers=1, comparers=0)
+    _raise_first(_broken(pipeline))
+    return Topology(producers=1, slots=1, consumers=1, comparers=0)
 
 
-def _two_section(plan: Plan, parts: Parts) -> Wired:
-    """Configuration 3, and with several queues the paper's future work."""
-    queue = _document_queue(plan, parts)
-    steps = parts.steps
+def _two_section(plan: Plan, pipeline: Pipeline[Any]) -> Topology:
+    """Run configuration 3, or with several queues the paper's future work."""
+    queue = _document_queue(plan, pipeline)
+    steps = pipeline.steps
 
     def work(documents: list[Document]) -> None:
-        parts.compared(steps.compare(steps.recall(documents)))
+        pipeline.pass_on(steps.compare(steps.recall(documents)))
 
     tuner = _tuner(plan)
-    crew = Crew("consumer", queue, work, parts)
-    crawlers = Crawlers(plan, parts, queue, tuner.in_flight)
-    with _no_thread_left_behind(parts, crawlers):
-        crew.resize(tuner.consumers)
-        crawlers.start()
-        crawlers.tend(tuner, crew, lambda: crew.error is not None or _broken(parts) is not None)
-        crew.drain(parts.stop, crawlers.stopped_at)
-        _confirm_the_rest(parts, crawlers.stopped_at)
-    _raise_first(crawlers.error, crew.error, _broken(parts))
-    return Wired(
-        producers=crawlers.producers,
-        slots=crawlers.slots,
+    consumers = ConsumerThreads("consumer", queue, work, pipeline)
+    producers = ProducerThreads(plan, pipeline, queue, tuner.in_flight)
+    with _no_thread_left_behind(pipeline, producers):
+        consumers.resize(tuner.consumers)
+        producers.start()
+        producers.supervise(tuner, consumers, lambda: consumers.error is not None or _broken(pipeline) is not None)
+        consumers.drain(pipeline.ending.stop, producers.stopped_at)
+        _drain_stages(pipeline, producers.stopped_at)
+    _raise_first(producers.error, consumers.error, _broken(pipeline))
+    return Topology(
+        producers=producers.producers,
+        slots=producers.slots,
         consumers=tuner.consumers,
         comparers=0,
         queues=[queue.statistics()],
     )
 
 
-def _three_section(plan: Plan, parts: Parts) -> Wired:
-    """Configuration 2: the recalling and the comparing consumers have a queue between them."""
-    queue = _document_queue(plan, parts)
+def _three_section(plan: Plan, pipeline: Pipeline[Any]) -> Topology:
+    """Run configuration 2: the recalling and the comparing consumers have a queue between them."""
+    queue = _document_queue(plan, pipeline)
     pairs: BoundedQueue[Pair] = BoundedQueue(
-        plan.capacity, parts.settings.capacity_bytes, _pair_size, name="pair queue"
+        plan.capacity, pipeline.settings.capacity_bytes, _pair_size, name="pair queue"
     )
-    parts.queues.append(pairs)
-    steps = parts.steps
+    pipeline.queues.append(pairs)
+    steps = pipeline.steps
 
     def work_recall(documents: list[Document]) -> None:
         recalled = steps.recall(documents)
@@ -142,49 +143,49 @@ def _three_section(plan: Plan, parts: Parts) -> Wired:
                 recalled = recalled[room:]
 
     def work_compare(waiting: list[Pair]) -> None:
-        parts.compared(steps.compare(waiting))
+        pipeline.pass_on(steps.compare(waiting))
 
     tuner = _tuner(plan)
-    recallers = Crew("recaller", queue, work_recall, parts, onward=pairs)
-    comparers = Crew("comparer", pairs, work_compare, parts)
-    crawlers = Crawlers(plan, parts, queue, tuner.in_flight)
-    with _no_thread_left_behind(parts, crawlers):
+    recallers = ConsumerThreads("recaller", queue, work_recall, pipeline, onward=pairs)
+    comparers = ConsumerThreads("comparer", pairs, work_compare, pipeline)
+    producers = ProducerThreads(plan, pipeline, queue, tuner.in_flight)
+    with _no_thread_left_behind(pipeline, producers):
         recallers.resize(tuner.consumers)
         comparers.resize(plan.comparers or cores())
-        crawlers.start()
-        crawlers.tend(tuner, recallers, lambda: any([recallers.error, comparers.error, _broken(parts)]))
-        recallers.drain(parts.stop, crawlers.stopped_at)
-        comparers.drain(parts.stop, crawlers.stopped_at)
-        _confirm_the_rest(parts, crawlers.stopped_at)
-    _raise_first(crawlers.error, recallers.error, comparers.error, _broken(parts))
-    return Wired(
-        producers=crawlers.producers, slots=crawlers.slots, consumers=tuner.consumers, comparers=comparers.size,
+        producers.start()
+        producers.supervise(tuner, recallers, lambda: any([recallers.error, comparers.error, _broken(pipeline)]))
+        recallers.drain(pipeline.ending.stop, producers.stopped_at)
+        comparers.drain(pipeline.ending.stop, producers.stopped_at)
+        _drain_stages(pipeline, producers.stopped_at)
+    _raise_first(producers.error, recallers.error, comparers.error, _broken(pipeline))
+    return Topology(
+        producers=producers.producers, slots=producers.slots, consumers=tuner.consumers, comparers=comparers.size,
         queues=[queue.statistics(), pairs.statistics()],
     )  # fmt: skip
 
 
-def _confirm_the_rest(parts: Parts, stopped_at: float | None) -> None:
-    """Let what is left be rendered, and the changes that are still unconfirmed be fetched again.
+def _drain_stages(pipeline: Pipeline[Any], stopped_at: float | None) -> None:
+    """Wait until what is left is rendered, and unconfirmed changes are fetched again.
 
-    After a stop, no longer than the grace allows; not at all once the right to check pages is lost, for nobody else
-    looks whether it is when the producers have ended.
+    After a stop, no longer than the grace allows; not at all once the right to check pages is lost, which no other
+    thread watches when the producers have ended.
     """
 
     def give_up_at() -> float | None:
         nonlocal stopped_at
-        if stopped_at is None and parts.stop.requested:
+        if stopped_at is None and pipeline.ending.stop.requested:
             stopped_at = time.monotonic()
-        if not parts.may_go_on():
-            parts.let_go()
+        if not pipeline.may_go_on():
+            pipeline.abandon()
             return 0.0
-        return None if stopped_at is None else stopped_at + parts.settings.stop_grace + LAST_WORK
+        return None if stopped_at is None else stopped_at + pipeline.settings.stop_grace + LAST_WORK
 
-    parts.rendering.drain(give_up_at, parts.workers.stop)
-    parts.confirmer.drain(give_up_at, parts.workers.stop)
+    for stage in pipeline.stages:
+        stage.drain(give_up_at, pipeline.workers.stop)
 
 
 @contextmanager
-def _no_thread_left_behind(parts: Parts, crawlers: Crawlers) -> Iterator[None]:
+def _no_thread_left_behind(pipeline: Pipeline[Any], producers: ProducerThreads) -> Iterator[None]:
     """End every thread of the pipeline when the block ends in an exception, KeyboardInterrupt included.
 
     What a stop left in the queues is dropped: the next run checks it.
@@ -192,12 +193,12 @@ def _no_thread_left_behind(parts: Parts, crawlers: Crawlers) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        parts.let_go()
-        crawlers.abandon()
+        pipeline.abandon()
+        producers.abandon()
         raise
     finally:
-        parts.links.close()
-        for queue in parts.queues:
+        pipeline.links.close()
+        for queue in pipeline.queues:
             queue.discard()
 
 
@@ -209,9 +210,10 @@ def _tuner(plan: Plan) -> Tuner:
     return Tuner(in_flight=in_flight, consumers=plan.consumers, most_in_flight=most, most_consumers=cores())
 
 
-def _broken(parts: Parts) -> Exception | None:
-    """What ended one of those who fetch again, though it should not have ended, or the run as a whole."""
-    return parts.rendering.error or parts.confirmer.error or next(iter(parts.cut_short), None)
+def _broken(pipeline: Pipeline[Any]) -> Exception | None:
+    """Return the exception that ended a stage, or cut the pipeline short; None if none did."""
+    errors = [stage.error for stage in pipeline.stages if stage.error is not None]
+    return errors[0] if errors else pipeline.ending.error
 
 
 def _raise_first(*errors: Exception | None) -> None:
@@ -220,11 +222,11 @@ def _raise_first(*errors: Exception | None) -> None:
             raise error
 
 
-def _document_queue(plan: Plan, parts: Parts) -> BoundedQueue[Document]:
+def _document_queue(plan: Plan, pipeline: Pipeline[Any]) -> BoundedQueue[Document]:
     queue: BoundedQueue[Document] = BoundedQueue(
-        plan.capacity, parts.settings.capacity_bytes, _document_size, plan.queues, name="document queue"
+        plan.capacity, pipeline.settings.capacity_bytes, _document_size, plan.queues, name="document queue"
     )
-    parts.queues.append(queue)
+    pipeline.queues.append(queue)
     return queue
 
 
@@ -238,5 +240,5 @@ def _pair_size(pair: Pair) -> int:
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0))

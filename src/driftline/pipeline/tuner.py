@@ -111,7 +111,7 @@ class Tuner:
         self._waited = 0.0
 
     def _begin_anew(self, sample: Sample) -> None:
-        """Judge by what comes from now on: where there is too little to do, the numbers are no cause of anything."""
+        """Forget the measurements so far: with too little to do, they say nothing about the numbers."""
         self._last = sample
         self._waited = 0.0
         self._before_step = self._crew_step = None
@@ -190,7 +190,7 @@ class Tuner:
         self._measured_from = (self._clock, taken)
 
     def _consumed(self, taken: int) -> float | None:
-        """The pages a second since consumers are as many as they are; None if that is too short to tell."""
+        """Return the pages per second with the current number of consumers; None if that is too short to tell."""
         began, taken_before = self._measured_from
         seconds, pages = self._clock - began, taken - taken_before
         least, most = _MEASURED_SECONDS

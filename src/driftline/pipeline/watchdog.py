@@ -1,4 +1,4 @@
-"""A watchdog over a run: whether anything is recorded while there is work, and if not, who waits for what."""
+"""A watchdog over a pipeline: whether anything is recorded while there is work, and if not, what threads wait for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from driftline.capacity import Capacity
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from driftline.capacity import ResourceUse
-    from driftline.pipeline.threads import Parts
+    from driftline.pipeline.pipeline import Pipeline
 
 _PACKAGE = str(Path(__file__).parent.parent)
 _LOOKS = 20  # that are taken in the time after which a run counts as stalled
@@ -31,52 +31,56 @@ class Stall:
     threads: tuple[str, ...]
     resources: tuple[str, ...]
 
+    @property
+    def headline(self) -> str:
+        """What happened, in one sentence."""
+        return f"Nothing was recorded for {self.seconds:.0f} s although there is work to do."
+
     def __str__(self) -> str:
-        lines = [f"Nothing was recorded for {self.seconds:.0f} s although there is work to do.", "Threads:"]
+        lines = [self.headline, "Threads:"]
         lines += [f"  {line}" for line in self.threads]
         lines += ["Resources:", *[f"  {line}" for line in self.resources]]
         return "\n".join(lines)
 
 
 class Watchdog:
-    """Calls `stalled` once if a run with work to do records nothing for `after` seconds; `progress` is a record.
+    """Ends a pipeline that has work to do and records nothing for `after` seconds; `progress` notes a record.
 
-    There is work to do while something is queued, read, written or waited for, or a host may be asked, also for the
+    There is work to do while something is queued, read, written or waited for, or a host may be contacted, also for the
     second fetch of a page, and none is: a request that is on its way ends by its own time-out. So does a page that a
-    worker process reads, by its deadline: until then only the recorder is expected to go on. Nobody is to blame while
-    the run is `excused`: its store is locked by another program, or cannot be reached.
+    worker process reads, by its deadline: until then only the recorder is expected to go on. A pipeline that is excused
+    is left alone.
     """
 
-    def __init__(
-        self, parts: Parts, after: float, stalled: Callable[[Stall], None], excused: Callable[[], bool],
-        ticks: Callable[[], float] = time.monotonic,
-    ) -> None:  # fmt: skip
-        self._parts = parts
+    def __init__(self, pipeline: Pipeline[Any], after: float, ticks: Callable[[], float] = time.monotonic) -> None:
+        self._pipeline = pipeline
         self._after = after
-        self._stalled = stalled
-        self._excused = excused
         self._ticks = ticks
         self._since = ticks()
+
+    def __repr__(self) -> str:
+        return f"<Watchdog after={self._after} idle={self._ticks() - self._since:.1f}>"
 
     def progress(self) -> None:
         """Note that something was recorded."""
         self._since = self._ticks()
 
     def look(self) -> bool:
-        """See whether the run stalls. Returns True once it does, after `stalled` was called."""
-        resources = self._parts.resources()
-        if self._excused() or not self._has_work(resources):
+        """End the pipeline if it has stalled. Returns whether it has."""
+        resources = self._pipeline.resources()
+        if self._pipeline.is_excused() or not self._has_work(resources):
             self._since = self._ticks()
             return False
         seconds = self._ticks() - self._since
         if seconds < self._after:
             return False
-        self._stalled(Stall(seconds=seconds, threads=tuple(threads_at()), resources=tuple(map(str, resources))))
+        stall = Stall(seconds=seconds, threads=tuple(threads_at()), resources=tuple(map(str, resources)))
+        self._pipeline.end_stalled(stall)
         return True
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Look now and then, in a thread of its own, until the block ends or the run has stalled."""
+        """Look now and then, in a thread of its own, until the block ends or the pipeline has stalled."""
         ended = threading.Event()
 
         def work() -> None:
@@ -93,16 +97,17 @@ class Watchdog:
             thread.join()
 
     def _has_work(self, resources: Sequence[ResourceUse]) -> bool:
-        parts = self._parts
-        if parts.recorder.statistics().in_use:
+        pipeline = self._pipeline
+        recorder, workers = pipeline.recorder.statistics(), pipeline.workers.statistics()
+        if recorder.in_use:
             return True
-        if parts.workers.within_deadline():
-            return False  # whoever waits may wait for it
-        own = {use.name for use in (parts.recorder.statistics(), parts.workers.statistics())}
-        own |= {use.name for queue in parts.queues for use in queue.resources()[1:]}
+        if pipeline.workers.within_deadline():
+            return False  # a thread that waits may wait for it
+        own = {recorder.name, workers.name}
+        own |= {use.name for queue in pipeline.queues for use in queue.resources()[1:]}
         if any(use.waiting or (use.in_use and use.name in own) for use in resources):
             return True
-        return parts.links.neglected()
+        return pipeline.links.neglected()
 
 
 def threads_at() -> list[str]:
@@ -119,7 +124,7 @@ def threads_at() -> list[str]:
 
 
 def _place(frame: FrameType | None) -> str:
-    """Where a thread is within Driftline, with its caller and with what it waits for; empty if nowhere."""
+    """Return where a thread is within Driftline, with its caller and what it waits for; empty if it is elsewhere."""
     ours: list[FrameType] = []
     while frame is not None:
         if frame.f_code.co_filename.startswith(_PACKAGE):

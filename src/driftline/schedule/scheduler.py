@@ -15,7 +15,7 @@ import numpy as np
 
 from driftline.errors import StoreError
 from driftline.http.headers import lifetime
-from driftline.model import Verdict
+from driftline.model import Failed
 from driftline.plurals import count
 from driftline.schedule import forecast
 from driftline.schedule.backoff import Backoff
@@ -199,7 +199,7 @@ class Scheduler:
         """
         for outcome in outcomes:
             document = outcome.document
-            if outcome.verdict is not Verdict.FAILED:
+            if not isinstance(outcome, Failed):
                 seconds = lifetime(document.headers)
                 # a 304 need not repeat these headers
                 if seconds is not None or document.status != HTTPStatus.NOT_MODIFIED:

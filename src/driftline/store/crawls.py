@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from enum import StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Integer, bindparam, case, delete, func, insert, select, update
 
+from driftline.model import AddressKind
 from driftline.store.events import insert_events
 from driftline.store.locks import write_once
 from driftline.store.schema import addresses, sites, skips
@@ -22,6 +25,49 @@ if TYPE_CHECKING:
 
 
 KNOWN = 1_000_000.0  # the priority of pages found in earlier rounds: they come after everything new
+
+
+class AddressSource(StrEnum):
+    """How an address was found; `GUESS` is a sitemap that nothing names, `KNOWN` a page of an earlier round."""
+
+    SEED = "seed"
+    LINK = "link"
+    CANONICAL = "canonical"
+    REDIRECT = "redirect"
+    SITEMAP = "sitemap"
+    FEED = "feed"
+    ROBOTS = "robots"
+    PROBE = "probe"
+    GUESS = "guess"
+    KNOWN = "known"
+
+
+class AddressState(StrEnum):
+    """What became of an address: `WAITING` until it is fetched.
+
+    An `ERROR_PAGE` has a status of success and says that there is no such page. What is `ABSENT` was only guessed.
+    """
+
+    WAITING = "waiting"
+    PAGE = "page"
+    LIST = "list"
+    REDIRECT = "redirect"
+    FAILED = "failed"
+    ERROR_PAGE = "error-page"
+    SKIPPED = "skipped"
+    ABSENT = "absent"
+    PROBE = "probe"
+
+
+class PageNote(StrEnum):
+    """What is special about a page: it has the same text as another, nearly the same, or was not fetched this time.
+
+    The latter because the sitemap gives it the same date (`lastmod`) as before.
+    """
+
+    SAME = "same"
+    NEAR = "near"
+    LASTMOD = "lastmod"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +106,8 @@ class Met(NamedTuple):
 
     key: bytes
     url: str
-    kind: str
-    source: str
+    kind: AddressKind
+    source: AddressSource
     via: int | None
     depth: int
     hops: int
@@ -74,7 +120,7 @@ class FrontierEntry(NamedTuple):
 
     priority: float
     id: int
-    kind: str
+    kind: AddressKind
 
 
 class Address(NamedTuple):
@@ -82,8 +128,8 @@ class Address(NamedTuple):
 
     id: int
     url: str
-    kind: str
-    source: str
+    kind: AddressKind
+    source: AddressSource
     depth: int
     hops: int
     priority: float
@@ -94,11 +140,12 @@ class Address(NamedTuple):
 class Result(NamedTuple):
     """The result of fetching an address. One that is no page any more keeps the values of when it was one.
 
-    A page that is not `lasting` is not fetched in later rounds unless a link to it is found.
+    `reason` says in words why it failed or was skipped. A page that is not `lasting` is not fetched in later rounds
+    unless a link to it is found.
     """
 
     id: int
-    state: str
+    state: AddressState
     reason: str | None = None
     status: int = 0
     target: str | None = None
@@ -113,6 +160,27 @@ class Result(NamedTuple):
     lasting: bool = True
     gone: bool = False
     url: str = ""
+    note: PageNote | None = None
+
+
+class FoundAddress(NamedTuple):
+    """An address of a round, with what became of it; `twin` is the id of the page that it has the text of."""
+
+    id: int
+    url: str
+    source: AddressSource
+    state: AddressState
+    note: PageNote | None
+    reason: str
+    status: int
+    target: str | None
+    digest: bytes | None
+    twin: int | None
+    changed: bool
+    score: float
+    first_round: int
+    good_round: int
+    gone_round: int
 
 
 _CHUNK = 500
@@ -207,9 +275,9 @@ class Sites:
     def waiting(self, begun: Begun) -> list[FrontierEntry]:
         """Return the frontier: the addresses that wait to be fetched."""
         columns = (addresses.c.priority, addresses.c.id, addresses.c.kind)
-        query = select(*columns).where(*_of(begun), addresses.c.state == "waiting")
+        query = select(*columns).where(*_of(begun), addresses.c.state == AddressState.WAITING.value)
         with self._store.read() as connection:
-            return [FrontierEntry(*row) for row in connection.execute(query)]
+            return [_entry(*row) for row in connection.execute(query)]
 
     def keys(self, begun: Begun) -> list[bytes]:
         """Return the keys of all addresses found in this round."""
@@ -219,7 +287,9 @@ class Sites:
     def marks(self, begun: Begun) -> list[tuple[int, str, bytes, int]]:
         """Return id, address, digest and simhash of the pages of this round, in the order in which they were found."""
         columns = (addresses.c.id, addresses.c.url, addresses.c.digest, addresses.c.mark)
-        query = select(*columns).where(*_of(begun), addresses.c.state == "page", addresses.c.digest.is_not(None))
+        query = select(*columns).where(
+            *_of(begun), addresses.c.state == AddressState.PAGE.value, addresses.c.digest.is_not(None)
+        )
         with self._store.read() as connection:
             return [(row[0], row[1], row[2], row[3]) for row in connection.execute(query.order_by(addresses.c.id))]
 
@@ -229,10 +299,16 @@ class Sites:
             addresses.c.id, addresses.c.url, addresses.c.kind, addresses.c.source, addresses.c.depth,
             addresses.c.hops, addresses.c.priority, addresses.c.digest, addresses.c.good_round,
         )  # fmt: skip
-        query = select(*columns).where(addresses.c.state == "waiting")
+        query = select(*columns).where(addresses.c.state == AddressState.WAITING.value)
         with self._store.read() as connection:
             rows = _some(connection, query, addresses.c.id, ids)
-            return {row[0]: Address(*row) for row in rows}
+            return {
+                row.id: Address(
+                    row.id, row.url, AddressKind(row.kind), AddressSource(row.source), row.depth, row.hops,
+                    row.priority, row.digest, row.good_round,
+                )
+                for row in rows
+            }  # fmt: skip
 
     def seen(self, begun: Begun, keys: Sequence[bytes]) -> set[bytes]:
         """Return those of these keys that were found in this round already."""
@@ -290,14 +366,15 @@ class Sites:
         rows = [
             one._asdict() | {
                 "site_id": begun.site_id, "round": number, "first_round": number, "good_round": 0, "gone_round": 0,
-                "state": "waiting", "lastmod": one.lastmod or None,
+                "state": AddressState.WAITING.value, "lastmod": one.lastmod or None, "kind": one.kind.value,
+                "source": one.source.value,
             }
             for one in met
         ]  # fmt: skip
         connection.execute(statement, rows)
         columns = (addresses.c.priority, addresses.c.id, addresses.c.kind)
-        query = select(*columns).where(*_of(begun), addresses.c.state == "waiting")
-        return [FrontierEntry(*row) for row in _some(connection, query, addresses.c.key, [one.key for one in met])]
+        query = select(*columns).where(*_of(begun), addresses.c.state == AddressState.WAITING.value)
+        return [_entry(*row) for row in _some(connection, query, addresses.c.key, [one.key for one in met])]
 
     def _apply_dates(self, connection: Connection, begun: Begun, met: Sequence[Met]) -> list[FrontierEntry]:
         """Apply the dates of a sitemap to known pages: one with the same date is unchanged; others come first.
@@ -307,21 +384,25 @@ class Sites:
         """
         known: dict[bytes, Any] = {}
         columns = (addresses.c.id, addresses.c.key, addresses.c.kind, addresses.c.lastmod, addresses.c.good_round)
-        query = select(*columns).where(*_of(begun), addresses.c.state == "waiting", addresses.c.priority >= KNOWN)
+        query = select(*columns).where(
+            *_of(begun), addresses.c.state == AddressState.WAITING.value, addresses.c.priority >= KNOWN
+        )
         for row in _some(connection, query, addresses.c.key, [one.key for one in met]):
             known[row.key] = row
         before = {key: row.lastmod for key, row in known.items() if row.good_round == begun.number - 1}
         same = [one for one in met if one.key in known and before.get(one.key) == one.lastmod]
         other = [one for one in met if one.key in known and before.get(one.key) != one.lastmod]
         if same:
-            values = {"state": "page", "reason": "lastmod", "good_round": begun.number}
+            values = {
+                "state": AddressState.PAGE.value, "reason": PageNote.LASTMOD.value, "good_round": begun.number,
+            }  # fmt: skip
             ids = [{"this": known[one.key].id} for one in same]
             connection.execute(update(addresses).where(_HERE).values(values), ids)
         if other:
             rows = [{"this": known[one.key].id, "when": one.lastmod, "first": one.priority} for one in other]
             values = {"lastmod": bindparam("when"), "priority": bindparam("first")}
             connection.execute(update(addresses).where(_HERE).values(values), rows)
-        return [FrontierEntry(one.priority, known[one.key].id, known[one.key].kind) for one in other]
+        return [_entry(one.priority, known[one.key].id, known[one.key].kind) for one in other]
 
     def _count_skipped(self, connection: Connection, begun: Begun, skipped: Mapping[str, Sequence[str]]) -> None:
         if not skipped:
@@ -345,28 +426,38 @@ class Sites:
             found = {row.reason: (row.many, list(row.examples)) for row in rows}
         return dict(sorted(found.items(), key=lambda item: -item[1][0]))
 
-    def figures(self, begun: Begun) -> dict[tuple[str, str, str | None], int]:
-        """Return how many addresses this round has, by kind, state and reason."""
+    def figures(self, begun: Begun) -> Counter[tuple[AddressKind, AddressState, PageNote | None]]:
+        """Return how many addresses this round has, by kind, state and note."""
         columns = (addresses.c.kind, addresses.c.state, addresses.c.reason)
         query = select(*columns, func.count()).where(*_of(begun)).group_by(*columns)
+        found: Counter[tuple[AddressKind, AddressState, PageNote | None]] = Counter()
         with self._store.read() as connection:
-            return {(row[0], row[1], row[2]): row[3] for row in connection.execute(query)}
+            for kind, state, reason, many in connection.execute(query):
+                found[AddressKind(kind), AddressState(state), _note(state, reason)] += many
+        return found
 
     def asked(self, begun: Begun) -> int:
         """Return how many addresses of pages were requested in this round."""
-        fetched = (addresses.c.kind == "page") & (addresses.c.state != "waiting") & (addresses.c.status > 0)
-        unlike = addresses.c.reason.is_(None) | (addresses.c.reason != "lastmod")
+        fetched = (addresses.c.kind == AddressKind.PAGE.value) & (addresses.c.status > 0)
+        done = addresses.c.state != AddressState.WAITING.value
+        unlike = addresses.c.reason.is_(None) | (addresses.c.reason != PageNote.LASTMOD.value)
         with self._store.read() as connection:
-            return connection.scalar(select(func.count()).where(*_of(begun), fetched, unlike)) or 0
+            return connection.scalar(select(func.count()).where(*_of(begun), fetched, done, unlike)) or 0
 
     def rows(
-        self, begun: Begun, states: Sequence[str], kinds: Sequence[str] = ("page",)
-    ) -> Iterator[Any]:  # fmt: skip
-        """Yield the rows of this round's addresses of these kinds that are in these states, in the order found."""
-        these = addresses.c.kind.in_(kinds), addresses.c.state.in_(states)
-        query = select(addresses).where(*_of(begun), *these).order_by(addresses.c.id)
+        self, begun: Begun, states: Sequence[AddressState], kinds: Sequence[AddressKind] = (AddressKind.PAGE,)
+    ) -> Iterator[FoundAddress]:  # fmt: skip
+        """Yield this round's addresses of these kinds that are in these states, in the order found."""
+        of_kinds = addresses.c.kind.in_([kind.value for kind in kinds])
+        in_states = addresses.c.state.in_([state.value for state in states])
+        query = select(addresses).where(*_of(begun), of_kinds, in_states).order_by(addresses.c.id)
         with self._store.read() as connection:
-            yield from connection.execute(query)
+            for row in connection.execute(query):
+                yield FoundAddress(
+                    row.id, row.url, AddressSource(row.source), AddressState(row.state), _note(row.state, row.reason),
+                    row.reason or "", row.status, row.target, row.digest, row.twin, bool(row.changed), row.score or 0.0,
+                    row.first_round, row.good_round, row.gone_round,
+                )  # fmt: skip
 
     def urls(self, ids: Iterable[int]) -> dict[int, str]:
         """Return the addresses by id."""
@@ -380,14 +471,23 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name != _ADOPTS}
 
 
+def _entry(priority: float, number: int, kind: str) -> FrontierEntry:
+    return FrontierEntry(priority, number, AddressKind(kind))
+
+
+def _note(state: str, reason: str | None) -> PageNote | None:
+    """Return the note of a page, which is stored where other addresses have the reason."""
+    return PageNote(reason) if reason and state == AddressState.PAGE.value else None
+
+
 def _begin_next(connection: Connection, site_id: int, number: int, now: float) -> None:
     values = {"round": number, "started_at": now, "finished_at": None}
     connection.execute(update(sites).where(sites.c.id == site_id).values(values))
     connection.execute(delete(skips).where(skips.c.site_id == site_id))
     known = (addresses.c.site_id == site_id) & (addresses.c.good_round > 0) & (addresses.c.gone_round == 0)
     again = {
-        "round": number, "state": "waiting", "source": "known", "hops": 0, "reason": None, "twin": None, "changed": 0,
-        "priority": KNOWN + addresses.c.depth,
+        "round": number, "state": AddressState.WAITING.value, "source": AddressSource.KNOWN.value, "hops": 0,
+        "reason": None, "twin": None, "changed": 0, "priority": KNOWN + addresses.c.depth,
     }  # fmt: skip
     connection.execute(update(addresses).where(known).values(again))
 
@@ -405,7 +505,9 @@ def _some(connection: Connection, query: Select[Any], column: ColumnElement[Any]
 
 
 def _row(result: Result, number: int) -> dict[str, Any]:
-    return {f"new_{name}": value for name, value in result._asdict().items()} | {"this": result.id, "of": number}
+    values = {f"new_{name}": value for name, value in result._asdict().items() if name != "note"}
+    stored = {"new_state": result.state.value, "new_reason": result.note.value if result.note else result.reason}
+    return values | stored | {"this": result.id, "of": number}
 
 
 _SETTLED: dict[str, Any] = {

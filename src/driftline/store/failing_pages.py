@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from driftline.errors import FailureKind
-from driftline.model import Turn, Turned, change_id
+from driftline.model import Failed, Turn, Turned, change_id, check_of
 from driftline.plurals import count
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ _OR_ACCEPT = " If it is the page from now on, 'driftline check URL --accept' tak
 
 def turn_of(outcome: Outcome, fail_after: int) -> Turned | None:
     """Return the turn of the page by this check, if any; `fail_after` failures in a row make a page failing."""
-    document, failure = outcome.document, outcome.failure
+    document = outcome.document
+    failure = outcome.failure if isinstance(outcome, Failed) else None
     link = document.link
     if failure is not None and not link.failing and link.failures + 1 >= fail_after:
         times = "1 check" if not link.failures else f"{link.failures + 1:,} checks in a row"
@@ -41,19 +42,24 @@ def turn_of(outcome: Outcome, fail_after: int) -> Turned | None:
     return Turned(id=name, url=link.url, at=document.fetched_at, turn=turn, kind=kind, reason=reason)
 
 
+def turns_of(outcomes: Sequence[Outcome], fail_after: int) -> list[Turned]:
+    """Return which pages begin to fail, or recover, by these checks."""
+    # most checks fail neither now nor before, and are sorted out first
+    candidates = [one for one in outcomes if isinstance(one, Failed) or one.document.link.failing]
+    return [turned for one in candidates if (turned := turn_of(one, fail_after)) is not None]
+
+
 def insert_turns(
     statements: Statements, connection: Connection, outcomes: Sequence[Outcome], fail_after: int
-) -> None:  # fmt: skip
-    """Record which pages turn by these checks. Each outcome is given its turn, to be published after the commit."""
+) -> list[Turned]:  # fmt: skip
+    """Record which pages begin to fail, or recover, by these checks. Returns them, to be published after the commit."""
     rows: list[tuple[Any, ...]] = []
     states: list[tuple[Any, ...]] = []
-    for outcome in outcomes:
-        link = outcome.document.link
-        if outcome.failure is None and not link.failing:
-            continue
-        turned = outcome.turned = turn_of(outcome, fail_after)
-        if turned is not None:
-            rows.append((link.page_id, link.sequence, turned.at, turned.turn.value, turned.reason))
-            states.append((turned.at if turned.turn is Turn.FAILING else None, link.page_id))
+    turns = turns_of(outcomes, fail_after)
+    for turned in turns:
+        page_id, sequence = check_of(turned.id)
+        rows.append((page_id, sequence, turned.at, turned.turn.value, turned.reason))
+        states.append((turned.at if turned.turn is Turn.FAILING else None, page_id))
     statements.turn.many(connection, rows)
     statements.turned.many(connection, states)
+    return turns

@@ -17,6 +17,7 @@ from driftline.model import (
     Change,
     Check,
     Failure,
+    Incomparable,
     Matter,
     Old,
     Page,
@@ -78,7 +79,7 @@ class Repository:
             row.page_id: Old(
                 body=row.body, letters=row.letters, kept_body=row.kept_body, kept_text=row.kept_text,
                 blobs=chain_of((row.kept_body, row.kept_text), blobs[row.page_id]), at=row.checked_at,
-                memory=row.data or b"", reading=row.reading,
+                memory=row.data or b"", **_reading(row.reading),
             )
             for row in rows
         }  # fmt: skip
@@ -219,6 +220,13 @@ class Repository:
             count = connection.scalar(select(func.count()).select_from(versions))
             raw, stored = connection.execute(select(func.sum(blobs.c.size), func.sum(func.length(blobs.c.data)))).one()
         return count or 0, raw or 0, stored or 0
+
+
+def _reading(stored: str | None) -> dict[str, Any]:
+    """Return how a text was extracted, or why it is not to be compared with: one column has both."""
+    if stored in tuple(Incomparable):
+        return {"incomparable": Incomparable(stored)}
+    return {"reading": stored}
 
 
 def _no_version(page: Page, number: int | None) -> str:

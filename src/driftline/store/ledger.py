@@ -6,6 +6,7 @@ import json
 import time
 from collections import defaultdict
 from contextlib import suppress
+from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,11 +15,24 @@ from sqlalchemy.exc import IntegrityError
 
 from driftline.errors import StoreError, StoreUnavailable
 from driftline.http.headers import retry_after, validators
-from driftline.model import Lesson, Link, Outcome, Proof, Verdict
+from driftline.model import (
+    Changed,
+    Danger,
+    Failed,
+    Lesson,
+    Link,
+    Outcome,
+    Proof,
+    Recorded,
+    Unchanged,
+    Warned,
+    change_id,
+    version_made_by,
+)
 from driftline.noise_memory import Memory
 from driftline.store.blobs import digest
 from driftline.store.events import EventLog
-from driftline.store.failing_pages import insert_turns
+from driftline.store.failing_pages import insert_turns, turns_of
 from driftline.store.link_records import LinkRecords, has_unrecorded
 from driftline.store.locks import count_revision, lock_memories, lock_pages, patiently, write_once
 from driftline.store.outbox import found_by, put_in_outbox, stored_edits
@@ -188,15 +202,16 @@ class Ledger:
         """Return the current links of these pages, in this order, without those that are no longer watched."""
         return self._links.links(page_ids)
 
-    def record(self, run_id: int, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
-        """Commit these outcomes in one transaction; those of them that were not recorded before.
+    def record(self, run_id: int, outcomes: Sequence[Outcome]) -> Recorded:
+        """Commit these outcomes in one transaction. Returns those of them that were not recorded before.
 
         An outcome whose (page, sequence) is recorded already changes nothing, nor does one of a page that was removed
-        in the meantime. Where the server was lost before it said whether it committed them, those count that it did.
+        in the meantime. If the connection was lost before the server said whether it committed them, those are returned
+        that it did commit.
         """
         unsure = False
 
-        def record() -> Sequence[Outcome]:
+        def record() -> Recorded:
             nonlocal unsure
             try:
                 return self._record(run_id, outcomes, unsure=unsure)
@@ -206,23 +221,22 @@ class Ledger:
 
         return patiently(record, self._stopped)
 
-    def _record(self, run_id: int, outcomes: Sequence[Outcome], *, unsure: bool) -> Sequence[Outcome]:
+    def _record(self, run_id: int, outcomes: Sequence[Outcome], *, unsure: bool) -> Recorded:
         in_order = sorted(outcomes, key=_page_id)  # as `locks` asks for: each check locks the state of its page
         try:
             with self._store.write() as connection:
                 lock_pages(connection, [_page_id(outcome) for outcome in in_order if _has_more_rows(outcome)])
                 if _insert_checks(self._store, connection, run_id, in_order):
-                    self._insert_rest(connection, in_order)
-                    return outcomes
+                    return replace(self._insert_rest(connection, in_order), outcomes=outcomes)
                 connection.rollback()
         except IntegrityError:
             pass  # a page was removed while it was being checked: what follows leaves it out
         while (recorded := self._record_new(run_id, in_order, unsure=unsure)) is None:
-            pass  # whoever recorded one of them has committed it by now, so that it is left out the next time
+            pass  # the process that recorded one of them has committed it by now, so it is left out the next time
         return recorded
 
-    def _record_new(self, run_id: int, in_order: Sequence[Outcome], *, unsure: bool) -> Sequence[Outcome] | None:
-        """Record those of the outcomes that are not recorded yet; None, and none, if one of them is meanwhile."""
+    def _record_new(self, run_id: int, in_order: Sequence[Outcome], *, unsure: bool) -> Recorded | None:
+        """Record those of the outcomes that are not recorded yet; None if another process records one meanwhile."""
         with self._store.write() as connection:
             keys = [*map(_page_id, in_order)]
             # a state that is behind its checks, as an earlier version may have left it, must not hold up the others
@@ -230,7 +244,7 @@ class Ledger:
             query = select(pages.c.id, states.c.sequence).join(states, states.c.page_id == pages.c.id)
             query = query.outerjoin(checks, following).where(checks.c.page_id.is_(None))
             query = query.where(pages.c.id.in_(keys)).order_by(pages.c.id)
-            # whoever removes one of them from here on waits
+            # a process that removes one of them from here on waits
             query = query.with_for_update(read=True, key_share=True, of=pages)
             at = {row[0]: row[1] for row in connection.execute(query)}
             new = [one for one in in_order if at.get(_page_id(one)) == one.document.link.sequence - 1]
@@ -238,20 +252,25 @@ class Ledger:
             if not _insert_checks(self._store, connection, run_id, left):
                 connection.rollback()
                 return None
-            self._insert_rest(connection, left)
+            recorded = self._insert_rest(connection, left)
             if not unsure:
-                return left
+                return recorded
             wrote = _written_by(connection, run_id, in_order) | {*map(_page_id, left)}
-            return [outcome for outcome in in_order if _page_id(outcome) in wrote]
+            outcomes = [outcome for outcome in in_order if _page_id(outcome) in wrote]
+            return Recorded(outcomes, turns_of(outcomes, self._fail_after), _dangers_of(connection, outcomes))
 
-    def _insert_rest(self, connection: Connection, outcomes: Sequence[Outcome]) -> None:
+    def _insert_rest(self, connection: Connection, outcomes: Sequence[Outcome]) -> Recorded:
+        """Insert what the checks of these outcomes found, beside the checks themselves."""
         _insert_found(self._store, connection, outcomes)
-        insert_turns(self._store.statements, connection, outcomes, self._fail_after)
-        put_in_outbox(connection, outcomes)
+        dangers = _insert_warnings(connection, outcomes)
+        turned = insert_turns(self._store.statements, connection, outcomes, self._fail_after)
+        recorded = Recorded(outcomes, turned, dangers)
+        put_in_outbox(connection, recorded)
+        return recorded
 
 
 def _written_by(connection: Connection, run_id: int, outcomes: Sequence[Outcome]) -> set[int]:
-    """Return the pages of those outcomes that this run has recorded, in a commit of which it never heard."""
+    """Return the pages of those outcomes that this run has recorded, in a commit whose answer was lost."""
     query = select(checks.c.page_id, checks.c.sequence, checks.c.at).where(
         checks.c.run_id == run_id, checks.c.page_id.in_([*map(_page_id, outcomes)])
     )
@@ -268,10 +287,10 @@ def _page_id(outcome: Outcome) -> int:
 
 def _has_more_rows(outcome: Outcome) -> bool:
     """Return whether rows that refer to the page are inserted, beside its check and its state."""
-    return (
-        outcome.verdict is not Verdict.UNCHANGED or outcome.version is not None or outcome.lesson is not None
-        or bool(outcome.warnings) or outcome.document.link.failing
-    )  # fmt: skip
+    if not isinstance(outcome, Unchanged) or outcome.noise is not None or outcome.document.link.failing:
+        return True
+    examined = outcome.examined
+    return examined is not None and (examined.lesson is not None or bool(examined.warnings))
 
 
 def _scope(page_ids: Sequence[int] | None) -> str:
@@ -297,7 +316,7 @@ def _insert_pause(connection: Connection, at: float) -> None:
 
 
 def _insert_checks(store: Store, connection: Connection, run_id: int, outcomes: Sequence[Outcome]) -> bool:
-    """Insert the checks and bring the states up to them; whether all of them were new."""
+    """Insert the checks and update the states of their pages. Returns whether all of the checks were new."""
     rows: list[tuple[Any, ...]] = []
     touched: list[tuple[Any, ...]] = []
     for outcome in outcomes:
@@ -305,12 +324,14 @@ def _insert_checks(store: Store, connection: Connection, run_id: int, outcomes: 
         link = document.link
         at = document.fetched_at
         verdict: str = outcome.verdict._value_
-        kind = sentence = None
-        if outcome.failure is not None:
+        proof = kind = sentence = None
+        if isinstance(outcome, Unchanged):
+            proof = outcome.proof._value_
+        elif isinstance(outcome, Failed):
             kind, sentence = outcome.failure.kind.value, outcome.failure.sentence
         rows.append((
             link.page_id, link.sequence, run_id, at, verdict, document.status, document.seconds, document.size,
-            outcome.proof and outcome.proof._value_, kind, sentence,
+            proof, kind, sentence,
             as_sent(document.final_url) if document.redirects else None,
         ))  # fmt: skip
         touched.append((link.page_id, run_id, link.sequence, 0, at, verdict, kind, sentence, 0))
@@ -321,7 +342,7 @@ def _insert_checks(store: Store, connection: Connection, run_id: int, outcomes: 
 
 
 def _insert_found(store: Store, connection: Connection, outcomes: Sequence[Outcome]) -> None:
-    """What the checks found, beside the checks themselves."""
+    """Insert versions, changes and validators, and what is learned about noise."""
     same_wire: list[tuple[Any, ...]] = []
     same_text: list[tuple[Any, ...]] = []
     new: list[tuple[Any, ...]] = []
@@ -330,47 +351,53 @@ def _insert_found(store: Store, connection: Connection, outcomes: Sequence[Outco
     changes: list[tuple[Any, ...]] = []
     retries: list[tuple[Any, ...]] = []
     pictures: list[tuple[Any, ...]] = []
-    failed, by_validators, by_wire, by_noise = Verdict.FAILED, Proof.VALIDATORS, Proof.WIRE, Proof.NOISE
+    lessons: list[tuple[Link, Lesson]] = []
+    by_validators, by_noise = Proof.VALIDATORS, Proof.NOISE
     for outcome in outcomes:
-        if outcome.proof is by_validators:
-            continue
-        if outcome.verdict is failed:
-            document = outcome.document
-            wait = retry_after(document.headers, document.fetched_at) if document.status in _BUSY else None
-            if wait is not None:
-                retries.append((document.fetched_at + wait, document.link.page_id))
-            continue
-        if outcome.proof is by_noise and outcome.version is None:
-            continue  # it is to be compared with the version in force again
         document = outcome.document
         link = document.link
+        proof = None
+        if isinstance(outcome, Unchanged):
+            proof = outcome.proof
+            if proof is by_validators:
+                continue
+            version, change = (None, None) if outcome.noise is None else (outcome.noise.version, outcome.noise.change)
+        elif isinstance(outcome, Failed):
+            wait = retry_after(document.headers, document.fetched_at) if document.status in _BUSY else None
+            if wait is not None:
+                retries.append((document.fetched_at + wait, link.page_id))
+            continue
+        else:
+            version, change = outcome.version, outcome.change if isinstance(outcome, Changed) else None
         # those of a redirect's target say nothing about this address
         etag, modified = (None, None) if document.redirects else validators(document.headers)
-        if outcome.proof is by_wire:
+        examined = outcome.examined
+        if examined is None:
             known = link.known
             if known is None or known.etag != etag or known.last_modified != modified:
                 same_wire.append((etag, modified, link.page_id))
             continue
-        if outcome.version is None:
-            same_text.append((
-                etag, modified, link.page_id, outcome.wire, outcome.body, outcome.reading, outcome.recalled,
-            ))  # fmt: skip
+        if examined.lesson is not None:
+            lessons.append((link, examined.lesson))
+        if version is None:
+            if proof is not by_noise:  # such a page is to be compared with the same version again
+                same_text.append((
+                    etag, modified, link.page_id, examined.wire, examined.body, examined.reading, examined.recalled,
+                ))  # fmt: skip
             continue
-        version = outcome.version
         at = document.fetched_at
         new.append((
-            etag, modified, link.page_id, outcome.wire, version.body, outcome.reading,
-            version.number, version.letters, version.body, version.text, None if outcome.proof else at,
+            etag, modified, link.page_id, examined.wire, version.body, examined.reading,
+            version.number, version.letters, version.body, version.text, None if proof else at,
         ))  # fmt: skip
         blobs += [(link.page_id, blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in version.blobs]
         versions.append((
             link.page_id, version.number, link.sequence, at, version.body, version.text, version.size, version.title,
-            version.content_type, version.charset, as_sent(document.final_url), document.headers, outcome.reading,
+            version.content_type, version.charset, as_sent(document.final_url), document.headers, examined.reading,
         ))  # fmt: skip
         if document.screenshot is not None:
             pictures.append((link.page_id, version.number, document.screenshot))
-        if outcome.change is not None:
-            change = outcome.change
+        if change is not None:
             changes.append((
                 link.page_id, link.sequence, version.number - 1, version.number, at, change.kind._value_, change.score,
                 change.reason, change.words_added, change.words_removed, change.verdict._value_,
@@ -385,36 +412,59 @@ def _insert_found(store: Store, connection: Connection, outcomes: Sequence[Outco
     statements.screenshot.many(connection, pictures)
     statements.change.many(connection, changes)
     statements.new_version.many(connection, new)
-    warned = [outcome for outcome in outcomes if outcome.warnings]
-    if warned:
-        _keep_warnings(connection, warned)
-    lessons = [(outcome.document.link, outcome.lesson) for outcome in outcomes if outcome.lesson is not None]
     if lessons:
         lock_memories(connection)
         statements.memory.many(connection, _with_pins(connection, lessons))
         _teach_hosts(store, connection, [(link.host, lesson.for_host) for link, lesson in lessons if lesson.for_host])
 
 
-def _keep_warnings(connection: Connection, warned: Sequence[Outcome]) -> None:
-    """Record what looks dangerous; only what was never recorded of its page is left to be told.
+def _insert_warnings(connection: Connection, outcomes: Sequence[Outcome]) -> list[Danger]:
+    """Insert what looks dangerous. Returns what of it was never recorded of its page before, and is to be reported.
 
     A page whose text stays the same is compared with the same version at every check: it is warned of once.
     """
-    keys = [outcome.document.link.page_id for outcome in warned]
-    columns = warnings.c.page_id, warnings.c.kind, warnings.c.reason
-    known = {tuple(row) for row in connection.execute(select(*columns).where(warnings.c.page_id.in_(keys)))}
+    warned = _warned(outcomes)
+    if not warned:
+        return []
+    dangers = _dangers_of(connection, outcomes)
+    new = {(danger.id, danger.kind, danger.reason) for danger in dangers}
     rows: list[dict[str, Any]] = []
-    for outcome in warned:
+    for outcome, one in warned:
         link = outcome.document.link
-        fresh = tuple(one for one in outcome.warnings if (link.page_id, one.kind.value, one.sentence) not in known)
-        kept = outcome.warnings if outcome.version is not None else fresh
-        rows += [
-            {"page_id": link.page_id, "sequence": link.sequence, "kind": one.kind.value, "reason": one.sentence}
-            for one in kept
-        ]
-        outcome.alarms = fresh
+        is_new = (change_id(link.page_id, link.sequence), one.kind, one.sentence) in new
+        if is_new or version_made_by(outcome) is not None:
+            rows.append({
+                "page_id": link.page_id, "sequence": link.sequence, "kind": one.kind.value, "reason": one.sentence,
+            })  # fmt: skip
     if rows:
         connection.execute(insert(warnings), rows)
+    return dangers
+
+
+def _dangers_of(connection: Connection, outcomes: Sequence[Outcome]) -> list[Danger]:
+    """Return what looks dangerous by these outcomes and was recorded by no other check of the same page."""
+    warned = [(outcome.document, one) for outcome, one in _warned(outcomes)]
+    if not warned:
+        return []
+    columns = warnings.c.page_id, warnings.c.sequence, warnings.c.kind, warnings.c.reason
+    query = select(*columns).where(warnings.c.page_id.in_({document.link.page_id for document, _ in warned}))
+    sequences: dict[tuple[int, str, str], set[int]] = defaultdict(set)
+    for page_id, sequence, kind, reason in connection.execute(query):
+        sequences[page_id, kind, reason].add(sequence)
+    return [
+        Danger(
+            id=change_id(document.link.page_id, document.link.sequence), url=document.link.url,
+            at=document.fetched_at, kind=one.kind, reason=one.sentence,
+        )
+        for document, one in warned
+        if not sequences[document.link.page_id, one.kind.value, one.sentence] - {document.link.sequence}
+    ]  # fmt: skip
+
+
+def _warned(outcomes: Sequence[Outcome]) -> list[tuple[Outcome, Warned]]:
+    """Return the warnings of these outcomes, each with its outcome."""
+    read = [(one, one.examined) for one in outcomes if not isinstance(one, Failed) and one.examined is not None]
+    return [(outcome, warning) for outcome, examined in read for warning in examined.warnings]
 
 
 def _with_pins(connection: Connection, lessons: Sequence[tuple[Link, Lesson]]) -> list[tuple[Any, ...]]:

@@ -24,16 +24,18 @@ from driftline.model import (
     Verdict,
     WarningKind,
     change_id,
+    changes_to_report,
+    check_of,
 )
 from driftline.store.schema import RUN, changes, checks, outbox, pages, runs, turns, warnings
 from driftline.store.statements import in_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable
 
     from sqlalchemy import Connection, Row, Select
 
-    from driftline.model import ChangeSummary, Outcome
+    from driftline.model import ChangeSummary, Recorded
 
     #: what there is to report: changes, pages that began to fail or recovered, and warnings
     Found: TypeAlias = tuple[list[Change], list[Turned], list[Danger]]
@@ -86,14 +88,14 @@ _DELETE = delete(outbox).where(
 )
 
 
-def put_in_outbox(connection: Connection, outcomes: Sequence[Outcome]) -> None:
+def put_in_outbox(connection: Connection, recorded: Recorded) -> None:
     """Insert what these outcomes, which are being recorded in the same transaction, found."""
-    found = [(outcome, _CHANGED) for outcome in outcomes if outcome.may_be_news]
-    found += [(outcome, outcome.turned.turn.value) for outcome in outcomes if outcome.turned is not None]
-    found += [(outcome, alarm.kind.value) for outcome in outcomes for alarm in outcome.alarms]
+    links = [found.document.link for found in changes_to_report(recorded.outcomes)]
+    found = [(link.page_id, link.sequence, _CHANGED) for link in links]
+    found += [(*check_of(one.id), one.turn.value) for one in recorded.turned]
+    found += [(*check_of(one.id), one.kind.value) for one in recorded.dangers]
     if found:
-        links = [(outcome.document.link, what) for outcome, what in found]
-        rows = [{"page_id": link.page_id, "sequence": link.sequence, "what": what} for link, what in links]
+        rows = [{"page_id": page_id, "sequence": sequence, "what": what} for page_id, sequence, what in found]
         connection.execute(insert(outbox), rows)
 
 
@@ -181,7 +183,7 @@ def clear_outbox(connection: Connection, found: Found) -> None:
     named = [(one.id, _CHANGED) for one in changed]
     named += [(one.id, one.turn.value) for one in turned]
     named += [(one.id, one.kind.value) for one in dangers]
-    keys = sorted((*map(int, name.split("-")), what) for name, what in named)
+    keys = sorted((*check_of(name), what) for name, what in named)
     rows = [{"page": page, "number": number, "what": what} for page, number, what in keys]
     if rows:
         connection.execute(_DELETE, rows)

@@ -11,7 +11,7 @@ from sqlalchemy import Text, and_, cast, delete, exists, func, insert, or_, sele
 
 from driftline.errors import BadSetting, FailureKind, StoreError, UnknownPage, UsageError
 from driftline.http.credentials import Access, CredentialScope
-from driftline.model import FETCHED_OTHERWISE, GIVEN_UP, Failure, Filter, Page, PageState, Verdict, stored_render
+from driftline.model import Failure, Filter, Incomparable, Page, PageState, Verdict, stored_render
 from driftline.store.feedback import forget_on_hosts, keys_on_hosts
 from driftline.store.locks import count_revision, lock_addresses, lock_states, patiently, write_once
 from driftline.store.schema import checks, pages, states, versions
@@ -233,7 +233,7 @@ class Catalog:
                 # answers of another address, or texts by other filters, prove nothing: compare in full
                 reset: dict[str, Any] = {"etag": None, "last_modified": None, "wire": b""}
                 if fetched != page.render:
-                    reset["reading"] = FETCHED_OTHERWISE
+                    reset["reading"] = Incomparable.FETCHED_OTHERWISE.value
                 connection.execute(update(states).where(states.c.page_id == page.id).values(**reset))
             connection.execute(update(pages).where(pages.c.id == page.id).values(**values))
             count_revision(connection)
@@ -241,7 +241,12 @@ class Catalog:
 
     def accept(self, page_ids: Sequence[int]) -> None:
         """Take the result of the next check of these pages as the page, even if it looks like an error or a wall."""
-        reset: dict[str, Any] = {"etag": None, "last_modified": None, "wire": b"", "reading": GIVEN_UP}
+        reset: dict[str, Any] = {
+            "etag": None,
+            "last_modified": None,
+            "wire": b"",
+            "reading": Incomparable.GIVEN_UP.value,
+        }
         with self._store.write() as connection:
             for some in in_batches(sorted(page_ids)):
                 lock_states(connection, some)

@@ -56,10 +56,10 @@ Processes
 from __future__ import annotations
 
 from sqlalchemy import (
-    DDL,
     JSON,
     BigInteger,
     Column,
+    Connection,
     Double,
     ForeignKey,
     ForeignKeyConstraint,
@@ -71,6 +71,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     event,
+    text,
 )
 
 metadata = MetaData(
@@ -176,10 +177,16 @@ states = Table(
     Column("failing_at", Double),
 )
 
-# every check updates one row: where there is room for it beside the old one, no index has to be written. An argument of
-# the table would load SQLAlchemy's dialect for PostgreSQL in every command.
-_leave_room = DDL("ALTER TABLE states SET (fillfactor = 50)").execute_if(dialect="postgresql")
-event.listen(states, "after_create", _leave_room)
+
+@event.listens_for(states, "after_create")
+def _leave_room(_table: Table, connection: Connection, **_options: object) -> None:
+    """Leave room beside each state: every check updates one, and where the new row fits, no index has to be written.
+
+    An argument of the table would do the same, and load SQLAlchemy's dialect for PostgreSQL in every command.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("ALTER TABLE states SET (fillfactor = 50)"))
+
 
 #: without a foreign key, which would cost PostgreSQL half as much again as everything else about an unchanged page:
 #: a page that was removed is noticed at its state, and `Catalog.remove` deletes the checks

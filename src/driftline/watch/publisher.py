@@ -13,14 +13,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, Self
 
 from driftline.errors import StoreError
-from driftline.model import Verdict
+from driftline.model import Matter, changes_to_report
 from driftline.pipeline.grouping import events_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    from driftline.model import Outcome
+    from driftline.model import Recorded
     from driftline.pipeline.stop import Stop
     from driftline.store.events import Group
 
@@ -153,16 +153,11 @@ class Publisher:
         elif kind is None:
             raise self._error
 
-    def recorded(self, outcomes: Sequence[Outcome]) -> None:
+    def recorded(self, recorded: Recorded) -> None:
         """Publish what these outcomes, which were just committed, found; soon, and in the publisher's thread."""
-        found = 0
-        noise: list[float] = []
-        for outcome in outcomes:
-            if outcome.turned is not None or outcome.alarms or outcome.verdict is Verdict.CHANGED:
-                found += 1
-            elif outcome.may_be_news:
-                noise.append(outcome.document.fetched_at)
-        if not found and not noise:
+        changes = changes_to_report(recorded.outcomes)
+        noise = [one.document.fetched_at for one in changes if one.change.verdict is Matter.NOISE]
+        if not changes and not recorded.turned and not recorded.dangers:
             return
         with self._lock:
             now = self._ticks()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from driftline.crawl.recrawl import Rounds
-    from driftline.model import Event, Outcome, Verdict
+    from driftline.model import Event, Recorded, Verdict
     from driftline.pipeline.check_run import Run
     from driftline.pipeline.sources import Feed
     from driftline.pipeline.stop import Stop
@@ -50,7 +50,7 @@ class EndlessRun:
     """
 
     def __init__(
-        self, run: Run, feed: Feed, stop: Stop, recorded: Callable[[Sequence[Outcome]], None],
+        self, run: Run, feed: Feed, stop: Stop, recorded: Callable[[Recorded], None],
         right: Callable[[], Having], slow: Callable[[str, int, float], None] | None = None,
     ) -> None:  # fmt: skip
         self.feed = feed
@@ -140,7 +140,7 @@ class WatchList(Protocol):
         """Return what feeds the pipeline with the pages that the scheduler picks."""
 
     def keep_checking(
-        self, recorded: Callable[[Sequence[Outcome]], None], *, claim: Claim, stop: Stop,
+        self, recorded: Callable[[Recorded], None], *, claim: Claim, stop: Stop,
         slow: Callable[[str, int, float], None],
     ) -> EndlessRun:  # fmt: skip
         """Return a pipeline that checks what it is fed."""
@@ -198,7 +198,7 @@ class Watcher:
     def __init__(
         self, watch_list: WatchList, options: WatchOptions, readers: Readers, stop: Stop, *,
         remark: Callable[[str], None], slow: Callable[[str, int, float], None] = lambda *_: None,
-        recorded: Callable[[Sequence[Outcome]], None] = lambda _: None,
+        recorded: Callable[[Recorded], None] = lambda _: None,
     ) -> None:  # fmt: skip
         self._watch_list = watch_list
         self._options = options
@@ -233,11 +233,11 @@ class Watcher:
         """Check pages, and crawl sites in between: two pipelines would not know of each other's requests to a host."""
         watch_list, stop, once = self._watch_list, self._stop, self._options.once
 
-        def recorded(outcomes: Sequence[Outcome]) -> None:
-            scheduler.record_lifetimes(outcomes)
-            publisher.recorded(outcomes)
-            result.found.update(outcome.verdict for outcome in outcomes)
-            self._recorded(outcomes)
+        def recorded(recorded: Recorded) -> None:
+            scheduler.record_lifetimes(recorded.outcomes)
+            publisher.recorded(recorded)
+            result.found.update([outcome.verdict for outcome in recorded.outcomes])
+            self._recorded(recorded)
 
         for sentence in () if once else watch_list.shortages(self._options.budget):
             self._remark(sentence)

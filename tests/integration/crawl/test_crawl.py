@@ -18,10 +18,10 @@ import pytest
 import driftline
 from driftline import Driftline, Stop
 from driftline.crawl import crawl_options
+from driftline.crawl.survey_steps import CrawlOutcome
 from driftline.errors import StoreBusy, UsageError
 from driftline.http.credentials import read_access
 from driftline.lab.bench.crawl_bench import measure
-from driftline.model import Outcome
 from driftline.store.engine import Store
 from driftline.store.host_records import HostRecords
 from support.making import settings
@@ -365,7 +365,7 @@ class Stopping:
         self.stop = Stop()
         self._left = after
 
-    def told(self, outcomes: Sequence[Outcome], waiting: int) -> None:
+    def told(self, outcomes: Sequence[CrawlOutcome], waiting: int) -> None:
         self._left -= len(outcomes)
         if self._left <= 0:
             self.stop.request()

@@ -217,7 +217,7 @@ def test_a_run_without_an_end_puts_off_pages_of_a_host_that_sent_a_retry_after(t
     ):
         pages.add(*[server.url(f"/{number}") for number in range(6)])
         ids = [page.id for page in pages.pages()]
-        with pages.keep_checking(lambda outcomes: told.release(len(outcomes))) as keeping:
+        with pages.keep_checking(lambda recorded: told.release(len(recorded.outcomes))) as keeping:
             keeping.feed.offer(ids)
             for _ in range(3):
                 told.acquire()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from driftline.crawl.survey_steps import CrawlOutcome
 from driftline.lab.bench import open_local
 from driftline.lab.bench.hostile_bench import (
     TIMES,
@@ -57,7 +58,7 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checked]:
         store = str(tmp_path_factory.mktemp("hostile") / "pages.db")
         found: dict[str, tuple[str, str]] = {}
 
-        def told(outcomes: Sequence[Outcome]) -> None:
+        def told(outcomes: Sequence[Outcome | CrawlOutcome]) -> None:
             found.update((one.document.link.url, outcome_of(one)) for one in outcomes)
 
         def check(some: Iterable[HostileServer], **options: Any) -> None:

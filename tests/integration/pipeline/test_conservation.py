@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,21 +13,19 @@ from hypothesis import strategies as st
 
 from driftline import Plan, Stop
 from driftline.capacity import Capacity, ResourceUse
-from driftline.detection.worker_pool import WorkerPool
 from driftline.errors import RunStalled, RunStopped, StoreError, StoreUnavailable
 from driftline.fetch.politeness import PoliteLinks
-from driftline.model import Blob, Document, Link, NewVersion, Outcome, Pair, Proof, Render, RenderMode, Verdict
-from driftline.pipeline.browser_lane import BrowserLane
+from driftline.model import Blob, Changed, Document, Failed, Link, New, Outcome, Pair, Render, RenderMode
 from driftline.pipeline.confirmer import Confirmer
+from driftline.pipeline.pipeline import Pipeline, open_workers
 from driftline.pipeline.recorder import Recorder
 from driftline.pipeline.sources import LinkQueue
-from driftline.pipeline.threads import Parts
-from driftline.pipeline.topologies import wire
-from driftline.pipeline.watchdog import threads_at
+from driftline.pipeline.stop import Ending
+from driftline.pipeline.watchdog import Stall, threads_at
 from support import making
 from support.hosts import Records
 from support.servers import Answer, Request, Server, answer, html, redirect
-from support.worlds import WIRINGS, Painter, World
+from support.worlds import WIRINGS, Painter, StagesWith, World
 
 #: what becomes of a page, on the way or at a step
 FATES = (
@@ -71,7 +69,7 @@ class Fates:
 
     def settle(self, documents: list[Document]) -> tuple[list[Outcome], list[Document]]:
         same = [document for document in documents if self.of(document) == "same"]
-        return [Outcome(one, Verdict.UNCHANGED, Proof.WIRE) for one in same], [
+        return [making.unchanged(one) for one in same], [
             document for document in documents if self.of(document) != "same"
         ]
 
@@ -93,35 +91,33 @@ class Fates:
     def _outcome(self, pair: Pair) -> Outcome:
         document, fate = pair.document, self.of(pair.document)
         if document.failure is not None:
-            return Outcome(document, Verdict.FAILED, failure=document.failure)
-        outcome = Outcome(document, Verdict.CHANGED if fate in CHANGED else Verdict.NEW)
-        blob = Blob(b"", None, 0, 0, bytes(2_000))
-        outcome.version = NewVersion(
-            number=1, body=b"", letters=b"", text=b"", size=0, title="", content_type="", charset="", blobs=(blob,)
-        )
-        outcome.wants_script = fate == "shell"
-        outcome.pair = pair
-        return outcome
+            return Failed(document, document.failure)
+        version = making.new_version(Blob(b"", None, 0, 0, bytes(2_000)))
+        examined = replace(making.EXAMINED, wants_script=fate == "shell")
+        if fate in CHANGED:
+            return Changed(document, examined, version, making.change_of(), pair)
+        return New(document, examined, version)
 
-    def confirm(self, found: list[tuple[Outcome, Document]]) -> list[Outcome]:
+    def confirm(self, found: list[tuple[Changed, Document]]) -> list[Outcome]:
         for outcome, _ in found:  # as it is done in earnest: nobody needs these any more
-            outcome.document.body = b""
-            outcome.pair = outcome.version = None
-        return [outcome for outcome, _ in found]
+            outcome.document.release_body()
+        return [replace(outcome, pair=None, version=making.new_version()) for outcome, _ in found]
 
 
 class Failing:
-    """A ledger that fails at a page of that fate."""
+    """A sink that fails at a page of that fate."""
 
     def __init__(self, fates: Fates) -> None:
         self.fates = fates
         self.recorded: list[int] = []
 
-    def record(self, run_id: int, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+    def record(self, outcomes: Sequence[Outcome]) -> None:
         if any(self.fates.of(outcome.document) == "recorder fails" for outcome in outcomes):
             raise StoreError("The disk is full.")
         self.recorded += [outcome.document.link.page_id for outcome in outcomes]
-        return outcomes
+
+    def settle(self, outcomes: Sequence[Outcome]) -> None:
+        """Nobody waits for it."""
 
 
 def run_through(
@@ -142,8 +138,7 @@ def run_through(
         if fate == "right lost":
             right.lost = True
         if fate == "stalled":
-            parts.cut(RunStalled("Nothing was recorded."))
-            parts.let_go()
+            pipeline.end_stalled(Stall(seconds=1.0, threads=(), resources=()))
         if fate == "held" or (fate == "held when confirmed" and len(server.asked_for(request.path)) > 1):
             stop.request()  # or nothing would ever end it
             return answer(b"", length=10, hold=True)
@@ -162,30 +157,20 @@ def run_through(
     with Server(reply) as server:
         render = {"rendered": Render(), "rendered changed": Render(), "shell": Render(mode=RenderMode.AUTO)}
         links = [Link(n, server.url(f"/{n}"), 1, None, render=render.get(fate)) for n, fate in enumerate(fates)]
-        ledger = Failing(steps)
-        recorder = Recorder(ledger, 1, lambda _: None)
-        workers = WorkerPool(most=2, deadline=20.0, memory=given.worker_memory)
-        polite = PoliteLinks(
-            LinkQueue(iter(links)), given, Records(), links=lambda _: [], record=recorder.add, may_fetch=right.holds
-        )
-        confirmer = Confirmer(steps, recorder, given, polite)
+        sink = Failing(steps)
         painter = Painter({link.url: b"<p>drawn</p>" for link in links[::2]})
-        rendering = BrowserLane(steps, recorder, confirmer, polite, given, stop, painter, lambda: painter)
-        parts = Parts(
-            links=polite, steps=steps, workers=workers, recorder=recorder, confirmer=confirmer, rendering=rendering,
-            settings=given, stop=stop,
-        )  # fmt: skip
-        try:
-            wire(plan, parts)
-        except (StoreError, RunStalled, ZeroDivisionError) as error:
-            raised(error)
-        finally:
-            rendering.close()
-            confirmer.close()
-            workers.close()
-            with suppress(StoreError):
-                recorder.close()
-        return parts.resources(), ledger.recorded
+        with open_workers(given) as workers:
+            pipeline = Pipeline(
+                LinkQueue(iter(links)), steps, sink, plan=plan, settings=given, ending=Ending(stop), workers=workers,
+                hosts=Records(), relink=lambda _: [], stages=StagesWith(steps, given, stop, painter),
+                may_fetch=right.holds,
+            )  # fmt: skip
+            try:
+                with pipeline:
+                    pipeline.run()
+            except (StoreError, RunStalled, ZeroDivisionError) as error:
+                raised(error)
+        return pipeline.resources(), sink.recorded
 
 
 def left_over(uses: Sequence[ResourceUse]) -> list[str]:
@@ -223,7 +208,7 @@ def test_a_run_that_nothing_disturbs_records_every_page_once(plan: Plan, fates: 
 @pytest.mark.parametrize(
     ("fates", "ends_in"),
     [
-        pytest.param(["changed"] * 4, "Crew.drain", id="while changes wait for room"),
+        pytest.param(["changed"] * 4, "ConsumerThreads.drain", id="while changes wait for room"),
         pytest.param(["shell"], "BrowserLane.drain", id="while pages wait for a browser"),
         pytest.param(["changed"], "Confirmer.drain", id="while changes wait to be confirmed"),
     ],
@@ -231,7 +216,7 @@ def test_a_run_that_nothing_disturbs_records_every_page_once(plan: Plan, fates: 
 def test_a_right_that_is_lost_when_all_is_fetched_once_ends_the_run(
     plan: Plan, fates: Sequence[str], ends_in: str
 ) -> None:
-    if plan.pipeline == "sequential" and ends_in == "Crew.drain":
+    if plan.pipeline == "sequential" and ends_in == "ConsumerThreads.drain":
         ends_in = "Capacity.acquire"
     raised: list[Exception] = []
     uses, recorded = run_through(plan, fates, right=RightToCheck(ends_in), raised=raised.append)
@@ -243,12 +228,12 @@ def test_a_right_that_is_lost_when_all_is_fetched_once_ends_the_run(
 def test_second_fetches_that_had_not_begun_when_a_run_gives_up_give_back_their_permits() -> None:
     given = making.settings(robots="ignore", host_connections=1_000)
     steps, waits = Fates(["changed"] * 40, Stop()), threading.Event()
-    recorder = Recorder(Failing(steps), 1, lambda _: None)
+    recorder: Recorder[Outcome] = Recorder(Failing(steps))
     with Server(lambda _: answer(b"", length=10, hold=True)) as server:
         documents = [making.document(Link(n, server.url(f"/{n}"), 1, None), b"", 200) for n in range(40)]
         polite = PoliteLinks(LinkQueue(iter([])), given, Records(), links=lambda _: [], record=recorder.add)
         confirmer = Confirmer(steps, recorder, given, polite)
-        confirmer.add([Outcome(document, Verdict.CHANGED) for document in documents])
+        confirmer.add([making.changed(document) for document in documents])
         while polite.statistics().in_use < 40:  # more than the confirmer fetches at once
             waits.wait(0.01)
         confirmer.close()

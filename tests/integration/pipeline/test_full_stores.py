@@ -16,6 +16,7 @@ from sqlalchemy import event
 import driftline
 from driftline.errors import StoreLocked, StoreUnavailable
 from driftline.lab.bench.faults_bench import filled, small_disk
+from driftline.model import Recorded
 from driftline.store.engine import Store
 from driftline.store.locks import WAITS, patiently
 from support.events import published_urls
@@ -139,8 +140,8 @@ def test_a_run_waits_for_its_store(tmp_path: Path, fault: Callable[[Store], Faul
     told: Counter[int] = Counter()
     complete = threading.Event()
 
-    def tell(outcomes: Any) -> None:
-        told.update(outcome.document.link.page_id for outcome in outcomes)
+    def tell(recorded: Recorded) -> None:
+        told.update(outcome.document.link.page_id for outcome in recorded.outcomes)
         if len(told) == PAGES:
             complete.set()
 

@@ -14,6 +14,7 @@ import pytest
 
 import driftline
 from driftline.crawl.report import CrawlReport
+from driftline.model import Recorded
 from driftline.store.locks import WAITS, patiently
 from support.cuts import Cut, CuttingProxy
 from support.events import published_urls
@@ -91,8 +92,8 @@ def test_a_run_loses_doubles_and_hides_nothing(proxy: CuttingProxy, tmp_path: Pa
             reported: Counter[int] = Counter()
             complete = threading.Event()
 
-            def report(outcomes: Any) -> None:
-                reported.update(outcome.document.link.page_id for outcome in outcomes)
+            def report(recorded: Recorded) -> None:
+                reported.update(outcome.document.link.page_id for outcome in recorded.outcomes)
                 if len(reported) == PAGES:
                     complete.set()
 

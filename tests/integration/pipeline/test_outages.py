@@ -21,7 +21,7 @@ from sqlalchemy.engine import ExceptionContext
 
 from driftline import Stop
 from driftline.errors import RunStalled, StoreError, StoreLocked, StoreUnavailable
-from driftline.model import Outcome
+from driftline.model import Outcome, Recorded
 from driftline.store.engine import Store
 from driftline.store.host_records import HostRecords
 from driftline.store.ledger import Stalls
@@ -111,8 +111,8 @@ def test_a_connection_that_is_lost_at_any_commit_of_a_run_leaves_no_event_unrepo
     told: Counter[int] = Counter()
     all_told = threading.Event()
 
-    def tell(outcomes: Any) -> None:
-        told.update(outcome.document.link.page_id for outcome in outcomes)
+    def tell(recorded: Recorded) -> None:
+        told.update(outcome.document.link.page_id for outcome in recorded.outcomes)
         if len(told) == 25:
             all_told.set()
 
@@ -224,8 +224,8 @@ def _run(world: World) -> None:
     told: Counter[int] = Counter()
     complete = threading.Event()
 
-    def tell(outcomes: Any) -> None:
-        told.update(outcome.document.link.page_id for outcome in outcomes)
+    def tell(recorded: Recorded) -> None:
+        told.update(outcome.document.link.page_id for outcome in recorded.outcomes)
         if len(told) == 12:
             complete.set()
 
@@ -393,12 +393,11 @@ def test_a_run_that_stalls_reports_who_waits_and_starts_anew(tmp_path: Path) -> 
     told: Counter[int] = Counter()
     frozen, all_told = threading.Event(), threading.Event()
 
-    def tell(outcomes: Any) -> None:
-        found: list[Outcome] = list(outcomes)
+    def tell(recorded: Recorded) -> None:
         if not frozen.is_set():
             frozen.set()
             never.wait()  # as a reader would that has hung up its terminal
-        told.update(outcome.document.link.page_id for outcome in found)
+        told.update(outcome.document.link.page_id for outcome in recorded.outcomes)
         if len(told) >= 29:
             all_told.set()
 
@@ -427,7 +426,7 @@ def test_a_run_that_stalls_is_cut_short_before_anybody_is_told(tmp_path: Path) -
     never, told = threading.Event(), threading.Event()
     cut_short: list[bool] = []
 
-    def freeze(_outcomes: Sequence[Outcome]) -> None:
+    def freeze(_recorded: Recorded) -> None:
         never.wait()
 
     with World(tmp_path, stall_after=1.0) as world:

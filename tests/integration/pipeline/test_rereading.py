@@ -20,7 +20,7 @@ from driftline.detection.extract.filters import how_read
 from driftline.detection.jobs import Finding, Job
 from driftline.detection.worker_pool import WorkerPool
 from driftline.errors import FailureKind, RunStopped
-from driftline.model import Check, Filter, Proof, Verdict
+from driftline.model import Check, Failure, Filter, Proof, Verdict
 from driftline.pipeline.reread import reread
 from driftline.pipeline.stop import Bell, Stop
 from driftline.store.engine import Store
@@ -383,7 +383,8 @@ class Overloaded(WorkerPool):
         self._which = which
 
     def examine(self, jobs: Sequence[Job]) -> list[Finding]:
-        late = Finding(failure_kind=FailureKind.HOSTILE.value, failure="Reading the page took longer than 20 seconds.")
+        why = Failure(kind=FailureKind.HOSTILE, sentence="Reading the page took longer than 20 seconds.")
+        late = Finding(failure=why)
         return [late if number == self._which else examine(job) for number, job in enumerate(jobs)]
 
 

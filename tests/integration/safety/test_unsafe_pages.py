@@ -65,7 +65,7 @@ def test_a_run_without_an_end_takes_no_blocked_page_and_notices_at_once(tmp_path
         world.pages.report_unsafe(urls[0])
         assert set(scheduler.pick()) == {ids[urls[1]], ids[urls[2]]}
         stop = Stop()
-        with world.pages.keep_checking(outcomes.extend, stop=stop) as endless:
+        with world.pages.keep_checking(lambda recorded: outcomes.extend(recorded.outcomes), stop=stop) as endless:
             endless.feed.offer(ids.values())  # by who did not know that one of them is blocked
         assert endless.left == 0
         assert sorted(outcome.document.link.url for outcome in outcomes) == urls[1:]

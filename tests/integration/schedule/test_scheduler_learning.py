@@ -7,7 +7,7 @@ from itertools import cycle
 import pytest
 from sqlalchemy import func, select
 
-from driftline.model import POLICIES, Link, Outcome, Verdict, Visit
+from driftline.model import POLICIES, Link, Verdict, Visit
 from driftline.schedule.backoff import gone
 from driftline.schedule.page_table import DAY
 from driftline.schedule.scheduler import Scheduler
@@ -18,7 +18,7 @@ from driftline.store.ledger import Ledger
 from driftline.store.schema import rates
 from driftline.store.statements import BATCHES
 from driftline.store.visit_records import Visits
-from support.making import document, outcome_of
+from support.making import document, failed, outcome_of, unchanged
 from support.schedules import BEGIN, Schedule, terms, visited
 
 LASTS = "Cache-Control: max-age=36000"
@@ -158,9 +158,8 @@ def test_the_lifetime_of_a_page_is_the_one_of_its_last_headers(schedule: Schedul
     for page, (status, headers) in zip(pages, answers, strict=True):
         verdict = Verdict.FAILED if status == 503 else Verdict.UNCHANGED
         schedule.checked(page, verdict, status=status)
-        scheduler.record_lifetimes(
-            [Outcome(document(Link(page, "http://x/", 2, None), status=status, headers=headers), verdict)]
-        )
+        answer = document(Link(page, "http://x/", 2, None), status=status, headers=headers)
+        scheduler.record_lifetimes([failed(answer) if status == 503 else unchanged(answer)])
     scheduler.learn_from(pages)
     expected = {"same": 60.0, "silent": 0.0, "proved": 36_000.0, "failing": 36_000.0}
     for one in (scheduler, schedule.scheduler()):
@@ -175,7 +174,7 @@ def test_a_lifetime_is_kept_although_its_check_was_learned_from_before(schedule:
     schedule.checked(page, "unchanged")
     scheduler.refresh()
     answer = document(Link(page, "http://x/", 2, None), headers="Cache-Control: max-age=60\r\n")
-    scheduler.record_lifetimes([Outcome(answer, Verdict.UNCHANGED)])
+    scheduler.record_lifetimes([unchanged(answer)])
     scheduler.learn_from([page])
     for one in (scheduler, schedule.scheduler()):
         assert terms(one)["page"].lifetime == 60.0

@@ -11,14 +11,26 @@ from sqlalchemy import event as listening
 
 from driftline.detection.compare import compare, recall
 from driftline.errors import FailureKind
-from driftline.model import Event, Failure, Matter, Outcome, Proof, Verdict, Warned, WarningKind
+from driftline.model import (
+    Changed,
+    Event,
+    Failed,
+    Failure,
+    Matter,
+    NoiseVersion,
+    Outcome,
+    Proof,
+    Unchanged,
+    Warned,
+    WarningKind,
+)
 from driftline.pipeline.grouping import events_of
 from driftline.store.engine import Store
 from driftline.store.events import EventLog, Retry
 from driftline.store.history import Repository
 from driftline.store.ledger import Ledger
 from driftline.store.pages import Catalog
-from support.making import Here, document
+from support.making import EXAMINED, Here, document
 
 URL = "https://a.example/"
 OTHER = "https://b.example/"
@@ -42,7 +54,7 @@ class World:
         link = Ledger(self.store).links([self.catalog.find(url).id])[0]
         self.at += 60
         if body is None:
-            return Outcome(document(link, failure=DOWN, status=503, at=self.at), Verdict.FAILED, failure=DOWN)
+            return Failed(document(link, failure=DOWN, status=503, at=self.at), DOWN)
         markup = f"<title>All about it</title><p>{body}</p>"
         fetched = document(link, markup.encode(), at=self.at)
         return compare(recall([fetched], self.repository), Here(), 10**6)[0]
@@ -61,11 +73,11 @@ class World:
     def same_edit(self, url: str, matter: Matter) -> float:
         """Record the same edit as on other pages, judged so; when it was fetched."""
         outcome = self.found("Free delivery from now on.", url)
-        assert outcome.change is not None
-        outcome.change = replace(outcome.change, verdict=matter, cause=b"delivery")
-        if matter is Matter.NOISE:
-            outcome.verdict, outcome.proof = Verdict.UNCHANGED, Proof.NOISE
-        self.record(outcome)
+        assert isinstance(outcome, Changed)
+        change = replace(outcome.change, verdict=matter, cause=b"delivery")
+        kept = NoiseVersion(outcome.version, change)
+        noise = Unchanged(outcome.document, Proof.NOISE, outcome.examined, kept)
+        self.record(noise if matter is Matter.NOISE else replace(outcome, change=change))
         return self.at
 
     def publish(self, run_ids: list[int] | None = None, *, noise_until: float = math.inf) -> list[str]:
@@ -138,8 +150,8 @@ def test_every_new_danger_is_an_event(world: World) -> None:
     world.check("One word of it.")
     for _ in range(2):
         outcome = world.found("One word of it.")
-        outcome.warnings = (frame, script)
-        world.record(outcome)
+        assert isinstance(outcome, Unchanged)
+        world.record(replace(outcome, examined=replace(EXAMINED, warnings=(frame, script))))
     world.publish()
     assert sorted((event.event, event.kind) for event in world.log.list()) == [
         ("warning", "hidden-frame"),

@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 
 from driftline.detection.compare import compare, recall
 from driftline.errors import FailureKind
-from driftline.model import Check, Failure, Link, Outcome, Verdict
+from driftline.model import Check, Failed, Failure, Link, Outcome
 from driftline.store.engine import Store
 from driftline.store.history import Repository
 from driftline.store.ledger import Ledger
@@ -40,7 +40,7 @@ class World:
         link = self.link()
         self.at += 60
         if body is None:
-            return Outcome(document(link, failure=DOWN, status=503, at=self.at), Verdict.FAILED, failure=DOWN)
+            return Failed(document(link, failure=DOWN, status=503, at=self.at), DOWN)
         fetched = document(link, f"<p>{body}</p>".encode(), at=self.at)
         return compare(recall([fetched], self.repository), Here(), 10**6)[0]
 
@@ -50,8 +50,9 @@ class World:
 
     def record(self, outcome: Outcome) -> str:
         ledger = Ledger(self.store, fail_after=self.fail_after)
-        (recorded,) = ledger.record(ledger.begin_without_end(), [outcome])
-        return "" if recorded.turned is None else recorded.turned.turn.value
+        recorded = ledger.record(ledger.begin_without_end(), [outcome])
+        assert recorded.outcomes == [outcome]
+        return "".join(one.turn.value for one in recorded.turned)
 
     def history(self, *, news_only: bool = True) -> list[Check]:
         return self.repository.history(self.catalog.find(URL), news_only=news_only)
@@ -116,7 +117,8 @@ def test_an_outcome_that_is_recorded_twice_turns_nothing_twice(world: World) -> 
     outcome = world.found(None)
     assert world.record(outcome) == "failing"
     ledger = Ledger(world.store, fail_after=3)
-    assert list(ledger.record(ledger.begin_without_end(), [outcome])) == []
+    again = ledger.record(ledger.begin_without_end(), [outcome])
+    assert (again.outcomes, again.turned) == ([], [])
     with world.store.read() as connection:
         assert connection.scalar(select(func.count()).select_from(turns)) == 1
     assert world.check(None) == [""]

@@ -12,7 +12,7 @@ from sqlalchemy import event, text, update
 import driftline
 from driftline.detection.compare import compare, recall
 from driftline.errors import BrokenVersion, FailureKind, StoreError, StoreLocked, UnknownVersion
-from driftline.model import Failure, Link, Outcome, Proof, Verdict
+from driftline.model import Failed, Failure, Link, Outcome, Proof, Unchanged, Verdict
 from driftline.store.blobs import DEEPEST
 from driftline.store.engine import Store
 from driftline.store.history import Repository
@@ -76,14 +76,18 @@ def embedded(tmp_path: Path) -> Iterator[World]:
 
 def failed(link: Link) -> Outcome:
     failure = Failure(kind=FailureKind.DNS, sentence="The name of the host could not be resolved.")
-    return Outcome(document(link, failure=failure, status=0), Verdict.FAILED, failure=failure)
+    return Failed(document(link, failure=failure, status=0), failure)
+
+
+def proof_of(outcome: Outcome) -> Proof | None:
+    return outcome.proof if isinstance(outcome, Unchanged) else None
 
 
 def test_a_page_is_new_then_unchanged_then_changed(world: World) -> None:
     world.catalog.add([URL])
     assert world.check("<p>one</p>")[0].verdict is Verdict.NEW
-    assert world.check("<p>one</p>")[0].proof is Proof.WIRE
-    assert world.check("<div>one</div>")[0].proof is Proof.TEXT
+    assert proof_of(world.check("<p>one</p>")[0]) is Proof.WIRE
+    assert proof_of(world.check("<div>one</div>")[0]) is Proof.TEXT
     assert world.check("<p>two</p>")[0].verdict is Verdict.CHANGED
     page = world.catalog.find(URL)
     assert (page.checks, page.versions, page.verdict) == (4, 2, Verdict.CHANGED)
@@ -103,7 +107,7 @@ def test_a_failure_keeps_what_the_last_good_check_left_and_counts_up(world: Worl
         world.ledger.record(run, [failed(link) for link in world.links(run)])
         world.ledger.finish(run)
         assert world.catalog.find(URL).failures == count
-    assert world.check("<p>one</p>")[0].proof is Proof.WIRE
+    assert proof_of(world.check("<p>one</p>")[0]) is Proof.WIRE
     page = world.catalog.find(URL)
     assert (page.failures, page.failure, page.versions) == (0, None, 1)
 
@@ -117,7 +121,7 @@ def test_the_retry_after_of_a_busy_server_is_stored(world: World, status: int, u
         document(link, status=status, headers="Retry-After: 120\r\n", failure=failure, at=world.now)
         for link in world.links(run)
     ]
-    world.ledger.record(run, [Outcome(one, Verdict.FAILED, failure=failure) for one in asked])
+    world.ledger.record(run, [Failed(one, failure) for one in asked])
     with world.store.read() as connection:
         assert connection.scalar(text("SELECT retry_at FROM states")) == until
     run, _ = world.ledger.begin(None, fresh=True)
@@ -133,10 +137,10 @@ def test_many_outcomes_at_once_are_recorded_as_one_by_one(world: World) -> None:
     run, _ = world.ledger.begin(None)
     links = world.links(run)
     early = [world.outcome(link, f"<p>{link.page_id} anew</p>") for link in links[70:75]]
-    assert world.ledger.record(run, early) == early
+    assert world.ledger.record(run, early).outcomes == early
     outcomes = [failed(link) if link.page_id % 2 else world.outcome(link, f"<p>{link.page_id}</p>") for link in links]
     recorded = world.ledger.record(run, outcomes)
-    assert recorded == outcomes[:70] + outcomes[75:], "what was recorded before changes nothing"
+    assert recorded.outcomes == outcomes[:70] + outcomes[75:], "what was recorded before changes nothing"
     for link, page in zip(links, world.catalog.all(), strict=True):
         assert (page.checks, page.versions) == (2, 2 if link in links[70:75] else page.versions)
         assert page.failures == (0 if link in links[70:75] else link.page_id % 2)
@@ -163,10 +167,10 @@ def test_recording_the_same_outcomes_twice_changes_nothing(world: World) -> None
     run, _ = world.ledger.begin(None)
     links = world.links(run)
     outcomes = [world.outcome(links[0], "<p>changed</p>"), world.outcome(links[1], "<p>2</p>"), failed(links[2])]
-    assert world.ledger.record(run, outcomes) == outcomes
+    assert world.ledger.record(run, outcomes).outcomes == outcomes
     before = world.everything()
-    assert list(world.ledger.record(run, outcomes)) == []
-    assert list(world.ledger.record(run, outcomes[:1])) == []
+    assert world.ledger.record(run, outcomes).outcomes == []
+    assert world.ledger.record(run, outcomes[:1]).outcomes == []
     assert world.everything() == before
 
 
@@ -176,7 +180,7 @@ def test_a_batch_that_is_recorded_in_part_is_completed(world: World) -> None:
     one, two = world.links(run)
     first, second = world.outcome(one, "<p>1</p>"), world.outcome(two, "<p>2</p>")
     world.ledger.record(run, [first])
-    assert world.ledger.record(run, [first, second]) == [second]
+    assert world.ledger.record(run, [first, second]).outcomes == [second]
     assert [page.versions for page in world.catalog.all()] == [1, 1]
 
 
@@ -185,7 +189,7 @@ def test_a_page_removed_during_the_run_is_left_out_and_the_others_are_recorded(w
     run, _ = world.ledger.begin(None)
     outcomes = [world.outcome(link, f"<p>{link.url}</p>") for link in world.links(run)]
     world.catalog.remove([URL])
-    assert world.ledger.record(run, outcomes) == outcomes[1:]
+    assert world.ledger.record(run, outcomes).outcomes == outcomes[1:]
     assert [page.checks for page in world.catalog.all()] == [1]
     assert world.store.problems() == []
 
@@ -205,7 +209,7 @@ def test_a_page_removed_and_added_again_does_not_get_the_outcome_of_the_old_one(
     outcomes = [world.outcome(link, "<p>old</p>") for link in world.links(run)]
     world.catalog.remove([URL])
     world.catalog.add([URL])
-    assert list(world.ledger.record(run, outcomes)) == []
+    assert world.ledger.record(run, outcomes).outcomes == []
     assert world.catalog.find(URL).checks == 0
 
 
@@ -395,8 +399,7 @@ def test_a_damaged_blob_is_a_broken_version_and_fails_only_its_page(world: World
     with pytest.raises(BrokenVersion):
         world.repository.version(page)
     found = world.check("<p>another page</p>")[0]
-    assert found.verdict is Verdict.FAILED
-    assert found.failure is not None
+    assert isinstance(found, Failed)
     assert found.failure.kind is FailureKind.INTERNAL
 
 
@@ -547,7 +550,7 @@ def test_what_was_recorded_late_is_recorded_once(hasty: World, tmp_path: Path) -
     run, _ = hasty.ledger.begin(None)
     found = hasty.outcome(hasty.links(run)[0], "<p>one</p>")
     program = Program(tmp_path / "pages.db", asked=2)
-    assert list(Ledger(hasty.store, stopped=program.stopped).record(run, [found])) == [found]
+    assert Ledger(hasty.store, stopped=program.stopped).record(run, [found]).outcomes == [found]
     assert hasty.catalog.find(URL).checks == 1
 
 

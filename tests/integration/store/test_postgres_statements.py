@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -17,7 +18,7 @@ from sqlalchemy import event, select, text
 
 from driftline.errors import FailureKind
 from driftline.lab.bench.picking_bench import fill
-from driftline.model import Failure, Lesson, Link, Outcome, Proof, Verdict
+from driftline.model import Failed, Failure, Lesson, Link, Outcome, Proof, Unchanged
 from driftline.schedule.scheduler import Scheduler
 from driftline.store import schedule_records
 from driftline.store.engine import Store
@@ -26,7 +27,7 @@ from driftline.store.ledger import Ledger
 from driftline.store.pages import Catalog
 from driftline.store.schema import blobs, states
 from driftline.store.statements import BATCHES
-from support.making import document, outcome_of
+from support.making import EXAMINED, document, outcome_of
 
 PAGES, SOME = 10_000, 10
 LARGE = ("pages", "states", "rates", "checks", "versions", "blobs", "visits", "memories")
@@ -116,19 +117,20 @@ def read(store: Store, query: Any) -> None:
 
 
 def unchanged(link: Link, proof: Proof) -> Outcome:
-    return Outcome(document(link, headers='ETag: "other"\r\n'), Verdict.UNCHANGED, proof, b"wire", b"body")
+    examined = replace(EXAMINED, wire=b"wire", body=b"body") if proof is Proof.TEXT else None
+    return Unchanged(document(link, headers='ETag: "other"\r\n'), proof, examined)
 
 
 def refused(link: Link) -> Outcome:
     failure = Failure(kind=FailureKind.STATUS, sentence="The server refused.")
     answer = document(link, status=429, headers="Retry-After: 60\r\n", failure=failure)
-    return Outcome(answer, Verdict.FAILED, failure=failure)
+    return Failed(answer, failure)
 
 
 def outcomes_of_every_kind(links: list[Link]) -> list[Outcome]:
-    new = [outcome_of(document(link, f"<p>{link.page_id}</p>".encode())) for link in links[:4]]
-    for outcome in new:
-        outcome.lesson = Lesson(memory=b"", for_host=(b"12345678",))
+    lesson = Lesson(memory=b"", for_host=(b"12345678",))
+    found = [outcome_of(document(link, f"<p>{link.page_id}</p>".encode())) for link in links[:4]]
+    new = [replace(outcome, examined=replace(outcome.examined, lesson=lesson)) for outcome in found]
     same = [unchanged(link, Proof.WIRE) for link in links[4:6]] + [unchanged(link, Proof.TEXT) for link in links[6:8]]
     return [*new, *same, *map(refused, links[8:])]
 
@@ -210,7 +212,7 @@ def test_an_outcome_of_a_removed_page_is_left_out_of_its_batch(small: Filled) ->
     found = [outcome_of(document(link, f"<p>{link.page_id}</p>".encode())) for link in small.links()]
     gone = found[3].document.link
     Catalog(small.store).remove([gone.url])
-    assert small.ledger.record(small.run, found) == [*found[:3], *found[4:]]
+    assert small.ledger.record(small.run, found).outcomes == [*found[:3], *found[4:]]
     with small.store.read() as connection:
-        names = {blob.digest for outcome in found[4:] if outcome.version for blob in outcome.version.blobs}
+        names = {blob.digest for outcome in found[4:] for blob in outcome.version.blobs}
         assert set(connection.scalars(select(blobs.c.digest).where(blobs.c.digest.in_(names)))) == names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from driftline.detection.compare import compare, recall
 from driftline.detection.extract.filters import how_read
 from driftline.errors import UsageError
 from driftline.http.credentials import read_access
-from driftline.model import Filter, Lesson, Matter, Outcome, Render
+from driftline.model import Changed, Filter, Lesson, Matter, Outcome, Render, version_made_by
 from driftline.noise_memory import Memory
 from driftline.pipeline.reread import reread
 from driftline.pipeline.stop import Stop
@@ -101,7 +102,9 @@ def test_what_the_user_says_while_a_check_is_being_recorded_is_kept_beside_what_
     found = checker.found(ONE, "<p>Something else again</p>")
     learned = Memory()
     learned.note([LEARNED], 3)
-    found.lesson = Lesson(memory=learned.to_bytes(), for_host=(LEARNED,))
+    assert isinstance(found, Changed)
+    lesson = Lesson(memory=learned.to_bytes(), for_host=(LEARNED,))
+    found = replace(found, examined=replace(found.examined, lesson=lesson))
 
     def say() -> None:
         remember(other.store, change, [SAID], [SAID], Matter.NOISE, 1_000.0)
@@ -121,7 +124,7 @@ def test_a_check_and_a_reading_that_come_upon_the_same_text_do_not_wait_for_each
     checker.check(ONE, "<p>Menu one</p><main>5 euros</main>")
     checker.catalog.edit(ONE, filters=[Filter("select", "main")])
     found = checker.found(ONE, "<p>Menu two</p><main>5 euros</main>")
-    assert found.version is not None
+    assert version_made_by(found) is not None
     with meanwhile(other.store, "UPDATE versions", lambda: checker.ledger.record(checker.run, [found])):
         assert reread(Readings(other.store, how_read), InThisProcess(), Stop(), lambda: False).changed == 1
     page = other.catalog.find(ONE)
@@ -135,7 +138,7 @@ def test_a_page_that_is_removed_while_the_rest_of_a_batch_is_recorded_goes_after
     found = [checker.found(url, "<p>What both say</p>") for url in (ONE, TWO)]
     other.catalog.remove([ONE])
     with meanwhile(checker.store, "INSERT INTO checks", lambda: other.catalog.remove([TWO]), time=2):
-        assert checker.ledger.record(checker.run, found) == found[1:]
+        assert checker.ledger.record(checker.run, found).outcomes == found[1:]
     assert list(other.catalog.all()) == []
 
 
@@ -148,7 +151,7 @@ def test_of_a_batch_that_another_records_in_part_meanwhile_the_rest_is_recorded_
     checker.catalog.remove([three])
     theirs = other.found(TWO, "<p>What it says to the other</p>")
     with meanwhile(checker.store, "INSERT INTO checks", lambda: other.ledger.record(other.run, [theirs]), time=2):
-        assert checker.ledger.record(checker.run, found) == found[:1]
+        assert checker.ledger.record(checker.run, found).outcomes == found[:1]
     assert [page.checks for page in checker.catalog.all()] == [1, 1]
     checker.check(ONE, "<p>Something else</p>")
     assert [len(checker.repository.history(page)) for page in checker.catalog.all()] == [2, 1]

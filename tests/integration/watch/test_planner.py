@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from sqlalchemy import ExceptionContext, event
 
 from driftline import Driftline, Stop
 from driftline.errors import StoreBusy
-from driftline.model import Outcome, Verdict
+from driftline.model import Outcome, Recorded, Verdict
 from driftline.schedule.scheduler import Scheduler
 from driftline.store.engine import Store
 from driftline.store.statements import BATCHES
@@ -57,8 +57,8 @@ class Watched(World):
     def _clock(self) -> float:
         return time.time() + self.ahead
 
-    def _told(self, outcomes: Sequence[Outcome]) -> None:
-        self.outcomes += outcomes
+    def _told(self, recorded: Recorded) -> None:
+        self.outcomes += recorded.outcomes
 
     def quiet(self, but: int = 0) -> None:
         """Wait until nothing is being checked, but for so many pages."""

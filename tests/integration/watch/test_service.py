@@ -6,7 +6,7 @@ import gc
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ import pytest
 import driftline
 from driftline import Plan, Stop
 from driftline.errors import StoreBusy, StoreError
-from driftline.model import Outcome, Proof, Verdict
+from driftline.model import Outcome, Proof, Recorded, Unchanged, Verdict
 from driftline.pipeline.stop import Bell
 from driftline.watch.service import EndlessRun
 from support.worlds import WIRINGS, World
@@ -27,9 +27,9 @@ class Listener:
         self.outcomes: list[Outcome] = []
         self._more = threading.Condition()
 
-    def told(self, outcomes: Sequence[Outcome]) -> None:
+    def told(self, recorded: Recorded) -> None:
         with self._more:
-            self.outcomes += outcomes
+            self.outcomes += recorded.outcomes
             self._more.notify_all()
 
     def wait(self, count: int) -> list[Outcome]:
@@ -144,10 +144,10 @@ def test_a_page_is_never_in_flight_twice(world: World, listener: Listener, plan:
                 twice.append(path)
             in_flight.add(path)
 
-    def told(outcomes: Sequence[Outcome]) -> None:
+    def told(recorded: Recorded) -> None:
         with lock:
-            in_flight.difference_update(f"/{pages.index(one.document.link.page_id)}" for one in outcomes)
-        listener.told(outcomes)
+            in_flight.difference_update(f"/{pages.index(one.document.link.page_id)}" for one in recorded.outcomes)
+        listener.told(recorded)
 
     world.asked = asked
     with world.pages.keep_checking(told, plan=plan) as run:
@@ -166,7 +166,7 @@ def test_one_connection_serves_the_checks_of_a_host(world: World, listener: List
             run.feed.offer(ids(world))
             settle(run, 1)
     assert {request.connection for request in world.server.requests} == {1}
-    assert [one.proof for one in listener.outcomes] == [None] + [Proof.WIRE] * 4
+    assert [isinstance(one, Unchanged) and one.proof is Proof.WIRE for one in listener.outcomes] == [False] + [True] * 4
 
 
 def test_what_was_recorded_meanwhile_is_what_the_next_check_goes_by(world: World, listener: Listener) -> None:
@@ -315,7 +315,7 @@ def test_a_failure_says_how_many_came_before_it(world: World, listener: Listener
 
 
 def test_a_listener_that_raises_ends_the_run_with_its_error(world: World) -> None:
-    def told(_: Sequence[Outcome]) -> None:
+    def told(_: Recorded) -> None:
         raise StoreError("torn")
 
     world.watch(3)

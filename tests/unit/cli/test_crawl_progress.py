@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from driftline.cli.progress import CrawlProgress
+from driftline.crawl.survey_steps import Surveyed
 from driftline.store.crawls import Begun
-from support.making import document, outcome_of
+from support.making import document
 
 BEGUN = Begun(site_id=1, number=1, continued=False, started_at=0.0, tag=None, adopts=False)
 
@@ -17,11 +18,11 @@ def test_a_crawl_that_will_take_long_says_how_long_and_what_to_do(capfd: pytest.
     with CrawlProgress(lambda: now[0]) as progress:
         progress.begun(BEGUN, 1)
         now[0] = 10.0
-        progress.recorded([outcome_of(document())] * 10, 50)
+        progress.recorded([Surveyed(document(), None)] * 10, 50)
         assert capfd.readouterr().err == ""
         now[0] = 20.0
-        progress.recorded([outcome_of(document())] * 10, 600)
-        progress.recorded([outcome_of(document())] * 10, 6_000)
+        progress.recorded([Surveyed(document(), None)] * 10, 600)
+        progress.recorded([Surveyed(document(), None)] * 10, 6_000)
     said = capfd.readouterr().err
     assert said.startswith("600 URLs left so far, at 1 per second: this takes about 10 minutes. ")
     assert said.count("\n") == 1

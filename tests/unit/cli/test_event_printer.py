@@ -8,9 +8,9 @@ import pytest
 
 from driftline.cli.watching import EventPrinter
 from driftline.errors import FailureKind
-from driftline.model import Event, Failure, Link, Outcome, Verdict
+from driftline.model import Event, Failure, Link, Recorded
 from driftline.pipeline.stop import Stop
-from support.making import document
+from support.making import document, failed, new
 
 
 def event(number: int, source: str = "run", what: str = "changed") -> Event:
@@ -73,8 +73,8 @@ def test_pages_whose_first_check_failed_are_named_ten_of_them(capsys: pytest.Cap
     failure = Failure(kind=FailureKind.STATUS, sentence="The server answered 404 Not Found.")
     printer = EventPrinter(Position(), Stop())
     links = [Link(number, f"http://a.example/{number}", 1, None) for number in range(20)]
-    printer.recorded([Outcome(document(link), Verdict.FAILED, failure=failure) for link in links])
-    printer.recorded([Outcome(document(Link(0, "http://a.example/0", 2, None)), Verdict.FAILED, failure=failure)])
+    printer.recorded(Recorded([failed(document(link), failure) for link in links]))
+    printer.recorded(Recorded([failed(document(Link(0, "http://a.example/0", 2, None)), failure)]))
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 11
     assert lines[0].split("  ", 1)[1] == "failed            http://a.example/0  The server answered 404 Not Found."
@@ -84,9 +84,9 @@ def test_pages_whose_first_check_failed_are_named_ten_of_them(capsys: pytest.Cap
 def test_new_pages_are_counted_once_no_more_come(capsys: pytest.CaptureFixture[str]) -> None:
     now = 100.0
     printer = EventPrinter(Position(), Stop(), ticks=lambda: now)
-    printer.recorded([Outcome(document(), Verdict.NEW)] * 2)
+    printer.recorded(Recorded([new(), new()]))
     now += 1.5
-    printer.recorded([Outcome(document(), Verdict.NEW)])
+    printer.recorded(Recorded([new()]))
     printer.wake()
     assert capsys.readouterr().out == ""
     now += 2

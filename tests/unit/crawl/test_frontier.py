@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from driftline.crawl.frontier import Frontier
-from driftline.model import Link
+from driftline.model import AddressKind, Link
 from driftline.store.crawls import KNOWN, FrontierEntry
 
 
@@ -13,7 +13,7 @@ def links(ids: Sequence[int]) -> list[Link]:
     return [Link(number, f"https://site.example/{number}", 0, None) for number in ids]
 
 
-def places(*numbers: int, priority: float = 1.0, kind: str = "page") -> list[FrontierEntry]:
+def places(*numbers: int, priority: float = 1.0, kind: AddressKind = AddressKind.PAGE) -> list[FrontierEntry]:
     return [FrontierEntry(priority, number, kind) for number in numbers]
 
 
@@ -52,7 +52,7 @@ def test_an_address_that_is_named_twice_is_handed_out_once() -> None:
 def test_no_more_pages_than_allowed_are_handed_out() -> None:
     """Lists are not counted, and what turned out not to be wanted does not count."""
     frontier = Frontier(lambda ids: [link for link in links(ids) if link.page_id != 1], most=2)
-    frontier.settle((), [*places(1, 2, 3, 4), *places(9, priority=-1.0, kind="sitemap")])
+    frontier.settle((), [*places(1, 2, 3, 4), *places(9, priority=-1.0, kind=AddressKind.SITEMAP)])
     assert taken(frontier) == [9, 2]
     assert taken(frontier) == [3]
     frontier.settle([9, 2, 3])
@@ -103,7 +103,7 @@ def test_closed_means_closed() -> None:
 def test_few_lists_are_under_way_at_a_time_and_hold_up_no_page() -> None:
     """Each may name very many pages, which are to be recorded before the next is read."""
     frontier = Frontier(links)
-    frontier.settle((), [*places(*range(1, 21), priority=-1.0, kind="sitemap"), *places(100)])
+    frontier.settle((), [*places(*range(1, 21), priority=-1.0, kind=AddressKind.SITEMAP), *places(100)])
     assert taken(frontier) == [*range(1, 5), 100]
     frontier.settle([1, 2])
     assert taken(frontier) == [5, 6]
@@ -113,7 +113,7 @@ def test_few_lists_are_under_way_at_a_time_and_hold_up_no_page() -> None:
 def test_it_tells_how_many_new_pages_wait_and_whether_there_were_enough() -> None:
     """Those that an earlier round found do not count, nor do lists."""
     frontier = Frontier(links, most=1)
-    frontier.settle((), [*places(1, 2), *places(3, priority=KNOWN), *places(4, priority=-1.0, kind="feed")])
+    frontier.settle((), [*places(1, 2), *places(3, priority=KNOWN), *places(4, priority=-1.0, kind=AddressKind.FEED)])
     assert (frontier.new, frontier.limited) == (2, False)
     assert taken(frontier) == [4, 1]
     assert (frontier.new, frontier.limited) == (1, True)

@@ -8,9 +8,9 @@ from driftline.detection.compare import compare, recall
 from driftline.detection.examine import examine
 from driftline.detection.jobs import Finding, Job
 from driftline.errors import FailureKind
-from driftline.model import Blob, Failure, Old, Proof, Verdict
+from driftline.model import Blob, Failed, Failure, Old, Proof, Verdict
 from driftline.store.blobs import digest, unpack
-from support.making import document, job, known, link
+from support.making import document, failure_kind, job, known, link, why_failed
 
 ONE = b"<title>One</title><p>one page with a few words</p>"
 
@@ -39,12 +39,12 @@ class Scripted:
 
 
 def contents(finding: Finding) -> dict[bytes, Blob]:
-    return {packed[0]: Blob(*packed) for packed in finding.blobs}
+    return {blob.digest: blob for blob in finding.blobs}
 
 
 def test_a_new_page_is_a_version_whose_body_and_text_read_back() -> None:
     found = examine(job(ONE))
-    assert (found.failure_kind, found.proof, found.change) == ("", "", None)
+    assert (found.failure, found.proof, found.change) == (None, None, None)
     assert (found.title, found.size, found.content_type, found.charset) == ("One", len(ONE), "text/html", "utf-8")
     assert unpack(found.body, contents(found)) == ONE
     assert unpack(found.text, contents(found)) == b"one page with a few words"
@@ -52,34 +52,34 @@ def test_a_new_page_is_a_version_whose_body_and_text_read_back() -> None:
 
 def test_the_same_body_in_another_coding_is_proved_by_the_body() -> None:
     found = examine(job(gzip.compress(ONE), codings=["gzip"], after=examine(job(ONE))))
-    assert (found.proof, found.body) == ("body", digest(ONE))
+    assert (found.proof, found.body) == (Proof.BODY, digest(ONE))
 
 
 def test_another_body_that_says_the_same_is_proved_by_the_text() -> None:
     other = b"<div class=x>one <b>page</b> with\na few words</div>"
     found = examine(job(other, after=examine(job(ONE))))
-    assert (found.proof, found.body, found.blobs) == ("text", digest(other), ())
+    assert (found.proof, found.body, found.blobs) == (Proof.TEXT, digest(other), ())
 
 
 def test_a_changed_page_is_packed_against_its_old_version() -> None:
     first = examine(job(ONE * 50))
     second = examine(job(ONE * 50 + b"<p>more</p>", after=first))
     assert second.change is not None
-    assert second.change[3] == "1 word added in one place: more."
-    assert second.blobs[0][1] == first.body
+    assert second.change.reason == "1 word added in one place: more."
+    assert second.blobs[0].base == first.body
     assert unpack(second.text, contents(first) | contents(second)).endswith(b"more")
 
 
 def test_an_old_version_that_is_broken_is_our_own_failure() -> None:
     found = examine(job(b"<p>new</p>", after=examine(job(ONE)), blobs=()))
-    assert found.failure_kind == FailureKind.INTERNAL.value
-    assert "doctor" in found.failure
+    assert failure_kind(found) is FailureKind.INTERNAL
+    assert "doctor" in why_failed(found)
 
 
 def test_a_body_that_cannot_be_decoded_is_a_failure_of_its_page() -> None:
-    assert examine(job(b"nonsense", codings=["gzip"])).failure_kind == FailureKind.BODY.value
+    assert failure_kind(examine(job(b"nonsense", codings=["gzip"]))) is FailureKind.BODY
     bomb = job(gzip.compress(bytes(100_000)), codings=["gzip"], limit=1_000)
-    assert examine(bomb).failure_kind == FailureKind.TOO_LARGE.value
+    assert failure_kind(examine(bomb)) is FailureKind.TOO_LARGE
 
 
 def test_recalling_reads_no_version_where_validators_or_wire_bytes_prove_the_page_unchanged() -> None:
@@ -101,11 +101,12 @@ def test_comparing_reads_only_the_pages_that_are_left_open_and_keeps_the_order()
         document(link(page_id=3), b"third"),
         document(link(page_id=4), b"", failure=failure),
     ]
-    examiner = Scripted(Finding(body=b"1"), Finding(failure_kind="hostile", failure="It is."))
+    examiner = Scripted(Finding(body=b"1"), Finding(failure=Failure(kind=FailureKind.HOSTILE, sentence="It is.")))
     outcomes = compare(recall(documents, NoVersions()), examiner, 100)
     assert [one.document.link.page_id for one in outcomes] == [1, 2, 3, 4]
     assert [one.verdict for one in outcomes] == [Verdict.NEW, Verdict.UNCHANGED, Verdict.FAILED, Verdict.FAILED]
     assert [one.wire for one in examiner.jobs] == [b"first", b"third"]
+    assert isinstance(outcomes[3], Failed)
     assert outcomes[3].failure == failure
 
 
@@ -125,4 +126,4 @@ WALL = b"<title>Just a moment...</title><h1>Checking your browser</h1><p>Enable 
 def test_a_wall_is_known_whatever_filters_leave_of_a_page(one: list[str]) -> None:
     page = f"<title>Prices</title><main>{LONG}</main><footer>Last updated today</footer>".encode()
     found = examine(job(WALL, after=examine(job(page, filters=[one])), filters=[one]))
-    assert found.failure.startswith("The site shows a block page")
+    assert why_failed(found).startswith("The site shows a block page")

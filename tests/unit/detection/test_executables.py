@@ -7,7 +7,7 @@ import pytest
 from driftline.detection.examine import examine
 from driftline.detection.threats import why_executable
 from driftline.errors import FailureKind
-from support.making import job
+from support.making import failure_kind, job
 
 WINDOWS = b"MZ" + b"\x90\0" * 29 + (64).to_bytes(4, "little") + b"PE\0\0" + b"\0" * 100
 
@@ -49,5 +49,5 @@ def test_what_people_read_is_no_program(body: bytes, content_type: str, disposit
 
 def test_a_program_is_a_failed_check_and_makes_no_version() -> None:
     finding = examine(job(WINDOWS)._replace(disposition="attachment"))
-    assert finding.failure_kind == FailureKind.UNSAFE
+    assert failure_kind(finding) is FailureKind.UNSAFE
     assert finding.blobs == ()

@@ -9,7 +9,7 @@ import pytest
 from driftline.errors import StoreError
 from driftline.fetch.host import PriorityRequests
 from driftline.fetch.politeness import PoliteLinks
-from driftline.model import Document, Known, Link, Old, Outcome, Proof, Render, RenderMode, Verdict
+from driftline.model import Document, Failed, Known, Link, Old, Outcome, Proof, Render, RenderMode, Unchanged, Verdict
 from driftline.pipeline.browser_lane import BrowserLane
 from driftline.pipeline.confirmer import Confirmer
 from driftline.pipeline.consumer import Steps
@@ -18,7 +18,7 @@ from driftline.pipeline.sources import LinkQueue
 from driftline.pipeline.stop import Stop
 from driftline.store.blobs import fingerprint
 from support.hosts import Records
-from support.making import Here, document, outcome_of, settings
+from support.making import NOT_THERE, Here, document, outcome_of, settings, unchanged
 from support.worlds import Painter
 
 ALWAYS, AUTO = Render(), Render(mode=RenderMode.AUTO)
@@ -36,11 +36,10 @@ class Past:
         self.old: dict[int, Old] = {}
         if body is not None:
             found = outcome_of(document(body=body))
-            assert found.version is not None
             blobs = {blob.digest: blob for blob in found.version.blobs}
             self.old[1] = Old(
                 body=found.version.body, letters=found.version.letters, kept_body=found.version.body,
-                kept_text=found.version.text, blobs=blobs, at=1.0, memory=b"", reading=found.reading,
+                kept_text=found.version.text, blobs=blobs, at=1.0, memory=b"", reading=found.examined.reading,
             )  # fmt: skip
 
     def recall(self, page_ids: Sequence[int]) -> dict[int, Old]:
@@ -51,9 +50,11 @@ class Past:
     def host_memories(self, hosts: object) -> dict[str, bytes]:
         return {}
 
-    def record(self, run_id: int, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+    def record(self, outcomes: Sequence[Outcome]) -> None:
         self.recorded += outcomes
-        return outcomes
+
+    def settle(self, outcomes: Sequence[Outcome]) -> None:
+        """Nobody waits for it."""
 
 
 class Doors:
@@ -100,7 +101,7 @@ class Lane:
         self.stop = Stop()
         self.given = settings(render_slots=2)
         steps = Steps(past, Here(), 1_000_000, twice=True)
-        self.recorder = Recorder(past, 1, lambda _: None)
+        self.recorder: Recorder[Outcome] = Recorder(past)
         polite = PoliteLinks(LinkQueue(iter([])), self.given, Records(), links=lambda _: [], record=self.recorder.add)
         confirmer = Confirmer(steps, self.recorder, self.given, polite)
         self.rendering = BrowserLane(
@@ -126,9 +127,7 @@ def page(render: Render | None, number: int = 1, known: Known | None = None) -> 
 
 def shell(link: Link) -> Outcome:
     """What a check finds that sees no more than the shell of a page."""
-    found = Outcome(document(link), Verdict.FAILED)
-    found.wants_script = True
-    return found
+    return Failed(document(link), NOT_THERE, wants_script=True)
 
 
 def test_links_that_need_a_browser_are_taken_over_and_the_others_are_not(pages: dict[str, bytes]) -> None:
@@ -155,7 +154,7 @@ def test_a_page_that_shows_nothing_is_drawn_if_that_was_asked_for_and_its_host_r
     pages[URL] = BEFORE
     lane = Lane(Painter(pages), Past())
     other = shell(page(None, 2))
-    fine = Outcome(document(page(AUTO, 3)), Verdict.UNCHANGED)
+    fine = unchanged(document(page(AUTO, 3)))
     assert lane.rendering.sift([shell(page(AUTO)), other, fine]) == [other, fine]
     (found,) = lane.finish()
     assert found.verdict is Verdict.NEW
@@ -216,7 +215,7 @@ def test_a_page_that_is_drawn_for_the_first_time_raises_no_alarm(
     lane.rendering.divert([page(AUTO, known=Known(1, None, None, b""))])
     (found,) = lane.finish()
     assert found.verdict is verdict
-    assert found.proof is (None if drawn_before else Proof.REREAD)
+    assert (isinstance(found, Unchanged) and found.proof is Proof.REREAD) is not drawn_before
 
 
 def test_no_more_pages_are_drawn_at_once_than_there_are_slots() -> None:

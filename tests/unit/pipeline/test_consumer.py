@@ -7,7 +7,7 @@ import pytest
 from driftline.detection.examine import examine
 from driftline.detection.jobs import Finding, Job
 from driftline.errors import FailureKind, RunStopped
-from driftline.model import Failure, Old, Pair, Proof, Verdict
+from driftline.model import Failed, Failure, Old, Pair, Proof, Unchanged, Verdict
 from driftline.pipeline.consumer import Steps
 from support.making import document, job, known, link
 
@@ -71,10 +71,11 @@ def test_what_the_link_proves_is_settled_and_the_rest_is_left_as_it_came() -> No
     broken = document(link(page_id=5, known=known(body=b"")), b"")
     broken.failure = Failure(kind=FailureKind.REFUSED, sentence="Nobody is there.")
     outcomes, left = steps.settle([same, other, new, not_modified, broken])
-    assert [(one.document, one.verdict, one.proof) for one in outcomes] == [
-        (same, Verdict.UNCHANGED, Proof.WIRE),
-        (not_modified, Verdict.UNCHANGED, Proof.VALIDATORS),
+    assert [(one.document, one.proof) for one in outcomes if isinstance(one, Unchanged)] == [
+        (same, Proof.WIRE),
+        (not_modified, Proof.VALIDATORS),
     ]
+    assert len(outcomes) == 2
     assert left == [other, new, broken]
     assert [one.body for one in left] == [b"new", b"first", b""]
     assert same.body == b""
@@ -86,8 +87,8 @@ def test_a_page_that_makes_comparing_raise_fails_alone_and_the_order_is_kept() -
     outcomes = steps.compare(pairs)
     assert [one.verdict for one in outcomes] == [Verdict.NEW, Verdict.FAILED, Verdict.NEW]
     assert [one.document.link.page_id for one in outcomes] == [0, 1, 2]
-    assert outcomes[1].failure is not None
-    assert outcomes[1].failure.sentence == "Driftline itself failed on this page (RuntimeError: odd page)."
+    assert isinstance(outcomes[1], Failed)
+    assert outcomes[1].failure.sentence == "Driftline itself failed to read this page (RuntimeError: odd page)."
 
 
 def test_a_run_that_is_stopped_fails_no_page() -> None:

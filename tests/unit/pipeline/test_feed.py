@@ -373,11 +373,12 @@ def test_whenever_the_right_is_taken_the_turn_begins_before_any_page_is_offered(
     feed = pages.feed()
     turns: list[tuple[int, int]] = []
 
-    def begin() -> None:
-        turns.append((pages.rights, len(feed)))
+    class Listener:
+        def right_taken(self) -> None:
+            turns.append((pages.rights, len(feed)))
 
     feed.offer([1])
-    feed.on_turn(begin)
+    feed.notify_of_right(Listener())
     assert turns == [(1, 1)], "the right was held already"
     feed.offer([2])
     feed.settle(taken(feed))
@@ -390,10 +391,79 @@ def test_a_turn_that_cannot_begin_gives_the_right_back() -> None:
     pages = Pages()
     feed = pages.feed()
 
-    def fail() -> None:
-        raise StoreError("The store is away.")
+    class Listener:
+        def right_taken(self) -> None:
+            raise StoreError("The store is away.")
 
-    feed.on_turn(fail)
+    feed.notify_of_right(Listener())
     with pytest.raises(StoreError, match="away"):
         feed.offer([1])
     assert (pages.rights, feed.held()) == (0, [])
+
+
+class Slow(Pages):
+    """Pages whose right takes until a gate is open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reached = threading.Event()
+        self.gate = threading.Event()
+
+    @contextmanager
+    def right(self) -> Iterator[Claim]:
+        self.reached.set()
+        assert self.gate.wait(30)
+        with super().right() as claim:
+            yield claim
+
+
+def test_a_feed_can_be_used_while_the_right_to_check_is_being_taken() -> None:
+    pages = Slow()
+    feed = pages.feed()
+    with ThreadPoolExecutor(2) as threads:
+        offered = threads.submit(feed.offer, [1])
+        assert pages.reached.wait(30)
+        second = threads.submit(feed.offer, [2])
+        try:
+            assert (taken(feed), feed.held(), feed.settled()) == ([], [], [])
+            feed.settle([7])
+            feed.put_off([7], 1.0)
+        finally:
+            pages.gate.set()
+        offered.result(30)
+        second.result(30)
+    assert pages.rights == 1, "the second offer waited for the right that the first one took"
+    feed.settle(taken(feed))
+    assert pages.rights == 0
+
+
+def test_a_right_that_is_refused_is_tried_again_by_the_next_offer() -> None:
+    pages = Slow()
+    pages.busy = True
+    feed = pages.feed()
+    with ThreadPoolExecutor(2) as threads:
+        offers = [threads.submit(feed.offer, [number]) for number in (1, 2)]
+        assert pages.reached.wait(30)
+        pages.gate.set()
+        for offer in offers:
+            with pytest.raises(StoreBusy):
+                offer.result(30)
+    pages.busy = False
+    feed.offer([3])
+    assert (pages.rights, feed.held()) == (1, [3])
+
+
+def test_threads_that_offer_and_settle_at_once_leave_no_right_behind() -> None:
+    pages = Pages()
+    feed = pages.feed()
+
+    def check(number: int) -> None:
+        for _ in range(50):
+            feed.offer([number])
+            feed.settle(taken(feed))
+            feed.settled()
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(check, range(4)))
+    feed.settle(taken(feed))
+    assert (pages.rights, len(feed)) == (0, 0)

@@ -4,6 +4,8 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from driftline.model import Link
 from driftline.pipeline.sources import LinkQueue
 from support.making import link
@@ -75,3 +77,53 @@ def test_each_link_goes_to_one_of_many_threads() -> None:
     with ThreadPoolExecutor(8) as threads:
         got = [number for part in threads.map(draw, range(1, 9)) for number in part]
     assert sorted(got) == list(range(5_000))
+
+
+def test_a_thread_that_finds_another_one_reading_gets_nothing_and_is_woken_afterwards() -> None:
+    reading, read_on = threading.Event(), threading.Event()
+    woken: list[bool] = []
+
+    def source() -> Iterator[Link]:
+        reading.set()
+        read_on.wait()
+        yield from links(3)
+
+    queue = LinkQueue(source())
+    queue.listen(lambda: woken.append(queue.exhausted), list)
+    with ThreadPoolExecutor(1) as threads:
+        first = threads.submit(queue.take, 2)
+        reading.wait()
+        try:
+            assert queue.take(2) == []
+            assert not queue.exhausted
+        finally:
+            read_on.set()
+        assert [one.page_id for one in first.result(30)] == [0, 1]
+    assert woken == [False]
+    assert [one.page_id for one in queue.take(2)] == [2]
+    assert woken == [False], "nobody was turned away"
+
+
+def test_a_source_that_fails_leaves_the_links_to_the_next_thread() -> None:
+    class Failing:
+        def __init__(self) -> None:
+            self.left = [link(page_id=1)]
+            self.fails = True
+
+        def __iter__(self) -> Iterator[Link]:
+            return self
+
+        def __next__(self) -> Link:
+            if self.fails:
+                self.fails = False
+                raise OSError("the disk is on fire")
+            if not self.left:
+                raise StopIteration
+            return self.left.pop()
+
+    queue = LinkQueue(Failing())
+    with pytest.raises(OSError, match="fire"):
+        queue.take(2)
+    assert not queue.exhausted
+    assert len(queue.take(2)) == 1
+    assert queue.exhausted

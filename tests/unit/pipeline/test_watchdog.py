@@ -45,17 +45,25 @@ class Workers(Holder):
 
 
 @dataclass
-class Parts:
-    """As much of a run as a watchdog looks at."""
+class Pipeline:
+    """As much of a pipeline as a watchdog looks at."""
 
     recorder: Holder = field(default_factory=lambda: Holder(use("recorder: bytes")))
     workers: Workers = field(default_factory=lambda: Workers(use("worker processes")))
     confirmer: Holder = field(default_factory=lambda: Holder(use("unconfirmed changes: bytes")))
     links: Links = field(default_factory=lambda: Links(use("host permits")))
     queues: list[Any] = field(default_factory=list)
+    stalls: list[Stall] = field(default_factory=list)
+    excused: bool = False
 
     def resources(self) -> list[ResourceUse]:
         return [one.statistics() for one in (self.recorder, self.workers, self.confirmer, self.links)]
+
+    def is_excused(self) -> bool:
+        return self.excused
+
+    def end_stalled(self, stall: Stall) -> None:
+        self.stalls.append(stall)
 
 
 class Scene:
@@ -63,11 +71,8 @@ class Scene:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.parts = Parts()
-        self.stalls: list[Stall] = []
-        self.excused = False
-        parts = cast("Any", self.parts)
-        self.dog = Watchdog(parts, 10.0, self.stalls.append, lambda: self.excused, lambda: self.now)
+        self.parts = Pipeline()
+        self.dog = Watchdog(cast("Any", self.parts), 10.0, lambda: self.now)
 
     def after(self, seconds: float) -> bool:
         self.now += seconds
@@ -88,7 +93,7 @@ def test_a_run_stalls_when_nothing_is_recorded_for_long_although_something_waits
     scene.dog.progress()
     assert not scene.after(9.0)
     assert scene.after(1.0)
-    (stall,) = scene.stalls
+    (stall,) = scene.parts.stalls
     assert stall.seconds == 10.0
     assert "recorder: bytes: 5 of 10 in use, acquired 20, released 15" in str(stall)
 
@@ -129,9 +134,9 @@ def test_a_recorder_that_records_nothing_stalls_whatever_is_read_meanwhile() -> 
 def test_a_store_that_is_away_excuses_a_run() -> None:
     scene = Scene()
     scene.parts.recorder.held = use("recorder: bytes", in_use=5)
-    scene.excused = True
+    scene.parts.excused = True
     assert not scene.after(100.0)
-    scene.excused = False
+    scene.parts.excused = False
     assert not scene.after(9.0)
     assert scene.after(1.0)
 

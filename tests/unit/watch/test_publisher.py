@@ -11,23 +11,22 @@ import pytest
 
 from driftline.errors import StoreUnavailable
 from driftline.model import (  # fmt: skip
-    ChangeKind,
-    ChangeSummary,
+    Danger,
+    Document,
     Link,
     Matter,
-    NewVersion,
-    Outcome,
+    NoiseVersion,
     Proof,
+    Recorded,
     Turn,
     Turned,
-    Verdict,
-    Warned,
+    Unchanged,
     WarningKind,
 )
 from driftline.pipeline.stop import Stop
 from driftline.store.events import Group
 from driftline.watch.publisher import Publisher, ReaderThread
-from support.making import document
+from support.making import EXAMINED, change_of, changed, document, failed, new, new_version, unchanged
 
 
 @dataclass
@@ -71,23 +70,17 @@ class Evening:
         self.now = end
 
 
-def changed(
-    number: int, cause: bytes = b"", matter: Matter = Matter.MEANINGFUL, at: float = 1_000.0
-) -> Outcome:  # fmt: skip
-    of = document(Link(number, f"http://page.example/{number}", 2, None), at=at)
-    version = NewVersion(
-        number=2, body=b"", letters=b"", text=b"", size=0, title="", content_type="", charset="", blobs=()
-    )
-    change = ChangeSummary(
-        kind=ChangeKind.TEXT, verdict=matter, score=0.5, reason="Words.", words_added=1, words_removed=0, cause=cause
-    )
-    verdict = Verdict.CHANGED if matter is Matter.MEANINGFUL else Verdict.UNCHANGED
-    proof = None if matter is Matter.MEANINGFUL else Proof.NOISE
-    return Outcome(of, verdict, proof, version=version, change=change)
+def page(number: int, at: float = 1_000.0) -> Document:
+    return document(Link(number, f"http://page.example/{number}", 2, None), at=at)
 
 
-def noise(number: int, at: float = 1_000.0) -> Outcome:
-    return changed(number, b"cause", Matter.NOISE, at)
+def changes(*numbers: int) -> Recorded:
+    return Recorded([changed(page(number)) for number in numbers])
+
+
+def noise(number: int, at: float = 1_000.0) -> Recorded:
+    kept = NoiseVersion(new_version(number=2), change_of(Matter.NOISE, b"cause"))
+    return Recorded([Unchanged(page(number, at), Proof.NOISE, EXAMINED, kept)])
 
 
 def test_what_an_earlier_run_left_is_published_at_once() -> None:
@@ -100,24 +93,25 @@ def test_what_an_earlier_run_left_is_published_at_once() -> None:
 def test_a_change_waits_two_seconds_for_others() -> None:
     evening = Evening()
     publisher = evening.publisher()
-    publisher.recorded([changed(1)])
+    publisher.recorded(changes(1))
     evening.pass_by(publisher, 1.5)
-    publisher.recorded([changed(2)])
+    publisher.recorded(changes(2))
     assert evening.published == []
     evening.pass_by(publisher, 0.5)
     assert evening.published == [2.0]
 
 
-@pytest.mark.parametrize("found", ["turned", "alarms"])
-def test_pages_that_fail_and_warnings_are_published_like_changes(found: str) -> None:
-    outcome = Outcome(document(), Verdict.UNCHANGED, Proof.WIRE)
-    if found == "turned":
-        outcome.turned = Turned(id="1-1", url="http://a/", at=1.0, turn=Turn.FAILING, kind="status", reason="404")
-    else:
-        outcome.alarms = (Warned(WarningKind.HIDDEN_FRAME, "A hidden frame appeared."),)
+TURNED = Turned(id="1-1", url="http://a/", at=1.0, turn=Turn.FAILING, kind="status", reason="404")
+DANGER = Danger(id="1-1", url="http://a/", at=1.0, kind=WarningKind.HIDDEN_FRAME, reason="A hidden frame appeared.")
+
+
+@pytest.mark.parametrize(
+    "recorded", [Recorded([failed()], turned=[TURNED]), Recorded([unchanged()], dangers=[DANGER])]
+)  # fmt: skip
+def test_pages_that_fail_and_warnings_are_published_like_changes(recorded: Recorded) -> None:
     evening = Evening()
     publisher = evening.publisher()
-    publisher.recorded([outcome])
+    publisher.recorded(recorded)
     evening.pass_by(publisher, 2.0)
     assert evening.published == [2.0]
 
@@ -125,9 +119,9 @@ def test_pages_that_fail_and_warnings_are_published_like_changes(found: str) -> 
 def test_changes_do_not_wait_for_noise_that_keeps_coming() -> None:
     evening = Evening()
     publisher = evening.publisher()
-    publisher.recorded([changed(1)])
+    publisher.recorded(changes(1))
     for number in range(2, 42):
-        publisher.recorded([noise(number)])
+        publisher.recorded(noise(number))
         evening.pass_by(publisher, 1.0)
     assert evening.published[0] == 2.0
     assert evening.with_noise[0][0] == pytest.approx(30.0, abs=2.0)
@@ -136,9 +130,9 @@ def test_changes_do_not_wait_for_noise_that_keeps_coming() -> None:
 def test_noise_is_published_once_no_more_comes() -> None:
     evening = Evening()
     publisher = evening.publisher()
-    publisher.recorded([noise(1)])
+    publisher.recorded(noise(1))
     evening.pass_by(publisher, 1.0)
-    publisher.recorded([noise(2)])
+    publisher.recorded(noise(2))
     evening.pass_by(publisher, 4.0)
     assert [at for at, _ in evening.with_noise] == [4.0], "once"
 
@@ -146,9 +140,9 @@ def test_noise_is_published_once_no_more_comes() -> None:
 def test_noise_that_is_recorded_while_other_noise_is_published_waits_for_its_own() -> None:
     evening = Evening()
     publisher = evening.publisher()
-    publisher.recorded([noise(1, at=1_000.0)])
+    publisher.recorded(noise(1, at=1_000.0))
     late = iter([noise(2, at=1_002.5)])
-    evening.meanwhile = lambda: publisher.recorded([*late])
+    evening.meanwhile = lambda: publisher.recorded(next(late, Recorded([])))
     evening.pass_by(publisher, 3.0)
     assert evening.with_noise == [(2.0, 1_000.0)], "not what was fetched later"
     evening.pass_by(publisher, 3.0)
@@ -158,7 +152,7 @@ def test_noise_that_is_recorded_while_other_noise_is_published_waits_for_its_own
 def test_noise_that_nobody_counted_yet_is_not_published_with_changes() -> None:
     evening = Evening()
     publisher = evening.publisher()
-    publisher.recorded([changed(1)])
+    publisher.recorded(changes(1))
     evening.pass_by(publisher, 11.0)
     assert len(evening.published) > 1
     assert evening.with_noise == []
@@ -167,7 +161,7 @@ def test_noise_that_nobody_counted_yet_is_not_published_with_changes() -> None:
 def test_noise_is_published_the_next_time_if_the_store_was_away() -> None:
     evening = Evening()
     publisher = evening.publisher()
-    publisher.recorded([noise(1, at=1_000.0)])
+    publisher.recorded(noise(1, at=1_000.0))
     evening.now += 2.0
     evening.error = StoreUnavailable("The store is away.")
     with pytest.raises(StoreUnavailable):
@@ -180,7 +174,7 @@ def test_noise_is_published_the_next_time_if_the_store_was_away() -> None:
 def test_checks_that_found_nothing_publish_nothing() -> None:
     evening = Evening()
     publisher = evening.publisher()
-    publisher.recorded([Outcome(document(), Verdict.NEW), Outcome(document(), Verdict.UNCHANGED, Proof.WIRE)])
+    publisher.recorded(Recorded([new(), unchanged()]))
     evening.pass_by(publisher, 4.0)
     assert evening.published == []
 
@@ -195,7 +189,8 @@ def test_what_other_processes_recorded_is_published_within_seconds() -> None:
 def test_everything_is_published_at_the_end() -> None:
     evening = Evening()
     with evening.fresh() as publisher:
-        publisher.recorded([changed(1), noise(2)])
+        publisher.recorded(changes(1))
+        publisher.recorded(noise(2))
     assert evening.with_noise[-1] == (0.0, math.inf)
 
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from driftline.detection.diff.lines import Line, key_of
 from driftline.detection.extract.annotations import note_of
-from driftline.detection.jobs import FoundEdit
 from driftline.detection.messages import excerpts, only_noise
 from driftline.detection.noise.volatile import names_money, names_stock
-from driftline.model import ChangeKind, Matter, NoiseKind, Region
+from driftline.model import ChangeKind, Edit, Matter, NoiseKind, Region
 from driftline.noise_memory import Memory
 
 if TYPE_CHECKING:
@@ -169,19 +168,18 @@ def kind_of(edits: Sequence[LineEdit]) -> ChangeKind:
     return ChangeKind.PRICE if all(names_money(line.text) for line in numbers) else ChangeKind.NUMBER
 
 
-def found_edits(edits: Sequence[LineEdit]) -> tuple[FoundEdit, ...]:
+def found_edits(edits: Sequence[LineEdit]) -> tuple[Edit, ...]:
     """Return the first edits of a change as they are kept, those that matter before the others."""
     shown = sorted(edits, key=lambda edit: edit.noise is not None)[:_MOST_EDITS]
     return tuple([_found_edit(edit) for edit in shown])
 
 
-def _found_edit(edit: LineEdit) -> FoundEdit:
+def _found_edit(edit: LineEdit) -> Edit:
     old, new = (line.text if line else "" for line in (edit.old, edit.new))
     note = note_of(new or old)
     kind = kind_of([edit]) if note is None else ChangeKind(note.kind.value)
     before, after = excerpts(old, new, _LONGEST_TEXT)
-    region, noise = (None if value is None else value.value for value in (edit.region, edit.noise))
-    return FoundEdit(before, after, region or "", kind.value, noise or "")
+    return Edit(before=before, after=after, region=edit.region, kind=kind, noise=edit.noise)
 
 
 def _is_about_stock(edit: LineEdit) -> bool:

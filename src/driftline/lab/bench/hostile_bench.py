@@ -18,16 +18,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from driftline.crawl.survey_steps import Surveyed
 from driftline.lab.bench import open_local
 from driftline.lab.bench.bare_client import LabError
 from driftline.lab.bench.contenders import children_of
 from driftline.lab.servers.hostile_responses import NOT_THERE
 from driftline.lab.servers.hostile_servers import HOSTILE_SERVERS, ORDINARY, PAGE, ROBOTS, SITEMAP, HostileServer
+from driftline.model import Failed, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from driftline.api import Driftline
+    from driftline.crawl.survey_steps import CrawlOutcome
     from driftline.lab.servers.hostile_responses import Act
     from driftline.model import Outcome
 
@@ -232,11 +235,12 @@ def _measured(hostile: HostileServer, made: Certificates, ordinary_mb: float) ->
     )  # fmt: skip
 
 
-def outcome_of(outcome: Outcome) -> tuple[str, str]:
-    """Return the outcome of a check: the kind and text of its failure, or its verdict."""
-    if outcome.failure is None:
-        return outcome.verdict.value, ""
-    return outcome.failure.kind.value, outcome.failure.sentence
+def outcome_of(outcome: Outcome | CrawlOutcome) -> tuple[str, str]:
+    """Return the outcome of a check or of a crawl: the kind and text of its failure, or its verdict."""
+    failure = outcome.failure if isinstance(outcome, Failed | Surveyed) else None
+    if failure is not None:
+        return failure.kind.value, failure.sentence
+    return Verdict.NEW.value if isinstance(outcome, Surveyed) else outcome.verdict.value, ""
 
 
 def settings_for(hostile: HostileServer) -> dict[str, str]:
@@ -244,7 +248,9 @@ def settings_for(hostile: HostileServer) -> dict[str, str]:
     return {"robots": "obey"} if hostile.at == ROBOTS else {}
 
 
-def visit(watch_list: Driftline, url: str, at: str, report: Callable[[Sequence[Outcome]], None]) -> float:
+def visit(
+    watch_list: Driftline, url: str, at: str, report: Callable[[Sequence[Outcome | CrawlOutcome]], None]
+) -> float:
     """Check a hostile page, or crawl its site if only a crawl reaches it, and return the seconds it took."""
     if at == SITEMAP:
         return watch_list.crawl(url, told=lambda outcomes, _: report(outcomes)).seconds
@@ -256,10 +262,10 @@ def _check(url: str, at: str, deadlines: list[float], options: dict[str, Any]) -
 
     That is the memory of this process and its worker.
     """
-    found: list[Outcome] = []
+    found: list[Outcome | CrawlOutcome] = []
     workers: list[float] = []
 
-    def told(outcomes: Sequence[Outcome]) -> None:
+    def told(outcomes: Sequence[Outcome | CrawlOutcome]) -> None:
         found.extend(one for one in outcomes if at != SITEMAP or one.document.link.url.endswith(at))
         at_work = children_of(os.getpid())  # they end with the run
         workers.extend([peak_mb(child) for child in at_work] or [_largest_ended_mb()])

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from driftline.detection.compare import compare, recall
 from driftline.detection.examine import examine
 from driftline.detection.extract.document import Extraction
-from driftline.detection.jobs import Finding, FoundChange, Job
+from driftline.detection.jobs import Finding, Job
 from driftline.lab.bench.bare_client import LabError
-from driftline.model import Blob, Document, Matter
+from driftline.model import ChangeKind, ChangeSummary, Document, Failed, Matter, Proof, version_made_by
 from driftline.store.blobs import digest, pack, pack_next, unpack
 from driftline.store.compaction import compact
 from driftline.store.engine import Store
@@ -139,12 +139,13 @@ def _fill(
         }
         documents = [_document(link, page) for link, page in seen.values()]
         outcomes = compare(recall(documents, repository), examiner, _LIMIT)
-        for outcome in ledger.record(run, outcomes):
-            if outcome.failure is not None:
+        for outcome in ledger.record(run, outcomes).outcomes:
+            if isinstance(outcome, Failed):
                 raise LabError(f"'{seen[outcome.document.link.page_id][1].body}' failed: {outcome.failure.sentence}")
-            if outcome.version is not None:
+            version = version_made_by(outcome)
+            if version is not None:
                 link, page = seen[outcome.document.link.page_id]
-                found[link.url, outcome.version.number] = page.body
+                found[link.url, version.number] = page.body
         ledger.finish(run)
     store.close()
     return found
@@ -156,22 +157,27 @@ def _document(link: Link, page: PageReplay) -> Document:
     return Document(link, 200, headers, body, len(body), link.url, 0, page.at, 0.1)
 
 
+_UNSEEN = ChangeSummary(
+    kind=ChangeKind.STRUCTURE, verdict=Matter.NOISE, score=0.0, reason="Nothing that can be seen changed.",
+    words_added=0, words_removed=0,
+)  # fmt: skip
+
+
 def _keep(job: Job) -> Finding:
     """Return what a worker finds, with a version also where only invisible parts differ."""
     found = examine(job)
-    if found.proof != "text":
+    if found.proof is not Proof.TEXT:
         return found
     seen = Extraction(job.wire, job.content_type)
     text = seen.text().encode("utf-8", "replace")
     body_name, text_name = digest(job.wire), digest(text)
-    blobs = {packed[0]: Blob(*packed) for packed in job.blobs}
+    blobs = job.blobs
     body = pack_next(job.wire, body_name, blobs[job.kept_body], unpack(job.kept_body, blobs), blobs)
     made = [body] if text_name == job.kept_text else [body, pack(text, text_name, body, job.wire)]
     return Finding(
         body=body_name, letters=job.known_letters, text=text_name, size=len(job.wire), title=seen.title(),
         content_type=seen.content_type, charset=seen.charset,
-        blobs=tuple((blob.digest, blob.base, blob.depth, blob.size, blob.data) for blob in made),
-        change=FoundChange("structure", Matter.NOISE.value, 0.0, "Nothing that can be seen changed.", 0, 0, b"", ()),
+        blobs=tuple(made), change=_UNSEEN,
         reading=found.reading,
     )  # fmt: skip
 

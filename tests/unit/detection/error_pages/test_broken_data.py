@@ -6,7 +6,8 @@ import pytest
 
 from driftline.detection.error_pages.broken_data import why_faulty
 from driftline.detection.examine import examine
-from support.making import job
+from driftline.errors import FailureKind
+from support.making import failure_kind, job
 
 FEED = b"<?xml version='1.0'?>\n<rss><channel><title>News</title><item><title>One</title></item></channel></rss>"
 PAGE = b"<!doctype html><html><body>Page not found</body></html>"
@@ -78,15 +79,15 @@ def test_no_version_is_made_of_such_an_answer_whatever_its_type() -> None:
         ("text/html", PAGE, b'{"error":"not found"}'),
     ):
         first = examine(job(old, content_type=kind))
-        assert first.failure_kind == ""
+        assert first.failure is None
         found = examine(job(new, content_type=kind, after=first))
-        assert (found.failure_kind, found.blobs) == ("broken", ()), kind
+        assert (failure_kind(found), found.blobs) == (FailureKind.BROKEN, ()), kind
         assert examine(job(new, content_type=kind)).failure != found.failure, "the first version may be anything"
 
 
 def test_a_selected_part_of_a_response_is_never_an_error_and_an_ignored_one_may_be() -> None:
-    for filters, kind in (([["select", "json:$.error"]], ""), ([["ignore", "total"]], "broken")):
+    for filters, kind in (([["select", "json:$.error"]], None), ([["ignore", "total"]], FailureKind.BROKEN)):
         first = examine(job(ITEMS, content_type="application/json", filters=filters))
         failing = b'{"error": "no such shop"}'
         found = examine(job(failing, content_type="application/json", after=first, filters=filters))
-        assert (first.failure_kind, found.failure_kind, found.change is None) == ("", kind, kind != "")
+        assert (first.failure, failure_kind(found), found.change is None) == (None, kind, kind is not None)

@@ -9,7 +9,7 @@ from driftline.detection.jobs import Finding
 from driftline.errors import BadFilter, FailureKind, UnreadableBody
 from driftline.model import Blob, Filter, Matter, Proof
 from driftline.store.blobs import unpack
-from support.making import job
+from support.making import failure_kind, job, why_failed
 
 HTML = "text/html; charset=utf-8"
 PROSE = "A pen that writes, and that goes on writing for a good while when others have long stopped."
@@ -80,7 +80,7 @@ def test_what_is_selected_is_what_the_page_is_about_wherever_it_stands() -> None
         first = examine(job(before.encode(), filters=filters))
         found = examine(job(after.encode(), after=first, filters=filters))
         assert found.change is not None
-        assert found.change[1] == verdict.value
+        assert found.change.verdict is verdict
 
 
 @pytest.mark.parametrize(
@@ -101,8 +101,8 @@ def test_what_is_selected_is_what_the_page_is_about_wherever_it_stands() -> None
 )
 def test_a_selection_of_nothing_is_a_failure_and_no_version(body: str, content_type: str, value: str) -> None:
     found = examine(job(body.encode(), content_type, filters=[["select", value]]))
-    assert found.failure_kind == FailureKind.SELECTION.value
-    assert f"'select {value}'" in found.failure
+    assert failure_kind(found) is FailureKind.SELECTION
+    assert f"'select {value}'" in why_failed(found)
     assert found.blobs == ()
 
 
@@ -218,7 +218,7 @@ def test_the_way_of_reading_has_a_name_that_triggers_leave_alone() -> None:
 
 
 def kept(*findings: Finding) -> dict[bytes, Blob]:
-    return {packed[0]: Blob(*packed) for finding in findings for packed in finding.blobs}
+    return {blob.digest: blob for finding in findings for blob in finding.blobs}
 
 
 def test_other_filters_alone_are_no_change() -> None:
@@ -226,10 +226,10 @@ def test_other_filters_alone_are_no_change() -> None:
     filters = [["select", ".price"]]
     for body in (PAGE, PAGE.replace("© Us", "© Them")):
         found = examine(job(body.encode(), after=first, filters=filters))
-        assert (found.proof, found.reading) == (Proof.REREAD.value, how_read(filters))
+        assert (found.proof, found.reading) == (Proof.REREAD, how_read(filters))
         assert found.change is not None
-        assert found.change[1:4:2] == (
-            "noise",
+        assert (found.change.verdict, found.change.reason) == (
+            Matter.NOISE,
             "The page did not change: it is read through other filters than before.",
         )
         assert unpack(found.text, kept(first, found)).decode() == "5 €\n1 €"
@@ -238,27 +238,27 @@ def test_other_filters_alone_are_no_change() -> None:
 def test_a_change_that_came_with_other_filters_is_found_among_what_they_leave() -> None:
     first = examine(job(PAGE.encode()))
     found = examine(job(PAGE.replace("5 €", "6 €").encode(), after=first, filters=[["select", ".price"]]))
-    assert found.proof == ""
+    assert found.proof is None
     assert found.change is not None
     reason = "1 word added and 1 word removed in one place: 5 € → 6 €."
-    assert (found.change[1], found.change[3]) == ("meaningful", reason)
+    assert (found.change.verdict, found.change.reason) == (Matter.MEANINGFUL, reason)
 
 
 def test_a_selection_that_the_old_version_does_not_have_is_where_the_comparison_begins() -> None:
     first = examine(job(b"<p>one"))
     found = examine(job(b"<p>one<h1>two", after=first, filters=[["select", "h1"]]))
-    assert found.proof == Proof.REREAD.value
+    assert found.proof is Proof.REREAD
 
 
 def test_a_better_extractor_raises_no_alarm() -> None:
     first = examine(job(PAGE.encode()))._replace(reading="1")
     same = examine(job(PAGE.encode(), after=first))
-    assert (same.proof, same.reading) == ("text", how_read(None))
+    assert (same.proof, same.reading) == (Proof.TEXT, how_read(None))
     other_words = first._replace(text=examine(job(b"<p>as it was read once")).text)
     found = examine(job(PAGE.encode(), after=other_words))
-    assert found.proof == Proof.REREAD.value
+    assert found.proof is Proof.REREAD
     assert found.change is not None
-    assert found.change[3] == "The page did not change: it is read in another way than before."
+    assert found.change.reason == "The page did not change: it is read in another way than before."
 
 
 @pytest.mark.parametrize("value", ["/a/x", "/a/g", "/a\\/b/gi", "/sold out/im"])
