@@ -8,7 +8,6 @@ The file pages.db is one that `driftline --store pages.db …` or print_changes.
 from __future__ import annotations
 
 import sys
-from datetime import datetime
 from pathlib import Path
 
 import driftline
@@ -16,11 +15,11 @@ import driftline
 
 def main(store: str, url: str, target: Path) -> None:
     with driftline.open(store) as pages:
-        for check in pages.history(url):
-            when = datetime.fromtimestamp(check.at).astimezone()
+        for check in pages.history.checks(url):
+            when = check.at.astimezone()
             print(f"{when:%Y-%m-%d %H:%M}  {check.verdict}  {check.change.reason if check.change else ''}".rstrip())
-        if pages.version(url).number > 1:
-            target.write_text(pages.html_diff(url), encoding="utf-8")
+        if pages.history.version(url).number > 1:
+            target.write_text(pages.history.html_diff(url), encoding="utf-8")
 
 
 if __name__ == "__main__":

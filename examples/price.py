@@ -16,7 +16,7 @@ def main(url: str, selector: str) -> None:
     with driftline.open("prices.db") as pages:
         pages.add(url, filters=[("select", selector)])
         for change in pages.check().changes:
-            before, after = (pages.version(url, number) for number in (change.from_version, change.to_version))
+            before, after = (pages.history.version(url, number) for number in (change.from_version, change.to_version))
             print(f"{before.words.strip()} → {after.words.strip()}")
 
 

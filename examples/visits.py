@@ -15,7 +15,7 @@ import driftline
 
 def main(file: str) -> None:
     with driftline.open("visits.db") as pages:
-        pages.import_visits(file)
+        pages.visits.import_file(file)
         print("visits  seconds  available  page")
         for page in pages.rank(by="intelligent"):
             print(f"{page.frequency:6}  {page.weightage:7.0f}  {page.ttl:9}  {page.url}")

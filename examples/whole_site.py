@@ -14,7 +14,7 @@ import driftline
 
 def main(seed: str) -> None:
     with driftline.open("site.db") as pages:
-        report = pages.crawl(seed, tag="site", most=500)
+        report = pages.crawl(seed, watch=True, tag="site", most=500)
         for name, urls in (("new", report.new), ("gone", report.gone), ("changed", report.changed)):
             for url in urls:
                 print(name, url)

@@ -21,7 +21,7 @@ from driftline.detection.diff.html_diff import render
 from driftline.detection.diff.markup import kinds_between
 from driftline.detection.diff.tables import cells_between
 from driftline.detection.extract.document import Extraction
-from driftline.model import Version
+from driftline.model.outcome import Version
 
 PAIRS = 20
 WINDOWS = {"desk": "1100,1400", "phone": "420,900"}

@@ -1,4 +1,4 @@
-"""Where the command begins: Ctrl-C is quiet from here on, also while all that it needs is being imported."""
+"""Start the command: Ctrl-C ends it without a traceback from here on, also while modules are imported."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _INTERRUPTED = 130
 
 def main() -> NoReturn:
     """Run the command with the arguments of the process, and end the process."""
-    heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # unless who started it wants it ignored
-    if heard:
-        # no exception yet: libraries take one that comes while they are imported for a fault of theirs
+    interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # nohup, for one, ignores the signal
+    if interruptible:
+        # no exception yet: a library whose import is interrupted by one reports it as a fault of its own
         signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
     from driftline.cli.main import main as run
 
     try:
-        if heard:
+        if interruptible:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         run()
     except KeyboardInterrupt:

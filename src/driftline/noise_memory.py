@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from driftline.model import Matter
+from driftline.model.change import Matter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

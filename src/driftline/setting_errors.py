@@ -1,4 +1,4 @@
-"""What is wrong with a setting or an option, in plain words: what is allowed, and where the value was set."""
+"""Explain what is wrong with a setting or an option: what is allowed, and where the value is set."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _OWN = ("rate", "parameter", "network", "proxy", "host", "tag")  # errors of our
 
 
 def path_of(error: ErrorDetails) -> list[str]:
-    """The name of the setting that an error is about, and within a section the names below it."""
+    """Return the name of the setting that an error is about, and within a section the names below it."""
     return [part for part in error["loc"] if isinstance(part, str) and part != "[key]"]
 
 
 def explain(error: ErrorDetails, schema: Mapping[str, Any], place: str) -> str:
-    """Say what is wrong with a setting, given the JSON schema of all settings and the `place` where it is set."""
+    """Return what is wrong with a setting, given the JSON schema of all settings and the `place` where it is set."""
     section, *rest = path_of(error)
     name = ".".join([section, *rest])
     if error["type"] == "extra_forbidden":
@@ -59,7 +59,7 @@ def explain(error: ErrorDetails, schema: Mapping[str, Any], place: str) -> str:
 
 
 def explain_option(error: ErrorDetails) -> str:
-    """Say what is wrong with the value of an option that the command line checks by itself."""
+    """Return what is wrong with the value of an option that the command line checks by itself."""
     kind = error["type"]
     if kind in _BOUNDS:
         return f"{error['input']!r} is not {_BOUNDS[kind].format(**error['ctx'])}"
@@ -67,7 +67,7 @@ def explain_option(error: ErrorDetails) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The one of these names that a misspelled one is likely to mean; None if it is like none of them."""
+    """Return the name that a misspelled one is likely to mean; None if it is like none of them."""
     return next(iter(get_close_matches(name, list(names), 1, _ALIKE)), None)
 
 
@@ -85,7 +85,7 @@ def _schema_of(path: list[str], schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _allowed(schema: Mapping[str, Any]) -> str:
-    """The values that a part of a JSON schema allows, in words."""
+    """Return the values that a part of a JSON schema allows, in words."""
     if "enum" in schema:
         *others, last = schema["enum"]
         return f"{', '.join(others)} or {last}"

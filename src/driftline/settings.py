@@ -1,13 +1,15 @@
-"""The settings of Driftline: built-in default, then the TOML file, then the environment, then the option."""
+"""The settings of Driftline. `Settings` is plain data: it reads nothing. `load_settings` reads the TOML file, then the
+environment, then the options; what comes later wins."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import tomllib
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import platformdirs
 from pydantic import (
@@ -16,43 +18,38 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ModelWrapValidatorHandler,
     ValidationError,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 from pydantic_core import PydanticCustomError
-from pydantic_settings import (
-    BaseSettings,
-    NoDecode,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    SettingsError,
-    TomlConfigSettingsSource,
-)
 
 from driftline.errors import BadSetting
 from driftline.http.credentials import is_proxy
-from driftline.model import Policy  # noqa: TC001 pydantic reads the annotations when it runs
+from driftline.model.page import Policy  # noqa: TC001 pydantic reads the annotations when it runs
 from driftline.setting_errors import explain, nearest, path_of
 from driftline.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-
-_PREFIX = "DRIFTLINE_"
+#: what the names of environment variables begin with that are settings
+ENVIRONMENT_PREFIX = "DRIFTLINE_"
+_JSON_VARIABLES = ("hosts", "tags")  # the environment has them as JSON
 _OWN_VARIABLES = ("DRIFTLINE_DEBUG", "DRIFTLINE_PYTHON")  # which are no settings
 _OPTIONS = {"allow_networks": "allow-network"}  # that are not called like their settings
 
 
 def default_store() -> str:
-    """The embedded store in the user's data folder."""
+    """Return the path of the embedded store in the user's data folder."""
     return str(platformdirs.user_data_path("driftline") / "driftline.db")
 
 
 def settings_file() -> Path:
-    """Where the user's own settings are read from, if the file is there."""
+    """Return where the user's own settings are read from, if the file exists."""
     return platformdirs.user_config_path("driftline") / "driftline.toml"
 
 
@@ -64,7 +61,7 @@ _HIGHEST_RATE = 1_000_000.0  # checks a second: more than any machine makes, and
 
 
 def parse_rate(text: str) -> float:
-    """The checks a second that a text such as '10/s', '600/m' or '20000/d' stands for."""
+    """Return the checks per second that a text such as '10/s', '600/m' or '20000/d' stands for."""
     found = _RATE.fullmatch(text.strip().lower())
     if not found or float(found[1]) <= 0:
         raise BadSetting(f"'{text}' is not a number of checks in a time: write 10/s, 600/m, 500/h or 20000/d.")
@@ -83,7 +80,7 @@ def _checked_rate(text: str) -> str:
 
 
 def _split(given: object) -> object:
-    """The parts of a list in one text, as in a variable of the environment."""
+    """Return the parts of a list that is one text, as in an environment variable."""
     return [part for part in given.split(",") if part.strip()] if isinstance(given, str) else given
 
 
@@ -96,7 +93,7 @@ def _checked_parameter(text: str) -> str:
 
 
 def parse_network(text: str) -> str:
-    """The network that a text such as '192.168.0.0/16' or '10.0.0.5' stands for, as it is usually written."""
+    """Return the network that a text such as '192.168.0.0/16' or '10.0.0.5' stands for, in its usual form."""
     text = text.strip()
     try:
         whole = ip_network(text, strict=False)
@@ -122,10 +119,8 @@ def _checked_proxy(text: str) -> str:
 
 
 Rate = Annotated[str, AfterValidator(_checked_rate)]
-Parameters = Annotated[
-    tuple[Annotated[str, AfterValidator(_checked_parameter)], ...], NoDecode, BeforeValidator(_split)
-]
-Networks = Annotated[tuple[Annotated[str, AfterValidator(_checked_network)], ...], NoDecode, BeforeValidator(_split)]
+Parameters = Annotated[tuple[Annotated[str, AfterValidator(_checked_parameter)], ...], BeforeValidator(_split)]
+Networks = Annotated[tuple[Annotated[str, AfterValidator(_checked_network)], ...], BeforeValidator(_split)]
 Proxy = Annotated[str, AfterValidator(_checked_proxy)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 StallSeconds = Annotated[float, Field(ge=1, le=86_400)]
@@ -135,7 +130,7 @@ Robots = Literal["obey", "ignore"]
 
 
 def _checked_host(name: str) -> str:
-    """The name as it is in addresses; one that no host can have would be a setting without effect."""
+    """Return the name as it is in addresses; a name that no host can have would be a setting without effect."""
     from ada_url import URL  # few name hosts, and all wait for what is loaded
 
     wild = "*." if name.startswith("*.") else ""
@@ -159,14 +154,14 @@ def _checked_tag(name: str) -> str:
 
 
 def _refuse_truth(value: object) -> object:
-    """Refuse true and false where a number or a text is to be set: Python counts them as 1 and 0."""
+    """Refuse true and false for a number or a text: Python would take them as 1 and 0."""
     if isinstance(value, bool):
         raise PydanticCustomError("truth", "it is neither true nor false")
     return value
 
 
 class HostSettings(BaseModel):
-    """What can be set for one host, or for the hosts of the pages with one tag; what is not set is as for all."""
+    """The settings of one host, or of the hosts of the pages with one tag; what is None is as for all hosts."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -180,10 +175,13 @@ class HostSettings(BaseModel):
         return _refuse_truth(value)
 
 
-class Settings(BaseSettings):
-    """Everything that can be set, with the value that suits most people."""
+class Settings(BaseModel):
+    """Everything that can be set, with defaults that suit most people. BadSetting says what is wrong with a value.
 
-    model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid", frozen=True)
+    It is plain data: neither the settings file nor the environment is read, see `load_settings`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     store: str = Field(default_factory=default_store, description="a path or a database URL")
     user_agent: str = Field(
@@ -227,9 +225,7 @@ class Settings(BaseSettings):
     confirm: bool = Field(
         default=True, description="fetch a page that seems changed again, to see what differs by itself"
     )
-    fail_after: int = Field(
-        default=3, gt=0, description="checks in a row that have to fail before it is told that a page fails"
-    )
+    fail_after: int = Field(default=3, gt=0, description="failed checks in a row before a page is reported as failing")
     rank_threshold: float = Field(
         default=0.5, ge=0, lt=1, description="rank keeps pages that were available at more than this share of visits"
     )
@@ -263,64 +259,103 @@ class Settings(BaseSettings):
         annotated = cls.model_fields[info.field_name or ""].annotation
         return value if annotated is bool else _refuse_truth(value)
 
+    @model_validator(mode="wrap")
+    @classmethod
+    def _explain(cls, values: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
+        try:
+            return handler(values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            path = path_of(first)
+            place: Callable[[list[str]], str] = (info.context or {}).get("place", _argument)
+            raise BadSetting(explain(first, cls.model_json_schema(), place(path))) from None
+
     @property
     def shortest_delay(self) -> float:
-        """The seconds that there are at least between an answer and the next request, at whichever host."""
+        """The shortest time in seconds between an answer and the next request, over all hosts."""
         own = [one.delay for one in (*self.hosts.values(), *self.tags.values()) if one.delay is not None]
         return min([self.host_delay, *own])
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        del dotenv_settings, file_secret_settings
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, toml_file=settings_file())
-
 
 def load_settings(**options: Any) -> Settings:
-    """Settings from every source, the given options first; BadSetting names the first one that is wrong."""
+    """Return the settings of the settings file and the environment, with these options; BadSetting if one is wrong.
+
+    An option wins over the environment, and that over the file. An option that is None counts as not given.
+    """
     return _load(options, "the argument {name}")
 
 
 def load_command_settings(**options: Any) -> Settings:
-    """Like `load_settings`, for options of the command line, which an error calls by their names there."""
+    """Return the same for options of the command line, which errors call by their names there."""
     return _load(options, "the option --{option}")
 
 
 def misspelled_variables() -> dict[str, str | None]:
-    """The variables of the environment that look like settings and are none, each with what is likely meant, if any."""
-    known = {f"{_PREFIX}{name}".upper() for name in Settings.model_fields}
-    unknown = [name for name in os.environ if name.upper().startswith(_PREFIX) and name.upper() not in known]
-    near = {name: nearest(name.upper().removeprefix(_PREFIX).lower(), Settings.model_fields) for name in unknown}
-    return {
-        name: None if field is None else f"{_PREFIX}{field}".upper()
-        for name, field in near.items() if name not in _OWN_VARIABLES
-    }  # fmt: skip
+    """Return the environment variables that look like settings and are none, each with the likely name or None."""
+    found: dict[str, str | None] = {}
+    for variable in os.environ:
+        prefix, name = variable.upper()[: len(ENVIRONMENT_PREFIX)], variable.upper()[len(ENVIRONMENT_PREFIX) :].lower()
+        if prefix == ENVIRONMENT_PREFIX and name not in Settings.model_fields and variable not in _OWN_VARIABLES:
+            meant = nearest(name, Settings.model_fields)
+            found[variable] = None if meant is None else f"{ENVIRONMENT_PREFIX}{meant}".upper()
+    return found
 
 
 def _load(options: dict[str, Any], option: str) -> Settings:
     given = {name: value for name, value in options.items() if value is not None}
+
+    def place(path: list[str]) -> str:
+        return _place(path, given, option)
+
+    values = _merged(_merged(_in_file(), _in_environment()), given)
+    return Settings.model_validate(values, context={"place": place})
+
+
+def _in_file() -> dict[str, Any]:
+    """Return what the settings file sets."""
+    file = settings_file()
     try:
-        return Settings(**given)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = _place(path_of(first), given, option)
-        raise BadSetting(explain(first, Settings.model_json_schema(), place)) from None
-    except SettingsError:
-        raise BadSetting(_unreadable_variable()) from None
+        return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     except OSError as error:
-        raise BadSetting(f"The settings file {settings_file()} cannot be read: {error.strerror}.") from None
+        raise BadSetting(f"The settings file {file} cannot be read: {error.strerror}.") from None
     except ValueError as error:
-        raise BadSetting(f"The settings file {settings_file()} cannot be read: {error}.") from None
+        raise BadSetting(f"The settings file {file} cannot be read: {error}.") from None
+
+
+def _in_environment() -> dict[str, Any]:
+    """Return what environment variables set, as texts; the sections `hosts` and `tags` are JSON."""
+    found: dict[str, Any] = {}
+    for name in Settings.model_fields:
+        variable = _variable(name)
+        if variable is None:
+            continue
+        found[name] = os.environ[variable]
+        if name in _JSON_VARIABLES:
+            try:
+                found[name] = json.loads(found[name])
+            except ValueError:
+                example = '{"example": {"delay": 5}}'
+                text = f"The setting '{name}' is not valid: write JSON, as {example} ({variable} is not)."
+                raise BadSetting(text) from None
+    return found
+
+
+def _merged(lower: dict[str, Any], higher: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of both, the higher ones where both have one; sections are merged."""
+    both = {
+        name: _merged(value, higher[name])
+        for name, value in lower.items()
+        if isinstance(value, dict) and isinstance(higher.get(name), dict)
+    }
+    return lower | higher | both
+
+
+def _argument(path: list[str]) -> str:
+    return f"the argument {path[0]}"
 
 
 def _place(path: list[str], given: dict[str, Any], option: str) -> str:
-    """Where the setting of this name stands: an option, a variable of the environment or the settings file."""
+    """Return where the setting of this name is set: an option, an environment variable or the settings file."""
     name = path[0]
     if name in given:
         return option.format(name=name, option=_OPTIONS.get(name, name.replace("_", "-")))
@@ -331,20 +366,9 @@ def _place(path: list[str], given: dict[str, Any], option: str) -> str:
 
 
 def _variable(field: str) -> str | None:
-    """The variable of the environment that sets this, as it is spelled there."""
-    return next((name for name in os.environ if name.upper() == f"{_PREFIX}{field}".upper()), None)
-
-
-def _unreadable_variable() -> str:
-    """What is wrong with the first variable that is no JSON, where it has to be."""
-    for section in ("hosts", "tags"):
-        variable = _variable(section)
-        try:
-            json.loads(os.environ[variable] if variable else "{}")
-        except ValueError:
-            example = '{"example": {"delay": 5}}'
-            return f"The setting '{section}' is not valid: write JSON, as {example} ({variable} is not)."
-    return "A setting in the environment cannot be read."
+    """Return the environment variable that sets this, as it is spelled there; None if there is none."""
+    wanted = f"{ENVIRONMENT_PREFIX}{field}".upper()
+    return wanted if wanted in os.environ else next((name for name in os.environ if name.upper() == wanted), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,9 +381,9 @@ class HostPolicy:
 
 
 def host_policy(host: str, settings: Settings, tags: Mapping[str, Sequence[str]]) -> HostPolicy:
-    """How a host is treated, whose pages have these tags by host.
+    """Return how a host is treated. `tags` are those of the pages of each host.
 
-    Its own settings go before those of a tag, and of several tags those that the user wrote first.
+    Its own settings win over those of a tag, and among tags those that the user wrote first.
     """
     chosen = [
         *_named(host, settings.hosts),
@@ -372,7 +396,7 @@ def host_policy(host: str, settings: Settings, tags: Mapping[str, Sequence[str]]
 
 
 def _named(host: str, hosts: Mapping[str, HostSettings]) -> Iterator[HostSettings]:
-    """What is set for this host, with its port, without, then for the domains that it is in, the closest first."""
+    """Yield what is set for this host with its port, without it, then for its domains, the closest first."""
     name = host if host.endswith("]") else host.rpartition(":")[0] or host
     parts = name.split(".")
     for key in (host, name, *["*." + ".".join(parts[start:]) for start in range(1, len(parts))]):

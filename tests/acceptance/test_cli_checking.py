@@ -11,6 +11,7 @@ import pytest
 
 import driftline as package
 from command import Command, stopped
+from driftline.api import workspace_of
 from support.servers import Site
 
 _FIGURES = {
@@ -167,7 +168,7 @@ def test_a_single_round_checks_only_what_is_due(driftline: Command, site: Site) 
 def test_a_check_waits_for_its_turn_beside_another(driftline: Command, site: Site, tmp_path: Path) -> None:
     driftline("add", site.put("/a", "text"))
     with package.open(str(tmp_path / "pages.db")) as other, ExitStack() as turn:
-        turn.enter_context(other._store.right_to_check())
+        turn.enter_context(workspace_of(other).store.right_to_check())
         with driftline.start("check") as process:
             assert process.stderr is not None
             assert f"(process {os.getpid()}) is checking the pages of" in process.stderr.readline()

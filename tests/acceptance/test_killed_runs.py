@@ -16,6 +16,7 @@ import pytest
 
 import driftline
 from command import Command
+from driftline.api import workspace_of
 from driftline.lab.simweb.simweb_client import RunningWeb, serve
 from driftline.lab.simweb.world import World
 from support.servers import Site
@@ -43,18 +44,21 @@ def checks_recorded(store: Path) -> int:
 def state_of(store: Path) -> dict[str, Any]:
     """All that a run leaves behind, but for the times at which it happened."""
     with driftline.open(str(store)) as pages:
-        assert pages.doctor() == []
+        assert pages.maintenance.doctor() == []
         return {
             page.url: (
                 page.checks,
                 page.versions,
                 page.verdict,
                 page.failure,
-                [(check.sequence, check.verdict, check.status, check.version) for check in pages.history(page.url)],
+                [
+                    (check.sequence, check.verdict, check.status, check.version)
+                    for check in pages.history.checks(page.url)
+                ],
                 [
                     (version.body, version.text)
                     for number in range(1, page.versions + 1)
-                    for version in [pages.repository.version(page, number)]
+                    for version in [workspace_of(pages).repository.version(page, number)]
                 ],
             )
             for page in pages.pages()
@@ -141,9 +145,9 @@ def test_a_run_without_an_end_loses_nothing_when_it_is_killed_and_goes_on(tmp_pa
             assert process.returncode == -signal.SIGKILL
             recorded = checks_recorded(store)
     with driftline.open(str(store)) as pages:
-        assert pages.doctor() == []
+        assert pages.maintenance.doctor() == []
         for page in pages.pages():
-            assert [check.sequence for check in pages.history(page.url)] == list(range(page.checks, 0, -1))
+            assert [check.sequence for check in pages.history.checks(page.url)] == list(range(page.checks, 0, -1))
         assert sum(page.checks for page in pages.pages()) == recorded >= 4 * 90
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import driftline
+from driftline.api import workspace_of
 from driftline.lab.simweb.simweb_client import RunningWeb, serve
 from driftline.lab.simweb.world import World
 from driftline.pipeline.plan import Plan
@@ -44,6 +45,6 @@ def test_every_version_names_the_page_it_is_kept_under(plan: Plan, web: RunningW
             number = numbers[page.url]
             assert page.versions == (2 if number in changed else 1)
             for version_number in range(1, page.versions + 1):
-                version = pages.repository.version(page, version_number)
+                version = workspace_of(pages).repository.version(page, version_number)
                 assert re.findall(rb"Page (\d+) of host", version.body)[0] == str(number).encode()
                 assert version.body == web.world.body(number, version_number - 1)

@@ -16,6 +16,7 @@ from command import Command
 from support.servers import Answer, Request, Server, answer, html
 
 README = Path(__file__).parents[2] / "README.md"
+LIBRARY = README.parent / "docs" / "reference" / "library.md"
 LAMP = """<!doctype html><title>Desk lamp Nova</title><main><h1>Desk lamp Nova</h1>
 <p>A lamp of brushed steel with a warm light, for desks and bedside tables.</p><p>Price: {price}</p></main>"""
 JOBS = """<!doctype html><title>Jobs</title><main><h1>Open positions</h1><ul><li>Data analyst, Lisbon</li>{more}</ul>"""
@@ -86,6 +87,26 @@ def test_the_library_example_prints_what_changed(tmp_path: Path) -> None:
     assert runs[0] == ""
     assert "-first words" in runs[1]
     assert "+other words" in runs[1]
+
+
+def test_the_examples_of_the_library_page_run_one_after_the_other(tmp_path: Path) -> None:
+    """As they stand but for the address and the intervals. The page changes after the first check."""
+    examples = re.findall(r"```python\n(.*?)```", LIBRARY.read_text(), re.DOTALL)
+    fetched: list[str] = []
+
+    def page(request: Request) -> Answer:
+        fetched.append(request.path)
+        return html(f"<main>{'Something else' if len(fetched) > 1 else 'What'} is written here.</main>")
+
+    with Server(page) as server:
+        script = "\n".join(examples).replace("https://example.com/", server.url("/"))
+        script = script.replace('"30m"', '"1s"').replace("minutes=10", "seconds=1")
+        command = [sys.executable, "-W", "error", "-c", script]
+        environment = os.environ | {"HOME": str(tmp_path)}
+        ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert " new" in ran.stdout
+    assert "changed" in ran.stdout.splitlines()[-1]
 
 
 def test_the_example_is_the_one_in_the_help_of_the_package() -> None:

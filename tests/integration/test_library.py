@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,34 +11,183 @@ import pytest
 
 import driftline
 from driftline import Driftline, Render
+from driftline.api import workspace_of
 from driftline.errors import UsageError
+from driftline.urls.parts import host_of
+from support.meanwhile import meanwhile
 from support.worlds import World
 
 URL = "https://a.example/"
 
 
+@pytest.fixture
+def pages(tmp_path: Path) -> Iterator[Driftline]:
+    with driftline.open(tmp_path / "pages.db") as pages:
+        yield pages
+
+
 @pytest.mark.parametrize(
-    ("wrong", "hint"),
+    ("wrong", "sentence"),
     [
-        (lambda pages: pages.add(URL, tags="news"), r"tags takes a list: write tags=\['news'\]."),
-        (lambda pages: pages.add(URL, filters="main"), "filters takes a list"),
-        (lambda pages: pages.add(URL, render=Render(steps="click #more")), "steps takes a list"),  # type: ignore[arg-type]
-        (lambda pages: pages.edit(URL, tags="news"), "tags takes a list"),
-        (lambda pages: pages.crawl(URL, include="/blog/*"), "include takes a list"),
+        (lambda pages: pages.add(URL, tags="news"), "tags takes a list: write tags=['news']."),
+        (lambda pages: pages.add(URL, tags=5), "tags takes a list of strings, not 5."),
+        (lambda pages: pages.add(URL, tags=[5]), "tags takes a list of strings, not [5]."),
+        (lambda pages: pages.edit(URL, tags="news"), "tags takes a list: write tags=['news']."),
+        (lambda pages: pages.add([URL]), "add takes addresses one by one: write add(*urls) for a list of them."),
+        (lambda pages: pages.add(5), "add takes addresses as strings, not 5."),
+        (
+            lambda pages: pages.remove([URL]),
+            "remove takes addresses one by one: write remove(*urls) for a list of them.",
+        ),
+        (
+            lambda pages: pages.add(URL, filters="main"),
+            'filters takes a list of pairs: write filters=[("select", "main")].',
+        ),
+        (
+            lambda pages: pages.add(URL, filters=["main"]),
+            'A filter is a pair of a kind and a value: write filters=[("select", "main")].',
+        ),
+        (
+            lambda pages: pages.add(URL, filters=("select", "main")),
+            'A filter is a pair of a kind and a value: write filters=[("select", "main")].',
+        ),
+        (
+            lambda pages: pages.add(URL, filters=[("select", 5), 5]),
+            'A filter is a pair of a kind and a value, both strings, as ("select", "main"), not (\'select\', 5).',
+        ),
+        (
+            lambda pages: pages.add(URL, render=True),
+            "render takes a driftline.Render, such as Render(wait_for='main'), not True.",
+        ),
+        (
+            lambda pages: pages.add(URL, render=Render(steps="click #more")),  # type: ignore[arg-type]
+            "steps takes a list: write steps=['click #more'].",
+        ),
+        (lambda pages: pages.crawl(URL, include="/blog/*"), "include takes a list: write include=['/blog/*']."),
+        (
+            lambda pages: pages.crawl(URL, tag="a", watch=False),
+            "A tag and an interval are for a site that is watched: give watch=True with them.",
+        ),
+        (lambda pages: pages.crawl(), "Say where to start: give the address of a site."),
+        (
+            lambda pages: pages.add(URL, every=[1]),
+            "[1] is not a length of time: give '30m', a timedelta or a number of seconds.",
+        ),
+        (lambda pages: pages.add(URL, every=0.5), "'0.5 s' is too short: give between 1s and 520w."),
+        (
+            lambda pages: pages.add(URL, every=True),
+            "True is not a length of time: give '30m', a timedelta or a number of seconds.",
+        ),
+        (
+            lambda pages: pages.changes(since=[1]),
+            "[1] is no moment: give a datetime, a text such as '2026-01-31' or '7d', or seconds.",
+        ),
+        (
+            lambda pages: pages.pages(state="broken"),
+            "There is no state 'broken': use unchecked, new, changed, unchanged, failed, failing.",
+        ),
+        (lambda pages: pages.pages(limit="3"), "limit takes a whole number, 0 or more, not '3'."),
+        (lambda pages: pages.check(URL, tag="a"), "Give either URLs or a tag, not both."),
+        (lambda pages: pages.visit(URL, seconds="3"), "A visit takes a number of seconds, not '3'."),
+        (lambda pages: pages.history.feedback("1-1", "bad"), "A change is meaningful or noise, not 'bad'."),
+        (
+            lambda _: driftline.open(5),  # type: ignore[arg-type]
+            "A store is named by a path or a postgresql:// URL, not by 5.",
+        ),
+        (
+            lambda _: driftline.open(settings={"host_delay": 2}),  # type: ignore[arg-type]
+            "settings takes a driftline.Settings: write settings=driftline.Settings(host_delay=2).",
+        ),
     ],
-)
-def test_a_string_in_the_place_of_a_list_is_refused(
-    tmp_path: Path, wrong: Callable[[Driftline], Any], hint: str
+)  # fmt: skip
+def test_what_is_written_wrong_is_refused_with_one_sentence_that_says_how(
+    pages: Driftline, wrong: Callable[[Any], Any], sentence: str
 ) -> None:
-    with driftline.open(str(tmp_path / "pages.db")) as pages, pytest.raises(UsageError, match=hint):
+    with pytest.raises(UsageError) as error:
         wrong(pages)
+    assert str(error.value) == sentence
+
+
+@pytest.mark.parametrize("every", ["90m", "1h30m", timedelta(minutes=90), 5_400, 5_400.0])
+def test_an_interval_is_a_text_a_timedelta_or_seconds(pages: Driftline, every: driftline.Duration) -> None:
+    pages.add(URL, every=every)
+    assert pages.pages()[0].every == timedelta(minutes=90)
+    assert [one.every for one in pages.schedule.upcoming(every=every)] == [timedelta(minutes=90)]
+
+
+def test_times_are_aware_and_in_utc(pages: Driftline) -> None:
+    before = datetime.now(UTC)
+    pages.add(URL)
+    visited = pages.visit(URL, seconds=3)
+    (page,) = pages.pages()
+    for moment in (page.added_at, visited.first_at, visited.last_at, pages.safety.report(URL).at):
+        assert moment is not None
+        assert moment.tzinfo is UTC
+        assert before - timedelta(seconds=1) <= moment <= datetime.now(UTC)
+    assert page.checked_at is None
+
+
+def test_a_moment_is_a_datetime_a_text_or_seconds(tmp_path: Path) -> None:
+    with World(tmp_path) as world:
+        (url,) = world.watch(1)
+        world.pages.check()
+        world.words["/0"] = "Something entirely different is written here now."
+        world.pages.check()
+        now = datetime.now(UTC)
+        for since in (now - timedelta(hours=1), "1h", (now - timedelta(hours=1)).timestamp()):
+            assert [event.urls for event in world.pages.changes(since=since)] == [(url,)]
+            assert world.pages.search("different", since=since)
+        for later in (now + timedelta(hours=1), (now + timedelta(hours=1)).timestamp()):
+            assert [*world.pages.changes(since=later)] == []
+            assert world.pages.search("different", since=later) == []
+        (event,) = world.pages.changes()
+        newest = world.pages.history.checks(url)[0]
+        assert event.at == newest.at
+
+
+def test_progress_is_reported_while_pages_are_checked(tmp_path: Path) -> None:
+    with World(tmp_path) as world:
+        world.watch(5)
+        seen: list[tuple[int, int]] = []
+        world.pages.check(progress=lambda done, total: seen.append((done, total)))
+        assert seen[-1] == (5, 5)
+
+
+def test_pages_are_chosen_by_tag_state_and_number(pages: Driftline) -> None:
+    pages.add("https://a.example/", "https://b.example/", tags=["news"])
+    pages.add("https://c.example/")
+    assert [page.url for page in pages.pages("news", limit=1, offset=1)] == ["https://b.example/"]
+    assert len(pages.pages(state="unchecked")) == 3
+    assert pages.pages(state=driftline.PageState.FAILING) == []
+
+
+def test_a_site_is_watched_under_its_host_unless_a_tag_is_given(tmp_path: Path) -> None:
+    with World(tmp_path) as world:
+        world.words["/"] = "the only page"
+        seed = world.server.url("/")
+        world.pages.crawl(seed, watch=True, every=timedelta(days=2))
+        (site,) = world.pages.schedule.sites()
+        assert (site.tag, site.seeds, site.options["every"], site.complete) == (host_of(seed), [seed], "2d", True)
+        assert site.crawled_at.tzinfo is UTC
+
+
+def test_tags_are_replaced_though_another_program_tags_the_page_meanwhile(postgres: str) -> None:
+    with driftline.open(postgres) as pages, driftline.open(postgres) as other:
+        pages.add(URL, tags=["old"])
+
+        def tag() -> None:
+            other.edit(URL, tags=["old", "meanwhile"])
+
+        # between finding the page and locking it
+        with meanwhile(workspace_of(pages).store, "SELECT pages.", tag, time=2):
+            assert pages.edit(URL, tags=["new"]).tags == ("new",)
 
 
 def test_a_page_is_edited(tmp_path: Path) -> None:
     with driftline.open(str(tmp_path / "pages.db")) as pages:
         pages.add(URL, tags=["news", "old"], filters=[("select", "main")], every="1h")
         page = pages.edit(URL, tags=["news", "shop"], every="2h")
-        assert (page.tags, page.every, [*page.filters]) == (("news", "shop"), 7_200.0, [("select", "main")])
+        assert (page.tags, page.every, [*page.filters]) == (("news", "shop"), timedelta(hours=2), [("select", "main")])
         page = pages.edit(URL, filters=[("drop", ".ad")], every="default")
         assert (page.tags, page.every, [*page.filters]) == (("news", "shop"), None, [("drop", ".ad")])
         assert pages.edit(URL, tags=[], move_to="https://b.example/").tags == ()

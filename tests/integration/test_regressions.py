@@ -14,6 +14,8 @@ import pytest
 
 import driftline
 from driftline import Plan, Stop
+from driftline.api import workspace_of
+from driftline.cli.add_command import read_text_list
 from driftline.detection.compare import compare, recall
 from driftline.detection.examine import examine
 from driftline.detection.extract.charset import decode_text
@@ -21,7 +23,7 @@ from driftline.detection.worker_pool import Worker
 from driftline.durations import format_interval, parse_interval
 from driftline.errors import BadURL, BrokenVersion, FailureKind, MissingExtra, StoreError
 from driftline.fetch.curl import Transfers, crawl
-from driftline.model import Blob
+from driftline.model.outcome import Blob
 from driftline.pipeline.sources import LinkQueue
 from driftline.store.blobs import digest, pack, unpack
 from driftline.store.engine import Store
@@ -29,7 +31,6 @@ from driftline.store.history import Repository
 from driftline.store.ledger import Ledger
 from driftline.store.pages import Catalog
 from driftline.urls.canonical import canonical
-from driftline.urls.url_lists import read_text_list
 from support.making import InThisProcess, document, job, known, link, settings
 from support.servers import Answer, Request, Server, html, redirect
 from support.worlds import WIRINGS, Untrustworthy, World, wire_up
@@ -60,7 +61,7 @@ def test_a_run_of_two_producers_is_stopped_when_one_has_run_out_of_links(tmp_pat
         world.held.add("/3")
         stop = Stop()
         plan = Plan(producers=2, slots=4, consumers=3, queues=3, capacity=5)
-        report = world.pages.check(plan=plan, stop=stop, told=lambda _: stop.request())
+        report = workspace_of(world.pages).runs.check(None, plan=plan, stop=stop, recorded=lambda _: stop.request())
         assert report.left >= 1
         assert report.failed == 0
 

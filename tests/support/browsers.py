@@ -14,7 +14,8 @@ from driftline.fetch.browser.chromium import find_browser
 from driftline.fetch.browser.proxy import resolve
 from driftline.fetch.browser.renderer import Renderer
 from driftline.fetch.failures import NOTHING, Blocked
-from driftline.model import Link, Render
+from driftline.model.outcome import Link
+from driftline.model.page import Render
 from support.making import settings
 from support.servers import Answer, answer
 

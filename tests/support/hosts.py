@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from driftline.model import Robots
+from driftline.model.page import Robots
 
 
 @dataclass

@@ -9,24 +9,22 @@ from driftline.detection.examine import examine
 from driftline.detection.jobs import Finding, Job
 from driftline.detection.worker_pool import WorkerPool
 from driftline.errors import FailureKind
-from driftline.model import (
+from driftline.model.change import ChangeKind, ChangeSummary, Matter
+from driftline.model.outcome import (
     Blob,
     Changed,
-    ChangeKind,
-    ChangeSummary,
     Document,
     Examined,
     Failed,
-    Failure,
     Known,
     Link,
-    Matter,
     New,
     NewVersion,
     Proof,
     Unchanged,
 )
-from driftline.settings import Settings
+from driftline.model.page import Failure
+from driftline.settings import Settings, load_settings
 from driftline.store.blobs import fingerprint
 
 
@@ -43,7 +41,7 @@ class InThisProcess(WorkerPool):
 def settings(**given: Any) -> Settings:
     """Settings that a test waits for only briefly."""
     values: dict[str, Any] = {"store": "unused.db", "stop_grace": 0.5, "total_timeout": 20.0}
-    return Settings(**(values | given))
+    return load_settings(**(values | given))
 
 
 def known(version: int = 1, etag: str | None = None, last_modified: str | None = None, body: bytes = b"old") -> Known:

@@ -11,7 +11,8 @@ from driftline.fetch.host import PriorityRequests
 from driftline.fetch.politeness import PoliteLinks
 from driftline.fetch.redirects import link_to_target, target_of
 from driftline.http.credentials import Access
-from driftline.model import Document, Failed, Failure, Link
+from driftline.model.outcome import Document, Failed, Link
+from driftline.model.page import Failure
 from driftline.pipeline.sources import LinkQueue
 from support.hosts import Records
 from support.making import settings

@@ -13,7 +13,8 @@ import driftline
 from driftline import Plan, Stop
 from driftline.errors import FailureKind
 from driftline.fetch.politeness import PoliteLinks
-from driftline.model import Document, Failure, Link, Old, Outcome
+from driftline.model.outcome import Document, Link, Old, Outcome
+from driftline.model.page import Failure
 from driftline.pipeline.browser_lane import BrowserLane
 from driftline.pipeline.confirmer import Confirmer
 from driftline.pipeline.consumer import ConfirmingSteps, Steps

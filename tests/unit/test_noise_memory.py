@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.model import Matter
+from driftline.model.change import Matter
 from driftline.noise_memory import Memory
 from support.properties import searched
 

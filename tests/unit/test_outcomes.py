@@ -6,10 +6,10 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from driftline.model import (
+from driftline.model.change import Matter
+from driftline.model.outcome import (
     Blob,
     Examined,
-    Matter,
     NoiseVersion,
     Outcome,
     Proof,

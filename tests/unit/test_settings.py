@@ -6,7 +6,7 @@ import pytest
 
 from command import HURRIED
 from driftline.errors import BadSetting
-from driftline.settings import load_command_settings, load_settings, misspelled_variables
+from driftline.settings import Settings, load_command_settings, load_settings, misspelled_variables
 
 
 @pytest.fixture(autouse=True)
@@ -260,3 +260,33 @@ def test_a_run_stalls_after_a_second_at_least_and_a_day_at_most(own_home: Path, 
     in_file(own_home, f"stall_after = {value}\n")
     with pytest.raises(BadSetting, match="from 1 to 86400"):
         load_settings()
+
+
+def test_settings_are_plain_data_that_reads_neither_the_file_nor_the_environment(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_file(own_home, "capacity = 7\n")
+    monkeypatch.setenv("DRIFTLINE_HOST_DELAY", "9")
+    assert (Settings().capacity, Settings().host_delay) == (500, 1.0)
+    assert (load_settings().capacity, load_settings().host_delay) == (7, 9.0)
+
+
+def test_a_section_is_read_from_the_file_the_environment_and_the_options_together(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_file(own_home, "[tags.a]\ndelay = 1\nconnections = 2\n[tags.b]\ndelay = 3\n")
+    monkeypatch.setenv("DRIFTLINE_TAGS", '{"a": {"delay": 5}}')
+    tags = load_settings(tags={"c": {"delay": 6}}).tags
+    assert {name: (one.delay, one.connections) for name, one in tags.items()} == {
+        "a": (5.0, 2), "b": (3.0, None), "c": (6.0, None),
+    }  # fmt: skip
+
+
+def test_what_is_wrong_in_settings_is_one_sentence() -> None:
+    with pytest.raises(BadSetting) as error:
+        Settings(host_dely=1)  # type: ignore[call-arg]
+    assert str(error.value) == (
+        "There is no setting 'host_dely' (the argument host_dely sets it): perhaps 'host_delay' is meant."
+    )
+    with pytest.raises(BadSetting, match=r"'host_delay' is not valid: write a number from 0 to 3600 \(the argument"):
+        Settings(host_delay=-1)

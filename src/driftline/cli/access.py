@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from driftline.api import workspace_of
 from driftline.cli.options import JsonOption, StoreOption, opened
 from driftline.cli.output import clean, print_json, say
 from driftline.errors import UsageError
@@ -92,13 +93,14 @@ def access(
     if changes and not (urls or tag):
         raise UsageError("Which pages? Give their URLs, or --tag.")
     with opened(store, make=False) as watch_list:
-        pages = watch_list.catalog.find_all(urls) if urls else []
+        workspace = workspace_of(watch_list)
+        pages = workspace.catalog.find_all(urls) if urls else []
         if changes and tag:
-            watch_list.accesses.edit_tag(tag, watch_list.pages(tag), edit)
+            workspace.accesses.edit_tag(tag, watch_list.pages(tag), edit)
         elif changes:
-            watch_list.accesses.edit_pages(pages, edit)
-        of_pages, of_tags = watch_list.accesses.all()
-        unused = watch_list.catalog.unused_tags([tag] if tag else [] if urls else of_tags)
+            workspace.accesses.edit_pages(pages, edit)
+        of_pages, of_tags = workspace.accesses.all()
+        unused = workspace.catalog.unused_tags([tag] if tag else [] if urls else of_tags)
     found = _selected(of_pages, of_tags, [page.url for page in pages], tag)
     if as_json:
         print_json({name: one.shown() for name, one in found.items()})

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import sys
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -13,19 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TextIO
 
 import typer
 
-from driftline.cli.options import (
-    EveryOption,
-    JsonOption,
-    StoreOption,
-    TagsOption,
-    command_settings,
-    opened,
-)
-from driftline.cli.output import (
-    clean,
-    print_json,
-    say,
-)
+from driftline.api import workspace_of
+from driftline.cli.options import EveryOption, JsonOption, StoreOption, TagsOption, command_settings, opened
+from driftline.cli.output import clean, print_json, say
 from driftline.cli.page_options import (
     AlsoOption,
     DropOption,
@@ -40,13 +32,16 @@ from driftline.cli.page_options import (
     warn_of_browser,
 )
 from driftline.durations import parse_interval
-from driftline.errors import DriftlineError
+from driftline.errors import BadURL, DriftlineError
 from driftline.plurals import count
+from driftline.urls.canonical import acceptable, reduced, written
+from driftline.urls.tracking import Tracking
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from driftline.fetch.address_guard import Refusal
+
 
 _WARNED = 10  # networks named in warnings
 
@@ -113,10 +108,11 @@ def add(
     filters = given_filters(context, select=select, drop=drop, ignore=ignore, trigger=trigger, also=also)
     rendering = given_rendering(None, render, wait_for, step)
     with opened(store) as watch_list:
-        wanted = list(dict.fromkeys(watch_list.catalog.names(given).values()))
+        workspace = workspace_of(watch_list)
+        wanted = list(dict.fromkeys(workspace.catalog.names(given).values()))
         added = set(watch_list.add(*wanted, every=every, tags=tag or (), filters=filters, render=rendering))
-        watched = watch_list.catalog.find_all(wanted)
-        safety = watch_list.safety(watched)
+        watched = workspace.catalog.find_all(wanted)
+        safety = workspace.safety_of(watched)
     if as_json:
         print_json(_added_as_json(wanted, added))
         return
@@ -145,7 +141,7 @@ def import_(
     as_json: JsonOption = False,
 ) -> None:
     """Add the pages listed in a file."""
-    from driftline.urls.url_lists import read_text_list
+    # PASS
 
     name = "Standard input" if file == "-" else file
     settings = command_settings(store=store)
@@ -176,12 +172,13 @@ def import_(
                 print_json({**found, "passed_over": bad})
             raise DriftlineError(f"{name} has no URL in it: write one per line.")
         with opened(store) as watch_list:
+            workspace = workspace_of(watch_list)
             urls = chain(first, urls)
             if seconds is not None and (settings.budget or settings.host_budget):
                 given = list(urls)  # all of them must fit into the budget, or none is added
-                watch_list.insist_on_room(seconds, watch_list.catalog.unwatched(given))
+                workspace.require_room(seconds, workspace.catalog.unwatched(given))
                 urls = iter(given)
-            for some, fresh in watch_list.catalog.add_in_portions(urls, every=seconds, tags=tag or ()):
+            for some, fresh in workspace.catalog.add_in_portions(urls, every=seconds, tags=tag or ()):
                 wanted, added = wanted + len(some), added + len(fresh)
                 networks.look(some)
                 if as_json:
@@ -244,3 +241,46 @@ def _insist_on_text(data: BinaryIO, name: str) -> None:
             line.decode("utf-8")
         except UnicodeDecodeError:
             raise DriftlineError(f"{name} is not UTF-8 text (line {number}): save it as UTF-8.") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedLine:
+    """One line of a list: its URL, or what is wrong with the line."""
+
+    number: int
+    url: str | None
+    problem: str | None
+
+
+def read_text_list(lines: Iterable[str], tracking: Iterable[str] = ()) -> Iterator[ImportedLine]:
+    """Yield the URLs of a text with one per line, in order, without blank lines and comments.
+
+    A comment begins with '#', after white space if it follows a URL. A bad line, and a URL that is on an earlier line
+    in any spelling, are reported with their line number, and every good line is kept. `tracking` are the user's changes
+    to the parameters that are dropped.
+    """
+    dropped = Tracking(tracking)
+    first_seen: dict[str, int] = {}
+    for number, line in enumerate(lines, start=1):
+        text = _without_comment(line.removeprefix("\ufeff") if number == 1 else line)
+        if not text:
+            continue
+        try:
+            address = written(text)
+            url = acceptable(reduced(address, dropped))
+        except BadURL as error:
+            yield ImportedLine(number=number, url=None, problem=str(error))
+            continue
+        if url in first_seen:
+            problem = f"{url} is on line {first_seen[url]} already."
+            yield ImportedLine(number=number, url=None, problem=problem)
+            continue
+        first_seen[url] = number
+        yield ImportedLine(number=number, url=address, problem=None)
+
+
+def _without_comment(line: str) -> str:
+    text = line.strip()
+    if text.startswith("#"):
+        return ""
+    return re.split(r"\s#", text, maxsplit=1)[0].strip()

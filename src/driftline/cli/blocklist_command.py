@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from driftline.api import workspace_of
 from driftline.cli.help_panels import PanelCommand, PanelGroup
 from driftline.cli.options import JsonOption, NetworksOption, StoreOption, opened
 from driftline.cli.output import ago, clean, fields, iso, print_json, say
@@ -17,10 +18,10 @@ from driftline.plurals import count
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from driftline.api import Driftline
-    from driftline.model import Safety
+    from driftline.api.watch_list import Driftline
+    from driftline.model.page import Safety
     from driftline.safety.blocklists import LoadedBlocklist
-    from driftline.store.safety_records import Blocklist, Reported
+    from driftline.store.safety_records import Blocklist, UnsafeReport
 
 _LISTS = (
     Column(name="name", least=10, keep=2),
@@ -69,7 +70,7 @@ def add(
     if name is not None and len(sources) > 1:
         raise UsageError("--name works for one list only: add the lists one by one.")
     with opened(store, allow_network) as watch_list:
-        taken = [watch_list.blocklists.add(source, name) for source in sources]
+        taken = [watch_list.safety.add_blocklist(source, name) for source in sources]
         _tell(watch_list, taken, as_json=as_json)
 
 
@@ -77,7 +78,7 @@ def add(
 def update(allow_network: NetworksOption = None, store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Read all lists again from their files or URLs."""
     with opened(store, allow_network, make=False) as watch_list:
-        results = watch_list.blocklists.update()
+        results = watch_list.safety.update_blocklists()
         taken = [one for one in results if not isinstance(one, DriftlineError)]
         _tell(watch_list, taken, as_json=as_json)
     failed = [one for one in results if isinstance(one, DriftlineError)]
@@ -91,7 +92,7 @@ def update(allow_network: NetworksOption = None, store: StoreOption = None, as_j
 def list_(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Show all lists."""
     with opened(store, make=False) as watch_list:
-        lists = watch_list.blocklists.all()
+        lists = watch_list.safety.blocklists()
     if as_json:
         print_json([_as_json(one) for one in lists])
     elif lists:
@@ -109,7 +110,7 @@ def remove(
 ) -> None:
     """Remove a list; what only this list blocked is fetched again."""
     with opened(store, make=False) as watch_list:
-        gone = watch_list.blocklists.remove(name)
+        gone = watch_list.safety.remove_blocklist(name)
     if as_json:
         print_json({"removed": gone.name})
     else:
@@ -137,16 +138,16 @@ def report_unsafe(
     with opened(store, make=not (listed or withdraw)) as watch_list:
         needed = watch_list.settings.unsafe_votes
         if url is None:
-            _list_reports(watch_list.reports.all(), needed, as_json=as_json)
+            _list_reports(watch_list.safety.reports(), needed, as_json=as_json)
         elif withdraw:
             _withdraw(watch_list, url, whole_host=whole_host, as_json=as_json)
         else:
-            found = watch_list.report_unsafe(url, reason=reason, votes=votes, whole_host=whole_host)
+            found = watch_list.safety.report(url, reason=reason, votes=votes, whole_host=whole_host)
             _tell_report(found, needed, as_json=as_json)
 
 
 def _withdraw(watch_list: Driftline, url: str, *, whole_host: bool, as_json: bool) -> None:
-    gone = watch_list.withdraw_report(url, whole_host=whole_host)
+    gone = watch_list.safety.withdraw_report(url, whole_host=whole_host)
     if not gone:
         raise DriftlineError(f"There is no report about {url}: see all reports with 'driftline report-unsafe --list'.")
     if as_json:
@@ -155,7 +156,7 @@ def _withdraw(watch_list: Driftline, url: str, *, whole_host: bool, as_json: boo
         say(clean(f"Took back {count(gone, 'report')} about {url}."))
 
 
-def _tell_report(found: Reported, needed: int, *, as_json: bool) -> None:
+def _tell_report(found: UnsafeReport, needed: int, *, as_json: bool) -> None:
     if as_json:
         print_json(_report_as_json(found, needed))
         return
@@ -165,7 +166,7 @@ def _tell_report(found: Reported, needed: int, *, as_json: bool) -> None:
     say(clean(f"{_what(found)} has {votes}: {blocked}."))
 
 
-def _list_reports(reported: Sequence[Reported], needed: int, *, as_json: bool) -> None:
+def _list_reports(reported: Sequence[UnsafeReport], needed: int, *, as_json: bool) -> None:
     if as_json:
         print_json([_report_as_json(one, needed) for one in reported])
     elif reported:
@@ -182,18 +183,18 @@ def _list_reports(reported: Sequence[Reported], needed: int, *, as_json: bool) -
         say("There are no reports yet: report a page with 'driftline report-unsafe URL'.", to_stderr=True)
 
 
-def _what(one: Reported) -> str:
+def _what(one: UnsafeReport) -> str:
     return f"The host of {one.url}" if one.whole_host else one.url
 
 
-def _report_as_json(one: Reported, needed: int) -> dict[str, Any]:
+def _report_as_json(one: UnsafeReport, needed: int) -> dict[str, Any]:
     found = fields(one, "url", "whole_host", "votes", "reasons")
     return {**found, "blocked": one.votes >= needed, "at": iso(one.at)}
 
 
 def _tell(watch_list: Driftline, taken: Sequence[LoadedBlocklist], *, as_json: bool) -> None:
     """Print what was read from lists, and which watched pages are blocked now."""
-    blocked = watch_list.unsafe.pages()
+    blocked = workspace_of(watch_list).unsafe.pages()
     if as_json:
         lists = [
             {

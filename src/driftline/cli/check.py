@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from driftline.api import workspace_of
 from driftline.cli.help_panels import PIPELINE
 from driftline.cli.options import (
     HostConnectionsOption,
@@ -37,13 +38,13 @@ from driftline.cli.output import (
     suggest_commands,
 )
 from driftline.errors import DriftlineError, UsageError
-from driftline.model import Turn
+from driftline.model.event import Turn
 from driftline.plurals import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from driftline.api import Driftline
+    from driftline.api.watch_list import Driftline
     from driftline.cli.progress import Progress
     from driftline.pipeline.check_run import Report
     from driftline.pipeline.plan import Plan
@@ -138,7 +139,7 @@ def check(
             plan = replace(plan, capacity=watch_list.settings.capacity)
         chosen = _chosen(watch_list, urls, tag)
         if accept and chosen:
-            watch_list.catalog.accept(chosen)
+            workspace_of(watch_list).catalog.accept(chosen)
         report, progress = _checked(watch_list, chosen, plan, fresh)
     if as_json:
         print_json(_as_json(report, plan))
@@ -154,7 +155,7 @@ def check(
 
 def _chosen(watch_list: Driftline, urls: Sequence[str] | None, tag: str | None) -> list[int] | None:
     if urls:
-        return [page.id for page in watch_list.catalog.find_all(urls)]
+        return [page.id for page in workspace_of(watch_list).catalog.find_all(urls)]
     return None if tag is None else [page.id for page in pages_with(watch_list, tag)]
 
 
@@ -165,21 +166,22 @@ def _checked(
     from driftline.pipeline.stop import Stop
     from driftline.watch.contention import retry_while_busy
 
+    workspace = workspace_of(watch_list)
     stop = Stop()
 
     def on_signal() -> None:
         stop.request()
-        watch_list.hurry()
+        workspace.store.hurry()
         with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
             say("Stopping after the requests in flight…", to_stderr=True)
 
-    watch_list.on_trouble(lambda report: say(clean_lines(report), to_stderr=True))
+    workspace.on_trouble(lambda report: say(clean_lines(report), to_stderr=True))
     with first_signal(on_signal), Progress() as progress:
         check = partial(
-            watch_list.check_pages, page_ids, plan=plan, fresh=fresh, stop=stop, told=progress.recorded,
-            begun=progress.begun, slow=print_slow_host,
+            workspace.runs.check, page_ids, plan=plan, fresh=fresh, stop=stop, recorded=progress.recorded,
+            started=progress.begun, slow=print_slow_host,
         )  # fmt: skip
-        report = retry_while_busy(check, stop, watch_list.be_next, remark)
+        report = retry_while_busy(check, stop, workspace.runs.be_next, remark)
     progress.stopped = stop.requested
     if not progress.total and not report.blocked and not stop.requested:
         raise DriftlineError(NOTHING_YET)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from driftline.api import workspace_of
 from driftline.cli.options import (
     HostConnectionsOption,
     HostDelayOption,
@@ -25,7 +26,8 @@ from driftline.plurals import count
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from driftline.api import Driftline
+    from driftline.api.watch_list import Driftline
+    from driftline.crawl.crawl_options import Options
     from driftline.crawl.report import CrawlReport
 
 _NAMED = 5  # URLs listed of each kind
@@ -105,28 +107,30 @@ def crawl(
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
     """Find the pages of a site by its links, sitemaps and feeds."""
+    from driftline.api.watch_list import default_tag
+    from driftline.crawl.crawl_options import Options
     from driftline.urls.canonical import canonical
-    from driftline.urls.parts import host_of
 
     if tag is not None and not watch:
         raise UsageError("--tag needs --watch.")
     if every is not None and not watch:
         raise UsageError("--every needs --watch.")
-    named = [canonical(seed) for seed in seeds or ()]  # refuse bad URLs before a store is created
-    if watch and tag is None and named:
-        tag = host_of(named[0])[:64]
-    given: dict[str, Any] = {
-        "within": scope, "include": include or (), "exclude": exclude or (), "depth": depth,
-        "keywords": keywords or (), "tag": tag, "unwatched": watch is False, "every": every,
-    }  # fmt: skip
+    for seed in seeds or ():
+        canonical(seed)  # refuse bad URLs before a store is created
+    if watch and tag is None and seeds:
+        tag = default_tag(seeds[0])
+    given = Options(
+        within=scope, include=tuple(include or ()), exclude=tuple(exclude or ()), depth=depth,
+        keywords=tuple(keywords or ()), tag=tag, unwatched=watch is False, every=every, most=most,
+    )  # fmt: skip
     polite: dict[str, Any] = {"host_delay": host_delay, "host_connections": host_connections, "robots": robots}
     with opened(store, allow_networks=allow_network, patient=True, **polite) as watch_list:
         wanted = [(seeds or [], given)] if seeds else _kept(watch_list)
         reports: list[CrawlReport] = []
         stopped = False
         for some, options in wanted:
-            wanted_most = options.get("most") if most is None else most
-            report, stopped = _crawled(watch_list, some, {**options, "most": wanted_most, "fresh": fresh})
+            options = options if most is None else replace(options, most=most)
+            report, stopped = _crawled(watch_list, some, options, fresh=fresh)
             reports.append(report)
             if not as_json:
                 _summarise(report, None if every_one else _NAMED)
@@ -140,29 +144,36 @@ def crawl(
         raise typer.Exit(1)
 
 
-def _kept(watch_list: Driftline) -> list[tuple[list[str], dict[str, Any]]]:
+def _kept(watch_list: Driftline) -> list[tuple[list[str], Options]]:
     """Return the watched sites, each with its crawl options."""
-    kept = watch_list.sites()
+    from driftline.crawl.crawl_options import Options
+
+    kept = watch_list.schedule.sites()
     if not kept:
         raise UsageError("No site is watched yet: start with 'driftline crawl URL --watch'.")
-    return [(site.seeds, {**site.options, "tag": site.tag}) for site in kept]
+    return [(site.seeds, Options.of_kept(site.options, site.tag)) for site in kept]
 
 
-def _crawled(watch_list: Driftline, seeds: Sequence[str], options: dict[str, Any]) -> tuple[CrawlReport, bool]:
+def _crawled(
+    watch_list: Driftline, seeds: Sequence[str], options: Options, *, fresh: bool
+) -> tuple[CrawlReport, bool]:  # fmt: skip
     from driftline.cli.progress import CrawlProgress, first_signal
     from driftline.pipeline.stop import Stop
 
+    workspace = workspace_of(watch_list)
     stop = Stop()
 
     def on_signal() -> None:
         stop.request()
-        watch_list.hurry()
+        workspace.store.hurry()
         with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
             say("Stopping after the requests in flight…", to_stderr=True)
 
-    watch_list.on_trouble(lambda report: say(clean_lines(report), to_stderr=True))
+    workspace.on_trouble(lambda report: say(clean_lines(report), to_stderr=True))
     with first_signal(on_signal), CrawlProgress() as progress:
-        report = watch_list.crawl(*seeds, **options, stop=stop, begun=progress.begun, told=progress.recorded)
+        report = workspace.runs.crawl(
+            seeds, options, fresh=fresh, stop=stop, started=progress.begun, recorded=progress.recorded
+        )
     return report, stop.requested
 
 

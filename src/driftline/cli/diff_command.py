@@ -8,24 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from driftline.api import workspace_of
 from driftline.cli.options import JsonOption, PageOrChangeArgument, StoreOption, is_change_id, opened
-from driftline.cli.output import (
-    clean,
-    fields,
-    out,
-    print_json,
-    say,
-)
+from driftline.cli.output import clean, fields, out, print_json, say
 from driftline.errors import DriftlineError, UsageError
 from driftline.plurals import count
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from driftline.detection.diff.markup import Kind
+    from driftline.detection.diff.markup import MarkupChange
     from driftline.detection.diff.tables import ChangedCell
-    from driftline.detection.diff.text_diff import Move, Piece
-    from driftline.model import Page
+    from driftline.detection.diff.text_diff import Move, WordPiece
+    from driftline.model.page import Page
 
 # by kind of piece: its style, and the brackets that replace it without colour
 _MARKS = {"added": ("green", "{+", "+}"), "removed": ("red strike", "[-", "-]"), "moved": ("blue", "<~", "~>")}
@@ -70,24 +65,25 @@ def diff(
     if html is not None and (as_json or words is not None):
         raise UsageError("--html cannot be combined with --words, --unified or --json.")
     with opened(store, make=False) as watch_list:
+        workspace = workspace_of(watch_list)
         if is_change_id(url):
             if old is not None:
                 raise UsageError("The id of a change names its versions: give either CHANGE, or URL, FROM and TO.")
-            change = watch_list.repository.change_named(url)
+            change = workspace.repository.change_named(url)
             url, old, new = change.url, change.from_version, change.to_version
-        page = watch_list.catalog.find(url)
-        newest = watch_list.repository.newest_change(page)
+        page = workspace.catalog.find(url)
+        newest = workspace.repository.newest_change(page)
         after = (newest[1] if old is None else page.versions) if new is None else new
         before = (newest[0] if new is None else after - 1) if old is None else old
         _refuse_one_version(page, before, given=old is not None or new is not None)
         if html is not None:
-            _write(watch_list.html_diff(page.url, before, after), html)
+            _write(watch_list.history.html_diff(page.url, before, after), html)
             return
-        cells = watch_list.cells(page.url, before, after)
-        unified = watch_list.diff(page.url, before, after, cells=cells)
-        kinds = watch_list.kinds(page.url, before, after)
+        cells = watch_list.history.table_changes(page.url, before, after)
+        unified = watch_list.history.diff(page.url, before, after, cells=cells)
+        kinds = watch_list.history.markup_changes(page.url, before, after)
         wanted = out().is_terminal if words is None else words
-        places = watch_list.word_diff(page.url, before, after) if (wanted or as_json) and unified else []
+        places = watch_list.history.word_diff(page.url, before, after) if (wanted or as_json) and unified else []
     if as_json:
         pieces = [[_piece_as_json(piece) for piece in place] for place in places]
         named = {"url": page.url, "from_version": before, "to_version": after}
@@ -130,7 +126,7 @@ def _write(document: str, file: str) -> None:
     say(clean(f"Saved {file}: open it in a browser."), to_stderr=True)
 
 
-def _print_kinds(kinds: list[Kind], *, same_text: bool, to_stderr: bool = False) -> None:
+def _print_kinds(kinds: list[MarkupChange], *, same_text: bool, to_stderr: bool = False) -> None:
     from driftline.detection.diff.markup import sentence
 
     if kinds:
@@ -149,7 +145,7 @@ def _print_cells(cells: list[ChangedCell], *, to_stderr: bool = False) -> None:
         say((f"  … and {len(cells) - _SHOWN_CELLS:,} more", "dim"), to_stderr=to_stderr)
 
 
-def _print_words(places: list[list[Piece]]) -> None:
+def _print_words(places: list[list[WordPiece]]) -> None:
     """Print every place that differs, removed words first; without colour, in brackets as wdiff does."""
     from rich.text import Text
 
@@ -163,7 +159,7 @@ def _print_words(places: list[list[Piece]]) -> None:
         _print_text(line)
 
 
-def _append(line: Text, piece: Piece, *, colours: bool) -> None:
+def _append(line: Text, piece: WordPiece, *, colours: bool) -> None:
     text = clean(piece.text, lines=True)
     inner = text.strip("\n")
     if piece.kind == "same" or not inner:
@@ -199,7 +195,7 @@ def _print_text(text: Text) -> None:
     out().print(text, soft_wrap=True)
 
 
-def _piece_as_json(piece: Piece) -> dict[str, Any]:
+def _piece_as_json(piece: WordPiece) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": piece.kind, "text": piece.text}
     if piece.move is not None:
         found |= {**fields(piece.move, "from_line", "to_line"), "shown_at": "to" if piece.move.arrived else "from"}

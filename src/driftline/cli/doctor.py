@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from driftline.api import workspace_of
 from driftline.cli.options import JsonOption, StoreOption, command_settings, is_named, no_store
 from driftline.cli.output import clean_lines, local_time, print_json, say, size
 from driftline.errors import DriftlineError, MissingExtra, StoreUnavailable, UnsupportedStore
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from driftline.detection.worker_pool import Worker
     from driftline.settings import Settings
-    from driftline.store.ledger import Stalled
+    from driftline.store.ledger import StallRecord
 
 _OLDEST = (3, 11)
 _FILES_WANTED = 4_096
@@ -167,7 +168,7 @@ def _worker(settings: Settings) -> Diagnosis:
 def _first_page(worker: Worker) -> str:
     """Return what goes wrong when the worker extracts a small page; an empty text if nothing does."""
     from driftline.detection.compare import compare
-    from driftline.model import Document, Failed, Link, New, Pair
+    from driftline.model.outcome import Document, Failed, Link, New, Pair
 
     headers = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
     body = b"<!doctype html><title>well</title><p>All is well."
@@ -186,7 +187,7 @@ def _first_page(worker: Worker) -> str:
 
 def _store(settings: Settings, *, quick: bool) -> Generator[Diagnosis, None, bool]:
     """Yield findings about the store; return whether any of its pages is rendered in a browser."""
-    from driftline.api import open as open_store
+    from driftline.api.watch_list import open as open_store
     from driftline.store.drivers import is_there
 
     if not is_there(settings.store):
@@ -197,20 +198,21 @@ def _store(settings: Settings, *, quick: bool) -> Generator[Diagnosis, None, boo
     advice = "restore a backup, or move the file away to start over"
     try:
         with open_store(settings=settings) as watch_list:
-            where = watch_list.where
-            pages, rendered = watch_list.catalog.counts()
-            yield _stall(watch_list.last_stall)
+            workspace = workspace_of(watch_list)
+            where = workspace.store.where
+            pages, rendered = workspace.catalog.counts()
+            yield _stall(watch_list.maintenance.last_stall())
             if quick:
                 yield Diagnosis(
                     what="Store", well=True, detail=f"{where} opens and has {count(pages, 'page')}{_UNREAD}"
                 )
                 return rendered
-            problems = watch_list.doctor()
-            versions, _raw, stored = watch_list.repository.sizes()
-            behind = watch_list.behind()
-            old_names = list(watch_list.catalog.old_names())
-            let_in = watch_list.catalog.unused_tags(watch_list.accesses.all()[1])
-            treated = watch_list.catalog.unused_tags(settings.tags)
+            problems = watch_list.maintenance.doctor()
+            versions, _raw, stored = workspace.repository.sizes()
+            behind = workspace.left_to_read()
+            old_names = list(workspace.catalog.old_names())
+            let_in = workspace.catalog.unused_tags(workspace.accesses.all()[1])
+            treated = workspace.catalog.unused_tags(settings.tags)
     except DriftlineError as error:
         problem = str(error).rstrip(".")
         if isinstance(error, StoreUnavailable):
@@ -236,7 +238,7 @@ def _store(settings: Settings, *, quick: bool) -> Generator[Diagnosis, None, boo
     return rendered
 
 
-def _stall(last: Stalled | None) -> Diagnosis:
+def _stall(last: StallRecord | None) -> Diagnosis:
     """Return when a run last stalled, and why."""
     if last is None:
         return Diagnosis(what="Runs", well=True, detail="no stall was recorded.")

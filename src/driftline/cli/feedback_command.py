@@ -11,11 +11,11 @@ from driftline.cli.options import JsonOption, StoreOption, opened
 from driftline.cli.output import ago, clean, fields, iso, print_json, say
 from driftline.cli.text_tables import Column, Styled, print_table
 from driftline.errors import UsageError
-from driftline.model import Matter
+from driftline.model.change import Matter
 
 if TYPE_CHECKING:
-    from driftline.api import Driftline
-    from driftline.model import Said
+    from driftline.api.watch_list import Driftline
+    from driftline.model.change import Feedback
 
 _COLUMNS = (
     Column(name="change"),
@@ -51,7 +51,7 @@ def feedback(
         raise UsageError("Give a change with one of --noise, --matters or --forget, or --list alone.")
     with opened(store, make=False) as watch_list:
         if change is None:
-            _list(watch_list.said(), as_json=as_json)
+            _list(watch_list.history.all_feedback(), as_json=as_json)
         elif forget:
             _forget(watch_list, change, as_json=as_json)
         else:
@@ -59,7 +59,7 @@ def feedback(
 
 
 def _remember(watch_list: Driftline, change: str, matter: Matter, *, as_json: bool) -> None:
-    url = watch_list.feedback(change, matter)
+    url = watch_list.history.feedback(change, matter)
     if as_json:
         print_json({"change": change, "url": url, "verdict": matter})
         return
@@ -68,14 +68,14 @@ def _remember(watch_list: Driftline, change: str, matter: Matter, *, as_json: bo
 
 
 def _forget(watch_list: Driftline, change: str, *, as_json: bool) -> None:
-    url = watch_list.withdraw(change)
+    url = watch_list.history.forget_feedback(change)
     if as_json:
         print_json({"change": change, "url": url, "verdict": None})
         return
     say(clean(f"Removed your mark: changes like {change} on {url} are judged automatically again."))
 
 
-def _list(said: list[Said], *, as_json: bool) -> None:
+def _list(said: list[Feedback], *, as_json: bool) -> None:
     if as_json:
         print_json([_as_json(one) for one in said])
     elif said:
@@ -85,9 +85,9 @@ def _list(said: list[Said], *, as_json: bool) -> None:
         say("You have marked no change yet: mark one with 'driftline feedback CHANGE --noise'.", to_stderr=True)
 
 
-def _row(one: Said, now: float) -> list[str | Styled]:
+def _row(one: Feedback, now: float) -> list[str | Styled]:
     return [one.change, ago(one.at, now), _WORDS[one.verdict], one.url, f"{_WORDS[one.found]}: {one.reason}"]
 
 
-def _as_json(one: Said) -> dict[str, Any]:
+def _as_json(one: Feedback) -> dict[str, Any]:
     return {**fields(one, "change", "url", "verdict", "found", "reason"), "at": iso(one.at)}

@@ -1,4 +1,4 @@
-"""`history`, `show`, `screenshot`: what is kept of a page."""
+"""`changes`, `history`, `show`, `screenshot`: what changed, and what is kept of a page."""
 
 from __future__ import annotations
 
@@ -10,31 +10,46 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from driftline.api import workspace_of
 from driftline.cli.blocklist_command import safety_as_json
-from driftline.cli.options import JsonOption, PageOrChangeArgument, StoreOption, is_change_id, opened
+from driftline.cli.options import (
+    JsonOption,
+    PageOrChangeArgument,
+    StoreOption,
+    TagOption,
+    insist_on_tag,
+    is_change_id,
+    opened,
+)
 from driftline.cli.output import (
     EVENT_STYLES,
     VERDICT_STYLES,
     ago,
     clean,
+    event_lines,
     fields,
     iso,
     local_time,
     out,
     print_json,
+    print_json_list,
     say,
     size,
+    suggest_commands,
 )
 from driftline.cli.text_tables import Column, Styled, print_table
+from driftline.durations import parse_moment
 from driftline.errors import DriftlineError, UsageError
-from driftline.model import Matter
+from driftline.model.change import Matter
 from driftline.plurals import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from driftline.detection.extract.outline import Outlined
-    from driftline.model import Change, Check, Version
+    from driftline.detection.extract.outline import TextBlock
+    from driftline.model.change import Change
+    from driftline.model.outcome import Check, Version
+
 
 _COLUMNS = (
     Column(name="check", right=True),
@@ -52,6 +67,59 @@ _BLOCK_COLUMNS = (
     Column(name="path", least=20, middle=True),
     Column(name="text", least=30, keep=1),
 )
+_SHOWN = 50
+_PAGES = 10  # that are listed of one event
+
+
+def changes(
+    url: Annotated[str | None, typer.Argument(metavar="URL", help="Only this page.", show_default=False)] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="WHEN", help="Only since then: how long ago (1d, 3h), or a date.", show_default=False),
+    ] = None,
+    tag: TagOption = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Show at most N events. [default: 50, all with --json]",
+                     show_default=False),
+    ] = None,
+    every_page: Annotated[
+        bool, typer.Option("--all", help="List every page of an event, not only the first ten.")
+    ] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Show what changed lately, newest first.
+
+    Also pages that fail or recovered, warnings, and pages of a crawled site that are new, gone or moved.
+
+    A change has an id, such as 12-5: give it to 'driftline diff', 'show' or 'feedback'.
+    """
+    from driftline.store.events import event_document
+
+    after = None if since is None else parse_moment(since, time.time())
+    with opened(store, make=False) as watch_list:
+        if tag is not None:
+            insist_on_tag(watch_list, tag)
+        most = limit if limit is not None or as_json else _SHOWN + 1
+        events = watch_list.changes(since=after, tag=tag, url=url, limit=most)
+        if as_json:
+            print_json_list(map(event_document, events))
+            return
+        shown = list(events)
+    if not shown:
+        every = since is None and url is None and tag is None
+        say(
+            "Nothing has changed yet." if every else "No such events: try without --since, --tag or URL.",
+            to_stderr=True,
+        )
+    more = limit is None and len(shown) > _SHOWN
+    for event in shown[:_SHOWN] if more else shown:
+        for line in event_lines(event, f"{local_time(event.at)}  ", most=None if every_page else _PAGES):
+            say(*line)
+    if more:
+        say(f"These are the newest {_SHOWN}: --limit shows more.", to_stderr=True)
+    suggest_commands(shown)
 
 
 def history(
@@ -65,13 +133,14 @@ def history(
 ) -> None:
     """Show what the checks of a page found, newest first."""
     with opened(store, make=False) as watch_list:
+        workspace = workspace_of(watch_list)
         if is_change_id(url):
-            url = watch_list.repository.change_named(url).url
-        page = watch_list.catalog.find(url)
-        checks = watch_list.history(url, limit, news_only=not every_check)
-        quiet, noisy = (0, 0) if every_check else watch_list.repository.quiet_checks(page)
-        gone = bool(watch_list.gone([page]))
-        pictured = watch_list.screenshots.numbers(page)
+            url = workspace.repository.change_named(url).url
+        page = workspace.catalog.find(url)
+        checks = watch_list.history.checks(url, limit=limit, news_only=not every_check)
+        quiet, noisy = (0, 0) if every_check else workspace.repository.quiet_checks(page)
+        gone = bool(workspace.gone([page]))
+        pictured = workspace.screenshots.numbers(page)
     if as_json:
         print_json([_check_as_json(check) | {"screenshot": check.version in pictured} for check in checks])
     elif checks:
@@ -113,17 +182,18 @@ def show(
     if raw and blocks:
         raise UsageError("Give either --raw or --blocks, not both.")
     with opened(store, make=False) as watch_list:
+        workspace = workspace_of(watch_list)
         if is_change_id(url):
             if version is not None:
                 raise UsageError("The id of a change names a version: give either CHANGE, or URL and --version.")
-            change = watch_list.repository.change_named(url)
+            change = workspace.repository.change_named(url)
             url, version = change.url, change.to_version
         if blocks:
-            _show_blocks(watch_list.outline(url, version), as_json=as_json)
+            _show_blocks(watch_list.history.outline(url, version), as_json=as_json)
             return
-        found = watch_list.version(url, version)
-        page = watch_list.catalog.find(url)
-        safety = watch_list.safety([page]).get(page.id)
+        found = watch_list.history.version(url, version)
+        page = workspace.catalog.find(url)
+        safety = workspace.safety_of([page]).get(page.id)
     if safety is not None and not as_json:
         say((clean(safety.sentence), "red"), to_stderr=True)
     if as_json:
@@ -159,9 +229,9 @@ def screenshot(
         raise UsageError("The picture cannot be shown on a terminal: write it to a file with -o FILE.png.")
     with opened(store, make=False) as watch_list:
         if is_change_id(url):
-            change = watch_list.repository.change_named(url)
+            change = workspace_of(watch_list).repository.change_named(url)
             url, version = change.url, change.to_version if version is None else version
-        picture = watch_list.screenshot(url, version)
+        picture = watch_list.history.screenshot(url, version)
     if output == "-":
         sys.stdout.buffer.write(picture)
         sys.stdout.buffer.flush()
@@ -174,7 +244,7 @@ def screenshot(
     say(clean(f"Saved {output}."), to_stderr=True)
 
 
-def _show_blocks(found: Sequence[Outlined], *, as_json: bool) -> None:
+def _show_blocks(found: Sequence[TextBlock], *, as_json: bool) -> None:
     if as_json:
         print_json([
             {"text": one.text, "role": one.role, "path": one.path, "links": one.links,

@@ -22,13 +22,15 @@ from driftline.cli import (
     access,
     add_command,
     blocklist_command,
-    changes,
     check,
     crawl_command,
     diff_command,
     doctor,
     feedback_command,
     history_commands,
+    lab_accuracy,
+    lab_servers,
+    lab_speed,
     maintenance,
     rank_command,
     run,
@@ -48,7 +50,7 @@ from driftline.cli.help_panels import (
     PanelCommand,
     PanelGroup,
 )
-from driftline.cli.lab_command import lab_app
+from driftline.cli.log_output import restored_log, set_up_log
 from driftline.cli.output import complain
 from driftline.cli.page_options import OrderedCommand
 from driftline.errors import DriftlineError, UsageError
@@ -80,7 +82,7 @@ _COMMANDS: tuple[tuple[str, str, Callable[..., None], type[PanelCommand]], ...] 
     (CHECKING, "run", run.run, PanelCommand),
     (CHECKING, "schedule", schedule_command.schedule, PanelCommand),
     (CHECKING, "crawl", crawl_command.crawl, PanelCommand),
-    (LOOKING_BACK, "changes", changes.changes, PanelCommand),
+    (LOOKING_BACK, "changes", history_commands.changes, PanelCommand),
     (LOOKING_BACK, "history", history_commands.history, PanelCommand),
     (LOOKING_BACK, "show", history_commands.show, PanelCommand),
     (LOOKING_BACK, "diff", diff_command.diff, PanelCommand),
@@ -96,6 +98,25 @@ _COMMANDS: tuple[tuple[str, str, Callable[..., None], type[PanelCommand]], ...] 
 )
 for _panel, _name, _function, _class in _COMMANDS:
     app.command(_name, cls=_class, rich_help_panel=_panel)(_function)
+lab_app = typer.Typer(help="Measure speed, accuracy and politeness on test sites.", cls=PanelGroup)
+_LAB_COMMANDS: tuple[Callable[..., None], ...] = (
+    lab_servers.web,
+    lab_speed.experiment,
+    lab_speed.speed,
+    lab_speed.tuning,
+    lab_speed.scale,
+    lab_accuracy.noise,
+    lab_accuracy.detection,
+    lab_accuracy.storage,
+    lab_accuracy.freshness,
+    lab_accuracy.picking,
+    lab_servers.hostile,
+    lab_servers.polite,
+    lab_servers.crawl,
+    lab_servers.faults,
+)
+for _lab_command in _LAB_COMMANDS:
+    lab_app.command(cls=PanelCommand)(_lab_command)
 app.add_typer(visit_command.visits_app, name="visits", rich_help_panel=VISITS)
 app.add_typer(blocklist_command.blocklist_app, name="blocklist", rich_help_panel=SAFETY)
 app.add_typer(lab_app, name="lab", rich_help_panel=MEASURING)
@@ -110,10 +131,32 @@ def _print_version(wanted: bool) -> None:
 @app.callback(invoke_without_command=True)
 def _driftline(
     context: typer.Context,
+    verbose: Annotated[
+        int,
+        typer.Option(
+            "--verbose",
+            "-v",
+            count=True,
+            show_default=False,
+            help="Log what happens on standard error: the state changes of a run, or every step with -vv.",
+        ),
+    ] = 0,
+    log_format: Annotated[
+        str,
+        typer.Option(
+            "--log-format",
+            metavar="text|json",
+            show_default=False,
+            help="How to log. With json, everything on standard error is one JSON object per line. [default: text]",
+        ),
+    ] = "text",
     _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
+    if log_format not in ("text", "json"):
+        raise UsageError(f"'{log_format}' is not a format of the log: use text or json.")
+    set_up_log(verbose, "json" if log_format == "json" else "text")
     if context.invoked_subcommand is None:
         print(context.get_help())
         raise typer.Exit(2)
@@ -134,18 +177,19 @@ def main_with(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    try:
-        status = get_command(app).main(args=list(arguments), prog_name="driftline", standalone_mode=False)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        return 1
-    except (KeyboardInterrupt, typer.Abort):
-        return _INTERRUPTED
-    except DriftlineError as error:
-        complain(str(error))
-        return 2 if isinstance(error, UsageError) else 1
-    except Exception as error:  # noqa: BLE001 the last resort: every error becomes a sentence
-        return _report(error)
+    with restored_log():
+        try:
+            status = get_command(app).main(args=list(arguments), prog_name="driftline", standalone_mode=False)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            return 1
+        except (KeyboardInterrupt, typer.Abort):
+            return _INTERRUPTED
+        except DriftlineError as error:
+            complain(str(error))
+            return 2 if isinstance(error, UsageError) else 1
+        except Exception as error:  # noqa: BLE001 the last resort: every error becomes a sentence
+            return _report(error)
     return status if isinstance(status, int) else 0
 
 

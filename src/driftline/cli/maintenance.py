@@ -13,9 +13,9 @@ from driftline.cli.text_tables import Column, Styled, is_too_wide, print_table
 from driftline.plurals import count
 
 if TYPE_CHECKING:
-    from driftline.pipeline.reread import Reread
+    from driftline.pipeline.reread import RereadVersions
     from driftline.settings import Settings
-    from driftline.store.compaction import Compacted
+    from driftline.store.compaction import CompactedStore
 
 
 _SETTING_COLUMNS = (
@@ -36,7 +36,7 @@ def compact(store: StoreOption = None, as_json: JsonOption = False) -> None:
     from driftline.cli.progress import counted
 
     with opened(store, make=False) as watch_list, counted() as show_progress:
-        read, done = watch_list.compact(show_progress)
+        read, done = watch_list.maintenance.compact(show_progress)
     if as_json:
         sizes = fields(done, "contents", "removed", "unreadable", "before", "after", "size")
         print_json({**sizes, "reread": fields(read, "versions", "changed", "unread", "skipped")})
@@ -62,7 +62,7 @@ def settings(store: StoreOption = None, as_json: JsonOption = False) -> None:
     say((clean(f"Settings file: {settings_file()}"), "dim"), to_stderr=True)
 
 
-def _print_compacted(read: Reread, done: Compacted) -> None:
+def _print_compacted(read: RereadVersions, done: CompactedStore) -> None:
     if read.versions:
         unread = f"; {read.unread:,} could not be extracted and keep their old text" if read.unread else ""
         say(
@@ -81,7 +81,7 @@ def _print_compacted(read: Reread, done: Compacted) -> None:
         )
 
 
-def _compacted(done: Compacted) -> str:
+def _compacted(done: CompactedStore) -> str:
     takes = f"the store takes {size(done.size)}"
     if not done.contents and not done.removed:
         return f"Nothing to compact: {takes}."
@@ -96,15 +96,14 @@ def _compacted(done: Compacted) -> str:
 
 
 def _setting_rows(found: Settings, store: str | None) -> list[dict[str, Any]]:
-    from driftline.settings import Settings, settings_file
+    from driftline.settings import ENVIRONMENT_PREFIX, Settings, settings_file
 
     rows: list[dict[str, Any]] = []
-    prefix = Settings.model_config.get("env_prefix", "")
     environment = {name.lower() for name in os.environ}
     values = found.model_dump(mode="json")
     for name, field in Settings.model_fields.items():
         value = values[name]
-        variable = f"{prefix}{name}"
+        variable = f"{ENVIRONMENT_PREFIX}{name}"
         if name == "store" and store is not None:
             source, place = "option", "--store"
         elif variable.lower() in environment:

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from driftline.api import workspace_of
 from driftline.cli.help_panels import PIPELINE, POLITENESS, SCHEDULE
 from driftline.cli.output import clean, complain, say
 from driftline.errors import BadSetting, StoreUnavailable, UsageError
-from driftline.model import POLICIES
+from driftline.model.page import POLICIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from driftline.api import Driftline
-    from driftline.model import Page
+    from driftline.api.watch_list import Driftline
+    from driftline.model.page import Page
     from driftline.settings import Settings
 
 _LONGEST_START = 30.0  # seconds that a server may take to start
@@ -145,7 +146,7 @@ def opened(
     A missing store is created. With `make` false (for commands that only read) a missing store that was named raises
     UsageError, because its name is mistyped; the default store is replaced by an empty one.
     """
-    from driftline.api import open as open_store
+    from driftline.api.watch_list import open as open_store
     from driftline.settings import parse_network
     from driftline.store.drivers import is_there
 
@@ -168,7 +169,7 @@ def opened(
 
 def _open_patiently(settings: Settings) -> Driftline:
     """Open a store, trying for half a minute while its server does not answer."""
-    from driftline.api import open as open_store
+    from driftline.api.watch_list import open as open_store
 
     end = time.monotonic() + _LONGEST_START
     said = False
@@ -227,5 +228,5 @@ def pages_with(watch_list: Driftline, tag: str) -> list[Page]:
 
 def insist_on_tag(watch_list: Driftline, tag: str) -> None:
     """Raise UsageError if no page has this tag."""
-    if watch_list.catalog.unused_tags([tag]):
+    if workspace_of(watch_list).catalog.unused_tags([tag]):
         raise UsageError(f"No page has the tag '{tag}': see the tags in use with 'driftline list'.")

@@ -11,11 +11,13 @@ import errno
 import json
 import os
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from driftline.model import Turn, Verdict
+from driftline.cli.log_output import is_json_log, log_sentence
+from driftline.model.event import Turn
+from driftline.model.outcome import Verdict
 from driftline.plurals import count
 from driftline.runtime import command_name
 from driftline.urls.parts import without_password
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from driftline.model import Event
+    from driftline.model.event import Event
 
     #: a text, or a text and its style
     Part: TypeAlias = str | tuple[str, str]
@@ -88,6 +90,9 @@ def say(*parts: str | tuple[str, str] | Text, to_stderr: bool = False) -> None:
     """Print one line made of texts and (text, style) pairs; nothing in them is read as markup."""
     from rich.text import Text
 
+    if to_stderr and is_json_log():
+        log_sentence(Text.assemble(*parts).plain)
+        return
     (err() if to_stderr else out()).print(Text.assemble(*parts), soft_wrap=True)
 
 
@@ -98,6 +103,9 @@ def remark(sentence: str) -> None:
 
 def complain(sentence: str) -> None:
     """Print an error as one sentence on standard error, without loading rich."""
+    if is_json_log():
+        log_sentence(sentence, error=True)
+        return
     name = "driftline:"
     if sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
         name = f"\x1b[31m{name}\x1b[0m"
@@ -141,10 +149,19 @@ def _as_json(item: object, name: str, indent: str | None = "") -> str:
     """Return the value of the field `name` as JSON, with passwords hidden; on one line if `indent` is None."""
     readable = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     lines = None if indent is None else 2
-    text = json.dumps(item, indent=lines, ensure_ascii=not readable)
+    text = json.dumps(item, indent=lines, ensure_ascii=not readable, default=_plain)
     if without_password(text) != text:
-        text = json.dumps(_without_passwords(item, name), indent=lines, ensure_ascii=not readable)
+        text = json.dumps(_without_passwords(item, name), indent=lines, ensure_ascii=not readable, default=_plain)
     return text.replace("\n", "\n" + indent) if indent else text
+
+
+def _plain(value: object) -> float:
+    """Return a time in seconds since 1970, or a length of time in seconds: JSON has neither."""
+    if isinstance(value, datetime):
+        return value.timestamp()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    raise TypeError(f"{value!r} cannot be written as JSON")
 
 
 def _write(*texts: str) -> None:
@@ -162,21 +179,22 @@ def _without_passwords(item: object, name: str = "") -> object:
     return item
 
 
-def iso(at: float | None) -> str | None:
+def iso(at: datetime | None) -> str | None:
     """Return a time for programs: ISO 8601 in UTC."""
-    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
+    return None if at is None else at.isoformat().replace("+00:00", "Z")
 
 
-def local_time(at: float) -> str:
-    """Return a time for people: date and time in their time zone."""
-    return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+def local_time(at: datetime | float) -> str:
+    """Return a time, a `datetime` or seconds since 1970, for people: date and time in their time zone."""
+    moment = at if isinstance(at, datetime) else datetime.fromtimestamp(at, UTC)
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def ago(at: float | None, now: float) -> str:
+def ago(at: datetime | None, now: float) -> str:
     """Return how long ago that was, in words."""
     if at is None:
         return "never"
-    age = now - at
+    age = now - at.timestamp()
     for seconds, unit in _AGES:
         amount = int(age // seconds)
         if amount >= 1:

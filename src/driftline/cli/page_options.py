@@ -11,12 +11,12 @@ import typer
 from driftline.cli.help_panels import BROWSER, WHAT_COUNTS, PanelCommand
 from driftline.cli.output import clean, say
 from driftline.errors import DriftlineError, UsageError
-from driftline.model import FilterKind, Render, RenderMode
+from driftline.model.page import FilterKind, Render, RenderMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from driftline.model import Filter
+    from driftline.model.page import Filter
 
 _NEVER = "never"
 _MODES = (*RenderMode, _NEVER)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from driftline.cli.output import VERDICT_STYLES, clean, err, local_time, say
-from driftline.model import Verdict
+from driftline.model.outcome import Verdict
 from driftline.plurals import count
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from driftline.crawl.survey_steps import CrawlOutcome
-    from driftline.model import Outcome
+    from driftline.model.outcome import Outcome
     from driftline.store.crawls import Begun
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from driftline.api import workspace_of
 from driftline.cli.options import JsonOption, StoreOption, command_settings, opened
 from driftline.cli.output import NOTHING_YET, clean, print_json_list, say
 from driftline.cli.text_tables import Column, Styled, print_table
@@ -24,7 +25,7 @@ from driftline.visits.rank import rank as ranked
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from driftline.model import Visited
+    from driftline.model.visit import Visited
 
 
 _NAMED = 40  # pages: more labels than that could not be read
@@ -206,10 +207,11 @@ def _ranked(store: str | None, order: By, limit: int | None, *, example: bool) -
         return
     with opened(store, make=False) as watch_list:
         threshold = watch_list.settings.rank_threshold
-        ordered = watch_list.iter_ranked(order, limit)
+        ordered = watch_list.visits.ranked(order, limit)
         visits = kept = unsafe = 0
-        for one in watch_list.iter_visited():
-            if watch_list.unsafe.why(one.url) is None:
+        workspace = workspace_of(watch_list)
+        for one in workspace.visits.each():
+            if workspace.unsafe.why(one.url) is None:
                 visits, kept = visits + 1, kept + keeps(one, threshold)
             else:
                 unsafe += 1

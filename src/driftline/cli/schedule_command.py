@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from driftline.api import workspace_of
 from driftline.cli.options import BudgetOption, JsonOption, PolicyOption, StoreOption, UsualOption, opened
 from driftline.cli.output import NOTHING_YET, local_time, print_json, say
 from driftline.cli.text_tables import Column, print_table
@@ -36,7 +37,7 @@ def schedule(
 ) -> None:
     """Show which pages 'driftline run' checks next, and why."""
     with opened(store, make=False) as watch_list:
-        scheduler = watch_list.scheduler(every=every, budget=budget, policy=policy, to_look=True)
+        scheduler = workspace_of(watch_list).runs.scheduler(every=every, budget=budget, policy=policy, to_look=True)
         scheduler.refresh()
         checks = scheduler.upcoming(limit)
     if as_json:

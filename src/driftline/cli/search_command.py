@@ -9,7 +9,7 @@ import typer
 
 from driftline.cli.options import JsonOption, StoreOption, TagOption, insist_on_tag, opened
 from driftline.cli.output import ago, clean, err, fields, iso, out, print_json, say
-from driftline.model import MentionKind
+from driftline.model.change import MentionKind
 from driftline.plurals import count
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
-    from driftline.model import Mention
+    from driftline.model.change import Mention
 
 _LONG = 500  # versions: indexing more takes long enough to show a bar
 _WHEN = "a date, a date and time, or how long ago: 2026-01-31, 2026-01-31T18:00, 12h"
@@ -61,7 +61,7 @@ def search(
             insist_on_tag(watch_list, tag)
         with _Indexing() as indexing:
             found = watch_list.search(
-                query, url=page, tag=tag, since=start, until=end, now=now, limit=limit, told=indexing.show
+                query, url=page, tag=tag, since=start, until=end, now=now, limit=limit, progress=indexing.show
             )
     if as_json:
         print_json([_as_json(mention) for mention in found])

@@ -19,8 +19,8 @@ from driftline.plurals import count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from driftline.model import Visited
-    from driftline.visits.importer import Imported
+    from driftline.model.visit import Visited
+    from driftline.visits.importer import ImportedVisits
 
 visits_app = typer.Typer(help="Import visits from browsers, server logs and tables.", cls=PanelGroup)
 
@@ -79,7 +79,7 @@ def import_(
     from driftline.cli.progress import counted
 
     with _as_file(file) as (path, name), opened(store) as watch_list, counted() as show:
-        done = watch_list.import_visits(path, format=file_format, site=site, add=add, called=name, told=show)
+        done = watch_list.visits.import_file(path, format=file_format, site=site, add=add, label=name, progress=show)
     row = "visit" if done.format in ("chrome", "firefox") else "line"
     for problem in done.problems:
         say(clean(f"{name}, {row} {problem.line}: {problem.sentence}"), to_stderr=True)
@@ -129,7 +129,7 @@ def visited_row(visited: Visited) -> dict[str, Any]:
     } | times  # fmt: skip
 
 
-def _summary(done: Imported, *, add: bool) -> str:
+def _summary(done: ImportedVisits, *, add: bool) -> str:
     remarks = [f"{done.known:,} counted before"] if done.known else []
     remarks += [f"{done.skipped:,} skipped: not visits to web pages"] if done.skipped else []
     remarks += [f"{done.bad:,} unreadable"] if done.bad else []
@@ -138,7 +138,7 @@ def _summary(done: Imported, *, add: bool) -> str:
     return f"{sentence} Added {count(done.added, 'page')}." if add else sentence
 
 
-def _as_json(done: Imported) -> dict[str, Any]:
+def _as_json(done: ImportedVisits) -> dict[str, Any]:
     return {
         "format": done.format, "visits": done.visits, "known": done.known, "skipped": done.skipped, "bad": done.bad,
         "problems": [{"line": problem.line, "reason": problem.sentence} for problem in done.problems],

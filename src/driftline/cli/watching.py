@@ -7,19 +7,12 @@ import threading
 import time
 from typing import TYPE_CHECKING, Protocol
 
-from driftline.cli.output import (
-    NOTHING_YET,
-    VERDICT_STYLES,
-    clean,
-    clean_lines,
-    event_lines,
-    local_time,
-    remark,
-    say,
-)
+from driftline.api import workspace_of
+from driftline.cli.output import NOTHING_YET, VERDICT_STYLES, clean, clean_lines, event_lines, local_time, remark, say
 from driftline.cli.progress import first_signal, print_slow_host
 from driftline.errors import StoreError
-from driftline.model import Failed, New, Unchanged, Verdict, check_of
+from driftline.model.change import check_of
+from driftline.model.outcome import Failed, New, Unchanged, Verdict
 from driftline.pipeline.stop import Stop
 from driftline.plurals import count
 from driftline.runtime import limit_free_memory
@@ -29,8 +22,9 @@ from driftline.watch.service import Watcher
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from driftline.api import Driftline
-    from driftline.model import Event, Outcome, Recorded
+    from driftline.api.watch_list import Driftline
+    from driftline.model.event import Event
+    from driftline.model.outcome import Outcome, Recorded
     from driftline.notify.command import CommandRunner, UserCommand
     from driftline.store.events import EventLog
     from driftline.watch.publisher import EventListener
@@ -211,19 +205,26 @@ class _Terminal:
 
 def watch(watch_list: Driftline, options: WatchOptions, line: str | None, *, verbose: bool) -> bool:
     """Watch until a signal; return whether nothing is left: neither pages that were due nor events to deliver."""
+    workspace = workspace_of(watch_list)
     limit_free_memory()
     stop = Stop()
     terminal = _Terminal(_command(line), stop, watch_list.settings.stop_grace, verbose=verbose)
 
     def on_signal() -> None:
         stop.request()
-        watch_list.hurry()
+        workspace.store.hurry()
         with contextlib.suppress(OSError, RuntimeError):  # the latter while another line is being written
             say("Stopping after the requests in flight…", to_stderr=True)
 
-    watch_list.on_trouble(lambda report: say(clean_lines(report), to_stderr=True))
+    workspace.on_trouble(lambda report: say(clean_lines(report), to_stderr=True))
     watcher = Watcher(
-        watch_list, options, terminal.readers, stop, remark=remark, slow=print_slow_host, recorded=terminal.recorded
+        workspace.runs,
+        options,
+        terminal.readers,
+        stop,
+        remark=remark,
+        slow=print_slow_host,
+        recorded=terminal.recorded,
     )
     with first_signal(on_signal, terminal.end_command):
         result = watcher.run()

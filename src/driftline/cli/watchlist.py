@@ -10,16 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from driftline.api import workspace_of
 from driftline.cli.blocklist_command import safety_as_json
 from driftline.cli.help_panels import BROWSER, WHAT_COUNTS
-from driftline.cli.options import (
-    JsonOption,
-    PageArgument,
-    StoreOption,
-    TagOption,
-    opened,
-    pages_with,
-)
+from driftline.cli.options import JsonOption, PageArgument, StoreOption, TagOption, opened, pages_with
 from driftline.cli.output import (
     NOTHING_YET,
     VERDICT_STYLES,
@@ -51,14 +45,14 @@ from driftline.cli.page_options import (
 from driftline.cli.text_tables import Column, Styled, print_table
 from driftline.durations import format_interval, parse_interval
 from driftline.errors import BadSetting, UsageError
-from driftline.model import PageState
+from driftline.model.page import PageState
 from driftline.plurals import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from driftline.api import Driftline
-    from driftline.model import Page, Render, Safety
+    from driftline.api.watch_list import Driftline
+    from driftline.model.page import Page, Render, Safety
 
 _ALWAYS = 7  # columns that are shown even if they are empty
 _FIRST = 1_000  # pages that are looked at together, and that a long list is laid out by
@@ -95,7 +89,8 @@ def list_(
     """Show the watched pages, oldest first."""
     states = [_state(one) for one in state or ()]
     with opened(store, make=False) as watch_list:
-        pages = _with_safety(watch_list, watch_list.iter_pages(tag, states, limit, min(offset, sys.maxsize)))
+        matching = workspace_of(watch_list).catalog.chosen(tag, states, limit, min(offset, sys.maxsize))
+        pages = _with_safety(watch_list, matching)
         if as_json:
             print_json_list(_as_json(*page) for page in pages)
             return
@@ -125,9 +120,10 @@ def _with_safety(watch_list: Driftline, pages: Iterable[Page]) -> Iterator[tuple
     """Yield each page with the ids of its batch that are gone, and what is known about their safety."""
     from driftline.store.statements import in_batches
 
-    hosts = cache(watch_list.catalog.hosts)
+    workspace = workspace_of(watch_list)
+    hosts = cache(workspace.catalog.hosts)
     for some in in_batches(pages, _FIRST):
-        gone, safety = watch_list.gone(some), watch_list.safety(some, hosts)
+        gone, safety = workspace.gone(some), workspace.safety_of(some, hosts)
         yield from ((page, gone, safety) for page in some)
 
 
@@ -185,27 +181,29 @@ def edit(
     clear = every == "default"
     seconds = None if every is None or clear else parse_interval(every)
     with opened(store, make=False) as watch_list:
+        workspace = workspace_of(watch_list)
         if seconds is not None:
-            watch_list.insist_on_room(seconds, [watch_list.catalog.find(url).url])
+            workspace.require_room(seconds, [workspace.catalog.find(url).url])
 
         def rendering(kept: Render | None) -> Render | None:
             return given_rendering(kept, render, wait_for, step, replace_steps=no_steps)
 
-        let_in = watch_list.accesses.of_page(watch_list.catalog.find(url))
+        let_in = workspace.accesses.of_page(workspace.catalog.find(url))
         change = partial(
-            watch_list.catalog.edit, url, every=seconds, clear_every=clear, tag=tag or (), untag=untag or (),
+            workspace.catalog.edit, url, every=seconds, clear_every=clear, tag=tag or (), untag=untag or (),
             move_to=move_to, filters=filters, clear_filters=no_filters, render=rendering,
         )  # fmt: skip
-        page = retry_while_busy(change, Stop(), watch_list.be_next, remark)
-        left = watch_list.accesses.of_page(page).shown()
-        gone = watch_list.gone([page])
-        safety = watch_list.safety([page])
+        page = retry_while_busy(change, Stop(), workspace.runs.be_next, remark)
+        left = workspace.accesses.of_page(page).shown()
+        gone = workspace.gone([page])
+        safety = workspace.safety_of([page])
     if lost := [one for one in let_in.shown() if one not in left]:
         say(clean(f"Removed, because it was set for the old address: {', '.join(lost)}."), to_stderr=True)
     if as_json:
         print_json(_as_json(page, gone, safety))
         return
-    often = "as often as the schedule decides" if page.every is None else f"every {format_interval(page.every)}"
+    interval = _interval(page)
+    often = f"every {interval}" if interval else "as often as the schedule decides"
     filtered = f", filtered by {describe_filters(page.filters)}" if page.filters else ""
     through = f", {describe_rendering(page.render)}" if page.render else ""
     say(clean(f"{page.url}: checked {often}, {_tags(page.tags)}{filtered}{through}."))
@@ -225,7 +223,7 @@ def remove(
     if bool(urls) == (tag is not None):
         raise UsageError("Which pages? Give their URLs, or --tag.")
     with opened(store, make=False) as watch_list:
-        doomed = watch_list.catalog.find_all(urls) if urls else pages_with(watch_list, tag or "")
+        doomed = workspace_of(watch_list).catalog.find_all(urls) if urls else pages_with(watch_list, tag or "")
         if not yes and not _confirmed(doomed):
             say("Nothing was removed.", to_stderr=True)
             raise typer.Exit(1)
@@ -253,11 +251,14 @@ def _row(page: Page, gone: set[int], safety: dict[int, Safety], now: float) -> l
     unsafe = safety.get(page.id)
     if unsafe is not None and unsafe.blocked:
         verdict = Styled("blocked", "red")
-    every = "" if page.every is None else format_interval(page.every)
     checked = ago(page.checked_at, now)
     tags, filters = ",".join(page.tags), describe_filters(page.filters)
     danger = "" if unsafe is None else unsafe.sentence
-    return [page.url, page.title or "", every, checked, verdict, str(page.versions), tags, filters, danger]
+    return [page.url, page.title or "", _interval(page), checked, verdict, str(page.versions), tags, filters, danger]
+
+
+def _interval(page: Page) -> str:
+    return "" if page.every is None else format_interval(page.every.total_seconds())
 
 
 def _tags(tags: Sequence[str]) -> str:

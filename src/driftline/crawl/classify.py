@@ -13,7 +13,7 @@ from driftline.crawl.survey_steps import Surveyed
 from driftline.detection.messages import ERROR_PAGE
 from driftline.errors import BadURL, FailureKind
 from driftline.http.headers import header, last_response, redirect_targets
-from driftline.model import AddressKind
+from driftline.model.page import AddressKind
 from driftline.store.crawls import AddressSource, AddressState, Met, PageNote, Result
 from driftline.urls.canonical import canonical
 from driftline.urls.equivalence import as_user_of, key_of
@@ -23,8 +23,8 @@ from driftline.urls.tracking import Tracking
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from driftline.crawl.focus import Focus
     from driftline.crawl.page_filter import PageFilter
+    from driftline.crawl.scope import Focus
     from driftline.crawl.sitemaps import Listed, Lists
     from driftline.crawl.survey import Survey
     from driftline.crawl.survey_steps import CrawlOutcome

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 from driftline.crawl.classify import Judge
 from driftline.crawl.crawl_options import limits_of, site_key
 from driftline.crawl.crawl_recorder import Recording
-from driftline.crawl.focus import Focus, keywords_of
 from driftline.crawl.frontier import Frontier
 from driftline.crawl.page_filter import PageFilter
 from driftline.crawl.report import news_of, read_report
+from driftline.crawl.scope import Focus, keywords_of
 from driftline.crawl.survey_steps import SurveySteps
 from driftline.crawl.traps import Traps
+from driftline.durations import utc
 from driftline.http.credentials import CredentialScope
-from driftline.model import AddressKind, Link
+from driftline.model.outcome import Link
+from driftline.model.page import AddressKind
 from driftline.pipeline.pipeline import Pipeline, StallReporter, open_workers
 from driftline.pipeline.stop import Ending
 from driftline.settings import host_policy
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from driftline.detection.worker_pool import WorkerPool
     from driftline.fetch.failures import Blocked
     from driftline.http.credentials import Access
-    from driftline.model import New
+    from driftline.model.outcome import New
     from driftline.pipeline.plan import Plan
     from driftline.pipeline.stop import Stop
     from driftline.pipeline.watchdog import Stall
@@ -65,7 +67,7 @@ class Entry:
         return self._access if at_home else self._only_proxy
 
 
-_WORKER = "driftline.crawl.survey_worker"
+_WORKER = "driftline.crawl.survey"
 _FOCUSED = 16  # links that are handed out before what they lead to is known
 _PROBE = "driftline-asks-for-no-page"
 
@@ -133,7 +135,8 @@ class Crawl:
         report = read_report(
             self._sites, site, list(seeds), asked_before=asked_before, watched=watched,
             seconds=time.perf_counter() - started, requests=recording.requests, bytes=recording.bytes, tag=site.tag,
-            quiet=pipeline.links.paused_hosts, limit=limits.pages if frontier.limited else None,
+            quiet={host: utc(until) for host, until in pipeline.links.paused_hosts.items()},
+            limit=limits.pages if frontier.limited else None,
         )  # fmt: skip
         if ends and not report.left:
             now = self._clock()

@@ -6,8 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from driftline.crawl.focus import keywords_of
-from driftline.crawl.scope import scope_of
+from driftline.crawl.scope import keywords_of, scope_of
 from driftline.durations import parse_interval
 from driftline.errors import BadSetting, UsageError
 from driftline.store.blobs import digest

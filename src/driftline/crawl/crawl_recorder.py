@@ -14,7 +14,8 @@ from driftline.crawl.frontier import UrlSeen
 from driftline.crawl.page_filter import trap_reason
 from driftline.crawl.survey_steps import Surveyed
 from driftline.crawl.traps import Trap
-from driftline.model import AddressKind, Link
+from driftline.model.outcome import Link
+from driftline.model.page import AddressKind
 from driftline.store.crawls import KNOWN, AddressState, FrontierEntry, PageNote, Result
 from driftline.store.locks import patiently
 

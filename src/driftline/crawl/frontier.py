@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from xxhash import xxh3_128_intdigest
 
 from driftline.crawl.crawl_options import MOST
-from driftline.model import AddressKind
+from driftline.model.page import AddressKind
 from driftline.store.crawls import KNOWN, FrontierEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from driftline.model import Link
+    from driftline.model.outcome import Link
 
 
 _FEWEST = 10_000

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from driftline.crawl.frontier import BloomFilter
 from driftline.crawl.scope import is_file
 from driftline.fetch.failures import NOTHING
-from driftline.model import AddressKind
+from driftline.model.page import AddressKind
 from driftline.store.crawls import AddressSource, Met
 from driftline.urls.equivalence import key_of, without_session
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from driftline.crawl.report import CrawlReport
-    from driftline.model import Event
+    from driftline.model.event import Event
     from driftline.store.crawls import Site
 
 _LOOK = 5.0  # seconds between two looks at which sites are due
@@ -125,7 +125,7 @@ class Rounds:
             self._not_before[site.id] = math.inf
             return []
         if report.quiet:
-            self._not_before[site.id] = min(report.quiet.values())
+            self._not_before[site.id] = min(report.quiet.values()).timestamp()
         if report.left:
             return []
         self._found[site.id] = report.number

@@ -7,19 +7,22 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from driftline.crawl.classify import GONE
-from driftline.model import AddressKind, Event
+from driftline.durations import utc
+from driftline.model.event import Event
+from driftline.model.page import AddressKind
 from driftline.store.crawls import AddressSource, AddressState, PageNote
 from driftline.urls.parts import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
-    from driftline.model import Change
+    from driftline.model.change import Change
     from driftline.store.crawls import Begun, FoundAddress, Sites
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Skipped:
+class SkippedURLs:
     """How many addresses were not followed for a reason, and the first few of them."""
 
     count: int
@@ -27,7 +30,7 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Twin:
+class DuplicatePage:
     """A page that says the same as another one, or nearly."""
 
     url: str
@@ -35,7 +38,7 @@ class Twin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class MovedPage:
     """A page that stood at another address in an earlier round."""
 
     url: str
@@ -78,17 +81,17 @@ class CrawlReport:
     new: list[str] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
     gone_before: int = 0
-    moved: list[Moved] = field(default_factory=list)
+    moved: list[MovedPage] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
-    duplicates: list[Twin] = field(default_factory=list)
-    near: list[Twin] = field(default_factory=list)
+    duplicates: list[DuplicatePage] = field(default_factory=list)
+    near: list[DuplicatePage] = field(default_factory=list)
     soft: list[str] = field(default_factory=list)
     failed: list[tuple[str, str]] = field(default_factory=list)
     unread_lists: list[tuple[str, str]] = field(default_factory=list)
     best: list[tuple[str, float]] = field(default_factory=list)
-    skipped: dict[str, Skipped] = field(default_factory=dict)
-    quiet: dict[str, float] = field(default_factory=dict)
+    skipped: dict[str, SkippedURLs] = field(default_factory=dict)
+    quiet: dict[str, datetime] = field(default_factory=dict)
     astray: str | None = None
 
     @property
@@ -139,7 +142,7 @@ def read_report(sites: Sites, begun: Begun, seeds: list[str], *, asked_before: i
         failed=[(row.url, row.reason) for row in failed if row.state is AddressState.FAILED and row.id not in lost],
         unread_lists=[(row.url, row.reason) for row in unread],
         best=[(row.url, row.score) for row in sorted(pages, key=lambda row: -row.score)[:_BEST] if row.score],
-        skipped={why: Skipped(count=many, examples=some) for why, (many, some) in sites.skipped(begun).items()},
+        skipped={why: SkippedURLs(count=many, examples=some) for why, (many, some) in sites.skipped(begun).items()},
         astray=None if pages else next((row.target for row in others_ if _is_seed(row) and row.target), None),
         **others,
     )  # fmt: skip
@@ -152,8 +155,10 @@ def _is_seed(row: FoundAddress) -> bool:
     return row.source is AddressSource.SEED
 
 
-def _twins(pages: Sequence[FoundAddress], note: PageNote, names: Mapping[int, str]) -> list[Twin]:
-    return [Twin(url=row.url, like=names[row.twin]) for row in pages if row.note is note and row.twin is not None]
+def _twins(pages: Sequence[FoundAddress], note: PageNote, names: Mapping[int, str]) -> list[DuplicatePage]:
+    return [
+        DuplicatePage(url=row.url, like=names[row.twin]) for row in pages if row.note is note and row.twin is not None
+    ]
 
 
 def _gone_before(row: FoundAddress, number: int) -> bool:
@@ -161,7 +166,7 @@ def _gone_before(row: FoundAddress, number: int) -> bool:
     return 0 < row.gone_round < number and (row.status in GONE or row.state is AddressState.ERROR_PAGE)
 
 
-def _moved(was: Sequence[FoundAddress], new: Sequence[FoundAddress], pages: Sequence[FoundAddress]) -> list[Moved]:
+def _moved(was: Sequence[FoundAddress], new: Sequence[FoundAddress], pages: Sequence[FoundAddress]) -> list[MovedPage]:
     """Return where pages went that are not where they were: where they redirect to, or a new page with the same text.
 
     The latter counts only if no other page of the site has or had that text: pages that are alike, as those of a long
@@ -172,7 +177,7 @@ def _moved(was: Sequence[FoundAddress], new: Sequence[FoundAddress], pages: Sequ
     found = [
         (row.url, row.target if row.state is AddressState.REDIRECT else by_digest.get(row.digest or b"")) for row in was
     ]
-    return [Moved(url=url, to=to) for url, to in found if to]
+    return [MovedPage(url=url, to=to) for url, to in found if to]
 
 
 _NAMED = 3  # addresses that a sentence names
@@ -186,7 +191,7 @@ def news_of(site_id: int, report: CrawlReport, at: float) -> list[Event]:
     found.append(("moved", moved, [f"{one.url} → {one.to}" for one in report.moved], [one.to for one in report.moved]))
     return [
         Event(
-            event=what, at=at, host=host_of(report.seeds[0]), urls=tuple(urls), kind="site", score=1.0,
+            event=what, at=utc(at), host=host_of(report.seeds[0]), urls=tuple(urls), kind="site", score=1.0,
             headline=_reason(what, named), reason=_reason(what, named), ids=(f"site{site_id}-{report.number}",),
             to=tuple(to), source="run",
         )

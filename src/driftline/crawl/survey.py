@@ -1,16 +1,18 @@
 """Reading a page for a crawl: its links and lists, what it says of itself, and a mark to know its like by.
 
-It runs in a worker process, as all reading of pages does: see `detection.worker`. What it is asked and what it finds
+It runs in a worker process, as all reading of pages does (see `detection.worker`): this module is its program, run as
+`python -m driftline.crawl.survey MEMORY`. What it is asked and what it finds
 travel inside the jobs and findings that a check has too.
 """
 
 from __future__ import annotations
 
 import marshal
+import sys
 from typing import NamedTuple
 
-from driftline.crawl.focus import Focus
 from driftline.crawl.links import Extracted, Found, extract
+from driftline.crawl.scope import Focus
 from driftline.crawl.simhash import simhash
 from driftline.crawl.sitemaps import Listed, Lists, read_lists, sitemaps_of
 from driftline.detection import examine
@@ -18,9 +20,10 @@ from driftline.detection.error_pages.detect import is_error_text, why_broken
 from driftline.detection.extract.charset import decode_text
 from driftline.detection.extract.document import Extraction
 from driftline.detection.jobs import Finding, Job, Question
+from driftline.detection.worker import run
 from driftline.errors import UnreadableBody
 from driftline.http.codings import decode_body
-from driftline.model import AddressKind
+from driftline.model.page import AddressKind
 from driftline.store.blobs import digest
 from driftline.urls.tracking import Tracking
 
@@ -122,3 +125,7 @@ def _packed(survey: Survey) -> bytes:
         else ([tuple(one) for one in survey.lists.pages], [tuple(one) for one in survey.lists.sitemaps])
     )
     return marshal.dumps((survey.title, survey.mark, survey.digest, survey.score, survey.error, extracted, lists))
+
+
+if __name__ == "__main__":
+    run(int(sys.argv[1]), survey_page)

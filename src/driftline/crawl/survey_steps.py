@@ -10,7 +10,8 @@ from driftline.detection.compare import job_of, outcome_of
 from driftline.detection.jobs import Question
 from driftline.errors import RunStopped
 from driftline.http.headers import header, last_response
-from driftline.model import AddressKind, Failed, New, Pair
+from driftline.model.outcome import Failed, New, Pair
+from driftline.model.page import AddressKind
 from driftline.pipeline.consumer import internal_failure
 from driftline.store.blobs import fingerprint
 from driftline.urls.parts import host_of
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from driftline.crawl.survey import Survey
     from driftline.detection.compare import Examiner
     from driftline.detection.jobs import Finding, Job
-    from driftline.model import Document, Failure
+    from driftline.model.outcome import Document
+    from driftline.model.page import Failure
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from driftline.detection.jobs import Finding, Job
 from driftline.http.headers import content_encodings, header, last_response
-from driftline.model import (
+from driftline.model.change import Matter
+from driftline.model.outcome import (
     Changed,
     Document,
     Examined,
     Failed,
-    Matter,
     New,
     NewVersion,
     NoiseVersion,
@@ -26,7 +26,7 @@ from driftline.store.blobs import fingerprint
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from driftline.model import Outcome
+    from driftline.model.outcome import Outcome
 
 _NOT_MODIFIED = 304
 

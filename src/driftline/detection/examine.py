@@ -25,16 +25,9 @@ from driftline.detection.noise.learning import learn
 from driftline.detection.threats import intruders, mixed_content, why_executable
 from driftline.errors import BrokenVersion, FailureKind, UnreadableBody
 from driftline.http.codings import decode_body
-from driftline.model import (
-    ChangeKind,
-    ChangeSummary,
-    Failure,
-    Incomparable,
-    Lesson,
-    Matter,
-    Proof,
-    Warned,
-)
+from driftline.model.change import ChangeKind, ChangeSummary, Matter
+from driftline.model.outcome import Incomparable, Lesson, Proof
+from driftline.model.page import Failure, PageWarning
 from driftline.noise_memory import Memory
 from driftline.store.blobs import digest, pack, pack_next, unpack, unpack_both
 
@@ -132,7 +125,7 @@ def broken_page(why: str, *, wants_script: bool = False) -> Finding:
     return _failed(FailureKind.BROKEN, why)._replace(wants_script=wants_script)
 
 
-def _warnings(seen: Extraction, body: bytes, job: Job, *, made: bool = False) -> tuple[Warned, ...]:
+def _warnings(seen: Extraction, body: bytes, job: Job, *, made: bool = False) -> tuple[PageWarning, ...]:
     """Return warnings about a page; mixed content only if a version of it is `made`.
 
     Hidden frames and obfuscated scripts count if they were added: what a new page has is what its user chose to watch.
@@ -145,7 +138,7 @@ def _warnings(seen: Extraction, body: bytes, job: Job, *, made: bool = False) ->
     if old is not None and (suspects := intruders(body, job.url, old.size)):
         old_body = unpack(job.kept_body, job.blobs)
         found += [one for one in suspects if one.mark not in old_body]
-    return tuple(Warned(one.kind, one.sentence) for one in found)
+    return tuple(PageWarning(one.kind, one.sentence) for one in found)
 
 
 def _whole(body: bytes, text: str, seen: Extraction, job: Job) -> str:

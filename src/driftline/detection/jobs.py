@@ -10,22 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from driftline.errors import FailureKind
-from driftline.model import (
-    AddressKind,
-    Blob,
-    ChangeKind,
-    ChangeSummary,
-    Edit,
-    Failure,
-    Incomparable,
-    Lesson,
-    Matter,
-    NoiseKind,
-    Proof,
-    Region,
-    Warned,
-    WarningKind,
-)
+from driftline.model.change import ChangeKind, ChangeSummary, Edit, Matter, NoiseKind, Region
+from driftline.model.outcome import Blob, Incomparable, Lesson, Proof
+from driftline.model.page import AddressKind, Failure, PageWarning, WarningKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -134,7 +121,7 @@ class Finding(NamedTuple):
     reading: str = ""
     wants_script: bool = False
     survey: bytes = b""
-    warnings: tuple[Warned, ...] = ()
+    warnings: tuple[PageWarning, ...] = ()
     out_of_memory: bool = False
 
     def to_plain(self) -> tuple[Any, ...]:
@@ -167,7 +154,7 @@ class Finding(NamedTuple):
             None if change is None else _change(change),
             None if lesson is None else Lesson(memory=lesson[0], for_host=lesson[1]),
             reading, wants_script, survey,
-            tuple([Warned(WarningKind(kind), sentence) for kind, sentence in warnings]) if warnings else (),
+            tuple([PageWarning(WarningKind(kind), sentence) for kind, sentence in warnings]) if warnings else (),
             out_of_memory,
         )  # fmt: skip
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from driftline.model import NoiseKind
+from driftline.model.change import NoiseKind
 from driftline.plurals import count
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
-from driftline.model import WarningKind
+from driftline.model.page import WarningKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

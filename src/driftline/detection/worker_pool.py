@@ -16,7 +16,7 @@ from driftline.capacity import Capacity
 from driftline.detection.jobs import LENGTH, Finding, Job
 from driftline.detection.messages import WORKER_CRASHED, took_too_long
 from driftline.errors import FailureKind, RunStopped, WorkerDied
-from driftline.model import Failure
+from driftline.model.page import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

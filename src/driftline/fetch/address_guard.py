@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pycurl
 
 from driftline.errors import FailureKind
-from driftline.model import Failure
+from driftline.model.page import Failure
 from driftline.urls.parts import host_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from driftline.fetch.origins import Item, LinkHost, Origin, WaitingLink, key_of
 from driftline.fetch.redirects import document_of_page, failure_at_target, unfetched_document
 from driftline.fetch.robots import robots_url
-from driftline.model import Failed, Failure, Link
+from driftline.model.outcome import Failed, Link
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from driftline.fetch.robots import Rules
     from driftline.fetch.robots_cache import RobotsCache
     from driftline.http.credentials import Access
-    from driftline.model import Document
+    from driftline.model.outcome import Document
+    from driftline.model.page import Failure
 
 BUSY = (429, 503)  # statuses that ask the client to slow down, with or without a Retry-After
 ROBOTS = -1  # sentinel page id of a robots.txt request

@@ -31,14 +31,15 @@ from driftline.fetch.redirects import (
     unfetched_document,
 )
 from driftline.http.credentials import CredentialScope, MissingSecret
-from driftline.model import Document, Failure, Link
+from driftline.model.outcome import Document, Link
+from driftline.model.page import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from driftline.fetch.address_guard import Judge
     from driftline.fetch.failures import Blocked
-    from driftline.model import Link
+    from driftline.model.outcome import Link
     from driftline.settings import Settings
 
 _LOG = logging.getLogger(__name__)

@@ -9,11 +9,11 @@ import pycurl
 
 from driftline.errors import FailureKind
 from driftline.fetch.redirects import unfetched_document
-from driftline.model import Document, Failure
+from driftline.model.page import Failure
 from driftline.urls.parts import without_password
 
 if TYPE_CHECKING:
-    from driftline.model import Link
+    from driftline.model.outcome import Document, Link
 
 
 _TLS = FailureKind.TLS

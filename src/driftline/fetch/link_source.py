@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from driftline.fetch.origins import WaitingLink
-from driftline.model import Link
+from driftline.model.outcome import Link
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from driftline.fetch.host import Host, Permit
-from driftline.model import Link
+from driftline.model.outcome import Link
 from driftline.settings import host_policy
 
 if TYPE_CHECKING:

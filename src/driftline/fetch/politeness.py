@@ -21,7 +21,7 @@ from driftline.fetch.redirects import answering_host, browser_redirect_hosts, do
 from driftline.fetch.robots import robots_url
 from driftline.fetch.robots_cache import RobotsCache
 from driftline.http.headers import retry_after
-from driftline.model import Document, Failed, Link
+from driftline.model.outcome import Document, Failed, Link
 from driftline.urls.parts import without_password
 
 if TYPE_CHECKING:
@@ -444,12 +444,12 @@ class PoliteLinks:
         """Give these back to the source until the Retry-After of their hosts is over. Called without the lock."""
         with self._lock:
             pages = [(host, page) for host, item in items for page in self._admission.pages_of(item)]
-        _LOG.debug("pages postponed until their hosts may be contacted: %d", len(pages))
+        _LOG.info("pages postponed until their hosts may be contacted: %d", len(pages))
         self._returns.postpone(pages)
 
     def _record_pause(self, host: LinkHost) -> None:
-        _LOG.debug("%s asks to slow down: %r", host.name, host)
         seconds = self._hosts.paused_for(host)
+        _LOG.info("%s asks to slow down: %r", host.name, host, extra={"host": host.name, "seconds": seconds})
         if seconds is not None:
             self._robots.record_pause(host.name, self._clock() + seconds)
 

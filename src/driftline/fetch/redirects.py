@@ -13,7 +13,8 @@ from ada_url import join_url
 
 from driftline.errors import FailureKind
 from driftline.http.headers import header, last_response, redirect_targets
-from driftline.model import Document, Failure, Link, Way
+from driftline.model.outcome import Document, Link, Way
+from driftline.model.page import Failure
 from driftline.urls.parts import host_of
 
 if TYPE_CHECKING:

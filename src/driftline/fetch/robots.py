@@ -9,10 +9,10 @@ from protego import Protego
 
 from driftline.errors import FailureKind
 from driftline.fetch.redirects import MOVED
-from driftline.model import Failure, Robots
+from driftline.model.page import Failure, Robots
 
 if TYPE_CHECKING:
-    from driftline.model import Document
+    from driftline.model.outcome import Document
 
 VALID = 86_400.0  # seconds for which a response is valid at most
 _RETRY_AFTER_ERROR = 600.0  # seconds until the next request after a server error

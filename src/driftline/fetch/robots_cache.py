@@ -13,14 +13,15 @@ from driftline.errors import FailureKind, StoreLocked, StoreUnavailable, Unreada
 from driftline.fetch.robots import VALID, Rules, read_robots
 from driftline.http.codings import decode_body
 from driftline.http.headers import content_encodings
-from driftline.model import Failure
+from driftline.model.page import Failure
 from driftline.store.locks import patiently
 from driftline.store.schedule_records import CLOCK_TOLERANCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from driftline.model import Document, Robots
+    from driftline.model.outcome import Document
+    from driftline.model.page import Robots
 
 _MOST_PARSED = 1_000  # origins whose rules are kept in memory; others are read from the store again
 _LARGEST = 4 * 1024 * 1024  # bytes of a robots.txt once it is decoded

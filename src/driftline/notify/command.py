@@ -32,7 +32,7 @@ from driftline.urls.parts import without_password
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from driftline.model import Event
+    from driftline.model.event import Event
 
 _log = logging.getLogger("driftline.notify.command")
 
@@ -262,7 +262,7 @@ class CommandRunner:
 
     def _deliver(self, event: Event) -> None:
         now = self._clock()
-        if event.at < now - TOO_OLD:
+        if event.at.timestamp() < now - TOO_OLD:
             self._too_old += 1
             self._queue.advance(event)
             return
@@ -329,9 +329,12 @@ class CommandRunner:
         if error is not None and not self._command.is_stopped() and error != self._last_complaint:
             self._complain(f"{error} It will be run again for event {event.id}.")
         self._last_complaint = error or ""
+        about = {"event_id": event.id, "command": self._command.name}
         if error is None:
+            _log.info("event delivered to the command", extra=about)
             self._failed.discard(event.id)
         else:
+            _log.info("event not delivered to the command: %s", error, extra=about)
             self._failed.add(event.id)
         return error
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from driftline.capacity import Capacity
 from driftline.errors import RunStopped
-from driftline.model import Changed, Failed, Incomparable, Known, Link, RenderMode, version_made_by
+from driftline.model.outcome import Changed, Failed, Incomparable, Known, Link, version_made_by
+from driftline.model.page import RenderMode
 from driftline.pipeline.recorder import weight_of
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from driftline.capacity import Reservation, ResourceUse
     from driftline.fetch.host import PriorityRequests
-    from driftline.model import Document, Outcome, Pair
+    from driftline.model.outcome import Document, Outcome, Pair
     from driftline.pipeline.consumer import ConfirmingSteps
     from driftline.pipeline.recorder import Recorder
     from driftline.pipeline.stop import Stop

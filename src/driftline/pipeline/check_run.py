@@ -8,9 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from driftline.durations import utc
 from driftline.errors import StoreError, StoreUnavailable
 from driftline.fetch.failures import NOTHING
-from driftline.model import Change, Failed, Matter, Proof, Turned, Unchanged, Verdict
+from driftline.model.change import Change, Matter
+from driftline.model.outcome import Failed, Proof, Unchanged, Verdict
 from driftline.pipeline.browser_lane import BrowserLane
 from driftline.pipeline.confirmer import Confirmer
 from driftline.pipeline.consumer import Steps
@@ -22,6 +24,7 @@ from driftline.store.locks import patiently
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from driftline.capacity import ResourceUse
     from driftline.detection.compare import Versions
@@ -30,7 +33,9 @@ if TYPE_CHECKING:
     from driftline.fetch.link_source import Source
     from driftline.fetch.politeness import PoliteLinks
     from driftline.fetch.robots_cache import Records
-    from driftline.model import Barred, Danger, Event, Failure, Link, Old, Outcome, Recorded
+    from driftline.model.event import Danger, Event, Turned
+    from driftline.model.outcome import Link, Old, Outcome, Recorded
+    from driftline.model.page import BlockedPage, Failure
     from driftline.pipeline.browser_lane import BrowserRecords, PageRenderer
     from driftline.pipeline.plan import Plan
     from driftline.pipeline.queue import QueueStatistics
@@ -131,8 +136,8 @@ class Report:
     changes: list[Change] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     queues: list[QueueStatistics] = field(default_factory=list)
-    quiet: dict[str, float] = field(default_factory=dict)
-    blocked: list[Barred] = field(default_factory=list)
+    quiet: dict[str, datetime] = field(default_factory=dict)
+    blocked: list[BlockedPage] = field(default_factory=list)
     failures: list[FailedPage] = field(default_factory=list)
     resources: list[ResourceUse] = field(default_factory=list)
 
@@ -256,7 +261,7 @@ class Run:
         self, page_ids: Sequence[int] | None, right: RightToCheck, *, fresh: bool,
         recorded: Callable[[Sequence[Outcome]], None] | None = None,
         begun: Callable[[int, bool], None] | None = None, slow: Callable[[str, int, float], None] | None = None,
-        barred: Mapping[int, Barred] | None = None,
+        barred: Mapping[int, BlockedPage] | None = None,
     ) -> Report:  # fmt: skip
         """Check these pages, or all of them, but for those `barred`. The clock runs until the last is committed.
 
@@ -400,7 +405,7 @@ class RunTally:
         self._dangers += dangers
 
     def report(
-        self, ended: _Ended, *, plan: Plan, left: int, seconds: float, continued: bool, blocked: list[Barred]
+        self, ended: _Ended, *, plan: Plan, left: int, seconds: float, continued: bool, blocked: list[BlockedPage]
     ) -> Report:
         """Return the report of a run that ended so."""
         counts, topology = self.counts, ended.topology
@@ -411,8 +416,8 @@ class RunTally:
             effective_ms=seconds / max(pages, 1) * 1000, bytes=self.bytes, pipeline=plan.pipeline,
             producers=topology.producers, slots=topology.slots, consumers=topology.consumers,
             comparers=topology.comparers, continued=continued, changes=self.changes(), events=self.events(),
-            queues=topology.queues, quiet=ended.quiet, blocked=blocked, failures=self.failures,
-            resources=ended.resources,
+            queues=topology.queues, quiet={host: utc(until) for host, until in ended.quiet.items()},
+            blocked=blocked, failures=self.failures, resources=ended.resources,
         )  # fmt: skip
 
     def changes(self) -> list[Change]:

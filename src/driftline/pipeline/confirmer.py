@@ -10,7 +10,7 @@ from driftline.capacity import Capacity
 from driftline.errors import RunStopped
 from driftline.fetch.curl import Transfers
 from driftline.fetch.failures import NOTHING
-from driftline.model import Changed, Link
+from driftline.model.outcome import Changed, Link
 from driftline.pipeline.recorder import weight_of
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from driftline.fetch.host import PriorityRequests
     from driftline.fetch.origins import Item
     from driftline.fetch.politeness import PoliteLinks
-    from driftline.model import Outcome
+    from driftline.model.outcome import Outcome
     from driftline.pipeline.consumer import ConfirmingSteps
     from driftline.pipeline.recorder import Recorder
     from driftline.settings import Settings

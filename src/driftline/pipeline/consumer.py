@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from driftline.detection.compare import compare, confirm, recall, settle
 from driftline.detection.messages import own_failure
 from driftline.errors import FailureKind, RunStopped, StoreError
-from driftline.model import Failed, Failure, Pair
+from driftline.model.outcome import Failed, Pair
+from driftline.model.page import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from driftline.detection.compare import Examiner, Versions
-    from driftline.model import Changed, Document, Outcome
+    from driftline.model.outcome import Changed, Document, Outcome
     from driftline.pipeline.queue import BoundedQueue
 
 T = TypeVar("T")

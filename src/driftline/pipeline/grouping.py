@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, TypeAlias
 
-from driftline.model import Change, Danger, Event, Matter, Turned, Verdict, change_id, changes_to_report
+from driftline.durations import utc
+from driftline.model.change import Change, Matter, change_id
+from driftline.model.event import Danger, Event, Turned
+from driftline.model.outcome import Verdict, changes_to_report
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
-    from driftline.model import Outcome, ReportableChange
+    from driftline.model.outcome import Outcome, ReportableChange
 
     _Found: TypeAlias = Change | Turned | Danger
 
@@ -115,7 +118,7 @@ def _change(found: ReportableChange) -> Change:
     return Change(
         id=change_id(document.link.page_id, document.link.sequence),
         url=document.link.url,
-        at=document.fetched_at,
+        at=utc(document.fetched_at),
         from_version=version.number - 1,
         to_version=version.number,
         kind=summary.kind,

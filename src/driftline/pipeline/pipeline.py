@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from driftline.fetch.failures import Blocked
     from driftline.fetch.link_source import Source
     from driftline.fetch.robots_cache import Records
-    from driftline.model import Failed, Link
+    from driftline.model.outcome import Failed, Link
     from driftline.pipeline.consumer import ConsumerSteps
     from driftline.pipeline.plan import Plan
     from driftline.pipeline.queue import BoundedQueue

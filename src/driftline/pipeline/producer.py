@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from driftline.fetch.failures import Blocked
     from driftline.fetch.politeness import PoliteLinks
-    from driftline.model import Document, Link
+    from driftline.model.outcome import Document, Link
     from driftline.pipeline.queue import BoundedQueue
     from driftline.settings import Settings
 

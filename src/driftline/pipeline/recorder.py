@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from driftline.capacity import Reservation, ResourceUse
-    from driftline.model import Document, Failed
+    from driftline.model.outcome import Document, Failed
 
 _MOST_BYTES = 64 * 1024 * 1024  # of what waits to be committed and of what is being committed
 _BATCH = 512

@@ -23,7 +23,7 @@ _LOOK = 1.0  # seconds after which a request to stop is seen even if its ring wa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reread:
+class RereadVersions:
     """The result of extracting versions again.
 
     So many `versions` were read; the text of so many `changed`; so many are `unread`, since they cannot be read, and
@@ -41,7 +41,7 @@ class Reread:
 def reread(
     readings: Readings, workers: WorkerPool, stop: Stop, enough: Callable[[], bool],
     progress: Callable[[int, int], None] | None = None,
-) -> Reread:  # fmt: skip
+) -> RereadVersions:  # fmt: skip
     """Extract every version again that was extracted in another way than its page is today, a few at a time.
 
     It ends after the next few once `enough` returns True, and at once when it is stopped; what is done stays done.
@@ -67,11 +67,11 @@ def reread(
             unread += sum(fresh is None for _, fresh in read)
             count += len(read)
         if stopped:
-            return Reread(versions=count, changed=changed, unread=unread, skipped=skipped, finished=False)
+            return RereadVersions(versions=count, changed=changed, unread=unread, skipped=skipped, finished=False)
         readings.finish(page)
     if progress is not None and pages:
         progress(len(pages), len(pages))
-    return Reread(versions=count, changed=changed, unread=unread, skipped=skipped, finished=True)
+    return RereadVersions(versions=count, changed=changed, unread=unread, skipped=skipped, finished=True)
 
 
 def _examined(workers: WorkerPool, jobs: Sequence[Job], stop: Stop) -> list[Finding]:

@@ -19,7 +19,7 @@ from driftline.store.process_locks import RegainedRight
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from driftline.model import Link
+    from driftline.model.outcome import Link
     from driftline.store.process_locks import Having
 
 

@@ -12,7 +12,7 @@ from driftline.pipeline.tuner import Sample, Tuner
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from driftline.model import Document, Pair
+    from driftline.model.outcome import Document, Pair
     from driftline.pipeline.pipeline import Pipeline
     from driftline.pipeline.plan import Plan
     from driftline.pipeline.queue import BoundedQueue

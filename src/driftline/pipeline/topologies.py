@@ -19,7 +19,7 @@ from driftline.pipeline.tuner import Tuner
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from driftline.model import Document, Pair
+    from driftline.model.outcome import Document, Pair
     from driftline.pipeline.pipeline import Pipeline
 
 _PAIR_OVERHEAD = 500

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from driftline.errors import BadSetting
-from driftline.model import Barred
+from driftline.model.page import BlockedPage
 from driftline.plurals import count
 from driftline.safety.blocklist_formats import digest_of, key_of
 from driftline.store.pages import urls_after, urls_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from driftline.store.engine import Store
-    from driftline.store.safety_records import BlocklistDigests, Reported
+    from driftline.store.safety_records import BlocklistDigests, UnsafeReport
 
 _LOG = logging.getLogger(__name__)
 _CACHED = 65_536  # hosts whose verdicts are cached
@@ -49,7 +49,7 @@ class UnsafePages:
         self._ticks = ticks
         self._stamp: object = None
         self._known: _Known | None = None
-        self._blocked: dict[int, Barred] = {}
+        self._blocked: dict[int, BlockedPage] = {}
         self._seen_to = 0
         self._read_again_at = 0.0
 
@@ -83,7 +83,7 @@ class UnsafePages:
         self._stamp, self._read_again_at = stamp, 0.0
         _LOG.debug("%d blocklists and reports of %d pages read", len(lists), len(reported))
 
-    def pages(self, page_ids: Sequence[int] | None = None) -> dict[int, Barred]:
+    def pages(self, page_ids: Sequence[int] | None = None) -> dict[int, BlockedPage]:
         """Return the watched pages that are blocked, or those among `page_ids`, by their ids, after a `refresh`.
 
         Without `page_ids`, only pages added since the last time are checked, and all of them once a minute.
@@ -101,16 +101,16 @@ class UnsafePages:
         blocked = dict(self._blocked)
         while True:
             rows = urls_after(self._store, self._seen_to, _PORTION)
-            blocked |= {page: Barred(url, reason) for page, url in rows if (reason := known.why(url)) is not None}
+            blocked |= {page: BlockedPage(url, reason) for page, url in rows if (reason := known.why(url)) is not None}
             if rows:
                 self._seen_to = rows[-1][0]
             if len(rows) < _PORTION:
                 self._blocked = blocked
                 return blocked
 
-    def _among(self, known: _Known, page_ids: Sequence[int]) -> dict[int, Barred]:
+    def _among(self, known: _Known, page_ids: Sequence[int]) -> dict[int, BlockedPage]:
         urls = urls_of(self._store, page_ids)
-        return {page: Barred(url, reason) for page, url in urls.items() if (reason := known.why(url)) is not None}
+        return {page: BlockedPage(url, reason) for page, url in urls.items() if (reason := known.why(url)) is not None}
 
 
 class Reports:
@@ -123,7 +123,7 @@ class Reports:
     def __repr__(self) -> str:
         return f"<Reports of {self._records!r}>"
 
-    def add(self, url: str, *, reason: str = "", votes: int = 1, whole_host: bool = False) -> Reported:
+    def add(self, url: str, *, reason: str = "", votes: int = 1, whole_host: bool = False) -> UnsafeReport:
         """Add a report with this many votes. Returns all reports of the page added up; raises BadSetting."""
         if not 1 <= votes <= _MOST_VOTES:
             raise BadSetting(f"A report counts as 1 to {_MOST_VOTES:,} votes, not {votes:,}.")
@@ -136,7 +136,7 @@ class Reports:
         """Remove the reports of a page. Returns how many there were."""
         return self._records.remove_reports(url, whole_host=whole_host)
 
-    def all(self) -> list[Reported]:
+    def all(self) -> list[UnsafeReport]:
         """Return the reports added up by page, in the order of the first report of each."""
         return self._records.reports()
 
@@ -180,7 +180,7 @@ class _List:
 class _Known:
     """All lists and reports at one moment."""
 
-    def __init__(self, lists: Sequence[_List], reported: Sequence[Reported]) -> None:
+    def __init__(self, lists: Sequence[_List], reported: Sequence[UnsafeReport]) -> None:
         self._lists = lists
         self._with_addresses = [one for one in lists if len(one.addresses)]
         self._pages = {key_of(one.url): _reason(one) for one in reported if not one.whole_host}
@@ -234,7 +234,7 @@ class _Known:
         return None, False
 
 
-def _reason(one: Reported) -> str:
+def _reason(one: UnsafeReport) -> str:
     what = f"The host {_name(host_of(one.url))}" if one.whole_host else "This page"
     votes = count(one.votes, "vote")
     return f"{what} was reported as unsafe ({votes}{': ' if one.reasons else ''}{'; '.join(one.reasons)})."

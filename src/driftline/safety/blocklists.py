@@ -14,7 +14,7 @@ from driftline.errors import DriftlineError, UnreadableBody, UsageError
 from driftline.fetch.curl import Transfers, crawl_through
 from driftline.http.codings import decode_body
 from driftline.http.headers import content_encodings, last_response
-from driftline.model import Link
+from driftline.model.outcome import Link
 from driftline.safety.blocklist_formats import read_list
 from driftline.store.safety_records import SafetyRecords
 from driftline.urls.canonical import written

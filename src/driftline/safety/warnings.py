@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from ada_url import idna_to_unicode
 
 from driftline.errors import FailureKind
-from driftline.model import Warned, WarningKind
+from driftline.model.page import PageWarning, WarningKind
 from driftline.store.safety_records import SafetyRecords
 from driftline.urls.parts import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from driftline.model import Page
+    from driftline.model.page import Page
     from driftline.store.engine import Store
 
 
@@ -52,34 +52,34 @@ def look_alikes(hosts: Iterable[str]) -> dict[str, str]:
 
 def warnings_of(
     store: Store, listed: Sequence[Page], hosts: Callable[[], set[str]]
-) -> dict[int, list[Warned]]:  # fmt: skip
+) -> dict[int, list[PageWarning]]:  # fmt: skip
     """Return the warnings about these pages, by page id: those stored since the current version, and those by URL.
 
     `hosts` returns the hosts of all watched pages.
     """
-    found: dict[int, list[Warned]] = {}
+    found: dict[int, list[PageWarning]] = {}
     stored = SafetyRecords(store).current_warnings(page.id for page in listed)
     for page, warned in [*stored, *_by_certificate(listed), *_by_name(listed, hosts)]:
         found.setdefault(page, []).append(warned)
     return found
 
 
-def _by_certificate(listed: Sequence[Page]) -> list[tuple[int, Warned]]:
+def _by_certificate(listed: Sequence[Page]) -> list[tuple[int, PageWarning]]:
     return [
-        (page.id, Warned(WarningKind.CERTIFICATE, page.failure.sentence))
+        (page.id, PageWarning(WarningKind.CERTIFICATE, page.failure.sentence))
         for page in listed
         if page.failure is not None and page.failure.kind is FailureKind.CERTIFICATE
     ]
 
 
-def _by_name(listed: Sequence[Page], hosts: Callable[[], set[str]]) -> list[tuple[int, Warned]]:
+def _by_name(listed: Sequence[Page], hosts: Callable[[], set[str]]) -> list[tuple[int, PageWarning]]:
     """Return warnings for pages of hosts that look like another watched host."""
     suspects = [(page, host_of(page.url)) for page in listed if "xn--" in page.url]
     if not suspects:
         return []
     alike = look_alikes(hosts() | {host for _, host in suspects})
     return [
-        (page.id, Warned(WarningKind.LOOK_ALIKE, f"The host {shown(host)} ({host}) looks like {alike[host]}."))
+        (page.id, PageWarning(WarningKind.LOOK_ALIKE, f"The host {shown(host)} ({host}) looks like {alike[host]}."))
         for page, host in suspects
         if host in alike
     ]

@@ -13,7 +13,7 @@ from driftline.plurals import count
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from driftline.model import Policy
+    from driftline.model.page import Policy
     from driftline.schedule.page_table import Floats, PageTable, Places
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftline.http.headers import lifetime
-from driftline.model import Verdict
+from driftline.model.outcome import Verdict
 from driftline.schedule.host_table import RetryAfterTable
 from driftline.schedule.page_table import DAY, MOST_FAILURES, PageTable
 from driftline.store.host_records import HostRecords

@@ -19,7 +19,7 @@ from driftline.schedule.change_model import check_value
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from driftline.model import Policy
+    from driftline.model.page import Policy
 
     #: positions of pages in the arrays
     Places = NDArray[np.int64]

@@ -15,7 +15,7 @@ import numpy as np
 
 from driftline.errors import StoreError
 from driftline.http.headers import lifetime
-from driftline.model import Failed
+from driftline.model.outcome import Failed
 from driftline.plurals import count
 from driftline.schedule import forecast
 from driftline.schedule.backoff import Backoff
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from driftline.model import Barred, Outcome, Policy
+    from driftline.model.outcome import Outcome
+    from driftline.model.page import BlockedPage, Policy
     from driftline.schedule.page_table import Floats, Places
     from driftline.store.engine import Store
 
@@ -60,7 +61,7 @@ class Scheduler:
     def __init__(
         self, store: Store, *, policy: Policy = "value", budget: float | None = None, host_budget: float | None = None,
         every: float = 3_600.0, threshold: float = 0.5, early: float = 0.0, clock: Callable[[], float] = time.time,
-        ticks: Callable[[], float] = time.monotonic, blocked: Callable[[], Mapping[int, Barred]] = dict,
+        ticks: Callable[[], float] = time.monotonic, blocked: Callable[[], Mapping[int, BlockedPage]] = dict,
     ) -> None:  # fmt: skip
         self._store = store
         self._blocked = blocked

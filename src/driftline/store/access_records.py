@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from driftline.model import Page
+    from driftline.model.page import Page
     from driftline.store.engine import Store
 
 

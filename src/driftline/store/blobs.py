@@ -17,7 +17,7 @@ from blake3 import blake3
 from xxhash import xxh3_128_digest
 
 from driftline.errors import BrokenVersion
-from driftline.model import Blob
+from driftline.model.outcome import Blob
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from driftline.model import Blob
+    from driftline.model.outcome import Blob
     from driftline.store.engine import Store
     from driftline.store.statements import BlobKey
 
@@ -47,7 +47,7 @@ WHERE blobs.level IS NULL ORDER BY blobs.page_id, blobs.digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compacted:
+class CompactedStore:
     """The result of compacting.
 
     `contents` counts those compressed again, from `before` to `after` bytes, `removed` those that no version needs any
@@ -62,7 +62,7 @@ class Compacted:
     size: int
 
 
-def compact(store: Store, progress: Callable[[int, int], None] | None = None) -> Compacted:
+def compact(store: Store, progress: Callable[[int, int], None] | None = None) -> CompactedStore:
     """Compress again what was stored since the last time, free the space, and return the result.
 
     It uses up to eight cores, at the lowest priority. A check that runs at the same time waits for a few rows to be
@@ -102,7 +102,7 @@ def compact(store: Store, progress: Callable[[int, int], None] | None = None) ->
         # also those found earlier: as long as they exist, the store is damaged
         damaged = select(func.count()).select_from(blobs).where(blobs.c.level == _UNREADABLE)
         unreadable = connection.scalar(damaged) or 0
-    return Compacted(
+    return CompactedStore(
         contents=done - skipped, removed=removed, unreadable=unreadable, before=before, after=after, size=store.size()
     )
 

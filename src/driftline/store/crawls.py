@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Integer, bindparam, case, delete, func, insert, select, update
 
-from driftline.model import AddressKind
+from driftline.model.page import AddressKind
 from driftline.store.events import insert_events
 from driftline.store.locks import write_once
 from driftline.store.schema import addresses, sites, skips
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, Connection, Select
 
-    from driftline.model import Event
+    from driftline.model.event import Event
     from driftline.store.engine import Store
 
 

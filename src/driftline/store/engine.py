@@ -326,14 +326,14 @@ class Store:
     def _announce(self, done: str, reason: str) -> None:
         if not self._announced:
             self._announced = True
-            _LOG.debug("the store '%s' cannot be %s: %s", self.where, done, reason)
+            _LOG.info("the store cannot be %s: %s", done, reason, extra={"store": self.where})
             self.on_outage(f"The store '{self.where}' cannot be {done} at the moment ({reason}): waiting for it.")
 
     def _note_answer(self) -> None:
         self._outage = self._busy = False
         if self._announced and not self._unwritable:
             self._announced = False
-            _LOG.debug("the store '%s' can be used again", self.where)
+            _LOG.info("the store can be used again", extra={"store": self.where})
             self.on_outage(f"The store '{self.where}' can be used again.")
 
     def in_trouble(self) -> bool:

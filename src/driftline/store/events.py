@@ -7,16 +7,18 @@ of the events that it has to try again; both are in the store.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import and_, delete, exists, func, insert, select, update
 
-from driftline.model import ChangeKind, Edit, Event, EventPage, Region
+from driftline.durations import utc
+from driftline.model.change import ChangeKind, Edit, Region
+from driftline.model.event import Event, EventPage
 from driftline.store.locks import lock_events, patiently, write_once
 from driftline.store.outbox import clear_outbox, is_empty, read_outbox
 from driftline.store.pages import carries
@@ -28,13 +30,15 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Row
 
-    from driftline.model import Change, Danger, Turned
+    from driftline.model.change import Change
+    from driftline.model.event import Danger, Turned
     from driftline.store.engine import Store
     from driftline.store.outbox import Found
 
 #: makes events of changes, pages that began to fail or recovered, and warnings
 Group: TypeAlias = Callable[["list[Change]", "list[Turned]", "list[Danger]"], "list[Event]"]
 
+_LOG = logging.getLogger(__name__)
 _PORTION = 500  # events that are read at once
 _AT_ONCE = 2_000  # findings of a kind that are published in one transaction: it takes less than a second
 _LISTED = select(events.c.id, events.c.source, events.c.payload)
@@ -74,7 +78,7 @@ class EventLog:
         memory.
         """
 
-        def publish(connection: Connection) -> tuple[int, bool]:
+        def publish(connection: Connection) -> tuple[list[Event], bool]:
             lock_events(connection)
             found = read_outbox(connection, run_ids, noise_until=noise_until, limit=_AT_ONCE)
             published: list[Event] = []
@@ -85,12 +89,15 @@ class EventLog:
             versions_of = {
                 change.id: (change.from_version, change.to_version) for some in found.values() for change in some[0]
             }
-            return len(insert_events(connection, published, versions_of)), bool(found)
+            return insert_events(connection, published, versions_of), bool(found)
 
         published, more = 0, not self._is_empty()
         while more and not (published and self._store.hurried):
-            number, more = write_once(self._store, publish, self._stopped)
-            published += number
+            made, more = write_once(self._store, publish, self._stopped)
+            published += len(made)
+            for event in made if _LOG.isEnabledFor(logging.INFO) else ():
+                about = {"event": event.event, "event_id": event.id, "host": event.host, "pages": len(event.urls)}
+                _LOG.info("event published: %s", event.headline, extra=about)
         return published
 
     def _is_empty(self) -> bool:
@@ -233,7 +240,8 @@ def insert_events(
         known |= {row.id: row for row in connection.execute(_TITLES.where(pages.c.id.in_(some)))}
     complete = [replace(event, pages=_pages(event, checks, known, versions_of)) for event in found]
     rows = [
-        {"kind": event.event, "at": event.at, "source": event.source, "payload": _payload(event)} for event in complete
+        {"kind": event.event, "at": event.at.timestamp(), "source": event.source, "payload": _payload(event)}
+        for event in complete
     ]
     made = insert(events).returning(events.c.id, sort_by_parameter_order=True)
     ids = [row.id for row in connection.execute(made, rows)]
@@ -282,8 +290,8 @@ def event_document(event: Event) -> dict[str, Any]:
         }
         for edit in event.edits
     ]  # fmt: skip
-    time_of = datetime.fromtimestamp(event.at, UTC).isoformat(timespec="seconds")
-    return asdict(replace(event, edits=())) | {"time": time_of, "edits": edits}
+    time_of = event.at.isoformat(timespec="seconds")
+    return asdict(replace(event, edits=())) | {"at": event.at.timestamp(), "time": time_of, "edits": edits}
 
 
 def _payload(event: Event) -> dict[str, Any]:
@@ -294,6 +302,7 @@ def _event(row: Any) -> Event:
     given: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in row.payload.items()
     }
+    given["at"] = utc(given["at"])
     given["edits"] = tuple(
         Edit(
             before=edit["before"], after=edit["after"], kind=ChangeKind(edit["kind"]), noise=None,

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from driftline.durations import utc
 from driftline.errors import FailureKind
-from driftline.model import Failed, Turn, Turned, change_id, check_of
+from driftline.model.change import change_id, check_of
+from driftline.model.event import Turn, Turned
+from driftline.model.outcome import Failed
 from driftline.plurals import count
 
 if TYPE_CHECKING:
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from driftline.model import Outcome
+    from driftline.model.outcome import Outcome
     from driftline.store.statements import Statements
 
 _OR_ACCEPT = " If it is the page from now on, 'driftline check URL --accept' takes it so."
@@ -39,7 +42,7 @@ def turn_of(outcome: Outcome, fail_after: int) -> Turned | None:
     else:
         return None
     name = change_id(link.page_id, link.sequence)
-    return Turned(id=name, url=link.url, at=document.fetched_at, turn=turn, kind=kind, reason=reason)
+    return Turned(id=name, url=link.url, at=utc(document.fetched_at), turn=turn, kind=kind, reason=reason)
 
 
 def turns_of(outcomes: Sequence[Outcome], fail_after: int) -> list[Turned]:
@@ -58,8 +61,8 @@ def insert_turns(
     turns = turns_of(outcomes, fail_after)
     for turned in turns:
         page_id, sequence = check_of(turned.id)
-        rows.append((page_id, sequence, turned.at, turned.turn.value, turned.reason))
-        states.append((turned.at if turned.turn is Turn.FAILING else None, page_id))
+        rows.append((page_id, sequence, turned.at.timestamp(), turned.turn.value, turned.reason))
+        states.append((turned.at.timestamp() if turned.turn is Turn.FAILING else None, page_id))
     statements.turn.many(connection, rows)
     statements.turned.many(connection, states)
     return turns

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import and_, delete, insert, select
 
+from driftline.durations import utc
 from driftline.errors import UnknownChange, UsageError
-from driftline.model import Matter, Said, change_id
+from driftline.model.change import Feedback, Matter, change_id
 from driftline.noise_memory import Memory
 from driftline.store.locks import lock_memories
 from driftline.store.schema import changes, feedback, memories, pages
@@ -96,15 +97,15 @@ def forget_on_hosts(store: Store, connection: Connection, keys: Mapping[str, set
         _unpin_on_host(store, connection, host, gone, left)
 
 
-def all_said(store: Store) -> list[Said]:
+def all_said(store: Store) -> list[Feedback]:
     """Return all feedback, the latest first."""
     with store.read() as connection:
         rows = connection.execute(
             _all_feedback().order_by(feedback.c.at.desc(), feedback.c.page_id, feedback.c.sequence)
         )
         return [
-            Said(
-                change=change_id(row.page_id, row.sequence), url=row.url, at=row.at, verdict=Matter(row.verdict),
+            Feedback(
+                change=change_id(row.page_id, row.sequence), url=row.url, at=utc(row.at), verdict=Matter(row.verdict),
                 found=Matter(row.found), reason=row.reason,
             )
             for row in rows

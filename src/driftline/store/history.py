@@ -11,25 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, case, exists, func, not_, or_, select
 
+from driftline.durations import utc, utc_or_none
 from driftline.errors import BrokenVersion, FailureKind, UnknownVersion
-from driftline.model import (
-    Blob,
-    Change,
-    Check,
-    Failure,
-    Incomparable,
-    Matter,
-    Old,
-    Page,
-    Proof,
-    Turn,
-    Turned,
-    Verdict,
-    Version,
-    Warned,
-    WarningKind,
-    change_id,
-)
+from driftline.model.change import Change, Matter, change_id
+from driftline.model.event import Turn, Turned
+from driftline.model.outcome import Blob, Check, Incomparable, Old, Proof, Verdict, Version
+from driftline.model.page import Failure, Page, PageWarning, WarningKind
 from driftline.store.blobs import chain_of, unpack, unpack_all, unpack_both
 from driftline.store.feedback import ChangeKey, find_change
 from driftline.store.outbox import edits_of
@@ -113,8 +100,8 @@ class Repository:
             chain = read_chains(connection, [(page.id, row.body), (page.id, row.text)])[page.id]
         body, words = unpack_both(row.body, row.text, chain)
         return Version(
-            url=page.url, number=row.number, at=row.at, size=row.size, title=row.title, content_type=row.content_type,
-            charset=row.charset, final_url=row.final_url, body=body, text=words,
+            url=page.url, number=row.number, at=utc(row.at), size=row.size, title=row.title,
+            content_type=row.content_type, charset=row.charset, final_url=row.final_url, body=body, text=words,
         )  # fmt: skip
 
     def history(self, page: Page, limit: int | None = None, *, news_only: bool = False) -> list[Check]:
@@ -148,11 +135,11 @@ class Repository:
             rows = connection.execute(query.where(_IS_NEWS) if news_only else query)
             found = [_check(page.url, row) for row in rows]
             warned = select(warnings).where(warnings.c.page_id == page.id).order_by(warnings.c.kind)
-            by_check: dict[int, tuple[Warned, ...]] = {}
+            by_check: dict[int, tuple[PageWarning, ...]] = {}
             for row in connection.execute(warned):
                 by_check[row.sequence] = (
                     *by_check.get(row.sequence, ()),
-                    Warned(WarningKind(row.kind), row.reason),
+                    PageWarning(WarningKind(row.kind), row.reason),
                 )
         return [replace(one, warnings=by_check[one.sequence]) if one.sequence in by_check else one for one in found]
 
@@ -239,7 +226,7 @@ def _no_version(page: Page, number: int | None) -> str:
 
 def _change(url: str, row: Row[Any]) -> Change:
     return Change(
-        id=change_id(row.page_id, row.sequence), url=url, at=row.at,
+        id=change_id(row.page_id, row.sequence), url=url, at=utc(row.at),
         from_version=row.from_version, to_version=row.from_version + 1, kind=row.kind,
         verdict=Matter(row.said or row.matter), score=row.score, reason=row.reason, cause=row.cause or b"",
         said=Matter(row.said) if row.said else None, edits=edits_of(row.edits),
@@ -249,15 +236,15 @@ def _change(url: str, row: Row[Any]) -> Change:
 def _check(url: str, row: Row[Any]) -> Check:
     failure = Failure(kind=FailureKind(row.failure_kind), sentence=row.failure) if row.failure_kind else None
     return Check(
-        sequence=row.sequence, at=row.at, verdict=Verdict(row.verdict), status=row.status, seconds=row.seconds,
+        sequence=row.sequence, at=utc(row.at), verdict=Verdict(row.verdict), status=row.status, seconds=row.seconds,
         bytes=row.bytes, proof=Proof(row.proof) if row.proof else None, failure=failure,
         redirected_to=row.redirected_to, version=row.number, change=_change(url, row) if row.kind else None,
-        reread_at=row.reread_at, turned=_turned(url, row) if row.turn else None,
+        reread_at=utc_or_none(row.reread_at), turned=_turned(url, row) if row.turn else None,
     )  # fmt: skip
 
 
 def _turned(url: str, row: Row[Any]) -> Turned:
     return Turned(
-        id=change_id(row.page_id, row.sequence), url=url, at=row.at, turn=Turn(row.turn), kind=row.failure_kind or "",
-        reason=row.turned,
+        id=change_id(row.page_id, row.sequence), url=url, at=utc(row.at), turn=Turn(row.turn),
+        kind=row.failure_kind or "", reason=row.turned,
     )  # fmt: skip

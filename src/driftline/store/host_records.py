@@ -11,7 +11,7 @@ from sqlalchemy import delete, func, select
 
 from driftline.errors import FailureKind
 from driftline.http.headers import LONGEST_PAUSE
-from driftline.model import Failure, Robots
+from driftline.model.page import Failure, Robots
 from driftline.store.locks import patiently
 from driftline.store.schedule_records import CLOCK_TOLERANCE
 from driftline.store.schema import pages, pauses, robots, runs

@@ -13,22 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import and_, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from driftline.durations import utc
 from driftline.errors import StoreError, StoreUnavailable
 from driftline.http.headers import retry_after, validators
-from driftline.model import (
-    Changed,
-    Danger,
-    Failed,
-    Lesson,
-    Link,
-    Outcome,
-    Proof,
-    Recorded,
-    Unchanged,
-    Warned,
-    change_id,
-    version_made_by,
-)
+from driftline.model.change import change_id
+from driftline.model.event import Danger
+from driftline.model.outcome import Changed, Failed, Lesson, Link, Outcome, Proof, Recorded, Unchanged, version_made_by
 from driftline.noise_memory import Memory
 from driftline.store.blobs import digest
 from driftline.store.events import EventLog
@@ -42,9 +32,11 @@ from driftline.urls.parts import as_sent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime
 
     from sqlalchemy import Connection
 
+    from driftline.model.page import PageWarning
     from driftline.store.engine import Store
     from driftline.store.events import Group
     from driftline.store.outbox import Found
@@ -454,14 +446,14 @@ def _dangers_of(connection: Connection, outcomes: Sequence[Outcome]) -> list[Dan
     return [
         Danger(
             id=change_id(document.link.page_id, document.link.sequence), url=document.link.url,
-            at=document.fetched_at, kind=one.kind, reason=one.sentence,
+            at=utc(document.fetched_at), kind=one.kind, reason=one.sentence,
         )
         for document, one in warned
         if not sequences[document.link.page_id, one.kind.value, one.sentence] - {document.link.sequence}
     ]  # fmt: skip
 
 
-def _warned(outcomes: Sequence[Outcome]) -> list[tuple[Outcome, Warned]]:
+def _warned(outcomes: Sequence[Outcome]) -> list[tuple[Outcome, PageWarning]]:
     """Return the warnings of these outcomes, each with its outcome."""
     read = [(one, one.examined) for one in outcomes if not isinstance(one, Failed) and one.examined is not None]
     return [(outcome, warning) for outcome, examined in read for warning in examined.warnings]
@@ -495,10 +487,10 @@ def _teach_hosts(store: Store, connection: Connection, lessons: Sequence[tuple[s
     store.statements.host_memory.many(connection, rows)
 
 
-class Stalled(NamedTuple):
+class StallRecord(NamedTuple):
     """When a run stalled, for how many seconds nothing had been recorded by then, and the report."""
 
-    at: float
+    at: datetime
     seconds: float
     report: str
 
@@ -519,9 +511,9 @@ class Stalls:
             newest = connection.execute(made).scalar_one()
             connection.execute(delete(stalls).where(stalls.c.id <= newest - _STALLS_KEPT))
 
-    def last(self) -> Stalled | None:
+    def last(self) -> StallRecord | None:
         """Return the newest stall; None if there is none."""
         query = select(stalls.c.at, stalls.c.seconds, stalls.c.report).order_by(stalls.c.id.desc()).limit(1)
         with self._store.read() as connection:
             row = connection.execute(query).first()
-        return None if row is None else Stalled(*row)
+        return None if row is None else StallRecord(utc(row.at), row.seconds, row.report)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Text, cast, func, or_, select
 
 from driftline.http.credentials import Access
-from driftline.model import Known, Link, stored_render
+from driftline.model.outcome import Known, Link
+from driftline.model.page import stored_render
 from driftline.store.locks import patiently
 from driftline.store.schema import pages, states, tags
 from driftline.store.statements import BATCHES, BINARY, LINK_COLUMNS, in_batches

@@ -12,21 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import and_, bindparam, delete, insert, or_, select
 
-from driftline.model import (
-    Change,
-    ChangeKind,
-    Danger,
-    Edit,
-    Matter,
-    Region,
-    Turn,
-    Turned,
-    Verdict,
-    WarningKind,
-    change_id,
-    changes_to_report,
-    check_of,
-)
+from driftline.durations import utc
+from driftline.model.change import Change, ChangeKind, Edit, Matter, Region, change_id, check_of
+from driftline.model.event import Danger, Turn, Turned
+from driftline.model.outcome import Verdict, changes_to_report
+from driftline.model.page import WarningKind
 from driftline.store.schema import RUN, changes, checks, outbox, pages, runs, turns, warnings
 from driftline.store.statements import in_batches
 
@@ -35,7 +25,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Row, Select
 
-    from driftline.model import ChangeSummary, Recorded
+    from driftline.model.change import ChangeSummary
+    from driftline.model.outcome import Recorded
 
     #: what there is to report: changes, pages that began to fail or recovered, and warnings
     Found: TypeAlias = tuple[list[Change], list[Turned], list[Danger]]
@@ -194,14 +185,14 @@ def _read(connection: Connection, changed: Select[Any], turned: Select[Any], dan
         [_change(row) for row in connection.execute(changed)],
         [
             Turned(
-                id=change_id(row.page_id, row.sequence), url=row.url, at=row.at, turn=Turn(row.turn),
+                id=change_id(row.page_id, row.sequence), url=row.url, at=utc(row.at), turn=Turn(row.turn),
                 kind=row.failure_kind or "", reason=row.reason,
             )
             for row in connection.execute(turned)
         ],
         [
             Danger(
-                id=change_id(row.page_id, row.sequence), url=row.url, at=row.at, kind=WarningKind(row.kind),
+                id=change_id(row.page_id, row.sequence), url=row.url, at=utc(row.at), kind=WarningKind(row.kind),
                 reason=row.reason,
             )
             for row in connection.execute(dangers)
@@ -211,7 +202,7 @@ def _read(connection: Connection, changed: Select[Any], turned: Select[Any], dan
 
 def _change(row: Row[Any]) -> Change:
     return Change(
-        id=change_id(row.page_id, row.sequence), url=row.url, at=row.at, from_version=row.from_version,
+        id=change_id(row.page_id, row.sequence), url=row.url, at=utc(row.at), from_version=row.from_version,
         to_version=row.to_version, kind=row.kind, verdict=Matter(row.verdict), score=row.score,
         reason=row.reason, cause=row.cause or b"", edits=edits_of(row.edits),
     )  # fmt: skip

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sqlalchemy import Text, and_, cast, delete, exists, func, insert, or_, select, update
 
+from driftline.durations import utc, utc_or_none
 from driftline.errors import BadSetting, FailureKind, StoreError, UnknownPage, UsageError
 from driftline.http.credentials import Access, CredentialScope
-from driftline.model import Failure, Filter, Incomparable, Page, PageState, Verdict, stored_render
+from driftline.model.outcome import Incomparable, Verdict
+from driftline.model.page import Failure, Filter, Page, PageState, stored_render
 from driftline.store.feedback import forget_on_hosts, keys_on_hosts
 from driftline.store.locks import count_revision, lock_addresses, lock_states, patiently, write_once
 from driftline.store.schema import checks, pages, states, versions
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, Connection, Row
 
-    from driftline.model import Render
+    from driftline.model.page import Render
     from driftline.store.engine import Store
 
 _COMMITTED = 2_000  # pages added in one transaction: it should be short for other writers
@@ -193,18 +196,19 @@ class Catalog:
 
     def edit(
         self, url: str, *, every: float | None = None, clear_every: bool = False, tag: Sequence[str] = (),
-        untag: Sequence[str] = (), move_to: str | None = None,
+        untag: Sequence[str] = (), tags: Sequence[str] | None = None, move_to: str | None = None,
         filters: Sequence[Filter] = (), clear_filters: bool = False,
         render: Callable[[Render | None], Render | None] = lambda kept: kept,
     ) -> Page:  # fmt: skip
         """Change the settings of a page, keeping its history. Returns the page as it is now.
 
+        `tags` replace those that it has; `tag` are added to them and `untag` removed.
         `render` is called with how it is rendered, and returns how it is to be. Credentials of an address are not sent
         to a new one unless that has the same origin: otherwise all of the page's own access is removed, except its
         proxy.
         """
         found = self.find(url)
-        labels = check_tags(tag)
+        labels, replaced = check_tags(tag), None if tags is None else check_tags(tags)
         target = None if move_to is None else canonical(move_to, self._tracking)
         # a run in progress would record an answer of the old address under the new one
         with nullcontext() if target is None else self._store.right_to_check(), self._store.write() as connection:
@@ -222,10 +226,11 @@ class Catalog:
             new_filters = tuple(dict.fromkeys((*(() if clear_filters else page.filters), *filters)))
             fetched = render(page.render)
             address = target or page.url
+            kept = page.tags if replaced is None else replaced
             values: dict[str, Any] = {
                 "url": address,
-                "tags": list(dict.fromkeys(label for label in (*page.tags, *labels) if label not in untag)),
-                "every": every if every is not None or clear_every else page.every,
+                "tags": list(dict.fromkeys(label for label in (*kept, *labels) if label not in untag)),
+                "every": every if every is not None or clear_every else row.every,
                 "settings": _others(row.settings, keep_credentials=CredentialScope(page.url).covers(address))
                 | _stored(new_filters, fetched),
             }
@@ -406,8 +411,9 @@ def _others(settings: dict[str, Any], *, keep_credentials: bool) -> dict[str, An
 def _page(row: Row[Any]) -> Page:
     failure = Failure(kind=FailureKind(row.failure_kind), sentence=row.failure) if row.failure_kind else None
     return Page(
-        id=row.id, url=row.url, every=row.every, tags=tuple(row.tags), added_at=row.added_at, checks=row.sequence,
-        versions=row.version, checked_at=row.checked_at, changed_at=row.changed_at,
+        id=row.id, url=row.url, every=None if row.every is None else timedelta(seconds=row.every),
+        tags=tuple(row.tags), added_at=utc(row.added_at), checks=row.sequence,
+        versions=row.version, checked_at=utc_or_none(row.checked_at), changed_at=utc_or_none(row.changed_at),
         verdict=Verdict(row.verdict) if row.verdict else None, failure=failure, failures=row.failures, title=row.title,
         filters=tuple(Filter(*one) for one in row.settings.get("filters", ())), render=stored_render(row.settings),
     )  # fmt: skip

@@ -137,7 +137,7 @@ def held_by_file(right: Right, store: Path, where: str) -> Iterator[Claim]:
         with suppress(OSError):  # on a full disk the file cannot name its holder, but the lock works
             os.ftruncate(lock, 0)
             os.write(lock, str(os.getpid()).encode())
-        _LOG.debug("took the right to %s: locked %s", right.name, path)
+        _LOG.info("took the right to %s", right.name, extra={"lock": str(path)})
         yield FileClaim()
     finally:
         os.close(lock)
@@ -256,7 +256,7 @@ class LeaseKeeper:
             number = holder.split("/")[2] if holder and _is_here(holder) else ""
             raise StoreBusy(right.refused(f" (process {number})" if number else "", self._store.where))
         lease = Lease(name, epoch, requested_at + SECONDS - _MARGIN)
-        _LOG.debug("took %r", lease)
+        _LOG.info("took the lease %s", lease.name, extra={"lease": lease.name, "epoch": lease.epoch})
         return lease
 
     def _give_back(self, lease: Lease) -> None:
@@ -270,7 +270,7 @@ class LeaseKeeper:
                 self.renew()
                 pause = WAITS.renewal
             except Exception as error:  # noqa: BLE001 also from `Store.on_outage`; leases must not expire because of it
-                _LOG.debug("leases could not be renewed: %s", error)
+                _LOG.info("leases could not be renewed: %s", error)
                 pause = _RETRY
 
     def _renew(self, lease: Lease) -> None:
@@ -279,7 +279,7 @@ class LeaseKeeper:
             values = {"name": lease.name, "epoch": lease.epoch, "seconds": SECONDS}
             if connection.scalar(_RENEW_ONE, values) is None:
                 lease.lost = True
-                _LOG.debug("another process took %r", lease)
+                _LOG.info("lost the lease %s", lease.name, extra={"lease": lease.name, "epoch": lease.epoch})
                 return
         lease.until = requested_at + SECONDS - _MARGIN
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, Connection
 
-    from driftline.model import Blob
+    from driftline.model.outcome import Blob
     from driftline.store.engine import Store
 
 Filters: TypeAlias = "list[list[str]] | None"

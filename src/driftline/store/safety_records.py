@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import and_, delete, func, insert, select
 
-from driftline.model import Warned, WarningKind
+from driftline.durations import utc
+from driftline.model.page import PageWarning, WarningKind
 from driftline.store.schema import blocklists, reports, states, versions, warnings
 from driftline.store.statements import in_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import datetime
 
     from sqlalchemy import Connection
 
@@ -30,7 +32,7 @@ class Blocklist:
     name: str
     source: str
     format: str
-    updated_at: float
+    updated_at: datetime
     hosts: int
     exceptions: int
     addresses: int
@@ -48,14 +50,14 @@ class BlocklistDigests:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reported:
+class UnsafeReport:
     """All reports of one page, or with `whole_host` of all pages of a host; `at` is the time of the last report."""
 
     url: str
     whole_host: bool
     votes: int
     reasons: tuple[str, ...]
-    at: float
+    at: datetime
 
 
 class SafetyRecords:
@@ -79,7 +81,13 @@ class SafetyRecords:
         columns = [blocklists.c[name] for name in ("name", "source", "format", "updated_at", "skipped")]
         with self._store.read() as connection:
             rows = connection.execute(select(*columns, *counts).order_by(blocklists.c.id))
-            return [Blocklist(**{**row, **{name: int(row[name]) for name in _DIGESTS}}) for row in rows.mappings()]
+            return [
+                Blocklist(
+                    name=row.name, source=row.source, format=row.format, updated_at=utc(row.updated_at),
+                    skipped=row.skipped, **{name: int(row._mapping[name]) for name in _DIGESTS},
+                )
+                for row in rows
+            ]  # fmt: skip
 
     def blocklist_digests(self) -> list[BlocklistDigests]:
         """Return the entries of all blocklists, in the order in which the lists were added."""
@@ -100,7 +108,7 @@ class SafetyRecords:
         with self._store.write() as connection:
             connection.execute(self._store.statements.blocklist, values)
         return Blocklist(
-            name=name, source=source, format=format_, updated_at=updated_at, skipped=skipped,
+            name=name, source=source, format=format_, updated_at=utc(updated_at), skipped=skipped,
             hosts=len(hosts) // DIGEST_SIZE, exceptions=len(exceptions) // DIGEST_SIZE,
             addresses=len(addresses) // DIGEST_SIZE,
         )  # fmt: skip
@@ -119,7 +127,7 @@ class SafetyRecords:
                 connection.execute(select(reports.c.id).order_by(reports.c.id)).all(),
             )
 
-    def add_report(self, url: str, *, whole_host: bool, votes: int, reason: str, at: float) -> Reported:
+    def add_report(self, url: str, *, whole_host: bool, votes: int, reason: str, at: float) -> UnsafeReport:
         """Store a report of a page or host, and return all that was reported of it."""
         row = {"url": url, "whole_host": int(whole_host), "votes": votes, "reason": reason, "at": at}
         with self._store.write() as connection:
@@ -132,12 +140,12 @@ class SafetyRecords:
         with self._store.write() as connection:
             return connection.execute(these).rowcount
 
-    def reports(self) -> list[Reported]:
+    def reports(self) -> list[UnsafeReport]:
         """Return the reports added up by page or host, in the order of the first report of each."""
         with self._store.read() as connection:
             return _reports(connection)
 
-    def current_warnings(self, page_ids: Iterable[int]) -> list[tuple[int, Warned]]:
+    def current_warnings(self, page_ids: Iterable[int]) -> list[tuple[int, PageWarning]]:
         """Return the warnings found on these pages since their current version, each with its page."""
         current = and_(versions.c.page_id == states.c.page_id, versions.c.number == states.c.version)
         query = (
@@ -149,20 +157,20 @@ class SafetyRecords:
         )
         with self._store.read() as connection:
             return [
-                (row.page_id, Warned(WarningKind(row.kind), row.reason))
+                (row.page_id, PageWarning(WarningKind(row.kind), row.reason))
                 for some in in_batches(page_ids)
                 for row in connection.execute(query.where(warnings.c.page_id.in_(some)))
             ]
 
 
-def _reports(connection: Connection) -> list[Reported]:
-    found: dict[tuple[str, bool], Reported] = {}
+def _reports(connection: Connection) -> list[UnsafeReport]:
+    found: dict[tuple[str, bool], UnsafeReport] = {}
     for row in connection.execute(select(reports).order_by(reports.c.id)):
         key = row.url, bool(row.whole_host)
         before = found.get(key)
         reasons = (*(before.reasons if before else ()), *([row.reason] if row.reason else ()))
-        found[key] = Reported(
+        found[key] = UnsafeReport(
             url=row.url, whole_host=key[1], votes=row.votes + (before.votes if before else 0),
-            reasons=tuple(dict.fromkeys(reasons)), at=row.at,
+            reasons=tuple(dict.fromkeys(reasons)), at=utc(row.at),
         )  # fmt: skip
     return list(found.values())

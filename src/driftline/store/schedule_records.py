@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import BigInteger, Integer, Text, and_, bindparam, cast, delete, func, insert, not_, or_, select
 
 from driftline.errors import FailureKind
-from driftline.model import Verdict
+from driftline.model.outcome import Verdict
 from driftline.store.schema import checks, distrusted, pages, rates, setbacks, states, versions, visits
 from driftline.store.statements import BATCHES, BINARY, in_batches
 

@@ -12,7 +12,7 @@ from driftline.store.schema import screenshots, scripted_hosts
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from driftline.model import Page
+    from driftline.model.page import Page
     from driftline.store.engine import Store
 
 

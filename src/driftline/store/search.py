@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import and_, select
 
-from driftline.model import Mention, MentionKind
+from driftline.durations import utc
+from driftline.model.change import Mention, MentionKind
 from driftline.store.schema import pages, states, versions
 from driftline.store.search_index import GAINED, KEPT, WordIndex, WordQuery, differing
 from driftline.store.words import letters_of, lines_of, parse, tokens_of
@@ -167,7 +168,7 @@ def _mention(terms: Sequence[Term], row: Row[Any], texts: dict[bytes, bytes]) ->
     if excerpt is None:
         return None
     return Mention(
-        url=row.url, version=row.number, at=row.at, excerpt=excerpt.text, marks=excerpt.marks,
+        url=row.url, version=row.number, at=utc(row.at), excerpt=excerpt.text, marks=excerpt.marks,
         kind=MentionKind.APPEARED if appeared else MentionKind.DISAPPEARED,
     )  # fmt: skip
 

@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.dml import Insert
 
-from driftline.model import Blob
+from driftline.model.outcome import Blob
 from driftline.store.schema import (
     blobs,
     blocklists,

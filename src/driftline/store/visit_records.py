@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import bindparam, select, text
 
-from driftline.model import Visited
+from driftline.model.visit import Visited
 from driftline.store.locks import count_revision
 from driftline.store.schema import pages, visit_keys, visits
 from driftline.store.statements import in_batches
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from driftline.model import Visit
+    from driftline.model.visit import Visit
     from driftline.store.engine import Store
 
 _PORTION = 2_000  # rows that are read at a time

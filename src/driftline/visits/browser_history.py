@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from driftline.errors import BadURL, DriftlineError
-from driftline.model import Visit
+from driftline.model.visit import Visit
 from driftline.visits.import_tally import LONGEST_STAY, VisitKeys, web_address
 
 if TYPE_CHECKING:

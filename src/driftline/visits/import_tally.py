@@ -28,7 +28,7 @@ _HOURS_KEPT = 3
 _SIGNED = 2**63
 
 
-class Problem(NamedTuple):
+class UnreadableRow(NamedTuple):
     """What is wrong with a row, and its line or number."""
 
     line: int
@@ -46,13 +46,13 @@ class ImportTally:
     total: int | None = None
     skipped: int = 0
     bad: int = 0
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[UnreadableRow] = field(default_factory=list)
 
     def reject(self, line: int, sentence: str) -> None:
         """Count a bad row; the first few are kept with their problems."""
         self.bad += 1
         if self.bad <= _NAMED:
-            self.problems.append(Problem(line, sentence))
+            self.problems.append(UnreadableRow(line, sentence))
 
 
 class VisitKeys:

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from driftline.model import Visit
+    from driftline.model.visit import Visit
     from driftline.store.visit_records import Visits
     from driftline.urls.tracking import Tracking
-    from driftline.visits.import_tally import Problem
+    from driftline.visits.import_tally import UnreadableRow
 
 _AT_ONCE = 5_000
 _CHUNK = 65_536
@@ -43,7 +43,7 @@ class VisitFormat(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
+class ImportedVisits:
     """The result of an import: `visits` were counted, `known` had been counted before."""
 
     format: VisitFormat
@@ -51,7 +51,7 @@ class Imported:
     known: int
     skipped: int
     bad: int
-    problems: tuple[Problem, ...]
+    problems: tuple[UnreadableRow, ...]
     pages: int
     added: int
 
@@ -61,7 +61,7 @@ def import_visits(
     tracking: Tracking = KNOWN, called: str | None = None,
     format: VisitFormat | None = None, site: str | None = None,  # noqa: A002 as the option is called
     watch: Callable[[Iterable[str]], list[str]] | None = None, progress: Callable[[int, int], None] | None = None,
-) -> Imported:  # fmt: skip
+) -> ImportedVisits:  # fmt: skip
     """Count the visits of a file that were never counted, and return the result.
 
     A few thousand visits are counted in each transaction: an import that was interrupted continues where it was when it
@@ -85,7 +85,7 @@ def import_visits(
                 offered.update(fresh)
             if progress is not None and tally.total is not None:
                 progress(done, max(done, tally.total))
-    return Imported(
+    return ImportedVisits(
         format=found, visits=counted, known=done - counted, skipped=tally.skipped, bad=tally.bad,
         problems=tuple(tally.problems), pages=len(seen), added=added,
     )  # fmt: skip

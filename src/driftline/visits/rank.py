@@ -10,7 +10,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from driftline.errors import BadSetting
-from driftline.model import Visited
+from driftline.model.visit import Visited
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

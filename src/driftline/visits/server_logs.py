@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from driftline.errors import BadSetting, BadURL, UsageError
-from driftline.model import Visit
+from driftline.model.visit import Visit
 from driftline.urls.canonical import written
 from driftline.visits.import_tally import LONGEST_STAY, ImportTally, VisitKeys, web_address
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from driftline.errors import BadURL, UsageError
-from driftline.model import Visit
+from driftline.model.visit import Visit
 from driftline.visits.import_tally import LONGEST_LINE, LONGEST_VISIT, VisitKeys, web_address
 
 if TYPE_CHECKING:

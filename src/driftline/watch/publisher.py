@@ -13,14 +13,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, Self
 
 from driftline.errors import StoreError
-from driftline.model import Matter, changes_to_report
+from driftline.model.change import Matter
+from driftline.model.outcome import changes_to_report
 from driftline.pipeline.grouping import events_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    from driftline.model import Recorded
+    from driftline.model.outcome import Recorded
     from driftline.pipeline.stop import Stop
     from driftline.store.events import Group
 

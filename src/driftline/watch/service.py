@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from driftline.crawl.recrawl import Rounds
-    from driftline.model import Event, Recorded, Verdict
+    from driftline.model.event import Event
+    from driftline.model.outcome import Recorded, Verdict
     from driftline.pipeline.check_run import Run
     from driftline.pipeline.sources import Feed
     from driftline.pipeline.stop import Stop

@@ -1,4 +1,4 @@
-"""`access`: pages that let in who shows the right thing, and secrets that nobody else sees."""
+"""`access`: credentials reach the pages they are for, and nobody else."""
 
 from __future__ import annotations
 
@@ -109,7 +109,9 @@ def test_it_can_be_taken_away(server: Server, store: Path, capsys: pytest.Captur
         assert connection.execute("select count(*) from pages where settings != '{}'").fetchone() == (0,)
 
 
-def test_a_tag_that_no_page_has_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tag_that_no_page_has_is_reported(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DRIFTLINE_TAGS", '{"own": {"delay": 0}, "members": {"delay": 0}}')
     for words in (["--tag", "mebmers", "--bearer", "open-sesame"], ["--tag", "mebmers", "--json"], []):
         capsys.readouterr()
@@ -158,7 +160,7 @@ def test_an_empty_secret_is_a_slip_and_changes_nothing(
     assert found(server, capsys)["/a"] == "new"
 
 
-def test_what_a_page_has_by_its_tag_is_told_with_it(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_page_has_by_its_tag_is_shown_with_it(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     assert main_with(["access", "--tag", "members", "--bearer", "open-sesame"]) == 0
     capsys.readouterr()
     assert main_with(["access", server.url("/a")]) == 0
@@ -174,7 +176,7 @@ def test_what_was_seen_without_it_proves_nothing(server: Server, capsys: pytest.
     assert found(server, capsys)["/a"] == "unchanged"
 
 
-def test_a_page_that_turns_out_to_need_a_browser_is_let_in_there_too(
+def test_credentials_are_used_in_the_browser_too_if_a_page_needs_one(
     server: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     insist_on_browser()
@@ -243,7 +245,7 @@ def test_robots_txt_is_asked_for_by_the_proxy_of_the_page_and_with_nothing_else_
     assert "1 new" in capsys.readouterr().out
 
 
-def test_a_proxy_that_is_missing_is_told_as_such_and_looked_for_again(
+def test_a_proxy_that_is_missing_is_named_and_tried_again(
     server: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRIFTLINE_ROBOTS", "obey")

@@ -120,7 +120,7 @@ def test_rank_says_how_many_pages_are_left_out(told: Any, capsys: pytest.Capture
     assert capsys.readouterr().err == "Not shown: 1 page blocked as unsafe.\n"
 
 
-def test_warnings_are_told_by_check_list_show_and_history(
+def test_warnings_are_shown_by_check_list_show_and_history(
     site: Site, told: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     calm = "<p>Words that stay as they are.</p>"

@@ -1,4 +1,4 @@
-"""`crawl` tells what it found, in a table or as JSON, and refuses what means nothing."""
+"""`crawl` prints what it found, in a table or as JSON, and refuses options that make no sense."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     return json.loads(said(capsys, *words, "--json")[0])
 
 
-def test_the_table_tells_what_was_found_and_what_was_skipped(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_shows_what_was_found_and_what_was_skipped(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     """With a number and an example for each."""
     front = put(site, "/", "/a", "https://elsewhere.example/", "/logo.png")
     put(site, "/a")
@@ -84,7 +84,7 @@ def test_what_is_gone_is_named_once(site: Site, capsys: pytest.CaptureFixture[st
 
 
 def test_a_site_that_is_gone_is_an_error_each_time(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    """Though it is told as gone only once."""
+    """Though it is reported as gone only once."""
     front = put(site, "/")
     said(capsys, front)
     del site.pages["/"]
@@ -179,7 +179,7 @@ def test_a_seed_that_leads_elsewhere_says_where(capsys: pytest.CaptureFixture[st
     assert "redirects to https://elsewhere.example/, which is outside the scope" in err
 
 
-def test_the_lab_tells_whether_a_crawl_is_what_it_should_be(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_lab_says_whether_a_crawl_is_what_it_should_be(capsys: pytest.CaptureFixture[str]) -> None:
     """By the log of a site with traps."""
     assert main_with(["lab", "crawl", "--pages", "100"]) == 0
     lines = {line[:40].strip(): line[40:].split() for line in capsys.readouterr().out.splitlines()}

@@ -1,4 +1,4 @@
-"""What the commands tell of a page that fails again and again, and recovers; in this process."""
+"""What the commands print of a page that fails again and again, and recovers; in this process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def events(found: str) -> list[tuple[str, list[str]]]:
     return [(event["event"], sorted(event["urls"])) for event in json.loads(found)["events"]]
 
 
-def test_a_check_tells_that_pages_of_a_host_began_to_fail_and_recovered(site: Site, told: Told) -> None:
+def test_a_check_reports_that_pages_of_a_host_began_to_fail_and_recovered(site: Site, told: Told) -> None:
     urls = [site.put(path, f"Words of {path}, which are some.") for path in ("/a", "/b")]
     told("add", *urls)
     pages = dict(site.pages)
@@ -66,7 +66,7 @@ def test_a_check_says_so_in_words_and_names_no_page_twice(
     assert lines[0] == f"recovered         {url}  The page could be read again, after 2 checks that failed."
 
 
-def test_run_tells_a_command_of_both(site: Site, told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_passes_both_to_a_command(site: Site, told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRIFTLINE_FAIL_AFTER", "1")
     heard = tmp_path / "heard"
     url = site.url("/gone")
@@ -75,7 +75,7 @@ def test_run_tells_a_command_of_both(site: Site, told: Told, tmp_path: Path, mon
     assert "failing" in told("run", "--once", "--exec", command)
     [event] = [json.loads(line) for line in heard.read_text().splitlines()]
     with driftline.open(str(tmp_path / "pages.db")) as pages:
-        assert event.pop("at") == pages.history(url)[0].at
+        assert event.pop("at") == pages.history.checks(url)[0].at.timestamp()
     assert event.pop("ids") == ["1-1"]
     assert event.items() >= {
         "event": "failing", "host": url.split("/")[2], "kind": "status", "score": 1.0,

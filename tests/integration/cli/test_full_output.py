@@ -1,4 +1,4 @@
-"""An output that takes nothing more: a disk that is full, or nobody who reads."""
+"""An output that cannot be written: a full disk, or a closed pipe."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_full_disk_gets_a_sentence(
     assert said.err == "driftline: The output could not be written completely: No space left on device.\n"
 
 
-def test_what_a_run_could_not_print_is_told_by_the_next(
+def test_what_a_run_could_not_print_is_printed_by_the_next(
     page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("DRIFTLINE_FAIL_AFTER", "1")
@@ -64,7 +64,7 @@ def test_what_a_run_could_not_print_is_told_by_the_next(
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
-def test_a_run_ends_whose_output_nobody_reads_and_tells_it_the_next_time(
+def test_a_run_whose_output_is_closed_ends_and_the_next_one_prints_the_event(
     stream: str, page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("DRIFTLINE_FAIL_AFTER", "1")
@@ -82,7 +82,7 @@ def test_a_run_ends_whose_output_nobody_reads_and_tells_it_the_next_time(
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
-def test_who_closed_the_output_wants_no_other_answer(
+def test_a_closed_output_does_not_change_the_exit_status(
     stream: str, page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:

@@ -1,4 +1,4 @@
-"""A store that is not there: who only looks does not make it, and is told so."""
+"""A store that does not exist: commands that only read do not create it, and say so."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_in_a_new_home_it_is_empty_and_stays_so(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_new_user_is_told_how_to_add_a_page(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_new_user_learns_how_to_add_a_page(capsys: pytest.CaptureFixture[str]) -> None:
     assert main_with(["list"]) == 0
     assert capsys.readouterr() == ("", "No pages are watched yet: add one with 'driftline add https://example.com/'.\n")
     assert main_with(["list", "--json"]) == 0
@@ -83,7 +83,7 @@ def test_the_doctor_makes_none_either(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("words", [("add", PAGE), ("visit", PAGE)], ids=" ".join)
-def test_who_puts_something_into_it_makes_it(words: tuple[str, ...], tmp_path: Path) -> None:
+def test_commands_that_write_create_the_store(words: tuple[str, ...], tmp_path: Path) -> None:
     assert main_with([*words, "--store", str(tmp_path / "pages.db")]) == 0
     assert (tmp_path / "pages.db").exists()
     assert main_with(["list", "--store", str(tmp_path / "pages.db")]) == 0

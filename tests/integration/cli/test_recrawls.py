@@ -1,4 +1,4 @@
-"""`run` crawls the sites that are kept watched again when they are due, and tells what is new, gone, moved, changed."""
+"""`run` crawls watched sites again when they are due, and reports what is new, gone, moved or changed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def told(heard: Path) -> dict[str, Any]:
     return {event["event"]: event for event in map(json.loads, heard.read_text().splitlines())}
 
 
-def test_a_site_that_is_due_is_crawled_and_its_news_told(
+def test_a_site_that_is_due_is_crawled_and_its_events_are_published(
     site: Site, store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Once; new pages are watched, and those that changed are checked."""
@@ -76,8 +76,8 @@ def test_a_site_that_is_due_is_crawled_and_its_news_told(
     assert not heard.exists()
 
 
-def test_what_could_not_be_told_is_told_by_the_next_run(site: Site, store: Path, tmp_path: Path) -> None:
-    """The site is not asked again for that."""
+def test_what_could_not_be_delivered_is_delivered_by_the_next_run(site: Site, store: Path, tmp_path: Path) -> None:
+    """The site gets no request for that."""
     rebuilt(site, store)
     broken = tmp_path / "broken"
     broken.write_bytes(b"\x7fELF, or nearly")
@@ -90,7 +90,7 @@ def test_what_could_not_be_told_is_told_by_the_next_run(site: Site, store: Path,
     assert told(heard)["gone"]["urls"] == [site.url("/b")]
 
 
-def test_a_run_that_goes_on_crawls_in_its_turns(site: Site, store: Path, tmp_path: Path) -> None:
+def test_a_run_without_end_crawls_between_checks(site: Site, store: Path, tmp_path: Path) -> None:
     rebuilt(site, store)
     heard = tmp_path / "heard"
     command = f"sh -c 'cat >> {heard}; grep -q changed {heard} && kill -INT {os.getpid()}; true'"

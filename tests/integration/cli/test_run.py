@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import driftline
-from driftline import Driftline
+from driftline.api import workspace_of
+from driftline.api.workspace import Workspace
 from driftline.cli import watching
 from driftline.cli.main import main_with
 from driftline.errors import StoreError, StoreLocked
@@ -27,7 +28,7 @@ def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRIFTLINE_STORE", str(tmp_path / "pages.db"))
 
 
-def test_every_event_is_told_to_the_command_before_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_gets_every_event_before_the_run_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRIFTLINE_STOP_GRACE", "0.001")
     monkeypatch.setenv("DRIFTLINE_FAIL_AFTER", "1")
     heard = tmp_path / "heard"
@@ -44,13 +45,13 @@ def leave_a_change_unreported(site: Site, store: Path) -> str:
     with driftline.open(str(store)) as pages:
         pages.check()
         site.put("/", "Words of a page, and they are others now.")
-        with pages.keep_checking(lambda _: None) as running:
+        with workspace_of(pages).runs.keep_checking(lambda _: None) as running:
             running.feed.offer([page.id for page in pages.pages()])
         assert [*pages.changes()] == []
     return url
 
 
-def test_it_tells_what_an_earlier_one_left_and_tells_it_once(
+def test_a_run_prints_what_an_earlier_one_left_once(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = leave_a_change_unreported(site, tmp_path / "pages.db")
@@ -76,10 +77,12 @@ def test_a_command_gets_what_an_earlier_run_left_as_one_line_with_everything_in_
     assert (event["id"], event["pages"][0]["url"], event["pages"][0]["to_version"]) == (1, url, 2)
     assert event["headline"]
     with driftline.open(str(tmp_path / "pages.db")) as pages:
-        assert event["at"] == pages.history(url)[0].at, "the time of the check, whenever it is told"
+        assert event["at"] == pages.history.checks(url)[0].at.timestamp(), (
+            "the time of the check, whenever it is reported"
+        )
 
 
-def test_what_a_command_could_not_be_told_is_left_to_the_next_run(site: Site, tmp_path: Path) -> None:
+def test_what_a_command_did_not_get_is_left_to_the_next_run(site: Site, tmp_path: Path) -> None:
     leave_a_change_unreported(site, tmp_path / "pages.db")
     broken = tmp_path / "broken"
     broken.write_bytes(b"\x7fELF, or nearly")
@@ -133,14 +136,14 @@ def test_an_event_is_kept_for_a_command_that_fails(
     assert json.loads(events.read_text())["event"] == "changed"
 
 
-def test_catching_up_that_fails_is_told_and_is_no_failure(
+def test_catching_up_that_fails_is_reported_and_is_no_failure(
     site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def torn(*_: object) -> None:
         raise StoreError("The index is torn.")
 
     main_with(["add", site.put("/", "here")])
-    monkeypatch.setattr(Driftline, "catch_up", torn)
+    monkeypatch.setattr(Workspace, "catch_up", torn)
     assert main_with(["run", "--once"]) == 0
     assert "Catching up failed, and will be tried again: The index is torn." in capsys.readouterr().err
 
@@ -187,10 +190,10 @@ def test_a_single_pass_over_no_pages_says_how_to_add_one(tmp_path: Path, capsys:
 def test_a_single_pass_checks_nothing_that_another_process_checked_while_it_waited(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other process begins before it, and is done once it was asked to wait."""
+    """The other process begins before it, and ends while it waits."""
     main_with(["add", site.put("/", "here"), "--every", "1h"])
     with driftline.open(str(tmp_path / "pages.db")) as other, ExitStack() as turn:
-        turn.enter_context(other._store.right_to_check())
+        turn.enter_context(workspace_of(other).store.right_to_check())
 
         said: list[str] = []
 

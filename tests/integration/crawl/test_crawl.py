@@ -8,7 +8,7 @@ import random
 import time
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,8 @@ import pytest
 
 import driftline
 from driftline import Driftline, Stop
+from driftline.api import workspace_of
 from driftline.crawl import crawl_options
-from driftline.crawl.survey_steps import CrawlOutcome
 from driftline.errors import StoreBusy, UsageError
 from driftline.http.credentials import read_access
 from driftline.lab.bench.crawl_bench import measure
@@ -138,14 +138,14 @@ def test_a_site_that_is_kept_watched_stays_so(small: SmallSite, pages: Driftline
     for name in ("a", "b", "c", "d"):
         small.put(f"/{name}")
     pages.crawl(small.url(), tag="mine")
-    assert [site.seeds for site in pages.sites()] == [[small.url()]]
+    assert [site.seeds for site in pages.schedule.sites()] == [[small.url()]]
     pages.remove(small.url("/b"))
     small.put("/", "/a", "/b", "/c")
     assert pages.crawl(small.url()).watched == 1
     assert sorted(page.url for page in pages.pages()) == [small.url(path) for path in ("/", "/a", "/c")]
     small.put("/", "/a", "/b", "/c", "/d")
-    assert pages.crawl(small.url(), unwatched=True).watched == 0
-    assert pages.sites() == []
+    assert pages.crawl(small.url(), watch=False).watched == 0
+    assert pages.schedule.sites() == []
     assert len(pages.pages()) == 3
 
 
@@ -192,7 +192,7 @@ def test_what_a_crawl_found_is_told_though_another_process_has_its_turn_by_then(
     def refused(*_: object, **__: object) -> None:
         raise StoreBusy("Another run is checking.")
 
-    monkeypatch.setattr(pages, "check_pages", refused)
+    monkeypatch.setattr(workspace_of(pages).runs, "check", refused)
     again = pages.crawl(small.url())
     assert (again.changed, again.changes) == ([small.url()], [])
 
@@ -363,11 +363,10 @@ class Stopping:
 
     def __init__(self, after: int) -> None:
         self.stop = Stop()
-        self._left = after
+        self._after = after
 
-    def told(self, outcomes: Sequence[CrawlOutcome], waiting: int) -> None:
-        self._left -= len(outcomes)
-        if self._left <= 0:
+    def told(self, done: int, waiting: int) -> None:
+        if done >= self._after:
             self.stop.request()
 
 
@@ -382,7 +381,7 @@ def test_a_crawl_that_was_stopped_goes_on_where_it_was(small: SmallSite, pages: 
     """Nothing is asked for twice, and all is told in the end as if it had never stopped."""
     chain(small, 30)
     first = Stopping(10)
-    cut = pages.crawl(small.url(), stop=first.stop, told=first.told)
+    cut = pages.crawl(small.url(), stop=first.stop, progress=first.told)
     assert cut.left > 0
     rest = pages.crawl(small.url())
     assert rest.continued
@@ -396,7 +395,7 @@ def test_fresh_starts_over(small: SmallSite, pages: Driftline) -> None:
     """A crawl that was cut short is forgotten for a new round."""
     chain(small, 10)
     first = Stopping(3)
-    pages.crawl(small.url(), stop=first.stop, told=first.told)
+    pages.crawl(small.url(), stop=first.stop, progress=first.told)
     again = pages.crawl(small.url(), fresh=True)
     assert (again.continued, again.number, again.pages) == (False, 2, 12)
 
@@ -517,13 +516,13 @@ def test_the_access_of_a_tag_is_used_at_the_origins_of_the_seeds_only(pages: Dri
         links = f"<a href='/a'></a><a href='/away'></a><a href='{other('/there')}'></a>" if request.path == "/" else ""
         return html(f"{text(request.path)}{links}") if len(request.path) < 7 else answer(b"", "404 Not Found")
 
-    pages.accesses.edit_tag("mine", [], lambda _: read_access(basic="me:x", cookies=["key=k"]))
+    workspace_of(pages).accesses.edit_tag("mine", [], lambda _: read_access(basic="me:x", cookies=["key=k"]))
     with Server(reply) as server:
         seed = f"http://localhost:{server.port}/"
-        [(_, refused)] = pages.crawl(seed, within="prefix").failed
+        [(_, refused)] = pages.crawl(seed, scope="prefix").failed
         assert "401" in refused
         server.requests.clear()
-        report = pages.crawl(seed, within="domain", tag="mine")
+        report = pages.crawl(seed, scope="domain", tag="mine")
         assert set(report.new) == {seed, f"{seed}a", other("/there"), other("/led")}
         shown = {
             f"{request.headers['host'].partition(':')[0]}{request.path}"
@@ -541,7 +540,7 @@ def test_a_site_cannot_lead_a_crawl_into_a_private_network(small: SmallSite, pag
     small.pages["/robots.txt"] = answer(robots, "200 OK", "Content-Type: text/plain")
     small.pages["/inside"] = redirect("http://192.168.0.1/admin")
     small.pages["/file"] = redirect("file:///etc/passwd")
-    report = pages.crawl(small.url(), within="domain")
+    report = pages.crawl(small.url(), scope="domain")
     assert (report.pages, report.sitemaps, report.left) == (1, 0, 0)
     assert report.failed == [(small.url("/file"), "It redirects to nowhere.")]
     assert report.skipped["out of scope"].examples == ["http://192.168.0.1/admin"]
@@ -551,7 +550,7 @@ def test_a_host_that_wants_to_be_left_alone_is_and_the_crawl_goes_on_later(small
     """What was not fetched waits, and is named."""
     small.put("/", "/busy", "/a", "/b")
     small.pages["/busy"] = answer(b"", "503 Service Unavailable", "Retry-After: 3600")
-    pages.settings = pages.settings.model_copy(update={"host_connections": 1})
+    workspace_of(pages).settings = pages.settings.model_copy(update={"host_connections": 1})
     report = pages.crawl(small.url())
     assert list(report.quiet) == [small.url().split("/")[2]]
     assert report.left > 0
@@ -594,7 +593,7 @@ def test_redirects_that_lead_around_in_a_circle_cost_a_request_each(small: Small
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"within": "galaxy"}, {"depth": -1}, {"most": 0}, {"keywords": [","]}, {"exclude": ["/*"]}]
+    "wrong", [{"scope": "galaxy"}, {"depth": -1}, {"most": 0}, {"keywords": [","]}, {"exclude": ["/*"]}]
 )
 def test_what_means_nothing_is_refused_before_anything_is_fetched(
     small: SmallSite, pages: Driftline, wrong: dict[str, Any]
@@ -609,7 +608,7 @@ def test_pages_that_are_blocked_as_unsafe_are_not_asked_for(small: SmallSite, pa
     small.put("/", "/good", "/bad")
     small.put("/good")
     small.put("/bad")
-    pages.report_unsafe(small.url("/bad"))
+    pages.safety.report(small.url("/bad"))
     report = pages.crawl(small.url())
     assert small.asked()["/bad"] == 0
     assert report.skipped["blocked as unsafe"].count == 1

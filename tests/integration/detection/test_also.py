@@ -10,7 +10,10 @@ import pytest
 
 import driftline
 from driftline import Plan
-from driftline.model import Check, Filter, Matter, Proof, Verdict
+from driftline.api import workspace_of
+from driftline.model.change import Matter
+from driftline.model.outcome import Check, Proof, Verdict
+from driftline.model.page import Filter
 from support.making import settings
 from support.servers import Answer, Request, Server, html
 from support.worlds import WIRINGS
@@ -37,7 +40,7 @@ class Site:
     def check(self, part: str | Callable[[], str], plan: Plan | None = None) -> Check:
         self.part = part
         self.pages.check(plan=plan, fresh=True)
-        return self.pages.history(self.url, 1)[0]
+        return self.pages.history.checks(self.url, 1)[0]
 
 
 @pytest.fixture
@@ -74,11 +77,11 @@ def test_only_text_counts_without_an_also_filter(site: Site) -> None:
 def test_that_more_counts_from_now_on_is_no_change(site: Site) -> None:
     site.pages.add(site.url)
     site.check(link("/2025.pdf"))
-    site.pages.catalog.edit(site.url, filters=[Filter("also", "links"), Filter("also", "media")])
+    workspace_of(site.pages).catalog.edit(site.url, filters=[Filter("also", "links"), Filter("also", "media")])
     reread = site.check(link("/2025.pdf"))
     assert (reread.verdict, reread.proof) == (Verdict.UNCHANGED, Proof.REREAD)
     assert site.check(link("/2026.pdf")).verdict is Verdict.CHANGED
-    site.pages.catalog.edit(site.url, clear_filters=True)
+    workspace_of(site.pages).catalog.edit(site.url, clear_filters=True)
     assert site.check(link("/2026.pdf")).verdict is Verdict.UNCHANGED
 
 

@@ -9,8 +9,11 @@ from sqlalchemy import text
 
 import driftline
 from driftline import Plan
+from driftline.api import workspace_of
 from driftline.errors import FailureKind
-from driftline.model import Check, Filter, Matter, Proof, Verdict
+from driftline.model.change import Matter
+from driftline.model.outcome import Check, Proof, Verdict
+from driftline.model.page import Filter
 from driftline.store.blobs import digest, pack
 from driftline.store.engine import Store
 from support.making import settings
@@ -51,10 +54,10 @@ class Shop:
 
     def check(self, plan: Plan | None = None) -> Check:
         self.pages.check(plan=plan, fresh=True)
-        return self.pages.history(self.url, 1)[0]
+        return self.pages.history.checks(self.url, 1)[0]
 
     def text(self, number: int | None = None) -> str:
-        return self.pages.version(self.url, number).text.decode()
+        return self.pages.history.version(self.url, number).text.decode()
 
 
 @pytest.fixture
@@ -153,7 +156,7 @@ def test_a_page_without_text_is_a_failed_check_unless_it_is_selected_so(shop: Sh
     failed = shop.check()
     assert failed.failure is not None
     assert failed.failure.kind is FailureKind.BROKEN
-    shop.pages.catalog.edit(shop.url, filters=[Filter("select", "#app")])
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=[Filter("select", "#app")])
     assert shop.check().verdict is Verdict.NEW
 
 
@@ -162,11 +165,11 @@ def test_an_edit_of_the_filters_is_no_change_of_the_page(shop: Shop) -> None:
     shop.check()
     changed_at = shop.pages.pages()[0].changed_at
     whole = shop.text()
-    shop.pages.catalog.edit(shop.url, filters=[Filter("select", ".price")])
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=[Filter("select", ".price")])
     report = shop.pages.check(fresh=True)
     assert (report.changed, report.unchanged, report.noisy) == (0, 1, 0)
     assert "if-none-match" not in shop.server.requests[-1].headers, "'not modified' would leave the old text in force"
-    found = shop.pages.history(shop.url, 1)[0]
+    found = shop.pages.history.checks(shop.url, 1)[0]
     assert (found.proof, found.version) == (Proof.REREAD, 2)
     assert found.change is not None
     assert (found.change.kind, found.change.verdict) == ("reading", Matter.NOISE)
@@ -175,16 +178,16 @@ def test_an_edit_of_the_filters_is_no_change_of_the_page(shop: Shop) -> None:
     assert shop.check().proof is Proof.WIRE
     shop.write(price=6)
     assert shop.check().verdict is Verdict.CHANGED
-    shop.pages.catalog.edit(shop.url, clear_filters=True)
+    workspace_of(shop.pages).catalog.edit(shop.url, clear_filters=True)
     assert shop.check().proof is Proof.REREAD
     assert shop.text() == whole.replace("5 €", "6 €")
-    assert shop.pages.doctor() == []
+    assert shop.pages.maintenance.doctor() == []
 
 
 def test_a_change_together_with_an_edit_of_the_filters_is_reported(shop: Shop) -> None:
     shop.pages.add(shop.url)
     shop.check()
-    shop.pages.catalog.edit(shop.url, filters=[Filter("select", ".price")])
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=[Filter("select", ".price")])
     shop.write(price=7)
     found = shop.check()
     assert found.verdict is Verdict.CHANGED
@@ -194,7 +197,7 @@ def test_a_change_together_with_an_edit_of_the_filters_is_reported(shop: Shop) -
 
 def test_what_an_edit_adds_comes_after_what_is_there(shop: Shop) -> None:
     shop.pages.add(shop.url, filters=[("select", "main")])
-    edit = shop.pages.catalog.edit
+    edit = workspace_of(shop.pages).catalog.edit
     assert edit(shop.url, filters=[Filter("drop", ".ad"), Filter("select", "main")]).filters == (
         ("select", "main"),
         ("drop", ".ad"),

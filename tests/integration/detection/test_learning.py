@@ -8,7 +8,8 @@ import pytest
 import driftline
 from driftline import Plan
 from driftline.errors import FailureKind, UnknownChange, UsageError
-from driftline.model import Matter, Proof, Verdict
+from driftline.model.change import Matter
+from driftline.model.outcome import Proof, Verdict
 from support.making import settings
 from support.servers import Answer, Request, Server, html
 from support.worlds import WIRINGS
@@ -64,7 +65,7 @@ def test_a_place_that_changes_at_every_check_becomes_noise_and_other_places_do_n
         site.parts = {"tip": tip(word), "fee": "<p>It is free.</p>"}
         found.append(site.pages.check().changed)
     assert found == [0, 1, 1, 0, 0, 0]
-    newest = site.pages.history(site.server.url("/"))[0]
+    newest = site.pages.history.checks(site.server.url("/"))[0]
     assert newest.change is not None
     assert newest.change.reason == "Only what changes at nearly every check changed."
     site.parts["fee"] = "<p>It costs a fortune.</p>"
@@ -185,10 +186,10 @@ def test_what_differs_between_two_fetches_in_a_row_is_no_change(confirmed: Site,
     confirmed.pages.check(plan=plan)
     report = confirmed.pages.check(plan=plan)
     assert (report.changed, report.noisy, report.unchanged) == (0, 1, 1)
-    newest = confirmed.pages.history(confirmed.server.url("/"))[0]
+    newest = confirmed.pages.history.checks(confirmed.server.url("/"))[0]
     assert (newest.verdict, newest.proof, newest.version) == (Verdict.UNCHANGED, Proof.NOISE, None)
     assert newest.reason == "What differed was different again when the page was fetched once more."
-    assert len(confirmed.pages.history(confirmed.server.url("/"), news_only=True)) == 1
+    assert len(confirmed.pages.history.checks(confirmed.server.url("/"), news_only=True)) == 1
     confirmed.parts["fee"] = "<p>It costs a fortune.</p>"
     assert confirmed.pages.check(plan=plan).changed == 1
 
@@ -200,7 +201,7 @@ def test_a_page_that_is_another_at_every_fetch_is_judged_alike_at_every_check(co
     confirmed.pages.add(confirmed.server.url("/"))
     for _ in range(6):
         confirmed.pages.check()
-    checks = confirmed.pages.history(confirmed.server.url("/"))
+    checks = confirmed.pages.history.checks(confirmed.server.url("/"))
     assert {(one.verdict, one.proof, one.version, one.reason) for one in checks[:-1]} == {
         (Verdict.UNCHANGED, Proof.NOISE, None, "What differed was different again when the page was fetched once more.")
     }
@@ -270,11 +271,11 @@ def test_what_the_user_calls_noise_is_noise_from_then_on(site: Site) -> None:
     site.pages.check()
     site.parts["news"] = "<p>News: a choir sings in the old town hall tonight.</p>"
     change = site.pages.check().changes[0]
-    assert site.pages.feedback(change.id, Matter.NOISE) == url
-    told = site.pages.history(url)[0].change
+    assert site.pages.history.feedback(change.id, Matter.NOISE) == url
+    told = site.pages.history.checks(url)[0].change
     assert told is not None
     assert (told.verdict, told.said, told.reason) == (Matter.NOISE, Matter.NOISE, change.reason)
-    assert [(said.change, said.verdict, said.found) for said in site.pages.said()] == [
+    assert [(said.change, said.verdict, said.found) for said in site.pages.history.all_feedback()] == [
         (change.id, Matter.NOISE, Matter.MEANINGFUL)
     ]
     site.parts["news"] = "<p>News: nobody knows what happened at the harbour.</p>"
@@ -292,7 +293,7 @@ def test_feedback_on_a_change_of_a_selected_part_is_about_all_reported_edits(sit
         if word == WORDS[3]:
             site.parts["news"] = "<p>News: a choir sings in the old town hall tonight.</p>"
         report = site.pages.check()
-    site.pages.feedback(report.changes[0].id, Matter.NOISE)
+    site.pages.history.feedback(report.changes[0].id, Matter.NOISE)
     site.parts["tip"] = tip(WORDS[5])
     assert site.pages.check().noisy == 1, "of what somebody selected, nothing falls silent by itself"
 
@@ -304,9 +305,9 @@ def test_what_the_user_marks_as_meaningful_is_reported_from_then_on(site: Site) 
     site.pages.check()
     site.parts["visits"] = "<p>1,187 views</p>"
     assert site.pages.check().noisy == 1
-    change = site.pages.history(url)[0].change
+    change = site.pages.history.checks(url)[0].change
     assert change is not None
-    site.pages.feedback(change.id, Matter.MEANINGFUL)
+    site.pages.history.feedback(change.id, Matter.MEANINGFUL)
     site.parts["visits"] = "<p>1,311 views</p>"
     assert site.pages.check().changed == 1
 
@@ -319,17 +320,17 @@ def test_after_feedback_is_withdrawn_changes_are_judged_as_without_it(site: Site
         site.parts["news"] = f"<p>News: {news}.</p>"
         changes += [change.id for change in site.pages.check().changes]
     for change in changes:
-        site.pages.feedback(change, Matter.NOISE)
-    assert site.pages.withdraw(changes[1]) == url
+        site.pages.history.feedback(change, Matter.NOISE)
+    assert site.pages.history.forget_feedback(changes[1]) == url
     site.parts["news"] = "<p>News: nobody knows what happened at the harbour.</p>"
     assert site.pages.check().noisy == 1, "the same was said of the other one"
-    site.pages.withdraw(changes[0])
-    assert site.pages.said() == []
+    site.pages.history.forget_feedback(changes[0])
+    assert site.pages.history.all_feedback() == []
     site.parts["news"] = "<p>News: everybody knows it by now, and is sorry.</p>"
     assert site.pages.check().changed == 1
-    assert all(check.change is None or check.change.said is None for check in site.pages.history(url))
+    assert all(check.change is None or check.change.said is None for check in site.pages.history.checks(url))
     with pytest.raises(UnknownChange):
-        site.pages.withdraw(changes[0])
+        site.pages.history.forget_feedback(changes[0])
 
 
 def test_feedback_on_a_removed_page_does_not_hold_for_its_host_unless_given_on_another(site: Site) -> None:
@@ -339,9 +340,9 @@ def test_feedback_on_a_removed_page_does_not_hold_for_its_host_unless_given_on_a
         site.parts["views"] = f"<p>{views} views</p>"
         site.pages.check()
     for url in (one, two):
-        change = site.pages.history(url)[0].change
+        change = site.pages.history.checks(url)[0].change
         assert change is not None
-        site.pages.feedback(change.id, Matter.MEANINGFUL)
+        site.pages.history.feedback(change.id, Matter.MEANINGFUL)
     site.pages.remove(one)
     site.parts["views"] = "<p>1,311 views</p>"
     assert site.pages.check(three).changed == 1, "the same was said of the second"
@@ -357,14 +358,14 @@ def test_the_opposite_feedback_replaces_the_first_and_is_withdrawn_with_it(site:
     site.pages.check()
     site.parts["visits"] = "<p>1,187 views</p>"
     site.pages.check()
-    change = site.pages.history(url)[0].change
+    change = site.pages.history.checks(url)[0].change
     assert change is not None
-    site.pages.feedback(change.id, Matter.NOISE)
-    site.pages.feedback(change.id, Matter.MEANINGFUL)
-    assert [said.verdict for said in site.pages.said()] == [Matter.MEANINGFUL]
+    site.pages.history.feedback(change.id, Matter.NOISE)
+    site.pages.history.feedback(change.id, Matter.MEANINGFUL)
+    assert [said.verdict for said in site.pages.history.all_feedback()] == [Matter.MEANINGFUL]
     site.parts["visits"] = "<p>1,311 views</p>"
     assert site.pages.check().changed == 1
-    site.pages.withdraw(change.id)
+    site.pages.history.forget_feedback(change.id)
     site.parts["visits"] = "<p>1,502 views</p>"
     assert site.pages.check().noisy == 1, "a counter, as it is by itself"
 
@@ -376,11 +377,11 @@ def test_what_is_withdrawn_while_a_page_is_checked_does_not_come_back(site: Site
         site.parts["news"] = f"<p>News: {news}.</p>"
         report = site.pages.check()
     change = report.changes[0].id
-    site.pages.feedback(change, Matter.NOISE)
+    site.pages.history.feedback(change, Matter.NOISE)
 
     def withdrawing() -> str:
-        if site.pages.said():
-            site.pages.withdraw(change)
+        if site.pages.history.all_feedback():
+            site.pages.history.forget_feedback(change)
         return "<p>News: a ship came in today.</p>"
 
     site.parts["news"] = withdrawing
@@ -394,9 +395,9 @@ def test_what_is_withdrawn_while_a_page_is_checked_does_not_come_back(site: Site
 )
 def test_feedback_on_what_is_no_id_is_refused(site: Site, name: str) -> None:
     with pytest.raises(UsageError):
-        site.pages.feedback(name, Matter.NOISE)
+        site.pages.history.feedback(name, Matter.NOISE)
 
 
 def test_feedback_on_a_change_that_never_was_is_refused(site: Site) -> None:
     with pytest.raises(UnknownChange):
-        site.pages.feedback("1-99", Matter.NOISE)
+        site.pages.history.feedback("1-99", Matter.NOISE)

@@ -3,7 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import driftline
-from driftline.model import Matter, Proof, Verdict
+from driftline.model.change import Matter
+from driftline.model.outcome import Proof, Verdict
 from support.servers import Answer, Request, Server, html
 
 FILLER = "<p>" + "A paragraph that says the same at every check, so that the page is not a small one. " * 6 + "</p>"
@@ -26,11 +27,11 @@ def test_noise_raises_no_alarm_but_is_kept_and_explained(tmp_path: Path) -> None
         assert (report.changed, report.unchanged, report.noisy, report.changes) == (0, 1, 1, [])
         watched = pages.pages()[0]
         assert (watched.versions, watched.changed_at) == (3, changed_at)
-        newest = pages.history(watched.url)[0]
+        newest = pages.history.checks(watched.url)[0]
         assert (newest.verdict, newest.proof, newest.version) == (Verdict.UNCHANGED, Proof.NOISE, 3)
         assert newest.change is not None
         assert (newest.change.verdict, newest.change.reason) == (Matter.NOISE, "Only the copyright year changed.")
         assert "waived" in pages.diff(watched.url), "the newest change that matters, not the newest version"
         assert "2026" in pages.diff(watched.url, 2, 3)
         assert pages.check().noisy == 0, "what was noise once is not told again"
-        assert pages.doctor() == []
+        assert pages.maintenance.doctor() == []

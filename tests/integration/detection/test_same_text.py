@@ -49,6 +49,6 @@ def test_versions_of_the_same_text_still_show_what_differs(
         pages.add(url)
         for _ in range(3):
             pages.check(fresh=True)
-        (found,) = pages.kinds(url, 1, 3)
-        assert (found.name, pages.diff(url, 1, 3), pages.word_diff(url, 1, 3)) == (kind, "", [])
-        assert f"The text is the same; {found.words} changed." in pages.html_diff(url, 1, 3)
+        (found,) = pages.history.markup_changes(url, 1, 3)
+        assert (found.name, pages.diff(url, 1, 3), pages.history.word_diff(url, 1, 3)) == (kind, "", [])
+        assert f"The text is the same; {found.words} changed." in pages.history.html_diff(url, 1, 3)

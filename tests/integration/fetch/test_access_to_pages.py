@@ -11,7 +11,7 @@ import pytest
 from driftline.errors import FailureKind
 from driftline.fetch.curl import Transfers, crawl_through
 from driftline.http.credentials import Access, read_access
-from driftline.model import Document, Known
+from driftline.model.outcome import Document, Known
 from support.making import known, link, settings
 from support.servers import Answer, Request, Server, answer, redirect, self_signed
 

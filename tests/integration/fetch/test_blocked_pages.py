@@ -8,7 +8,7 @@ import pytest
 
 from driftline.errors import FailureKind
 from driftline.fetch.curl import Transfers, crawl_through
-from driftline.model import Document
+from driftline.model.outcome import Document
 from support.blocks import Paths
 from support.making import link, settings
 from support.servers import Answer, Request, Server, html, redirect

@@ -13,7 +13,7 @@ import pytest
 
 from driftline.errors import FailureKind, RunStopped
 from driftline.fetch.browser.renderer import Renderer
-from driftline.model import Document, Known
+from driftline.model.outcome import Document, Known
 from driftline.store.blobs import fingerprint
 from support.blocks import Paths
 from support.browsers import PNG, drawing, rendered, rendering, scripted
@@ -171,7 +171,7 @@ def test_a_page_of_a_network_that_is_not_allowed_is_refused(renderer: Renderer) 
 
 
 def test_scripts_reach_nothing_that_is_not_allowed(renderer: Renderer) -> None:
-    """Whatever a page tries, another server on this machine hears nothing, neither by TCP nor by UDP.
+    """Whatever a page tries, another server on this machine receives nothing, neither by TCP nor by UDP.
 
     That the same ways lead to an allowed server shows that the page did try.
     """

@@ -10,7 +10,7 @@ import pytest
 from driftline.errors import FailureKind
 from driftline.fetch.browser.renderer import Renderer
 from driftline.http.credentials import Access, read_access
-from driftline.model import Document
+from driftline.model.outcome import Document
 from support.browsers import rendered, rendering, scripted
 from support.making import settings
 from support.servers import Answer, Request, Server, answer, html, redirect
@@ -38,7 +38,7 @@ def secrets_of(request: Request) -> list[str | None]:
 
 
 def shown(document: Document) -> str:
-    """The text of a document of which nothing tells a secret."""
+    """Return the text of a document, which must contain no secret."""
     assert document.failure is None, document.failure
     told = [document.body, document.headers, document.screenshot or b"", repr(document).encode()]
     assert not [one for one in told if b"open-sesame" in one or _LOGIN.encode() in one]
@@ -46,7 +46,7 @@ def shown(document: Document) -> str:
 
 
 def test_whatever_a_page_requests_its_credentials_go_to_its_own_origin_alone(renderer: Renderer) -> None:
-    """Its own scripts, pictures and workers are let in, other hosts, ports and frames see nothing of it."""
+    """Its own scripts, pictures and workers get them; other hosts, ports and frames do not."""
 
     def at_home(request: Request) -> Answer:
         site, strange = f"site.test:{home.port}", f"other.test:{other.port}"

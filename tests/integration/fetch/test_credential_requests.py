@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from driftline.fetch.curl import Transfers, crawl_through
-from driftline.model import Document
+from driftline.model.outcome import Document
 from support.making import link, settings
 from support.servers import Answer, Request, Server, answer, redirect
 

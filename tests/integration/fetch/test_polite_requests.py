@@ -10,6 +10,7 @@ import pytest
 
 import driftline
 from driftline import Plan, Stop
+from driftline.api import workspace_of
 from driftline.cli.main import main_with
 from driftline.errors import FailureKind
 from driftline.lab.bench.politeness_bench import measure
@@ -102,9 +103,9 @@ def test_pages_that_are_put_off_are_not_due_when_a_run_is_stopped(tmp_path: Path
         driftline.open(settings=settings(store=str(tmp_path / "pages.db"), **OBEYING)) as pages,
     ):
         pages.add(*[server.url(f"/{number}") for number in range(10)])
-        scheduler = pages.scheduler(once=True)
-        with pages.keep_checking(lambda _: None, stop=stop) as running:
-            planner = pages.planner(scheduler, running.feed, stop, pytest.fail)
+        scheduler = workspace_of(pages).runs.scheduler(once=True)
+        with workspace_of(pages).runs.keep_checking(lambda _: None, stop=stop) as running:
+            planner = workspace_of(pages).runs.planner(scheduler, running.feed, stop, pytest.fail)
             planner.offer()
             while len(running.feed):
                 running.wait(0.01)
@@ -121,9 +122,11 @@ def test_what_is_due_and_was_not_checked_is_left_whether_or_not_it_was_offered(t
     ):
         pages.add(*[server.url(f"/{number}") for number in range(10)])
         slow: list[tuple[str, int, float]] = []
-        scheduler = pages.scheduler()
-        with pages.keep_checking(lambda _: None, stop=stop) as running:
-            planner = pages.planner(scheduler, running.feed, stop, pytest.fail, slow=lambda *told: slow.append(told))
+        scheduler = workspace_of(pages).runs.scheduler()
+        with workspace_of(pages).runs.keep_checking(lambda _: None, stop=stop) as running:
+            planner = workspace_of(pages).runs.planner(
+                scheduler, running.feed, stop, pytest.fail, slow=lambda *told: slow.append(told)
+            )
             planner.offer(256)
             while len(running.feed):
                 running.wait(0.01)
@@ -150,7 +153,7 @@ def test_the_pages_of_a_host_that_take_long_are_reported_in_a_run_that_is_fed(tm
         driftline.open(settings=settings(store=str(tmp_path / "pages.db"), host_delay=50.0)) as pages,
     ):
         pages.add(*[server.url(f"/{number}") for number in range(10)])
-        with pages.keep_checking(lambda _: None, stop=stop, slow=tell) as running:
+        with workspace_of(pages).runs.keep_checking(lambda _: None, stop=stop, slow=tell) as running:
             running.feed.offer([page.id for page in pages.pages()])
             assert told.wait(60)
             stop.request()
@@ -201,7 +204,7 @@ def test_a_page_in_a_private_network_is_reported_as_such_though_it_is_its_robots
 def test_no_more_pages_of_a_host_are_picked_than_it_may_be_contacted_for(tmp_path: Path) -> None:
     with driftline.open(settings=settings(store=str(tmp_path / "pages.db"), host_delay=1.0)) as pages:
         pages.add(*[f"http://{host}.example/{number}" for host in "ab" for number in range(5)])
-        scheduler = pages.scheduler()
+        scheduler = workspace_of(pages).runs.scheduler()
         scheduler.refresh()
         names = {page.id: page.url for page in pages.pages()}
         assert sorted(names[page_id] for page_id in scheduler.pick()) == ["http://a.example/0", "http://b.example/0"]
@@ -217,7 +220,7 @@ def test_a_run_without_an_end_puts_off_pages_of_a_host_that_sent_a_retry_after(t
     ):
         pages.add(*[server.url(f"/{number}") for number in range(6)])
         ids = [page.id for page in pages.pages()]
-        with pages.keep_checking(lambda recorded: told.release(len(recorded.outcomes))) as keeping:
+        with workspace_of(pages).runs.keep_checking(lambda recorded: told.release(len(recorded.outcomes))) as keeping:
             keeping.feed.offer(ids)
             for _ in range(3):
                 told.acquire()

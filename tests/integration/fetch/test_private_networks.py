@@ -13,7 +13,7 @@ import pytest
 from driftline.errors import FailureKind
 from driftline.fetch.address_guard import ConnectionGuard, judge_for
 from driftline.fetch.curl import Transfers, crawl_through
-from driftline.model import Document
+from driftline.model.outcome import Document
 from support.making import link, settings
 from support.servers import Answer, Request, Server, answer, closed_port, redirect
 
@@ -35,7 +35,7 @@ class Fetched(NamedTuple):
     sockets: int
 
     def refused(self) -> str:
-        """The sentence that says so; nothing was opened for it."""
+        """Return the sentence of the refusal; no connection was opened."""
         failure = self.document.failure
         assert failure is not None
         assert failure.kind is FailureKind.NOT_ALLOWED, failure.sentence
@@ -72,7 +72,7 @@ LEADS_HERE = [
     "0.0.0.0", "0", "0x0", "00.0.0.0", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:127.0.0.1]",
     "[::FFFF:127.0.0.1]", "user@127.0.0.1", "example.com:80@127.0.0.1", "example.com%2F@127.0.0.1",
 ]  # fmt: skip
-#: forms of addresses that are not ours, or where nobody listens: nothing may be sent to them
+#: forms of addresses that are not ours, or where nothing listens: no request may be sent to them
 ELSEWHERE = [
     ("127.0.0.2", "loopback"), ("127.255.255.254", "loopback"),
     ("10.0.0.5", "private"), ("167772165", "private"), ("0x0a000005", "private"), ("012.0.0.5", "private"),
@@ -142,7 +142,7 @@ def test_no_redirect_reaches_this_machine(host: str, here: Server) -> None:
     before = here.connections
     with Server(lambda _: redirect(f"http://{host}:{here.port}/"), address="::1") as server:
         got = fetch(server.url(), allow=["::1"])
-    if host.lower().rstrip(".").endswith("localhost"):  # it is at ::1 too, where nobody listens on that port
+    if host.lower().rstrip(".").endswith("localhost"):  # it is at ::1 too, where nothing listens on that port
         assert got.document.failure is not None
     else:
         got.refused()

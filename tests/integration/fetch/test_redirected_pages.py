@@ -8,6 +8,7 @@ import pytest
 
 import driftline
 from driftline import Plan
+from driftline.api import workspace_of
 from driftline.errors import FailureKind
 from driftline.http.credentials import read_access
 from driftline.lab.bench.politeness_bench import measure
@@ -56,7 +57,7 @@ def test_the_robots_txt_of_a_redirect_target_is_obeyed(plan: Plan, tmp_path: Pat
         assert forbidden.failure is not None
         assert forbidden.failure.kind is FailureKind.ROBOTS
         assert forbidden.failure.sentence.startswith(f"The page redirects to {other.url('/private/1')}: the robots.txt")
-        (check,) = pages.history(server.url("/to/3"))
+        (check,) = pages.history.checks(server.url("/to/3"))
         assert check.redirected_to == other.url("/3")
     assert sorted(request.path for request in other.requests) == ["/0", "/1", "/2", "/3", "/4", "/robots.txt"]
 
@@ -106,7 +107,7 @@ def test_secrets_and_cookies_stay_with_the_host_that_they_are_for_though_it_is_l
         driftline.open(settings=settings(store=str(tmp_path / "pages.db"), robots="ignore")) as pages,
     ):
         pages.add(server.url("/in"))
-        pages.accesses.edit_pages(pages.pages(), read_access(bearer="open-sesame").before)
+        workspace_of(pages).accesses.edit_pages(pages.pages(), read_access(bearer="open-sesame").before)
         assert pages.check().new == 1
         (back,) = server.asked_for("/back")
         assert (back.headers["authorization"], back.headers["cookie"]) == ("Bearer open-sesame", "seen=yes")
@@ -137,5 +138,5 @@ def test_the_target_of_a_redirect_within_the_origin_is_kept_without_the_password
         (url,) = pages.add(server.url().replace("://", "://me:open-sesame@"))
         assert pages.check().new == 1
         assert "authorization" in server.asked_for("/en")[0].headers
-        (check,) = pages.history(url)
-        assert (check.redirected_to, pages.version(url).final_url) == (server.url("/en"), server.url("/en"))
+        (check,) = pages.history.checks(url)
+        assert (check.redirected_to, pages.history.version(url).final_url) == (server.url("/en"), server.url("/en"))

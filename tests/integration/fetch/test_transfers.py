@@ -14,7 +14,7 @@ from driftline.errors import FailureKind
 from driftline.fetch.curl import Transfers, crawl, crawl_through
 from driftline.fetch.redirects import link_to_target
 from driftline.http.headers import header, last_response, redirect_targets
-from driftline.model import Document, Link
+from driftline.model.outcome import Document, Link
 from driftline.settings import Settings
 from support.making import known, link, settings
 from support.servers import Answer, Request, Server, Silent, answer, closed_port, html, redirect, self_signed
@@ -43,7 +43,7 @@ def fetch_link(of: Link, given: Settings | None = None) -> Document:
 
 
 def fails_as(of: Document, kind: FailureKind) -> None:
-    """The document failed in this way, and says so in one plain sentence."""
+    """Assert that the document failed in this way, with one plain sentence."""
     assert of.failure is not None
     assert of.failure.kind is kind, of.failure.sentence
     assert of.failure.sentence.endswith(".")
@@ -443,7 +443,7 @@ def test_closing_gives_back_the_links_in_flight() -> None:
 def broken_over_kept_connections(path: str, script: dict[str, list[Answer]]) -> tuple[Document, list[Request]]:
     """What comes of a page of a server to which eight connections are kept alive, and the requests after those.
 
-    The script says what each request for a path is answered with, the last for all that follow.
+    The script has the responses to the requests for each path, the last one for all that follow.
     """
     together = threading.Barrier(8)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from driftline.api import workspace_of
 from driftline.crawl.survey_steps import CrawlOutcome
 from driftline.lab.bench import open_local
 from driftline.lab.bench.hostile_bench import (
@@ -23,7 +24,8 @@ from driftline.lab.bench.hostile_bench import (
 )
 from driftline.lab.servers.hostile_responses import edited, page
 from driftline.lab.servers.hostile_servers import HOSTILE_SERVERS, ORDINARY, PAGE, ROBOTS, SITEMAP, HostileServer
-from driftline.model import Outcome, Page
+from driftline.model.outcome import Outcome
+from driftline.model.page import Page
 
 #: those that may take much memory, unless it is time that ends them: then it depends on how fast the machine is
 LARGE = [one for one in HOSTILE_SERVERS if one.mb > 30 and one.message != "longer than"]
@@ -65,7 +67,8 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checked]:
             urls = [stages[one].url for one in some]
             with open_local(store, ca_file=made.authority, **options) as watch_list:
                 watch_list.add(*urls)
-                watch_list.check(*urls, told=told)
+                workspace = workspace_of(watch_list)
+                workspace.runs.check(workspace.runs.watched(urls), recorded=told)
 
         at_once = [one for one in stages if one.at != SITEMAP and one.checks == 1]
         for kind in dict.fromkeys(map(kind_of, at_once)):

@@ -10,9 +10,10 @@ import pytest
 
 import driftline
 from driftline import Plan, Report, Stop
+from driftline.api import workspace_of
 from driftline.errors import FailureKind, StoreBusy
 from driftline.fetch.host import Permit
-from driftline.model import Changed, Document, Failed, Link, New, Outcome, Pair, Proof, Unchanged, Verdict
+from driftline.model.outcome import Changed, Document, Failed, Link, New, Outcome, Pair, Proof, Unchanged, Verdict
 from driftline.pipeline.sources import LinkQueue
 from support.making import known, link
 from support.servers import Server, html
@@ -48,13 +49,13 @@ def test_pages_are_new_then_unchanged_then_changed_or_failed(world: World, plan:
     assert tally(report) == (0, 10, 25, 5)
     assert (report.pages, report.left, report.continued, report.pipeline) == (40, 0, False, plan.pipeline)
     assert {change.url for change in report.changes} == set(urls[:10])
-    assert world.pages.version(urls[3]).text == b"page 3 as it was never before"
-    assert world.pages.version(urls[3], 1).text == b"page 3 as it is"
+    assert world.pages.history.version(urls[3]).text == b"page 3 as it was never before"
+    assert world.pages.history.version(urls[3], 1).text == b"page 3 as it is"
     assert "+page 3 as it was never before" in world.pages.diff(urls[3])
-    assert [check.verdict for check in world.pages.history(urls[12])] == [
+    assert [check.verdict for check in world.pages.history.checks(urls[12])] == [
         Verdict.FAILED, Verdict.UNCHANGED, Verdict.NEW,
     ]  # fmt: skip
-    assert world.pages.doctor() == []
+    assert world.pages.maintenance.doctor() == []
 
 
 @pytest.mark.parametrize("plan", WIRINGS)
@@ -80,7 +81,9 @@ def test_nothing_of_a_page_is_left_to_the_garbage_collector(world: World, plan: 
 def test_every_page_gets_its_own_words(world: World, plan: Plan) -> None:
     urls = world.watch(120)
     world.pages.check(plan=plan)
-    assert [world.pages.version(url).text.decode() for url in urls] == [f"page {n} as it is" for n in range(120)]
+    assert [world.pages.history.version(url).text.decode() for url in urls] == [
+        f"page {n} as it is" for n in range(120)
+    ]
 
 
 @pytest.mark.parametrize("plan", WIRINGS)
@@ -101,11 +104,11 @@ def test_outcomes_are_told_after_they_are_committed(world: World) -> None:
     def told(outcomes: Sequence[Outcome]) -> None:
         for outcome in outcomes:
             url = outcome.document.link.url
-            assert world.pages.history(url)[0].verdict is outcome.verdict
+            assert world.pages.history.checks(url)[0].verdict is outcome.verdict
             seen.append(url)
 
     begun: list[tuple[int, bool]] = []
-    world.pages.check(told=told, begun=lambda *given: begun.append(given))
+    workspace_of(world.pages).runs.check(None, recorded=told, started=lambda *given: begun.append(given))
     assert sorted(seen) == sorted(urls)
     assert begun == [(30, False)]
 
@@ -114,7 +117,7 @@ def test_a_page_that_did_not_change_is_proved_by_its_wire_bytes(world: World) ->
     url = world.watch(1)[0]
     world.pages.check()
     world.pages.check()
-    assert world.pages.history(url)[0].proof is Proof.WIRE
+    assert world.pages.history.checks(url)[0].proof is Proof.WIRE
 
 
 @pytest.mark.parametrize("plan", WIRINGS[1:3])
@@ -129,7 +132,7 @@ def test_a_stopped_run_keeps_what_finished_and_the_next_one_goes_on(tmp_path: Pa
             seen.extend(outcome.document.link.url for outcome in outcomes)
             stop.request()
 
-        report = world.pages.check(plan=plan, stop=stop, told=stop_at_first)
+        report = workspace_of(world.pages).runs.check(None, plan=plan, stop=stop, recorded=stop_at_first)
         assert report.left >= 1
         assert report.failed == 0
         assert report.pages == len(seen) == 60 - report.left
@@ -146,7 +149,7 @@ def test_a_run_stopped_between_two_pages_goes_on_in_sequence_too(world: World) -
     world.watch(6)
     stop = Stop()
     plan = Plan(pipeline="sequential")
-    report = world.pages.check(plan=plan, stop=stop, begun=lambda *_: stop.request())
+    report = workspace_of(world.pages).runs.check(None, plan=plan, stop=stop, started=lambda *_: stop.request())
     assert (report.pages, report.left) == (0, 6)
     assert tally(world.pages.check(plan=plan)) == (6, 0, 0, 0)
 
@@ -154,7 +157,7 @@ def test_a_run_stopped_between_two_pages_goes_on_in_sequence_too(world: World) -
 def test_a_run_stopped_at_its_last_page_is_complete(world: World) -> None:
     world.watch(1)
     stop = Stop()
-    report = world.pages.check(stop=stop, told=lambda _: stop.request())
+    report = workspace_of(world.pages).runs.check(None, stop=stop, recorded=lambda _: stop.request())
     assert (report.pages, report.left) == (1, 0)
     again = world.pages.check()
     assert (again.pages, again.continued) == (1, False)
@@ -169,7 +172,8 @@ def test_a_page_removed_while_it_is_checked_is_neither_counted_nor_told(world: W
             world.pages.remove(urls[1])
 
     world.asked = remove
-    report = world.pages.check(told=lambda some: seen.extend(one.document.link.url for one in some))
+    runs = workspace_of(world.pages).runs
+    report = runs.check(None, recorded=lambda some: seen.extend(one.document.link.url for one in some))
     assert report.pages == 2
     assert sorted(seen) == [urls[0], urls[2]]
 
@@ -182,7 +186,7 @@ def test_a_second_check_of_the_same_store_is_kept_out(world: World) -> None:
         with pytest.raises(StoreBusy):
             other.check()
 
-    world.pages.check(begun=check_too)
+    workspace_of(world.pages).runs.check(None, started=check_too)
     other.close()
 
 
@@ -194,7 +198,7 @@ def test_a_listener_that_raises_ends_the_run_with_its_error(world: World, plan: 
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        world.pages.check(plan=plan, told=listener)
+        workspace_of(world.pages).runs.check(None, plan=plan, recorded=listener)
 
 
 @pytest.mark.parametrize("plan", WIRINGS)
@@ -247,7 +251,7 @@ def test_a_page_that_fails_keeps_its_last_version_and_comes_back_unchanged(world
     assert (page.failures, page.versions) == (1, 1)
     world.words["/0"] = words
     assert world.pages.check().unchanged == 1
-    assert world.pages.version(url).number == 1
+    assert world.pages.history.version(url).number == 1
 
 
 @pytest.mark.parametrize("plan", WIRINGS)
@@ -274,7 +278,7 @@ def test_what_a_check_recorded_before_it_failed_is_in_the_report_of_the_next_one
         raise RuntimeError("the one who listens is gone")
 
     with pytest.raises(RuntimeError, match="is gone"):
-        world.pages.check(plan=plan, told=fail)
+        workspace_of(world.pages).runs.check(None, plan=plan, recorded=fail)
     assert recorded
     report = world.pages.check(plan=plan)
     assert sorted(change.url for change in report.changes) == sorted(urls)

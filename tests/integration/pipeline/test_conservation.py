@@ -15,7 +15,8 @@ from driftline import Plan, Stop
 from driftline.capacity import Capacity, ResourceUse
 from driftline.errors import RunStalled, RunStopped, StoreError, StoreUnavailable
 from driftline.fetch.politeness import PoliteLinks
-from driftline.model import Blob, Changed, Document, Failed, Link, New, Outcome, Pair, Render, RenderMode
+from driftline.model.outcome import Blob, Changed, Document, Failed, Link, New, Outcome, Pair
+from driftline.model.page import Render, RenderMode
 from driftline.pipeline.confirmer import Confirmer
 from driftline.pipeline.pipeline import Pipeline, open_workers
 from driftline.pipeline.recorder import Recorder

@@ -14,9 +14,10 @@ import pytest
 from sqlalchemy import event
 
 import driftline
+from driftline.api import workspace_of
 from driftline.errors import StoreLocked, StoreUnavailable
 from driftline.lab.bench.faults_bench import filled, small_disk
-from driftline.model import Recorded
+from driftline.model.outcome import Recorded
 from driftline.store.engine import Store
 from driftline.store.locks import WAITS, patiently
 from support.events import published_urls
@@ -90,7 +91,7 @@ class Interrupted:
         self._asked = 0
         self._lock = threading.Lock()
         world.asked = self._on_request
-        world.pages.on_trouble(self._on_trouble)
+        workspace_of(world.pages).on_trouble(self._on_trouble)
 
     def _on_request(self, _path: str) -> None:
         with self._lock:
@@ -113,12 +114,12 @@ def interrupted(folder: Path, fault: Callable[[Store], Fault], at: int) -> Itera
             # long and different, so that the file has to grow
             words = " ".join(f"{number * 7919 + one * 104729:x}" for one in range(3_000))
             world.words[f"/{number}"] = f"page {number} says something else by now: {words}"
-        yield world, Interrupted(world, fault(world.pages._store), at)
+        yield world, Interrupted(world, fault(workspace_of(world.pages).store), at)
 
 
 def assert_all_recorded(world: World, reports: Interrupted) -> None:
-    assert [len(world.pages.history(page.url)) for page in world.pages.pages()] == [2] * PAGES
-    assert world.pages.doctor() == []
+    assert [len(world.pages.history.checks(page.url)) for page in world.pages.pages()] == [2] * PAGES
+    assert world.pages.maintenance.doctor() == []
     assert "waiting for it" in reports.said[0]
     assert "can be used again" in reports.said[-1]
 
@@ -128,7 +129,8 @@ def assert_all_recorded(world: World, reports: Interrupted) -> None:
 def test_a_check_waits_for_its_store(tmp_path: Path, fault: Callable[[Store], Fault], at: int) -> None:
     with interrupted(tmp_path, fault, at) as (world, reports):
         told: Counter[int] = Counter()
-        report = world.pages.check(told=lambda found: told.update(one.document.link.page_id for one in found))
+        runs = workspace_of(world.pages).runs
+        report = runs.check(None, recorded=lambda found: told.update(one.document.link.page_id for one in found))
         assert (report.changed, report.failed, report.left, len(report.changes)) == (PAGES, 0, 0, PAGES)
         assert sorted(told.values()) == [1] * PAGES
         assert_all_recorded(world, reports)
@@ -147,7 +149,7 @@ def test_a_run_waits_for_its_store(tmp_path: Path, fault: Callable[[Store], Faul
 
     with interrupted(tmp_path, fault, at) as (world, reports):
         ids = [page.id for page in world.pages.pages()]
-        with world.pages.keep_checking(tell) as run:
+        with workspace_of(world.pages).runs.keep_checking(tell) as run:
             patiently(lambda: run.feed.offer(ids), lambda: False)
             assert complete.wait(60)
         assert len(published_urls(world.pages)) == PAGES
@@ -162,11 +164,11 @@ def test_a_crawl_waits_for_its_store(tmp_path: Path, fault: Callable[[Store], Fa
         for number in range(PAGES):
             words = " ".join(f"{number * 7919 + one * 104729:x}" for one in range(3_000))
             world.words[f"/{number}"] = f'<a href="/{number + 1}">next</a> page {number} says {words}'
-        reports = Interrupted(world, fault(world.pages._store), at)
+        reports = Interrupted(world, fault(workspace_of(world.pages).store), at)
         report = world.pages.crawl(world.server.url("/0"), tag="site")
         assert (report.pages, report.left, report.number) == (PAGES, 0, 1)
         assert [page.versions for page in world.pages.pages()] == [1] * PAGES
-        assert world.pages.doctor() == []
+        assert world.pages.maintenance.doctor() == []
         assert "waiting for it" in reports.said[0]
         assert "can be used again" in reports.said[-1]
 

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 import driftline
+from driftline.api import workspace_of
 from driftline.crawl.report import CrawlReport
-from driftline.model import Recorded
+from driftline.model.outcome import Recorded
 from driftline.store.locks import WAITS, patiently
 from support.cuts import Cut, CuttingProxy
 from support.events import published_urls
@@ -64,7 +65,7 @@ def rewrite(world: World, edition: int) -> None:
 
 
 def checks(world: World) -> list[int]:
-    return [len(world.pages.history(page.url)) for page in world.pages.pages()]
+    return [len(world.pages.history.checks(page.url)) for page in world.pages.pages()]
 
 
 def test_a_check_loses_doubles_and_hides_nothing(proxy: CuttingProxy, tmp_path: Path) -> None:
@@ -73,14 +74,15 @@ def test_a_check_loses_doubles_and_hides_nothing(proxy: CuttingProxy, tmp_path: 
         def check(edition: int) -> None:
             rewrite(world, edition)
             reported: Counter[str] = Counter()
-            report = world.pages.check(told=lambda found: reported.update(one.document.link.url for one in found))
+            runs = workspace_of(world.pages).runs
+            report = runs.check(None, recorded=lambda found: reported.update(one.document.link.url for one in found))
             assert (report.changed, report.failed, report.left) == (PAGES, 0, 0), edition
             assert sorted(reported.values()) == [1] * PAGES, edition
             assert len({change.url for change in report.changes}) == len(report.changes) == PAGES, edition
             assert checks(world) == [edition + 1] * PAGES, edition
 
         at_every_commit(proxy, check)
-        assert world.pages.doctor() == []
+        assert world.pages.maintenance.doctor() == []
 
 
 def test_a_run_loses_doubles_and_hides_nothing(proxy: CuttingProxy, tmp_path: Path) -> None:
@@ -97,7 +99,7 @@ def test_a_run_loses_doubles_and_hides_nothing(proxy: CuttingProxy, tmp_path: Pa
                 if len(reported) == PAGES:
                     complete.set()
 
-            with world.pages.keep_checking(report) as running:
+            with workspace_of(world.pages).runs.keep_checking(report) as running:
                 patiently(lambda: running.feed.offer(ids), lambda: False)
                 assert complete.wait(60), edition
             assert len(published_urls(world.pages)) == PAGES, edition
@@ -145,4 +147,4 @@ def test_a_crawl_finds_what_an_undisturbed_one_finds(proxy: CuttingProxy) -> Non
             assert [page.versions for page in pages.pages(f"site-{number}")] == [1] * report.pages, number
 
         at_every_commit(proxy, crawl)
-        assert pages.doctor() == []
+        assert pages.maintenance.doctor() == []

@@ -20,8 +20,10 @@ from sqlalchemy import event, text
 from sqlalchemy.engine import ExceptionContext
 
 from driftline import Stop
+from driftline.api import workspace_of
+from driftline.durations import utc
 from driftline.errors import RunStalled, StoreError, StoreLocked, StoreUnavailable
-from driftline.model import Outcome, Recorded
+from driftline.model.outcome import Outcome, Recorded
 from driftline.store.engine import Store
 from driftline.store.host_records import HostRecords
 from driftline.store.ledger import Stalls
@@ -77,7 +79,7 @@ def world_on(postgres: str, tmp_path: Path, pages: int) -> Iterator[World]:
 
 def recorded(world: World) -> list[int]:
     """How many checks each page has."""
-    return [len(world.pages.history(page.url)) for page in world.pages.pages()]
+    return [len(world.pages.history.checks(page.url)) for page in world.pages.pages()]
 
 
 @pytest.mark.parametrize("when", [BEFORE, AFTER])
@@ -87,16 +89,17 @@ def test_a_connection_that_is_lost_at_any_commit_of_a_check_loses_and_doubles_no
 ) -> None:
     said: list[str] = []
     with world_on(postgres, tmp_path, 25) as world:
-        world.pages.on_trouble(said.append)
+        workspace_of(world.pages).on_trouble(said.append)
         told: Counter[int] = Counter()
-        with FaultyCommits(world.pages._store, commit, when=when) as faulty:
-            report = world.pages.check(told=lambda found: told.update(one.document.link.page_id for one in found))
+        with FaultyCommits(workspace_of(world.pages).store, commit, when=when) as faulty:
+            runs = workspace_of(world.pages).runs
+            report = runs.check(None, recorded=lambda found: told.update(one.document.link.page_id for one in found))
         assert (report.changed, report.failed, report.left) == (25, 0, 0)
         assert not report.continued
         assert sorted(told.values()) == [1] * 25
         assert len({change.url for change in report.changes}) == 25
         assert recorded(world) == [2] * 25
-        assert world.pages.doctor() == []
+        assert world.pages.maintenance.doctor() == []
         assert [use for use in report.resources if use.in_use] == []
     if faulty.faults:
         assert "waiting for it" in said[0]
@@ -118,8 +121,8 @@ def test_a_connection_that_is_lost_at_any_commit_of_a_run_leaves_no_event_unrepo
 
     with world_on(postgres, tmp_path, 25) as world:
         ids = [page.id for page in world.pages.pages()]
-        with FaultyCommits(world.pages._store, commit, when=when):
-            with world.pages.keep_checking(tell) as run:
+        with FaultyCommits(workspace_of(world.pages).store, commit, when=when):
+            with workspace_of(world.pages).runs.keep_checking(tell) as run:
                 patiently(lambda: run.feed.offer(ids), lambda: False)
                 assert all_told.wait(60)
             published = published_urls(world.pages)
@@ -204,9 +207,9 @@ def test_a_server_without_free_connections_is_waited_for(postgres: str, tmp_path
             if "too many connections" in str(context.original_exception) and next(refused) == 3:
                 crowd.let_go()
 
-        world.pages.on_trouble(said.append)
+        workspace_of(world.pages).on_trouble(said.append)
         world.asked = interrupt
-        event.listen(world.pages._store.engine, "handle_error", on_error)
+        event.listen(workspace_of(world.pages).store.engine, "handle_error", on_error)
         COMMANDS[command](world)
         assert next(refused) > 3
         assert recorded(world) == [2] * 12
@@ -229,7 +232,7 @@ def _run(world: World) -> None:
         if len(told) == 12:
             complete.set()
 
-    with world.pages.keep_checking(tell) as run:
+    with workspace_of(world.pages).runs.keep_checking(tell) as run:
         patiently(lambda: run.feed.offer(ids), lambda: False)
         assert complete.wait(60)
     assert len(published_urls(world.pages)) == 12
@@ -260,7 +263,7 @@ def test_hosts_rest_after_an_outage_that_cut_a_check_short(postgres: str, tmp_pa
             if next(asked) == 3:
                 with psycopg.connect(postgres, autocommit=True) as admin:
                     admin.execute("UPDATE leases SET epoch = epoch + 1, until = 0")
-                leases = world.pages._store.leases
+                leases = workspace_of(world.pages).store.leases
                 assert leases is not None
                 leases.renew()
 
@@ -307,11 +310,11 @@ def test_producers_that_wait_for_the_store_end_when_the_right_to_check_is_lost(t
     with World(tmp_path) as world:
         world.watch(3)
         ids = [page.id for page in world.pages.pages()]
-        right = LostWhileReading(world.pages._store)
+        right = LostWhileReading(workspace_of(world.pages).store)
         if command == "check":
             assert world.pages.check().new == 3
         else:
-            with world.pages.keep_checking(lambda _: None) as run:
+            with workspace_of(world.pages).runs.keep_checking(lambda _: None) as run:
                 run.feed.offer(ids)
         assert recorded(world) == [1] * 3
         assert (right.taken, right.producers) == (2, 0)
@@ -327,7 +330,7 @@ def test_a_pause_that_a_host_asked_for_holds_for_the_pipeline_after_an_outage(tm
     with World(tmp_path, host_delay=0.01, host_connections=1) as world:
         world.watch(2)
         world.busy = dict.fromkeys(world.words, 3_600)
-        report = world.pages.check(told=lose_the_store)
+        report = workspace_of(world.pages).runs.check(None, recorded=lose_the_store)
         assert next(tries) == 2
         assert (report.left, len(world.server.requests)) == (1, 1)
 
@@ -342,14 +345,14 @@ def test_a_pause_that_a_host_asked_for_is_kept_when_a_run_fails(tmp_path: Path, 
         world.busy = {"/0": 50}  # so short that pages wait for it in the same run
         run = world.pages.check if command == "check" else world.pages.crawl
         with pytest.raises(ZeroDivisionError):
-            run(*urls, told=fail)
-        assert len(HostRecords(world.pages._store).pauses(time.time())) == 1
+            run(*urls, progress=fail)
+        assert len(HostRecords(workspace_of(world.pages).store).pauses(time.time())) == 1
 
 
 def test_a_crawl_that_cannot_begin_leaves_no_thread(tmp_path: Path) -> None:
     with World(tmp_path) as world:
         urls = world.watch(1)
-        with world.pages._store.write() as connection:
+        with workspace_of(world.pages).store.write() as connection:
             connection.execute(text("ALTER TABLE pauses RENAME TO damaged"))
         with pytest.raises(StoreError):
             world.pages.crawl(*urls)
@@ -369,7 +372,7 @@ class Moments:
 def test_a_stop_does_not_wait_for_a_database_that_is_away(postgres: str, tmp_path: Path) -> None:
     stop = Stop()
     with world_on(postgres, tmp_path, 5) as world:
-        store = world.pages._store
+        store = workspace_of(world.pages).store
 
         class Away(FaultyCommits):
             def _faulty(self, connection: Any) -> None:
@@ -404,9 +407,9 @@ def test_a_run_that_stalls_reports_who_waits_and_starts_anew(tmp_path: Path) -> 
     never = threading.Event()
     with World(tmp_path, stall_after=1.0) as world:
         world.watch(30)
-        world.pages.on_trouble(said.append)
+        workspace_of(world.pages).on_trouble(said.append)
         ids = [page.id for page in world.pages.pages()]
-        with world.pages.keep_checking(tell) as run:
+        with workspace_of(world.pages).runs.keep_checking(tell) as run:
             run.feed.offer(ids[:1])
             assert frozen.wait(60)
             run.feed.offer(ids[1:])
@@ -416,7 +419,7 @@ def test_a_run_that_stalls_reports_who_waits_and_starts_anew(tmp_path: Path) -> 
         assert "Nothing was recorded for" in said[0]
         assert "recorder: in " in said[0]
         assert "recorder: bytes" in said[0]
-        stall = world.pages.last_stall
+        stall = world.pages.maintenance.last_stall()
         assert stall is not None
         assert stall.report == said[0]
 
@@ -431,13 +434,13 @@ def test_a_run_that_stalls_is_cut_short_before_anybody_is_told(tmp_path: Path) -
 
     with World(tmp_path, stall_after=1.0) as world:
         world.watch(3)
-        with world.pages.keep_checking(freeze) as run:
+        with workspace_of(world.pages).runs.keep_checking(freeze) as run:
 
             def tell(_sentence: str) -> None:
                 cut_short.append(run.feed.exhausted)
                 told.set()
 
-            world.pages.on_trouble(tell)
+            workspace_of(world.pages).on_trouble(tell)
             run.feed.offer([page.id for page in world.pages.pages()])
             assert told.wait(60)
             never.set()
@@ -462,7 +465,7 @@ def test_a_stall_is_recorded_while_another_thread_is_in_a_transaction(postgres: 
         finally:
             leave.set()
         writing.result(60)
-    assert Stalls(store).last() == (1.0, 60.0, "as it was")
+    assert Stalls(store).last() == (utc(1.0), 60.0, "as it was")
     store.close()
 
 
@@ -507,7 +510,7 @@ def test_a_table_that_another_program_keeps_locked_is_waited_for(
                 unlocked.set()
                 admin.commit()
 
-        world.pages.on_trouble(say)
+        workspace_of(world.pages).on_trouble(say)
         admin.execute("LOCK TABLE runs, checks IN SHARE ROW EXCLUSIVE MODE")
         COMMANDS[command](world)
         assert recorded(world) == [2] * 12
@@ -524,5 +527,5 @@ def test_a_check_that_stalls_ends_and_says_so(tmp_path: Path) -> None:
             never.wait()
 
         with pytest.raises(RunStalled, match="Nothing was recorded"):
-            world.pages.check(told=freeze)
+            workspace_of(world.pages).runs.check(None, recorded=freeze)
         never.set()

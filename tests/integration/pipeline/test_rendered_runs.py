@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 import driftline
+from driftline.api import workspace_of
 from driftline.errors import FailureKind
-from driftline.model import Proof, Render, RenderMode, Verdict
+from driftline.model.outcome import Proof, Verdict
+from driftline.model.page import Render, RenderMode
 from support.browsers import PNG, drawing, insist_on_browser
 from support.making import settings
 from support.servers import Answer, Request, Server, answer, html
@@ -33,7 +35,7 @@ def test_a_drawn_page_is_watched_with_pictures_and_one_that_turns_out_to_need_a_
         watch_list.add(auto, render=Render(mode=RenderMode.AUTO))
         watch_list.add(plain, render=Render(mode=RenderMode.AUTO))
         assert watch_list.check().new == 3
-        assert watch_list.version(auto).words == "Two"
+        assert watch_list.history.version(auto).words == "Two"
         # the first was rendered at once, the others fetched; of these, only one asked for a picture and icons
         assert len(server.asked_for("/auto")) == 2
         assert len(server.asked_for("/plain")) == 1
@@ -45,11 +47,11 @@ def test_a_drawn_page_is_watched_with_pictures_and_one_that_turns_out_to_need_a_
         # its host is known by now
         assert len(server.asked_for("/auto")) == 3
 
-        first, second = (watch_list.screenshot(drawn, number) for number in (1, 2))
+        first, second = (watch_list.history.screenshot(drawn, number) for number in (1, 2))
         assert first.startswith(PNG)
         assert second.startswith(PNG)
         assert first != second
-        assert watch_list.screenshots.numbers(watch_list.catalog.find(drawn)) == {1, 2}
+        assert workspace_of(watch_list).screenshots.numbers(workspace_of(watch_list).catalog.find(drawn)) == {1, 2}
         assert "A lamp for 14 euros" in watch_list.diff(drawn)
 
 
@@ -62,12 +64,12 @@ def test_a_page_that_is_fetched_otherwise_than_before_raises_no_alarm(tmp_path: 
         url = server.url()
         watch_list.add(url)
         watch_list.check()
-        watch_list.catalog.edit(url, render=lambda _: Render())
-        watch_list.catalog.edit(url, render=lambda _: None)
+        workspace_of(watch_list).catalog.edit(url, render=lambda _: Render())
+        workspace_of(watch_list).catalog.edit(url, render=lambda _: None)
         pages["/"] = html("Other words, as a browser would see them.")
         report = watch_list.check()
         assert (report.changed, report.unchanged) == (0, 1)
-        assert watch_list.history(url, 1)[0].proof is Proof.REREAD
+        assert watch_list.history.checks(url, 1)[0].proof is Proof.REREAD
 
 
 @pytest.mark.parametrize("mode", list(RenderMode))
@@ -81,7 +83,7 @@ def test_without_a_browser_only_the_pages_that_need_one_fail_and_say_why(tmp_pat
         watch_list.add(drawn, render=Render(mode=mode))
         report = watch_list.check()
         assert (report.new, report.failed) == (1, 1)
-        (check,) = watch_list.history(drawn)
+        (check,) = watch_list.history.checks(drawn)
         assert check.verdict is Verdict.FAILED
         assert check.failure is not None
         expected = FailureKind.BROWSER if mode is RenderMode.ALWAYS else FailureKind.BROKEN

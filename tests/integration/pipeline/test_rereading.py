@@ -15,12 +15,14 @@ import pytest
 from sqlalchemy import Connection, event, text
 
 import driftline
+from driftline.api import workspace_of
 from driftline.detection.examine import examine
 from driftline.detection.extract.filters import how_read
 from driftline.detection.jobs import Finding, Job
 from driftline.detection.worker_pool import WorkerPool
 from driftline.errors import FailureKind, RunStopped
-from driftline.model import Check, Failure, Filter, Proof, Verdict
+from driftline.model.outcome import Check, Proof, Verdict
+from driftline.model.page import Failure, Filter
 from driftline.pipeline.reread import reread
 from driftline.pipeline.stop import Bell, Stop
 from driftline.store.engine import Store
@@ -36,9 +38,10 @@ KILLED = """
 import os, signal, sys
 from sqlalchemy import event
 import driftline
-from driftline.settings import Settings
+from driftline.api import workspace_of
+from driftline.settings import load_settings
 
-pages, left = driftline.open(settings=Settings(store=sys.argv[1])), int(sys.argv[2])
+pages, left = driftline.open(settings=load_settings(store=sys.argv[1])), int(sys.argv[2])
 
 def count(_connection, _cursor, statement, *_rest):
     global left
@@ -46,8 +49,8 @@ def count(_connection, _cursor, statement, *_rest):
     if left == 0:
         os.kill(os.getpid(), signal.SIGKILL)
 
-event.listen(pages._store.engine, "before_cursor_execute", count)
-pages.catch_up()
+event.listen(workspace_of(pages).store.engine, "before_cursor_execute", count)
+workspace_of(pages).catch_up()
 """
 
 
@@ -86,16 +89,16 @@ class Shop:
 
     def check(self) -> Check:
         self.pages.check(fresh=True)
-        return self.pages.history(self.url, 1)[0]
+        return self.pages.history.checks(self.url, 1)[0]
 
     def texts(self) -> list[str]:
         numbers = range(1, self.pages.pages()[0].versions + 1)
-        return [self.pages.version(self.url, number).text.decode() for number in numbers]
+        return [self.pages.history.version(self.url, number).text.decode() for number in numbers]
 
     def insist_on_every_body(self) -> None:
         numbers = range(1, self.pages.pages()[0].versions + 1)
-        assert [self.pages.version(self.url, number).body for number in numbers] == self.bodies
-        assert self.pages.doctor() == []
+        assert [self.pages.history.version(self.url, number).body for number in numbers] == self.bodies
+        assert self.pages.maintenance.doctor() == []
 
     def ask(self, question: str) -> Any:
         with self.store.read() as connection:
@@ -144,28 +147,28 @@ def full_shop(sold_out: Shop, tmp_path: Path) -> Iterator[Shop]:
 def test_after_an_edit_of_the_filters_every_version_is_read_anew_and_nothing_else_happens(shop: Shop) -> None:
     shop.sell(5, 6, 7)
     assert shop.mentions("buy") == [(1, "appeared")]
-    assert shop.pages.behind() == (0, 0)
+    assert workspace_of(shop.pages).left_to_read() == (0, 0)
     rows, changed_at = shop.ask(ROWS), shop.pages.pages()[0].changed_at
-    shop.pages.catalog.edit(shop.url, filters=PRICE)
-    assert shop.pages.behind() == (3, 0)
-    assert not any(check.reread_at for check in shop.pages.history(shop.url))
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=PRICE)
+    assert workspace_of(shop.pages).left_to_read() == (3, 0)
+    assert not any(check.reread_at for check in shop.pages.history.checks(shop.url))
     told: list[tuple[int, int]] = []
-    done = shop.pages.catch_up(told=lambda *figures: told.append(figures))
+    done = workspace_of(shop.pages).catch_up(progress=lambda *figures: told.append(figures))
     assert (done.versions, done.changed, done.unread, done.finished) == (3, 3, 0, True)
     assert told[:2] == [(0, 1), (1, 1)], "pages, before versions are indexed"
     assert shop.texts() == ["5 euros", "6 euros", "7 euros"]
     shop.insist_on_every_body()
     assert shop.ask(ROWS) == rows
-    assert all(check.reread_at for check in shop.pages.history(shop.url))
+    assert all(check.reread_at for check in shop.pages.history.checks(shop.url))
     assert shop.pages.pages()[0].changed_at == changed_at
     assert (shop.mentions("buy"), shop.mentions("7")) == ([], [(3, "appeared")])
-    assert shop.pages.behind() == (0, 0)
+    assert workspace_of(shop.pages).left_to_read() == (0, 0)
     found = shop.check()
     assert (found.verdict, found.proof) == (Verdict.UNCHANGED, Proof.BODY), "the version in force needs no reading"
     assert shop.check().proof is Proof.WIRE
     assert shop.sell(7, ad="Buy two").proof is Proof.TEXT
     assert shop.sell(8).verdict is Verdict.CHANGED
-    assert shop.pages.catch_up().versions == 0
+    assert workspace_of(shop.pages).catch_up().versions == 0
     shop.insist_on_every_body()
 
 
@@ -175,11 +178,11 @@ def test_what_another_extractor_read_is_read_by_that_of_today(shop: Shop) -> Non
     # the older one took the name of the first text for all that there is to see
     shop.tell("UPDATE versions SET text = (SELECT text FROM versions WHERE number = 1), reading = '1'")
     shop.tell("UPDATE states SET reading = '1', caught_up = '1'")
-    assert shop.pages.behind() == (2, 0)
-    done = shop.pages.catch_up()
+    assert workspace_of(shop.pages).left_to_read() == (2, 0)
+    done = workspace_of(shop.pages).catch_up()
     assert (done.versions, done.changed) == (2, 1)
     assert shop.texts() == as_it_was
-    second, first = shop.pages.history(shop.url)
+    second, first = shop.pages.history.checks(shop.url)
     assert (first.reread_at, bool(second.reread_at)) == (None, True), "only the second says something else now"
     assert shop.ask("SELECT count(*) FROM versions WHERE reading = '1'") == 0
     assert shop.check().verdict is Verdict.UNCHANGED
@@ -190,25 +193,25 @@ def test_a_version_that_has_nothing_of_what_is_selected_now_stays_as_it_was_and_
     shop.check()
     shop.bodies.append(shop.body.encode())
     shop.sell(5)
-    shop.pages.catalog.edit(shop.url, filters=PRICE)
-    done = shop.pages.catch_up()
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=PRICE)
+    done = workspace_of(shop.pages).catch_up()
     assert (done.versions, done.changed, done.unread, done.finished) == (2, 1, 1, True)
     assert shop.texts() == ["Coming soon", "5 euros"]
-    assert shop.pages.behind() == (0, 1)
-    assert shop.pages.catch_up().versions == 0, "it is not tried again in the same way"
-    shop.pages.catalog.edit(shop.url, filters=[Filter("select", "p")], clear_filters=True)
-    assert shop.pages.behind() == (2, 0)
-    assert shop.pages.catch_up().unread == 0
-    assert shop.pages.behind() == (0, 0)
+    assert workspace_of(shop.pages).left_to_read() == (0, 1)
+    assert workspace_of(shop.pages).catch_up().versions == 0, "it is not tried again in the same way"
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=[Filter("select", "p")], clear_filters=True)
+    assert workspace_of(shop.pages).left_to_read() == (2, 0)
+    assert workspace_of(shop.pages).catch_up().unread == 0
+    assert workspace_of(shop.pages).left_to_read() == (0, 0)
     shop.insist_on_every_body()
 
 
 def test_what_changed_unseen_before_an_edit_that_shows_it_is_no_news_after_it(shop: Shop) -> None:
-    shop.pages.catalog.edit(shop.url, filters=[Filter("drop", ".ad")])
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=[Filter("drop", ".ad")])
     shop.sell(5)
     assert shop.sell(5, ad="Buy two").proof is Proof.TEXT
-    shop.pages.catalog.edit(shop.url, clear_filters=True)
-    shop.pages.catch_up()
+    workspace_of(shop.pages).catalog.edit(shop.url, clear_filters=True)
+    workspace_of(shop.pages).catch_up()
     assert shop.texts() == ["Menu one\n5 euros\nBuy it"], "the body in force is the first one"
     assert shop.check().verdict is Verdict.UNCHANGED
     assert shop.texts()[-1] == "Menu one\n5 euros\nBuy two"
@@ -224,18 +227,18 @@ def test_a_check_that_was_under_way_all_the_time_raises_no_alarm(shop: Shop) -> 
         if len(served.requests) == 2 and not done:
             done.append(1)
             with driftline.open(settings=settings(store=shop.where)) as other:
-                other.catalog.edit(shop.url, filters=PRICE)
-                other.catch_up()
+                workspace_of(other).catalog.edit(shop.url, filters=PRICE)
+                workspace_of(other).catch_up()
 
-    event.listen(shop.pages._store.engine, "engine_connect", meanwhile)
+    event.listen(workspace_of(shop.pages).store.engine, "engine_connect", meanwhile)
     assert shop.check().verdict is Verdict.UNCHANGED
-    event.remove(shop.pages._store.engine, "engine_connect", meanwhile)
+    event.remove(workspace_of(shop.pages).store.engine, "engine_connect", meanwhile)
     assert done
     assert shop.check().verdict is Verdict.UNCHANGED
     assert shop.texts()[0] == "5 euros"
     assert shop.sell(6).verdict is Verdict.CHANGED
-    shop.pages.catch_up()
-    assert shop.pages.behind() == (0, 0)
+    workspace_of(shop.pages).catch_up()
+    assert workspace_of(shop.pages).left_to_read() == (0, 0)
     assert shop.texts()[-1] == "6 euros"
 
 
@@ -249,25 +252,25 @@ def test_a_check_that_was_under_way_while_filters_came_and_went_raises_no_alarm(
         if writes and len(shop.server.requests) == 2 and not done:
             done.append(1)
             with driftline.open(settings=settings(store=shop.where)) as other:
-                other.catalog.edit(shop.url, filters=PRICE)
+                workspace_of(other).catalog.edit(shop.url, filters=PRICE)
                 reread_all(other)
-                other.catalog.edit(shop.url, clear_filters=True)
+                workspace_of(other).catalog.edit(shop.url, clear_filters=True)
 
-    event.listen(shop.pages._store.engine, "engine_connect", before_recording)
+    event.listen(workspace_of(shop.pages).store.engine, "engine_connect", before_recording)
     assert shop.check().proof is Proof.TEXT
-    event.remove(shop.pages._store.engine, "engine_connect", before_recording)
+    event.remove(workspace_of(shop.pages).store.engine, "engine_connect", before_recording)
     assert done
     assert shop.texts() == ["5 euros"]
     shop.body += "<!-- of the third check -->"
     assert shop.check().verdict is Verdict.UNCHANGED
     assert shop.sell(6).verdict is Verdict.CHANGED
-    shop.pages.catch_up()
+    workspace_of(shop.pages).catch_up()
     assert shop.texts()[0] == "Menu one\n5 euros\nBuy it"
 
 
 def test_an_index_that_is_made_meanwhile_has_the_new_texts(shop: Shop) -> None:
     shop.sell(5, 6)
-    shop.pages.catalog.edit(shop.url, filters=PRICE)
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=PRICE)
     done: list[int] = []
 
     def before_writing(connection: Connection) -> None:
@@ -278,7 +281,7 @@ def test_an_index_that_is_made_meanwhile_has_the_new_texts(shop: Shop) -> None:
 
     shop.mentions("nothing")
     shop.tell("DELETE FROM indexed")
-    event.listen(shop.pages._store.engine, "engine_connect", before_writing)
+    event.listen(workspace_of(shop.pages).store.engine, "engine_connect", before_writing)
     assert (shop.mentions("buy"), shop.mentions("5")) == ([], [(2, "disappeared"), (1, "appeared")])
     assert done
 
@@ -286,7 +289,7 @@ def test_an_index_that_is_made_meanwhile_has_the_new_texts(shop: Shop) -> None:
 def reread_all(pages: driftline.Driftline) -> None:
     """Read everything anew, and leave the index alone."""
     workers = WorkerPool(most=1, deadline=20.0, memory=pages.settings.worker_memory)
-    reread(Readings(pages._store, how_read), workers, Stop(), lambda: False)
+    reread(Readings(workspace_of(pages).store, how_read), workers, Stop(), lambda: False)
     workers.close()
 
 
@@ -297,11 +300,11 @@ def after_a_few() -> Callable[[], bool]:
 
 def test_it_goes_on_where_it_was_when_it_was_enough_and_others_write_in_between(shop: Shop) -> None:
     shop.sell(*range(1, 41))
-    shop.pages.catalog.edit(shop.url, filters=PRICE)
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=PRICE)
     left: list[int] = []
-    while not (done := shop.pages.catch_up(enough=after_a_few())).finished:
+    while not (done := workspace_of(shop.pages).catch_up(enough=after_a_few())).finished:
         assert 0 < done.versions < 40
-        left.append(shop.pages.behind()[0])
+        left.append(workspace_of(shop.pages).left_to_read()[0])
         shop.pages.add(f"https://page-{left[-1]}.example/")
     assert left == sorted(left, reverse=True)
     assert len(left) > 1
@@ -312,27 +315,27 @@ def test_it_goes_on_where_it_was_when_it_was_enough_and_others_write_in_between(
 def test_killed_in_the_middle_of_a_transaction_it_loses_nothing_and_goes_on_the_next_time(
     full_shop: Shop, moment: int
 ) -> None:
-    full_shop.pages.catalog.edit(full_shop.url, filters=PRICE)
+    workspace_of(full_shop.pages).catalog.edit(full_shop.url, filters=PRICE)
     killed = subprocess.run([sys.executable, "-c", KILLED, full_shop.where, str(moment)], check=False)
     assert killed.returncode == -signal.SIGKILL
-    left, _ = full_shop.pages.behind()
+    left, _ = workspace_of(full_shop.pages).left_to_read()
     assert (left < 40) == (moment == 30), "what was committed before is done"
     full_shop.insist_on_every_body()
-    assert full_shop.pages.catch_up().versions == left
+    assert workspace_of(full_shop.pages).catch_up().versions == left
     assert full_shop.texts() == [f"{price} euros" for price in range(1, 41)]
     full_shop.insist_on_every_body()
 
 
 def test_a_removed_page_is_no_longer_read(shop: Shop) -> None:
     shop.sell(5)
-    shop.pages.catalog.edit(shop.url, filters=PRICE)
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=PRICE)
     readings = Readings(shop.store, how_read)
     (page,) = readings.behind()
     some = readings.some(page)
     shop.pages.remove(shop.url)
     assert readings.keep(page, [(stale, None) for stale in some]) == 0
     readings.finish(page)
-    assert shop.pages.catch_up().versions == 0
+    assert workspace_of(shop.pages).catch_up().versions == 0
     assert shop.ask("SELECT count(*) FROM versions") == 0
 
 
@@ -354,16 +357,16 @@ class Hanging(WorkerPool):
 
 def test_a_version_that_hangs_ends_with_the_run(file_shop: Shop) -> None:
     file_shop.sell(5)
-    file_shop.pages.catalog.edit(file_shop.url, filters=PRICE)
+    workspace_of(file_shop.pages).catalog.edit(file_shop.url, filters=PRICE)
     stop = Stop()
     done = reread(Readings(file_shop.store, how_read), Hanging(stop.request), stop, lambda: False)
     assert (done.versions, done.finished) == (0, False)
-    assert file_shop.pages.behind() == (1, 0)
+    assert workspace_of(file_shop.pages).left_to_read() == (1, 0)
 
 
 def test_a_version_that_hangs_ends_when_it_is_interrupted(file_shop: Shop) -> None:
     file_shop.sell(5)
-    file_shop.pages.catalog.edit(file_shop.url, filters=PRICE)
+    workspace_of(file_shop.pages).catalog.edit(file_shop.url, filters=PRICE)
 
     class Interrupted(Bell):
         def wait(self, timeout: float) -> bool:
@@ -373,7 +376,7 @@ def test_a_version_that_hangs_ends_when_it_is_interrupted(file_shop: Shop) -> No
     stop.bell = Interrupted()
     with pytest.raises(KeyboardInterrupt):
         reread(Readings(file_shop.store, how_read), Hanging(lambda: None), stop, lambda: False)
-    assert file_shop.pages.behind() == (1, 0)
+    assert workspace_of(file_shop.pages).left_to_read() == (1, 0)
 
 
 class Overloaded(WorkerPool):
@@ -390,13 +393,13 @@ class Overloaded(WorkerPool):
 
 def test_a_version_that_a_busy_machine_cannot_read_is_skipped_and_tried_by_the_next_process(shop: Shop) -> None:
     shop.sell(5, 6, 7)
-    shop.pages.catalog.edit(shop.url, filters=PRICE)
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=PRICE)
     done = reread(Readings(shop.store, how_read), Overloaded(1), Stop(), lambda: False)
     assert (done.versions, done.unread, done.skipped, done.finished) == (2, 0, 1, True)
-    assert shop.pages.behind() == (1, 0)
-    assert shop.pages.catch_up().changed == 1
+    assert workspace_of(shop.pages).left_to_read() == (1, 0)
+    assert workspace_of(shop.pages).catch_up().changed == 1
     assert shop.texts() == ["5 euros", "6 euros", "7 euros"]
-    assert shop.pages.behind() == (0, 0)
+    assert workspace_of(shop.pages).left_to_read() == (0, 0)
 
 
 def test_nothing_to_do_starts_no_worker(file_shop: Shop) -> None:

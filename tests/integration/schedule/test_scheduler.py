@@ -209,7 +209,7 @@ def test_a_machine_without_a_network_loses_no_pages(schedule: Schedule, last_onl
         schedule.checked(page, "unchanged")
     scheduler.learn_from(others)
     scheduler.refresh()
-    assert (terms(scheduler)["dead"].lane == "gone") is gone, "that they are back says nothing about it"
+    assert (terms(scheduler)["dead"].lane == "gone") is gone, "that they are back does not count for it"
 
 
 def test_a_page_that_the_filter_dropped_comes_back_when_checks_find_it(schedule: Schedule) -> None:

@@ -7,7 +7,9 @@ from itertools import cycle
 import pytest
 from sqlalchemy import func, select
 
-from driftline.model import POLICIES, Link, Verdict, Visit
+from driftline.model.outcome import Link, Verdict
+from driftline.model.page import POLICIES
+from driftline.model.visit import Visit
 from driftline.schedule.backoff import gone
 from driftline.schedule.page_table import DAY
 from driftline.schedule.scheduler import Scheduler
@@ -34,7 +36,7 @@ def test_a_server_with_a_retry_after_is_not_contacted_until_then(schedule: Sched
     schedule.clock.now += 7_190
     assert scheduler.pick() == [failing]
     schedule.clock.now += 20
-    assert {busy, often} <= set(scheduler.pick()), "an interval that was asked for is no reason to press on"
+    assert {busy, often} <= set(scheduler.pick()), "an interval does not shorten a Retry-After"
 
 
 def test_a_retry_after_of_a_year_is_cut_to_a_day(schedule: Schedule) -> None:

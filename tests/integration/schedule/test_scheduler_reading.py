@@ -145,7 +145,7 @@ def test_what_others_checked_is_followed_without_reading_the_list(schedule: Sche
     schedule.clock.now += 400
     schedule.add("added", every=300.0)
     schedule.checked(theirs, "unchanged")
-    schedule.scheduler()  # whoever only looks learns from it, too
+    schedule.scheduler()  # another scheduler learns from it first
     scheduler.learn_from_others()
     assert scheduler.pick() == [ours]
     assert len(scheduler) == 2

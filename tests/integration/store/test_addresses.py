@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from driftline.api import Driftline
+from driftline.api.watch_list import Driftline
 from driftline.errors import BadURL, UnknownPage, UsageError
 from driftline.settings import Settings
 from driftline.store.engine import Store
@@ -147,20 +147,20 @@ def test_imported_visits_count_for_the_page_and_once_whatever_the_rules_are(stor
     table = tmp_path / "visits.csv"
     table.write_text("url,seconds,available\n" + "".join(f"{spelling},5,1\n" for spelling in SPELLINGS))
     with Driftline(store, Settings()) as watch_list:
-        done = watch_list.import_visits(table, add=True)
+        done = watch_list.visits.import_file(table, add=True)
         assert (done.visits, done.pages, done.added, done.bad) == (4, 1, 1, 0)
-        (visited,) = watch_list.visited()
+        (visited,) = watch_list.visits.totals()
         assert (visited.url, visited.frequency, visited.weightage, visited.watched) == (NAME, 4, 20.0, True)
 
         keeping = Driftline(store, Settings(tracking=("-*",)))
-        assert keeping.import_visits(table).known == 4
+        assert keeping.visits.import_file(table).known == 4
 
 
 def test_an_address_that_is_too_long_costs_one_row_of_the_visits(store: Store, tmp_path: Path) -> None:
     table = tmp_path / "visits.csv"
     table.write_text(f"url\n{LONG}\n{PLAIN}\n")
     with Driftline(store, Settings()) as watch_list:
-        done = watch_list.import_visits(table)
+        done = watch_list.visits.import_file(table)
 
     assert (done.visits, done.bad) == (1, 1)
     assert "the most is 2,500" in done.problems[0].sentence

@@ -11,19 +11,10 @@ from sqlalchemy import event as listening
 
 from driftline.detection.compare import compare, recall
 from driftline.errors import FailureKind
-from driftline.model import (
-    Changed,
-    Event,
-    Failed,
-    Failure,
-    Matter,
-    NoiseVersion,
-    Outcome,
-    Proof,
-    Unchanged,
-    Warned,
-    WarningKind,
-)
+from driftline.model.change import Matter
+from driftline.model.event import Event
+from driftline.model.outcome import Changed, Failed, NoiseVersion, Outcome, Proof, Unchanged
+from driftline.model.page import Failure, PageWarning, WarningKind
 from driftline.pipeline.grouping import events_of
 from driftline.store.engine import Store
 from driftline.store.events import EventLog, Retry
@@ -111,7 +102,7 @@ def test_an_event_says_all_that_a_reader_needs(world: World) -> None:
     world.publish()
     (event,) = world.log.list()
     assert (event.event, event.urls, event.ids, event.source) == ("changed", (URL,), ("1-2",), "run")
-    assert event.at == world.at
+    assert event.at.timestamp() == world.at
     assert event.headline
     (page,) = event.pages
     assert (page.id, page.url, page.title, page.tags) == (1, URL, "All about it", ("news",))
@@ -145,8 +136,8 @@ def test_a_check_that_is_at_work_publishes_by_itself(world: World) -> None:
 
 
 def test_every_new_danger_is_an_event(world: World) -> None:
-    frame = Warned(WarningKind.HIDDEN_FRAME, "A hidden frame appeared.")
-    script = Warned(WarningKind.OBFUSCATED_SCRIPT, "A script appeared that hides what it does.")
+    frame = PageWarning(WarningKind.HIDDEN_FRAME, "A hidden frame appeared.")
+    script = PageWarning(WarningKind.OBFUSCATED_SCRIPT, "A script appeared that hides what it does.")
     world.check("One word of it.")
     for _ in range(2):
         outcome = world.found("One word of it.")

@@ -9,7 +9,8 @@ from sqlalchemy import func, select
 
 from driftline.detection.compare import compare, recall
 from driftline.errors import FailureKind
-from driftline.model import Check, Failed, Failure, Link, Outcome
+from driftline.model.outcome import Check, Failed, Link, Outcome
+from driftline.model.page import Failure
 from driftline.store.engine import Store
 from driftline.store.history import Repository
 from driftline.store.ledger import Ledger

@@ -10,7 +10,7 @@ from sqlalchemy import insert
 
 import driftline
 from driftline.errors import FailureKind
-from driftline.model import Failure, Robots
+from driftline.model.page import Failure, Robots
 from driftline.store.engine import Store
 from driftline.store.host_records import HostRecords
 from driftline.store.ledger import Ledger

@@ -10,9 +10,11 @@ import pytest
 from sqlalchemy import event, text, update
 
 import driftline
+from driftline.api import workspace_of
 from driftline.detection.compare import compare, recall
 from driftline.errors import BrokenVersion, FailureKind, StoreError, StoreLocked, UnknownVersion
-from driftline.model import Failed, Failure, Link, Outcome, Proof, Unchanged, Verdict
+from driftline.model.outcome import Failed, Link, Outcome, Proof, Unchanged, Verdict
+from driftline.model.page import Failure
 from driftline.store.blobs import DEEPEST
 from driftline.store.engine import Store
 from driftline.store.history import Repository
@@ -492,11 +494,11 @@ def test_a_removed_page_leaves_no_contents_behind_and_another_keeps_what_is_the_
             bodies["/one"] = f"<p>{words} {'and so on ' * 50}</p>"
             watched.check()
         watched.remove(server.url("/one"))
-        kept = watched.version(server.url("/two"))
+        kept = watched.history.version(server.url("/two"))
         assert kept.text == b"shared"
-        assert watched.repository.sizes()[:2] == (1, len(kept.body) + len(kept.text))
+        assert workspace_of(watched).repository.sizes()[:2] == (1, len(kept.body) + len(kept.text))
         watched.remove(server.url("/two"))
-        assert watched.repository.sizes() == (0, 0, 0)
+        assert workspace_of(watched).repository.sizes() == (0, 0, 0)
 
 
 class Program:

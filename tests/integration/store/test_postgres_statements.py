@@ -18,7 +18,8 @@ from sqlalchemy import event, select, text
 
 from driftline.errors import FailureKind
 from driftline.lab.bench.picking_bench import fill
-from driftline.model import Failed, Failure, Lesson, Link, Outcome, Proof, Unchanged
+from driftline.model.outcome import Failed, Lesson, Link, Outcome, Proof, Unchanged
+from driftline.model.page import Failure
 from driftline.schedule.scheduler import Scheduler
 from driftline.store import schedule_records
 from driftline.store.engine import Store

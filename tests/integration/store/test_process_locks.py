@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import Connection, event, text
 
 import driftline
+from driftline.api import workspace_of
 from driftline.errors import RunStopped, StoreBusy, StoreError, StoreUnavailable
 from driftline.store.engine import Store
 from driftline.store.locks import WAITS
@@ -296,8 +297,8 @@ def test_a_run_whose_place_was_taken_ends(postgres: str) -> None:
     other = Store.open(postgres)
     with (
         driftline.open(postgres) as pages,
-        pages.keep_running() as claim,
-        pages.keep_checking(lambda _: None, claim=claim) as run,
+        workspace_of(pages).runs.keep_running() as claim,
+        workspace_of(pages).runs.keep_checking(lambda _: None, claim=claim) as run,
     ):
         run.wait(0.0)
         assert isinstance(claim, Lease)

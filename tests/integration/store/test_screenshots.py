@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 import driftline
+from driftline.api import workspace_of
 from driftline.errors import UnknownVersion
-from driftline.model import Render, RenderMode
+from driftline.model.page import Render, RenderMode
 from driftline.store.engine import Store
 from driftline.store.ledger import Ledger
 from driftline.store.screenshots import RenderedVersions
@@ -18,7 +19,7 @@ URL = "http://page.example/"
 def test_pictures_are_kept_with_versions_and_go_with_them(where: str) -> None:
     with driftline.open(where, settings(store=where)) as watch_list:
         watch_list.add(URL, render=Render(steps=("scroll",), wait_for="#a"))
-        page = watch_list.catalog.find(URL)
+        page = workspace_of(watch_list).catalog.find(URL)
         store = Store.open(where)
         ledger = Ledger(store)
         run, _ = ledger.begin(None)
@@ -29,12 +30,12 @@ def test_pictures_are_kept_with_versions_and_go_with_them(where: str) -> None:
         ledger.record(run, [outcome_of(found)])
 
         rendered = RenderedVersions(store, lambda: 1.0)
-        assert watch_list.screenshot(URL) == watch_list.screenshot(URL, 1) == b"picture"
-        assert watch_list.screenshots.numbers(page) == {1}
+        assert watch_list.history.screenshot(URL) == watch_list.history.screenshot(URL, 1) == b"picture"
+        assert workspace_of(watch_list).screenshots.numbers(page) == {1}
         assert rendered.was_used(page.id, 1)
         assert not rendered.was_used(page.id, 2)
         with pytest.raises(UnknownVersion, match=r"no picture of version 2 of .*, but of these: 1"):
-            watch_list.screenshot(URL, 2)
+            watch_list.history.screenshot(URL, 2)
         watch_list.remove(URL)
         assert not rendered.was_used(page.id, 1)
         store.close()
@@ -54,11 +55,11 @@ def test_hosts_that_need_a_browser_are_remembered_from_run_to_run(where: str) ->
 def test_how_a_page_is_rendered_can_be_edited(where: str) -> None:
     with driftline.open(where, settings(store=where)) as watch_list:
         watch_list.add(URL)
-        catalog = watch_list.catalog
+        catalog = workspace_of(watch_list).catalog
         assert catalog.find(URL).render is None
         auto = Render(mode=RenderMode.AUTO, steps=("click:#more",))
         assert catalog.edit(URL, render=lambda _: auto).render == auto
         assert catalog.edit(URL, every=60.0).render == auto
         assert catalog.edit(URL, render=lambda _: None).render is None
         with pytest.raises(UnknownVersion, match="they are taken of pages with --render"):
-            watch_list.screenshot(URL)
+            watch_list.history.screenshot(URL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ from driftline.detection.compare import compare, recall
 from driftline.detection.extract.filters import how_read
 from driftline.errors import UsageError
 from driftline.http.credentials import read_access
-from driftline.model import Changed, Filter, Lesson, Matter, Outcome, Render, version_made_by
+from driftline.model.change import Matter
+from driftline.model.outcome import Changed, Lesson, Outcome, version_made_by
+from driftline.model.page import Filter, Render
 from driftline.noise_memory import Memory
 from driftline.pipeline.reread import reread
 from driftline.pipeline.stop import Stop
@@ -244,7 +247,7 @@ def test_two_who_edit_a_page_at_once_undo_nothing_of_each_other(checker: Process
     with meanwhile(checker.store, "UPDATE pages", edit):
         checker.catalog.edit(ONE, tag=["one"], untag=["old"], filters=[Filter("select", "main")])
     now = checker.catalog.find(ONE)
-    assert (now.every, sorted(now.tags), now.render) == (60.0, ["one", "two"], Render())
+    assert (now.every, sorted(now.tags), now.render) == (timedelta(minutes=1), ["one", "two"], Render())
     assert {one.value for one in now.filters} == {".ad", ".clock", "main"}
     assert checker.accesses.of_page(page).bearer == "b"
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.model import Visit, Visited
+from driftline.model.visit import Visit, Visited
 from driftline.store.engine import Store
 from driftline.store.pages import Catalog
 from driftline.store.visit_records import Visits

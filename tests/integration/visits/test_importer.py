@@ -15,6 +15,7 @@ from sqlalchemy import event
 
 import driftline
 from driftline import Driftline, DriftlineError
+from driftline.api import workspace_of
 from driftline.errors import BadSetting, UsageError
 from support.histories import LINK, REDIRECT_TARGET, REDIRECTED, Seen, add_to_chrome, make_chrome, make_firefox
 from support.making import settings
@@ -31,7 +32,7 @@ def pages(tmp_path: Path) -> Iterator[Driftline]:
 
 
 def sums(pages: Driftline) -> dict[str, tuple[int, float, int]]:
-    return {one.url: (one.frequency, one.weightage, one.ttl) for one in pages.visited()}
+    return {one.url: (one.frequency, one.weightage, one.ttl) for one in pages.visits.totals()}
 
 
 def log_lines(count: int, start: int = 0) -> str:
@@ -48,27 +49,27 @@ def test_the_history_of_chrome_is_counted_with_its_durations(pages: Driftline, t
         tmp_path / "History",
         [Seen(A, AT, 30), Seen(B, AT + 30, 12.5), Seen(A, AT + 60, 4), Seen("chrome://settings/", AT + 70, 9)],
     )
-    done = pages.import_visits(history)
+    done = pages.visits.import_file(history)
     assert (done.format, done.visits, done.known, done.skipped, done.bad, done.pages) == ("chrome", 3, 0, 1, 0, 2)
     assert sums(pages) == {A: (2, 34.0, 2), B: (1, 12.5, 1)}
-    assert pages.visited()[0][5:7] == (AT, AT + 60)
+    assert pages.visits.totals()[0][5:7] == (AT, AT + 60)
 
 
 def test_a_tab_that_was_left_open_counts_half_an_hour(pages: Driftline, tmp_path: Path) -> None:
-    pages.import_visits(make_chrome(tmp_path / "History", [Seen(A, AT, 700_000)]))
+    pages.visits.import_file(make_chrome(tmp_path / "History", [Seen(A, AT, 700_000)]))
     assert sums(pages) == {A: (1, 1_800.0, 1)}
 
 
 def test_addresses_that_only_redirect_and_frames_are_no_visits_of_chrome(pages: Driftline, tmp_path: Path) -> None:
     visits = [Seen(A, AT, 0, REDIRECTED), Seen(B, AT, 5, REDIRECT_TARGET), Seen(C, AT, 5, LINK | 3), Seen(A, AT, 1, 1)]
-    done = pages.import_visits(make_chrome(tmp_path / "History", visits))
+    done = pages.visits.import_file(make_chrome(tmp_path / "History", visits))
     assert (done.visits, done.skipped) == (2, 2)
     assert sums(pages) == {A: (1, 1.0, 1), B: (1, 5.0, 1)}
 
 
 def test_bad_rows_of_a_history_are_named_and_the_others_count(pages: Driftline, tmp_path: Path) -> None:
     visits = [Seen(None, AT), Seen(A, AT, 1), Seen("http://", AT + 1), Seen(A, -11_644_473_600, 1)]
-    done = pages.import_visits(make_chrome(tmp_path / "History", visits))
+    done = pages.visits.import_file(make_chrome(tmp_path / "History", visits))
     assert (done.visits, done.bad) == (1, 3)
     assert sorted(problem.line for problem in done.problems) == [1, 3, 4]
 
@@ -80,20 +81,20 @@ def test_the_history_of_firefox_is_counted_by_what_it_noted_or_the_time_to_the_n
         tmp_path / "places.sqlite",
         [Seen(A, AT), Seen(B, AT + 40, 7), Seen(A, AT + 90, 11), Seen(C, AT + 9_000), Seen("about:home", AT + 9_100)],
     )
-    done = pages.import_visits(history)
+    done = pages.visits.import_file(history)
     assert (done.format, done.visits, done.skipped) == ("firefox", 4, 1)
     assert sums(pages) == {A: (2, 51.0, 2), B: (1, 7.0, 1), C: (1, 100.0, 1)}
 
 
 def test_a_firefox_that_noted_no_times_has_gaps_of_at_most_half_an_hour(pages: Driftline, tmp_path: Path) -> None:
     visits = [Seen(A, AT), Seen(B, AT + 40), Seen(A, AT + 90_000), Seen(C, AT + 90_002)]
-    pages.import_visits(make_firefox(tmp_path / "places.sqlite", visits, views=False))
+    pages.visits.import_file(make_firefox(tmp_path / "places.sqlite", visits, views=False))
     assert sums(pages) == {A: (2, 42.0, 2), B: (1, 1_800.0, 1), C: (1, 0.0, 1)}
 
 
 def test_redirects_downloads_and_embedded_contents_are_no_visits_of_firefox(pages: Driftline, tmp_path: Path) -> None:
     visits = [Seen(A, AT), Seen(B, AT, 0, 5, came_from=1), Seen(C, AT + 1, 0, 7), Seen(C, AT + 2, 0, 4)]
-    done = pages.import_visits(make_firefox(tmp_path / "places.sqlite", visits))
+    done = pages.visits.import_file(make_firefox(tmp_path / "places.sqlite", visits))
     assert (done.visits, done.skipped) == (1, 3)
     assert sums(pages) == {B: (1, 0.0, 1)}
 
@@ -105,12 +106,12 @@ def test_a_history_counts_once_however_often_it_is_imported(
     visits = [Seen(A, AT, 3), Seen(A, AT), Seen(B, AT + 20, 4)]
     make(tmp_path / "one", visits)
     make(tmp_path / "grown", [*visits, Seen(A, AT + 60, 5)])
-    first = pages.import_visits(tmp_path / "one")
+    first = pages.visits.import_file(tmp_path / "one")
     before = sums(pages)
-    again = pages.import_visits(tmp_path / "one")
+    again = pages.visits.import_file(tmp_path / "one")
     assert (first.visits, again.visits, again.known) == (3, 0, 3)
     assert sums(pages) == before
-    assert pages.import_visits(tmp_path / "grown").visits == 1
+    assert pages.visits.import_file(tmp_path / "grown").visits == 1
 
 
 def test_a_browser_that_is_writing_is_neither_locked_nor_missed(pages: Driftline, tmp_path: Path) -> None:
@@ -125,7 +126,7 @@ def test_a_browser_that_is_writing_is_neither_locked_nor_missed(pages: Driftline
         names = sorted(path.name for path in tmp_path.iterdir())
         contents = history.read_bytes()
         browser.execute("BEGIN EXCLUSIVE")
-        assert pages.import_visits(history).visits == 2
+        assert pages.visits.import_file(history).visits == 2
         add_to_chrome(browser, [Seen(C, AT + 2, 2)])
         browser.commit()
         assert history.read_bytes() == contents
@@ -136,9 +137,9 @@ def test_a_browser_that_is_writing_is_neither_locked_nor_missed(pages: Driftline
 def test_a_log_of_a_hundred_thousand_lines_counts_once_however_often_it_comes(pages: Driftline, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     log.write_text(log_lines(100_000))
-    first = pages.import_visits(log, site="https://a.example")
+    first = pages.visits.import_file(log, site="https://a.example")
     before = sums(pages)
-    again = pages.import_visits(log, site="https://a.example")
+    again = pages.visits.import_file(log, site="https://a.example")
     assert (first.visits, again.visits, again.known) == (100_000, 0, 100_000)
     assert sums(pages) == before
     assert sum(frequency for frequency, _, _ in before.values()) == 100_000
@@ -151,13 +152,13 @@ def test_a_log_that_grew_was_rotated_and_packed_gives_what_the_whole_gives(tmp_p
     with driftline.open(settings=settings(store=str(tmp_path / "parts.db"))) as pages:
         for name, text in parts.items():
             (tmp_path / name).write_text(text)
-            pages.import_visits(tmp_path / name, site="a.example")
+            pages.visits.import_file(tmp_path / name, site="a.example")
         (tmp_path / "access.log.2.gz").write_bytes(gzip.compress(whole.encode()))
-        last = pages.import_visits(tmp_path / "access.log.2.gz", site="a.example")
+        last = pages.visits.import_file(tmp_path / "access.log.2.gz", site="a.example")
         in_parts = sums(pages)
     (tmp_path / "whole.log").write_text(whole)
     with driftline.open(settings=settings(store=str(tmp_path / "whole.db"))) as pages:
-        pages.import_visits(tmp_path / "whole.log", site="a.example")
+        pages.visits.import_file(tmp_path / "whole.log", site="a.example")
         assert sums(pages) == in_parts
     assert (last.visits, last.known) == (0, 300)
 
@@ -171,11 +172,11 @@ def test_an_interrupted_import_keeps_what_it_counted_and_continues(pages: Driftl
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        pages.import_visits(log, site="a.example", told=stop)
-    assert sum(one.frequency for one in pages.visited()) == 5_000
-    done = pages.import_visits(log, site="a.example")
+        pages.visits.import_file(log, site="a.example", progress=stop)
+    assert sum(one.frequency for one in pages.visits.totals()) == 5_000
+    done = pages.visits.import_file(log, site="a.example")
     assert (done.visits, done.known) == (7_000, 5_000)
-    assert sum(one.frequency for one in pages.visited()) == 12_000
+    assert sum(one.frequency for one in pages.visits.totals()) == 12_000
 
 
 def test_a_packed_log_that_breaks_off_is_refused_and_counts_once_it_is_whole(pages: Driftline, tmp_path: Path) -> None:
@@ -183,22 +184,22 @@ def test_a_packed_log_that_breaks_off_is_refused_and_counts_once_it_is_whole(pag
     log = tmp_path / "access.log.gz"
     log.write_bytes(whole[: len(whole) * 2 // 3])
     with pytest.raises(DriftlineError, match="is damaged"):
-        pages.import_visits(log, site="a.example", format="log")
+        pages.visits.import_file(log, site="a.example", format="log")
     log.write_bytes(whole)
-    done = pages.import_visits(log, site="a.example")
+    done = pages.visits.import_file(log, site="a.example")
     assert done.visits + done.known == 20_000
-    assert sum(one.frequency for one in pages.visited()) == 20_000
+    assert sum(one.frequency for one in pages.visits.totals()) == 20_000
 
 
 def test_visited_pages_are_watched_if_they_were_available(pages: Driftline, tmp_path: Path) -> None:
     table = tmp_path / "visits.csv"
     table.write_text(f"url,available\n{A},1\n{B},0\n{C},0\n{C},1\n")
-    pages.import_visits(table)
+    pages.visits.import_file(table)
     assert pages.pages() == []
-    done = pages.import_visits(table, add=True)
+    done = pages.visits.import_file(table, add=True)
     assert (done.visits, done.added) == (0, 2)
     assert [page.url for page in pages.pages()] == [A, C]
-    assert {one.url: one.watched for one in pages.visited()} == {A: True, B: False, C: True}
+    assert {one.url: one.watched for one in pages.visits.totals()} == {A: True, B: False, C: True}
 
 
 def test_a_visit_adds_its_page_only_with_the_option(pages: Driftline) -> None:
@@ -212,7 +213,7 @@ def test_a_visit_adds_its_page_only_with_the_option(pages: Driftline) -> None:
 def test_a_visit_takes_some_time_or_none(pages: Driftline, seconds: float) -> None:
     with pytest.raises(BadSetting, match="0 or more"):
         pages.visit(A, seconds=seconds, add=True)
-    assert pages.visited() == []
+    assert pages.visits.totals() == []
     assert pages.pages() == []
 
 
@@ -239,13 +240,13 @@ def test_what_is_no_history_is_refused_with_a_sentence(pages: Driftline, tmp_pat
         database.execute("CREATE TABLE urls (url)")
     for path in (text, empty, other):
         with pytest.raises(UsageError):
-            pages.import_visits(path)
+            pages.visits.import_file(path)
     with pytest.raises(UsageError, match="not the history of chrome"):
-        pages.import_visits(make_firefox(tmp_path / "places.sqlite", []), format="chrome")
+        pages.visits.import_file(make_firefox(tmp_path / "places.sqlite", []), format="chrome")
     with pytest.raises(DriftlineError, match="cannot be read"):
-        pages.import_visits(tmp_path / "nowhere")
+        pages.visits.import_file(tmp_path / "nowhere")
     with pytest.raises(BadSetting, match="not a format"):
-        pages.import_visits(text, format="safari")
+        pages.visits.import_file(text, format="safari")
 
 
 @pytest.mark.parametrize("end", ["\r", "\r\n", "\n"], ids=["old Mac", "Windows", "Unix"])
@@ -253,7 +254,7 @@ def test_a_table_counts_whatever_ends_its_lines(pages: Driftline, tmp_path: Path
     table = tmp_path / "visits.csv"
     rows = [f"https://a.example/{number},{'n' * 50}" for number in range(3_000)]
     table.write_bytes(end.join(["url,notes", *rows, "no address,x", "b.example,y"]).encode())
-    done = pages.import_visits(table)
+    done = pages.visits.import_file(table)
     assert (done.format, done.visits, done.bad, done.problems[0].line) == ("csv", 3_001, 1, 3_002)
 
 
@@ -262,9 +263,9 @@ def test_what_is_no_text_is_refused_with_a_sentence(pages: Driftline, tmp_path: 
     for seed in range(20):
         binary.write_bytes(random.Random(seed).randbytes(300_000))
         with pytest.raises(UsageError, match="is not the history of a browser, a server log or a table"):
-            pages.import_visits(binary)
+            pages.visits.import_file(binary)
         with pytest.raises(UsageError, match="must name its columns"):
-            pages.import_visits(binary, format="csv")
+            pages.visits.import_file(binary, format="csv")
 
 
 def test_an_address_in_broken_characters_does_not_stop_an_import(pages: Driftline, tmp_path: Path) -> None:
@@ -272,7 +273,7 @@ def test_an_address_in_broken_characters_does_not_stop_an_import(pages: Driftlin
     with closing(sqlite3.connect(history)) as browser:
         browser.execute("UPDATE urls SET url = cast(? AS TEXT) WHERE id = 1", (b"https://a.example/\xff",))
         browser.commit()
-    assert pages.import_visits(history).visits == 2
+    assert pages.visits.import_file(history).visits == 2
 
 
 def test_a_history_that_is_damaged_is_refused_with_a_sentence(pages: Driftline, tmp_path: Path) -> None:
@@ -283,7 +284,7 @@ def test_a_history_that_is_damaged_is_refused_with_a_sentence(pages: Driftline, 
         file.seek(4_096)
         file.write(b"\xff" * (history.stat().st_size - 4_096))
     with pytest.raises(DriftlineError, match=r"Damaged is damaged .*: import another copy"):
-        pages.import_visits(damaged)
+        pages.visits.import_file(damaged)
 
 
 def test_a_browser_is_to_be_closed_only_if_it_wrote_meanwhile(
@@ -302,7 +303,7 @@ def test_a_browser_is_to_be_closed_only_if_it_wrote_meanwhile(
 
     monkeypatch.setattr(shutil, "copyfile", while_it_is_written)
     with pytest.raises(DriftlineError, match=r"was written to while it was copied .*: close the browser"):
-        pages.import_visits(history)
+        pages.visits.import_file(history)
 
 
 def test_a_history_of_another_browser_is_reported_as_such(pages: Driftline, tmp_path: Path) -> None:
@@ -310,7 +311,7 @@ def test_a_history_of_another_browser_is_reported_as_such(pages: Driftline, tmp_
         browser.execute("CREATE TABLE urls (address)")
         browser.execute("CREATE TABLE visits (moment)")
     with pytest.raises(DriftlineError, match=r"has not the columns .*no such column"):
-        pages.import_visits(tmp_path / "History")
+        pages.visits.import_file(tmp_path / "History")
 
 
 def test_a_long_address_counts_if_only_tracking_makes_it_long(tmp_path: Path) -> None:
@@ -318,11 +319,11 @@ def test_a_long_address_counts_if_only_tracking_makes_it_long(tmp_path: Path) ->
     history = make_chrome(tmp_path / "History", [Seen(tracked, AT), Seen(long, AT + 1)])
     where = str(tmp_path / "pages.db")
     with driftline.open(settings=settings(store=where)) as pages:
-        done = pages.import_visits(history)
+        done = pages.visits.import_file(history)
         assert (done.visits, done.bad) == (1, 1)
         assert sums(pages) == {A: (1, 0.0, 1)}
     with driftline.open(settings=settings(store=str(tmp_path / "kept.db"), tracking="-utm_*")) as pages:
-        assert pages.import_visits(history).bad == 2, "for whom it is no tracking, it is too long"
+        assert pages.visits.import_file(history).bad == 2, "for whom it is no tracking, it is too long"
 
 
 def test_by_value_never_visited_pages_come_first_of_equal_ones_and_a_limit_reads_no_more_than_it_needs(
@@ -333,7 +334,7 @@ def test_by_value_never_visited_pages_come_first_of_equal_ones_and_a_limit_reads
     for number in (7, 3):
         pages.visit(urls[number], available=False)
     read: list[str] = []
-    event.listen(pages._store.engine, "before_cursor_execute", lambda *given: read.append(given[2]))
+    event.listen(workspace_of(pages).store.engine, "before_cursor_execute", lambda *given: read.append(given[2]))
     few = pages.rank("value", 5)
     of_few = [statement for statement in read if "LEFT OUTER JOIN visits" in statement]
     read.clear()

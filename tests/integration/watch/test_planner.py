@@ -17,8 +17,9 @@ import pytest
 from sqlalchemy import ExceptionContext, event
 
 from driftline import Driftline, Stop
+from driftline.api import workspace_of
 from driftline.errors import StoreBusy
-from driftline.model import Outcome, Recorded, Verdict
+from driftline.model.outcome import Outcome, Recorded, Verdict
 from driftline.schedule.scheduler import Scheduler
 from driftline.store.engine import Store
 from driftline.store.statements import BATCHES
@@ -44,10 +45,12 @@ class Watched(World):
 
     @contextmanager
     def running(self) -> Iterator[Planner]:
-        self.scheduler = self.pages.scheduler(every="1h")
+        self.scheduler = workspace_of(self.pages).runs.scheduler(every="1h")
         stop = Stop()
-        with self.pages.keep_checking(self._told, stop=stop) as self.run:
-            yield self.pages.planner(self.scheduler, self.run.feed, stop, self.remarks.append, self._ticks)
+        with workspace_of(self.pages).runs.keep_checking(self._told, stop=stop) as self.run:
+            yield workspace_of(self.pages).runs.planner(
+                self.scheduler, self.run.feed, stop, self.remarks.append, self._ticks
+            )
             stop.request()
 
     def _ticks(self) -> float:
@@ -64,10 +67,10 @@ class Watched(World):
         """Wait until nothing is being checked, but for so many pages."""
         while len(self.run.feed) > but:
             self.run.wait(0.01)
-        self.run.feed.held()  # whoever settled the last page has let go of the right by then
+        self.run.feed.held()  # the right is released by then, after the last page was recorded
 
     def paths(self) -> list[str]:
-        """What the server was asked for, in order."""
+        """What was requested from the server, in order."""
         return [request.path for request in self.server.requests]
 
 
@@ -89,19 +92,21 @@ def test_a_page_that_never_answers_holds_up_no_deadline_of_another(world: Watche
             planner.tick()
             world.quiet(but=1)
         assert sorted(world.paths()[:2]) == ["/hangs", "/often"]
-        assert world.paths()[2:] == ["/often"] * 3, "nobody asked again for the page that is in flight"
+        assert world.paths()[2:] == ["/often"] * 3, "the page that is in flight is not requested again"
 
 
-def test_what_was_checked_before_another_had_its_turn_is_known_after_it(world: Watched) -> None:
+def test_what_was_checked_before_another_process_is_known_after_it(world: Watched) -> None:
     world.words = {"/a": "text"}
     world.pages.add(world.server.url("/a"), every="1h")
-    scheduler, stop = world.pages.scheduler(every="1h"), Stop()
-    with world.pages.keep_checking(world._told, stop=stop) as world.run:
-        planner = world.pages.planner(scheduler, world.run.feed, stop, world.remarks.append, world._ticks)
+    scheduler, stop = workspace_of(world.pages).runs.scheduler(every="1h"), Stop()
+    with workspace_of(world.pages).runs.keep_checking(world._told, stop=stop) as world.run:
+        planner = workspace_of(world.pages).runs.planner(
+            scheduler, world.run.feed, stop, world.remarks.append, world._ticks
+        )
         planner.tick()
     assert world.paths() == ["/a"]
     world.slowness = 1.0  # so that the watch list is not read to its end at once, as a long one is not
-    with world.pages.keep_checking(world._told, stop=stop) as world.run:
+    with workspace_of(world.pages).runs.keep_checking(world._told, stop=stop) as world.run:
         planner.continue_with(world.run.feed)
         planner.tick()
     assert world.paths() == ["/a"]
@@ -111,9 +116,11 @@ def test_a_run_that_steps_aside_waits_only_for_what_is_in_flight(tmp_path: Path)
     with Watched(tmp_path, host_delay=50.0, host_connections=1) as world:
         world.words = {f"/{number}": "text" for number in range(20)}
         world.pages.add(*map(world.server.url, world.words))
-        scheduler, stop = world.pages.scheduler(every="1h"), Stop()
-        with world.pages.keep_checking(world._told, stop=stop) as world.run:
-            planner = world.pages.planner(scheduler, world.run.feed, stop, world.remarks.append, world._ticks)
+        scheduler, stop = workspace_of(world.pages).runs.scheduler(every="1h"), Stop()
+        with workspace_of(world.pages).runs.keep_checking(world._told, stop=stop) as world.run:
+            planner = workspace_of(world.pages).runs.planner(
+                scheduler, world.run.feed, stop, world.remarks.append, world._ticks
+            )
             planner.tick()
             while not world.paths():
                 world.run.wait(0.01)
@@ -145,7 +152,7 @@ def test_pages_that_are_added_edited_or_removed_are_picked_up(world: Watched) ->
         world.looks += 3
         planner.tick()
         world.quiet()
-        world.pages.catalog.edit(a, every=10)
+        workspace_of(world.pages).catalog.edit(a, every=10)
         world.pages.remove(b)
         world.pages.add(c)
         world.ahead += 11
@@ -292,7 +299,7 @@ def test_what_cannot_be_recorded_for_a_while_is_recorded_after_it(impatient_stor
         def lock(_path: str) -> None:
             other.execute("BEGIN IMMEDIATE")
 
-        event.listen(world.pages._store.engine, "handle_error", let_go_in_the_end)
+        event.listen(workspace_of(world.pages).store.engine, "handle_error", let_go_in_the_end)
         world.asked = lock
         world.ahead += 61
         planner.tick()
@@ -333,7 +340,7 @@ def test_a_run_that_always_has_pages_to_check_makes_way(tmp_path: Path, where: s
             assert asked.wait(60)
             with pytest.raises(StoreBusy):
                 other.check(urls[4])
-            with other.be_next():
+            with workspace_of(other).runs.be_next():
                 pause = planner.tick()
                 assert pause > 0
                 gate.set()
@@ -395,7 +402,7 @@ def test_all_of_it_works_on_either_database(tmp_path: Path, where: str) -> None:
             planner.tick()
             world.quiet()
             with pytest.raises(StoreBusy, match="Another 'driftline run'"):
-                other.keep_checking(lambda _: None).__enter__()
+                workspace_of(other).runs.keep_checking(lambda _: None).__enter__()
             assert other.check(b).unchanged == 1
             other.remove(b)
             world.words |= {"/a": "page one as it was never before", "/c": "page three"}
@@ -408,9 +415,9 @@ def test_all_of_it_works_on_either_database(tmp_path: Path, where: str) -> None:
         found = [(one.document.link.url, one.verdict) for one in world.outcomes]
         assert sorted(found[:2]) == [(a, Verdict.NEW), (b, Verdict.NEW)]
         assert sorted(found[2:]) == [(a, Verdict.CHANGED), (world.server.url("/c"), Verdict.NEW)]
-        assert [one.change.reason for one in other.history(a) if one.change] == [
+        assert [one.change.reason for one in other.history.checks(a) if one.change] == [
             "3 words added and 1 word removed in one place: page one as it is → page one as it was never before."
         ]
         assert (world.run.left, world.run.at_work) == (0, False)
-        with other.keep_checking(lambda _: None):
+        with workspace_of(other).runs.keep_checking(lambda _: None):
             pass  # nothing holds it back any more

@@ -13,8 +13,9 @@ import pytest
 
 import driftline
 from driftline import Plan, Stop
+from driftline.api import workspace_of
 from driftline.errors import StoreBusy, StoreError
-from driftline.model import Outcome, Proof, Recorded, Unchanged, Verdict
+from driftline.model.outcome import Outcome, Proof, Recorded, Unchanged, Verdict
 from driftline.pipeline.stop import Bell
 from driftline.watch.service import EndlessRun
 from support.worlds import WIRINGS, World
@@ -55,7 +56,7 @@ def ids(world: World) -> list[int]:
 
 
 def settle(run: EndlessRun, count: int) -> list[int]:
-    """So many pages of which it was heard that they are settled."""
+    """Wait until so many pages are recorded, and return their ids."""
     found: list[int] = []
     while len(found) < count:
         found += run.feed.settled()
@@ -72,13 +73,13 @@ def bells() -> int:
 def test_a_second_one_on_the_same_store_is_refused_before_it_does_anything(world: World, listener: Listener) -> None:
     world.watch(1)
     with driftline.open(settings=world.settings) as other:
-        with world.pages.keep_checking(listener.told) as run:
+        with workspace_of(world.pages).runs.keep_checking(listener.told) as run:
             with pytest.raises(StoreBusy, match=f"Another 'driftline run' \\(process {os.getpid()}"):
-                other.keep_checking(listener.told).__enter__()
-            assert other.check().new == 1, "who checks by hand has a turn while nothing is being checked"
+                workspace_of(other).runs.keep_checking(listener.told).__enter__()
+            assert other.check().new == 1, "a check by hand is possible while nothing is being checked"
             run.feed.offer(ids(world))
             settle(run, 1)
-        with other.keep_checking(listener.told) as run:
+        with workspace_of(other).runs.keep_checking(listener.told) as run:
             run.feed.offer(ids(world))
     assert [one.verdict for one in listener.outcomes] == [Verdict.UNCHANGED, Verdict.UNCHANGED]
 
@@ -87,7 +88,7 @@ def test_one_after_the_other_leaves_nothing_behind_for_a_stop_to_wake(world: Wor
     stop = Stop()
     before = bells()
     for _ in range(2):
-        with world.pages.keep_checking(listener.told, stop=stop):
+        with workspace_of(world.pages).runs.keep_checking(listener.told, stop=stop):
             pass
     assert bells() <= before
 
@@ -96,7 +97,7 @@ def test_one_after_the_other_leaves_nothing_behind_for_a_stop_to_wake(world: Wor
 def test_pages_are_checked_as_they_are_offered(world: World, listener: Listener, plan: Plan) -> None:
     world.watch(6)
     pages = ids(world)
-    with world.pages.keep_checking(listener.told, plan=plan) as run:
+    with workspace_of(world.pages).runs.keep_checking(listener.told, plan=plan) as run:
         for page in pages:
             run.feed.offer([page])
             settle(run, 1)
@@ -108,7 +109,7 @@ def test_pages_are_checked_as_they_are_offered(world: World, listener: Listener,
     assert second == {page: Verdict.CHANGED if page == pages[2] else Verdict.UNCHANGED for page in pages[:4]}
     assert (run.left, run.at_work) == (0, False)
     assert [page.checks for page in world.pages.pages()] == [2, 2, 2, 2, 1, 1]
-    assert world.pages.doctor() == []
+    assert world.pages.maintenance.doctor() == []
 
 
 def test_a_page_that_never_answers_holds_up_no_other(world: World, listener: Listener) -> None:
@@ -118,7 +119,7 @@ def test_a_page_that_never_answers_holds_up_no_other(world: World, listener: Lis
     asked = threading.Event()
     world.asked = lambda path: asked.set() if path == "/0" else None
     stop = Stop()
-    with world.pages.keep_checking(listener.told, stop=stop) as run:
+    with workspace_of(world.pages).runs.keep_checking(listener.told, stop=stop) as run:
         run.feed.offer([hanging])
         assert asked.wait(60)
         for _ in range(3):
@@ -131,7 +132,7 @@ def test_a_page_that_never_answers_holds_up_no_other(world: World, listener: Lis
 
 @pytest.mark.parametrize("plan", WIRINGS)
 def test_a_page_is_never_in_flight_twice(world: World, listener: Listener, plan: Plan) -> None:
-    """Pages are offered over and over, by somebody who does not know what is in flight."""
+    """Pages are offered over and over, without regard to what is in flight."""
     world.watch(12)
     pages = ids(world)
     lock = threading.Lock()
@@ -150,7 +151,7 @@ def test_a_page_is_never_in_flight_twice(world: World, listener: Listener, plan:
         listener.told(recorded)
 
     world.asked = asked
-    with world.pages.keep_checking(told, plan=plan) as run:
+    with workspace_of(world.pages).runs.keep_checking(told, plan=plan) as run:
         while len(listener.outcomes) < 60:
             run.feed.offer(pages)
             run.feed.settled()
@@ -161,7 +162,7 @@ def test_a_page_is_never_in_flight_twice(world: World, listener: Listener, plan:
 
 def test_one_connection_serves_the_checks_of_a_host(world: World, listener: Listener) -> None:
     world.watch(1)
-    with world.pages.keep_checking(listener.told) as run:
+    with workspace_of(world.pages).runs.keep_checking(listener.told) as run:
         for _ in range(5):
             run.feed.offer(ids(world))
             settle(run, 1)
@@ -171,7 +172,7 @@ def test_one_connection_serves_the_checks_of_a_host(world: World, listener: List
 
 def test_what_was_recorded_meanwhile_is_what_the_next_check_goes_by(world: World, listener: Listener) -> None:
     [url] = world.watch(1)
-    with world.pages.keep_checking(listener.told) as run:
+    with workspace_of(world.pages).runs.keep_checking(listener.told) as run:
         run.feed.offer(ids(world))
         settle(run, 1)
         world.words["/0"] = "other words"
@@ -179,10 +180,10 @@ def test_what_was_recorded_meanwhile_is_what_the_next_check_goes_by(world: World
         run.feed.offer(ids(world))
         settle(run, 1)
     assert [one.verdict for one in listener.outcomes] == [Verdict.NEW, Verdict.UNCHANGED]
-    assert [check.sequence for check in world.pages.history(url)] == [3, 2, 1]
+    assert [check.sequence for check in world.pages.history.checks(url)] == [3, 2, 1]
 
 
-def test_others_have_their_turn_while_there_is_nothing_to_do(world: World, listener: Listener) -> None:
+def test_other_processes_can_check_while_there_is_nothing_to_do(world: World, listener: Listener) -> None:
     world.watch(1)
     gate = threading.Event()
 
@@ -190,7 +191,7 @@ def test_others_have_their_turn_while_there_is_nothing_to_do(world: World, liste
         gate.wait(60)
 
     world.asked = hold
-    with world.pages.keep_checking(listener.told) as run:
+    with workspace_of(world.pages).runs.keep_checking(listener.told) as run:
         run.feed.offer(ids(world))
         assert world.server.asked.wait(60)
         with pytest.raises(StoreBusy):
@@ -207,7 +208,7 @@ def test_pages_that_cannot_be_checked_now_are_not_taken_over(world: World, liste
     by_hand = threading.Thread(target=lambda: world.pages.check(stop=stop))
     by_hand.start()
     assert world.server.asked.wait(60)
-    with world.pages.keep_checking(listener.told) as run:
+    with workspace_of(world.pages).runs.keep_checking(listener.told) as run:
         with pytest.raises(StoreBusy):
             run.feed.offer(ids(world))
         world.held.clear()
@@ -225,7 +226,7 @@ def test_a_stop_gives_up_what_hangs_and_keeps_what_finished(world: World, listen
     asked = threading.Event()
     world.asked = lambda path: asked.set() if path == "/5" else None
     stop = Stop()
-    with world.pages.keep_checking(listener.told, plan=plan, stop=stop) as run:
+    with workspace_of(world.pages).runs.keep_checking(listener.told, plan=plan, stop=stop) as run:
         run.feed.offer(pages[:5])
         settle(run, 5)
         run.feed.offer(pages[5:])
@@ -247,7 +248,7 @@ def test_a_page_removed_while_it_waits_or_is_in_flight_is_settled(world: World, 
             world.pages.remove(urls[1])
 
     world.asked = remove
-    with world.pages.keep_checking(listener.told, plan=Plan(slots=1)) as run:
+    with workspace_of(world.pages).runs.keep_checking(listener.told, plan=Plan(slots=1)) as run:
         run.feed.offer(pages)
         assert sorted(settle(run, 3)) == pages
         world.pages.remove(urls[2])
@@ -255,24 +256,24 @@ def test_a_page_removed_while_it_waits_or_is_in_flight_is_settled(world: World, 
         assert sorted(settle(run, 2)) == [pages[0], pages[2]]
     assert [one.document.link.page_id for one in listener.outcomes].count(pages[0]) == 2
     assert pages[1] not in [one.document.link.page_id for one in listener.outcomes]
-    assert world.pages.doctor() == []
+    assert world.pages.maintenance.doctor() == []
 
 
 def test_a_page_added_while_it_runs_is_checked(world: World, listener: Listener) -> None:
     world.watch(1)
-    with world.pages.keep_checking(listener.told) as run:
+    with workspace_of(world.pages).runs.keep_checking(listener.told) as run:
         run.feed.offer(ids(world))
         settle(run, 1)
         world.words["/later"] = "a page that came later"
         [url] = world.pages.add(world.server.url("/later"))
         run.feed.offer(ids(world))
         settle(run, 2)
-    assert world.pages.version(url).text == b"a page that came later"
+    assert world.pages.history.version(url).text == b"a page that came later"
 
 
 def test_a_worker_that_is_killed_between_two_pages_costs_nothing(world: World, listener: Listener) -> None:
     world.watch(1)
-    with world.pages.keep_checking(listener.told) as run:
+    with workspace_of(world.pages).runs.keep_checking(listener.told) as run:
         for number in range(3):
             world.words["/0"] = f"words of the number {number}"
             run.feed.offer(ids(world))
@@ -290,9 +291,9 @@ def workers() -> list[int]:
     return [process for process, line in known.items() if b"driftline.detection.worker" in line]
 
 
-def test_a_change_is_fetched_twice_before_it_is_told(world: World, listener: Listener) -> None:
+def test_a_change_is_fetched_twice_before_it_is_reported(world: World, listener: Listener) -> None:
     world.watch(1)
-    with world.pages.keep_checking(listener.told) as run:
+    with workspace_of(world.pages).runs.keep_checking(listener.told) as run:
         run.feed.offer(ids(world))
         settle(run, 1)
         world.words["/0"] = "other words"
@@ -305,7 +306,7 @@ def test_a_change_is_fetched_twice_before_it_is_told(world: World, listener: Lis
 def test_a_failure_says_how_many_came_before_it(world: World, listener: Listener) -> None:
     world.watch(1)
     words = world.words.pop("/0")
-    with world.pages.keep_checking(listener.told) as run:
+    with workspace_of(world.pages).runs.keep_checking(listener.told) as run:
         for number in range(4):
             if number == 2:
                 world.words["/0"] = words
@@ -319,7 +320,7 @@ def test_a_listener_that_raises_ends_the_run_with_its_error(world: World) -> Non
         raise StoreError("torn")
 
     world.watch(3)
-    run = world.pages.keep_checking(told).__enter__()
+    run = workspace_of(world.pages).runs.keep_checking(told).__enter__()
     run.feed.offer(ids(world))
     while run.at_work:
         run.wait(0.1)
@@ -328,12 +329,12 @@ def test_a_listener_that_raises_ends_the_run_with_its_error(world: World) -> Non
     assert world.pages.check(fresh=True).pages == 3
 
 
-def test_an_error_of_who_feeds_it_ends_the_run(world: World, listener: Listener) -> None:
+def test_an_error_in_the_block_ends_the_run(world: World, listener: Listener) -> None:
     world.watch(2)
     world.held.add("/1")
 
     def feed() -> None:
-        with world.pages.keep_checking(listener.told) as run:
+        with workspace_of(world.pages).runs.keep_checking(listener.told) as run:
             run.feed.offer(ids(world))
             listener.wait(1)
             raise ZeroDivisionError
@@ -351,7 +352,7 @@ def test_a_run_without_an_end_is_never_continued_and_continues_none(world: World
     world.asked = lambda path: stop.request() if path == "/2" else None
     assert world.pages.check(plan=Plan(pipeline="sequential"), stop=stop).left == 2
     world.held.clear()
-    with world.pages.keep_checking(listener.told) as run:
+    with workspace_of(world.pages).runs.keep_checking(listener.told) as run:
         run.feed.offer(pages[:1])
         settle(run, 1)
     rest = world.pages.check()
@@ -359,7 +360,7 @@ def test_a_run_without_an_end_is_never_continued_and_continues_none(world: World
     assert not world.pages.check().continued
 
 
-def test_hosts_rest_after_a_check_that_had_its_turn_beside_it(tmp_path: Path, listener: Listener) -> None:
+def test_hosts_get_their_delay_after_a_check_of_another_process(tmp_path: Path, listener: Listener) -> None:
     with World(tmp_path, host_delay=3_600.0, host_connections=1) as world:
         world.watch(3)
         here, *there = world.words
@@ -368,11 +369,14 @@ def test_hosts_rest_after_a_check_that_had_its_turn_beside_it(tmp_path: Path, li
         world.pages.add(*elsewhere)
         first, second, third = ids(world)
         hasty = world.settings.model_copy(update={"host_delay": 0.0})
-        with world.pages.keep_checking(listener.told) as run, driftline.open(settings=hasty) as other:
+        with (
+            workspace_of(world.pages).runs.keep_checking(listener.told) as run,
+            driftline.open(settings=hasty) as other,
+        ):
             run.feed.offer([first])
             settle(run, 1)
-            assert other.check_pages([second]).new == 1
+            assert workspace_of(other).runs.check([second]).new == 1
             run.feed.offer([third])
-        assert run.put_off == 1, "the other process has just asked its host"
+        assert run.put_off == 1, "the other process has just contacted its host"
         assert [page.checks for page in world.pages.pages()] == [1, 1, 0]
         assert world.server.asked_for(here)

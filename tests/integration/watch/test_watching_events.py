@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from driftline import Stop
+from driftline.api import workspace_of
 from driftline.errors import StoreBusy
 from support.worlds import World
 
@@ -32,7 +33,7 @@ def test_each_event_is_yielded_until_the_iterator_is_closed(world: World) -> Non
     assert (event.event, event.urls) == ("changed", (world.server.url("/"),))
     assert event.headline.startswith(f"New: {AFTER}")
     events.close()  # type: ignore[attr-defined]  # it is a generator
-    assert world.pages.check().unchanged == 1, "nobody checks pages any more"
+    assert world.pages.check().unchanged == 1, "no pages are checked any more"
 
 
 def test_a_stop_ends_it(world: World) -> None:
@@ -60,5 +61,5 @@ def test_an_event_that_was_not_dealt_with_is_yielded_again(world: World) -> None
 
 
 def test_what_ends_the_watcher_is_raised(world: World) -> None:
-    with world.pages.keep_running(), pytest.raises(StoreBusy):
+    with workspace_of(world.pages).runs.keep_running(), pytest.raises(StoreBusy):
         next(iter(world.pages.watch()))

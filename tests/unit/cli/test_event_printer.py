@@ -7,15 +7,18 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from driftline.cli.watching import EventPrinter
+from driftline.durations import utc
 from driftline.errors import FailureKind
-from driftline.model import Event, Failure, Link, Recorded
+from driftline.model.event import Event
+from driftline.model.outcome import Link, Recorded
+from driftline.model.page import Failure
 from driftline.pipeline.stop import Stop
 from support.making import document, failed, new
 
 
 def event(number: int, source: str = "run", what: str = "changed") -> Event:
     return Event(
-        id=number, event=what, at=1_000.0, host="a.example", urls=(f"http://a.example/{number}",), kind="text",
+        id=number, event=what, at=utc(1_000.0), host="a.example", urls=(f"http://a.example/{number}",), kind="text",
         score=1.0, headline="Price 5 € → 6 €", reason="Words.", ids=(f"{number}-2",), source=source,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""How times, sizes and hostile texts are told."""
+"""How times, sizes and hostile texts are printed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftline.cli.output import ago, clean, clean_lines, iso, print_json, size
+from driftline.durations import utc
 from driftline.plurals import count
 
 
@@ -28,8 +29,8 @@ from driftline.plurals import count
         (604_800 * 3, "3 weeks ago"),
     ],
 )
-def test_an_age_is_told_in_its_largest_unit(age: float, words: str) -> None:
-    assert ago(1_000_000 - age, 1_000_000) == words
+def test_an_age_is_written_in_its_largest_unit(age: float, words: str) -> None:
+    assert ago(utc(1_000_000 - age), 1_000_000) == words
 
 
 def test_what_never_was_has_no_age() -> None:
@@ -49,7 +50,7 @@ def test_what_never_was_has_no_age() -> None:
         (2e15, "2e+03 TB"),
     ],
 )
-def test_a_size_is_told_with_three_digits(amount: float, text: str) -> None:
+def test_a_size_is_written_with_three_digits(amount: float, text: str) -> None:
     assert size(amount) == text
 
 
@@ -58,7 +59,7 @@ def test_a_number_agrees_with_its_noun() -> None:
 
 
 def test_a_time_for_programs_is_in_utc() -> None:
-    assert iso(0.5) == "1970-01-01T00:00:00.500000Z"
+    assert iso(utc(0.5)) == "1970-01-01T00:00:00.500000Z"
 
 
 @given(st.text())

@@ -4,7 +4,7 @@ import pytest
 
 from driftline.cli.page_options import describe_rendering, given_rendering, with_modes
 from driftline.errors import BadSetting, UsageError
-from driftline.model import Render, RenderMode
+from driftline.model.page import Render, RenderMode
 
 AUTO = Render(mode=RenderMode.AUTO)
 
@@ -51,7 +51,7 @@ def test_what_contradicts_itself_is_refused() -> None:
         given_rendering(None, None, None, ["press:Foo"])
 
 
-def test_how_a_page_is_rendered_is_told_in_words() -> None:
+def test_how_a_page_is_rendered_is_described_in_words() -> None:
     assert describe_rendering(Render(wait_for="#a", steps=("scroll", "wait:1s"))) == (
         "rendered, waiting for #a, after scroll, wait:1s"
     )

@@ -80,7 +80,7 @@ def test_a_page_is_shown_edited_and_removed_in_any_spelling(told: Told) -> None:
     assert told("remove", SHARED, "--yes") == f"Removed {NAME}\n"
 
 
-def test_an_import_tells_the_line_where_a_page_stood_before(told: Told, tmp_path: Path) -> None:
+def test_an_import_names_the_line_where_a_page_stood_before(told: Told, tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text(f"{NAME}\n{SHARED}\nexample.com/a?gclid=1\n")
 
     said = told("import", str(tmp_path / "list.txt"))

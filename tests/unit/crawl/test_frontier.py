@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from driftline.crawl.frontier import Frontier
-from driftline.model import AddressKind, Link
+from driftline.model.outcome import Link
+from driftline.model.page import AddressKind
 from driftline.store.crawls import KNOWN, FrontierEntry
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from driftline.crawl.recrawl import Rounds
-from driftline.crawl.report import CrawlReport, Moved
+from driftline.crawl.report import CrawlReport, MovedPage
+from driftline.durations import utc
 from driftline.errors import RunStopped, StoreBusy, StoreLocked, StoreUnavailable, UsageError
-from driftline.model import Event
+from driftline.model.event import Event
 from driftline.pipeline.stop import Stop
 from driftline.store.crawls import Site
 
@@ -98,7 +99,7 @@ def test_never_is_for_sites_without_an_interval_of_their_own() -> None:
 
 def test_what_is_new_gone_and_moved_is_published_as_the_round_ends() -> None:
     world = World(site())
-    moved = [Moved(url=f"{FRONT}old", to=f"{FRONT}place")]
+    moved = [MovedPage(url=f"{FRONT}old", to=f"{FRONT}place")]
     world.finds = report(new=[f"{FRONT}a"], gone=[f"{FRONT}{one}" for one in "bcde"], moved=moved)
     world.go_at(DAY)
     (events,) = world.published
@@ -156,7 +157,7 @@ def test_sites_that_wait_longest_come_first() -> None:
 
 def test_a_host_that_wants_to_be_left_alone_is() -> None:
     world = World(site(ended=None))
-    world.finds = report(left=5, quiet={"site.example": 500.0})
+    world.finds = report(left=5, quiet={"site.example": utc(500.0)})
     assert world.go_at(1.0) == [1]
     assert world.go_at(499.0) == []
     assert world.go_at(500.0) == [1]

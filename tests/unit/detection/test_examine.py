@@ -8,7 +8,8 @@ from driftline.detection.compare import compare, recall
 from driftline.detection.examine import examine
 from driftline.detection.jobs import Finding, Job
 from driftline.errors import FailureKind
-from driftline.model import Blob, Failed, Failure, Old, Proof, Verdict
+from driftline.model.outcome import Blob, Failed, Old, Proof, Verdict
+from driftline.model.page import Failure
 from driftline.store.blobs import digest, unpack
 from support.making import document, failure_kind, job, known, link, why_failed
 

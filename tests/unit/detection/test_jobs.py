@@ -5,20 +5,9 @@ import marshal
 from driftline.detection.compare import outcome_of
 from driftline.detection.examine import examine
 from driftline.detection.jobs import Finding, Job, Question
-from driftline.model import (
-    AddressKind,
-    Changed,
-    ChangeKind,
-    ChangeSummary,
-    Edit,
-    Lesson,
-    NoiseKind,
-    Pair,
-    Proof,
-    Region,
-    Warned,
-    WarningKind,
-)
+from driftline.model.change import ChangeKind, ChangeSummary, Edit, NoiseKind, Region
+from driftline.model.outcome import Changed, Lesson, Pair, Proof
+from driftline.model.page import AddressKind, PageWarning, WarningKind
 from support.making import NOT_THERE, document, job, known, link
 
 FILLER = "<p>" + "A paragraph that says the same at every check, so that the page is not a small one. " * 6 + "</p>"
@@ -34,7 +23,7 @@ def change_between(old: str, new: str) -> ChangeSummary:
 
 
 def test_a_finding_arrives_as_it_was_sent() -> None:
-    warned = Warned(WarningKind.HIDDEN_FRAME, "A hidden frame appeared.")
+    warned = PageWarning(WarningKind.HIDDEN_FRAME, "A hidden frame appeared.")
     for finding in (
         Finding(proof=Proof.BODY, body=b"1"),
         Finding(change=change_between(OLD, NEW), lesson=Lesson(memory=b"m", for_host=(b"h",)), warnings=(warned,)),

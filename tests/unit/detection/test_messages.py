@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from driftline.detection.messages import excerpts, listed, only_noise, turned, with_example, words_changed
-from driftline.model import NoiseKind
+from driftline.model.change import NoiseKind
 
 
 def test_every_kind_of_noise_has_words_of_its_own() -> None:

@@ -7,7 +7,7 @@ import pytest
 from driftline.detection.examine import examine
 from driftline.detection.jobs import Finding
 from driftline.detection.threats import Threat, intruders, mixed_content
-from driftline.model import WarningKind
+from driftline.model.page import WarningKind
 from support.making import job
 
 URL = "https://page.example/"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from driftline.errors import FailureKind
 from driftline.fetch.failures import status_failure, transfer_failure
-from driftline.model import Failure
+from driftline.model.page import Failure
 from support.properties import searched
 
 

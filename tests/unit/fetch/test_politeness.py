@@ -8,7 +8,8 @@ import pytest
 
 from driftline.errors import FailureKind, StoreUnavailable
 from driftline.http.credentials import Access, read_access
-from driftline.model import Document, Link, Robots, Verdict
+from driftline.model.outcome import Document, Link, Verdict
+from driftline.model.page import Robots
 from driftline.settings import HostSettings
 from support.hosts import Records
 from support.polite import Queue, Run, allowed
@@ -179,8 +180,8 @@ def test_links_on_their_way_to_their_hosts_are_still_to_come() -> None:
     run.source.__class__ = Slow
     run.links.listen(lambda: woken.append(run.links.exhausted))
     assert len(run.take(1)) == 1
-    assert seen == [False], "another thread that asks meanwhile must not end"
-    assert woken == [False], "and is told when there is something for it"
+    assert seen == [False], "another thread that takes links meanwhile must not end"
+    assert woken == [False], "and is woken when there is something for it"
 
 
 def test_a_user_in_the_address_makes_no_other_host() -> None:
@@ -238,7 +239,7 @@ def test_a_host_that_sends_a_retry_after_has_its_pages_put_off_and_is_remembered
     assert run.source.later == {2: 3_600.0, 3: 3_600.0}
     assert run.links.paused_hosts == {"a": run.now + 3_600.0}
     assert run.links.exhausted
-    assert not run.outcomes, "what becomes of the page that was asked for is for others to say"
+    assert not run.outcomes, "the outcome of the page that was fetched is decided elsewhere"
     run.links.flush()
     again = Run(["http://a/2"], run.records)
     assert again.take() == []
@@ -313,7 +314,7 @@ def test_a_host_behind_a_redirect_sends_a_retry_after_for_itself() -> None:
     assert run.take(1) == ["http://a/1"]
     moved = "Location: http://b/dead\r\n\r\nHTTP/1.1 503 X\r\nRetry-After: 3600\r\n"
     run.answer("http://a/1", status=503, headers=moved, final_url="http://b/dead")
-    assert run.later(1.0) == ["http://a/2"], "it asked for nothing"
+    assert run.later(1.0) == ["http://a/2"], "it sent no Retry-After"
     assert [*run.source.later] == [2]
     assert [*run.links.paused_hosts] == ["b"]
     run.links.flush()
@@ -401,7 +402,7 @@ def test_a_second_fetch_is_neglected_when_it_may_start_and_does_not() -> None:
     run.now += 1.0
     assert run.links.neglected()
     run.take()
-    assert run.links.neglected(), "it is granted, and nobody has collected it"
+    assert run.links.neglected(), "it is granted, and was not collected"
     again = run.links.granted(requests, 1)
     assert not run.links.neglected()
     run.links.abandon(again)

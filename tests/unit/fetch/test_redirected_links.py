@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from driftline.errors import FailureKind, StoreUnavailable
-from driftline.model import Document, Link, Robots
+from driftline.model.outcome import Document, Link
+from driftline.model.page import Robots
 from support.hosts import Records
 from support.polite import Run
 
@@ -145,7 +146,7 @@ def test_a_robots_txt_that_redirects_is_waited_for_and_counts_for_its_own_host()
     assert sorted(run.take()) == ["http://a/robots.txt", "http://b/1"]
     at_b = run.taken["http://b/1"]
     assert run.redirect("http://a/robots.txt", "http://b/robots-of-a") == []
-    assert run.take() == [], "b is asked already"
+    assert run.take() == [], "b has a request in flight"
     run.taken = {"http://b/1": at_b}
     run.answer("http://b/1")
     assert run.later(1.0) == ["http://b/robots-of-a"]
@@ -217,7 +218,7 @@ def test_a_retry_after_of_a_redirect_target_counts_for_its_host() -> None:
     assert run.take(1) == ["http://b/x"]
     (refused,) = run.answer("http://b/x", status=503, headers="Retry-After: 3600\r\n")
     assert told([refused]) == [(1, "http://a/1", "http://b/x", 1)]
-    assert run.later(1.0) == ["http://a/2"], "it asked for nothing"
+    assert run.later(1.0) == ["http://a/2"], "it sent no Retry-After"
     assert [*run.source.later] == [2]
     run.links.flush()
     assert [*run.records.quiet] == ["b"]

@@ -8,7 +8,7 @@ from driftline.errors import FailureKind
 from driftline.fetch.redirects import document_of_page, link_to_target, redirect_refusal, target_of
 from driftline.http.credentials import Access
 from driftline.http.headers import redirect_targets
-from driftline.model import Link
+from driftline.model.outcome import Link
 from support.making import document, known, link, settings
 
 

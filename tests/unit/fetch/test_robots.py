@@ -6,7 +6,8 @@ import pytest
 
 from driftline.errors import FailureKind
 from driftline.fetch.robots import Rules, product, read_robots, robots_url
-from driftline.model import Document, Failure, Link, Robots
+from driftline.model.outcome import Document, Link
+from driftline.model.page import Failure, Robots
 
 DAY = 86_400.0
 OURS = "Driftline/1.0 (web page change detection)"

@@ -14,7 +14,8 @@ import pytest
 from driftline.errors import FailureKind, StoreUnavailable
 from driftline.fetch.host import Host, PriorityRequests
 from driftline.fetch.host_queue import HostQueue
-from driftline.model import Document, Failure, Link, Robots
+from driftline.model.outcome import Document, Link
+from driftline.model.page import Failure, Robots
 from driftline.settings import HostPolicy
 from support.hosts import Records
 from support.polite import Queue, Run, allowed
@@ -25,7 +26,7 @@ KNOWN = {"hosts": {"*.known": {"robots": "ignore"}}}
 
 @dataclass
 class BlockingRecords(Records):
-    """Records that nobody gets to read before `answer` is set."""
+    """Records that cannot be read before `answer` is set."""
 
     reading: threading.Event = field(default_factory=threading.Event)
     answer: threading.Event = field(default_factory=threading.Event)

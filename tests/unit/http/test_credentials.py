@@ -32,11 +32,11 @@ def test_a_value_may_be_a_variable_of_the_environment() -> None:
         access.sent_headers({"KEY": "a\r\nX-Other: b"})
 
 
-@pytest.mark.parametrize("told", ["", "secret:1", "ftp://secret:1"])
-def test_a_variable_that_names_no_proxy_is_not_taken_for_none(told: str) -> None:
-    """Fetched without it, the page would be asked from here, and its address would be judged by nobody."""
+@pytest.mark.parametrize("value", ["", "secret:1", "ftp://secret:1"])
+def test_a_variable_that_names_no_proxy_is_not_taken_for_none(value: str) -> None:
+    """Without it, the page would be requested directly, from this machine."""
     with pytest.raises(MissingSecret) as refused:
-        read_access(proxy="env:PROXY").proxy_or(None, {"PROXY": told})
+        read_access(proxy="env:PROXY").proxy_or(None, {"PROXY": value})
     assert str(refused.value) == "The environment variable PROXY is not a proxy such as http://host:port."
 
 

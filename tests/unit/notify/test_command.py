@@ -13,15 +13,17 @@ from pathlib import Path
 
 import pytest
 
+from driftline.durations import utc
 from driftline.errors import BadSetting
-from driftline.model import Event
+from driftline.model.event import Event
 from driftline.notify.command import GIVE_UP_AFTER, TOO_OLD, CommandRunner, UserCommand
 from driftline.store.events import Retry
 
 
 def event(number: int, *ids: str, what: str = "changed", at: float = 1_000.0) -> Event:
     return Event(
-        id=number, event=what, at=at, host="a.example", urls=tuple(f"http://a.example/{one}" for one in ids or ("1",)),
+        id=number, event=what, at=utc(at), host="a.example",
+        urls=tuple(f"http://a.example/{one}" for one in ids or ("1",)),
         kind="text", score=1.0, headline="It says something else.", reason="Words.", ids=ids or (f"{number}-1",),
     )  # fmt: skip
 
@@ -101,8 +103,8 @@ def test_events_that_come_later_are_delivered_when_it_is_woken(tmp_path: Path) -
 def test_no_password_reaches_the_command(tmp_path: Path) -> None:
     file = tmp_path / "events"
     given = Event(
-        id=1, event="changed", at=1_000.0, host="a", urls=("http://me:sesame@a/",), kind="", score=1.0, headline="",
-        reason="http://u:sesame@b/ → c", ids=("1-1",),
+        id=1, event="changed", at=utc(1_000.0), host="a", urls=("http://me:sesame@a/",), kind="", score=1.0,
+        headline="", reason="http://u:sesame@b/ → c", ids=("1-1",),
     )  # fmt: skip
     assert runner(f"sh -c 'cat >> {file}'", Waiting([given])).close(lambda: None)
     assert "sesame" not in file.read_text()
@@ -261,7 +263,7 @@ def test_a_command_that_cannot_be_run_is_refused_at_once(
         ("echo $(date)", "$("), ("echo `date`", "`"),
     ],
 )  # fmt: skip
-def test_a_command_that_needs_a_shell_is_refused_and_told_how_to_get_one(command: str, operator: str) -> None:
+def test_a_command_that_needs_a_shell_is_refused_with_the_one_that_works(command: str, operator: str) -> None:
     with pytest.raises(BadSetting) as raised:
         UserCommand(command)
     assert f"'{operator}'" in str(raised.value)

@@ -9,7 +9,8 @@ import pytest
 from driftline.errors import StoreError
 from driftline.fetch.host import PriorityRequests
 from driftline.fetch.politeness import PoliteLinks
-from driftline.model import Document, Failed, Known, Link, Old, Outcome, Proof, Render, RenderMode, Unchanged, Verdict
+from driftline.model.outcome import Document, Failed, Known, Link, Old, Outcome, Proof, Unchanged, Verdict
+from driftline.model.page import Render, RenderMode
 from driftline.pipeline.browser_lane import BrowserLane
 from driftline.pipeline.confirmer import Confirmer
 from driftline.pipeline.consumer import Steps

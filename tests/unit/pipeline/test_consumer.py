@@ -7,7 +7,8 @@ import pytest
 from driftline.detection.examine import examine
 from driftline.detection.jobs import Finding, Job
 from driftline.errors import FailureKind, RunStopped
-from driftline.model import Failed, Failure, Old, Pair, Proof, Unchanged, Verdict
+from driftline.model.outcome import Failed, Old, Pair, Proof, Unchanged, Verdict
+from driftline.model.page import Failure
 from driftline.pipeline.consumer import Steps
 from support.making import document, job, known, link
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from driftline.errors import RunStopped, StoreBusy, StoreError
-from driftline.model import Link
+from driftline.model.outcome import Link
 from driftline.pipeline.sources import Feed
 from driftline.store.process_locks import Claim
 from support.making import link

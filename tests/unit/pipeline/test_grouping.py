@@ -1,12 +1,15 @@
 from __future__ import annotations
 
-from driftline.model import Change, Danger, Matter, Turn, Turned, WarningKind
+from driftline.durations import utc
+from driftline.model.change import Change, Matter
+from driftline.model.event import Danger, Turn, Turned
+from driftline.model.page import WarningKind
 from driftline.pipeline.grouping import events_of
 
 
 def change(number: int, cause: bytes, verdict: Matter = Matter.MEANINGFUL, host: str = "one.example") -> Change:
     return Change(
-        id=f"{number}-2", url=f"https://{host}/{number}", at=0.0, from_version=1, to_version=2, kind="text",
+        id=f"{number}-2", url=f"https://{host}/{number}", at=utc(0.0), from_version=1, to_version=2, kind="text",
         verdict=verdict, score=0.5 + number / 1000, reason="3 words added in one place.", cause=cause,
     )  # fmt: skip
 
@@ -40,7 +43,12 @@ def test_an_edit_that_matters_on_one_page_is_an_event_though_it_is_noise_on_anot
 
 def turned(page: int, sequence: int, turn: Turn, at: float = 0.0) -> Turned:
     return Turned(
-        id=f"{page}-{sequence}", url=f"https://one.example/{page}", at=at, turn=turn, kind="", reason=f"It is {turn}."
+        id=f"{page}-{sequence}",
+        url=f"https://one.example/{page}",
+        at=utc(at),
+        turn=turn,
+        kind="",
+        reason=f"It is {turn}.",
     )
 
 
@@ -72,7 +80,7 @@ def test_a_page_that_fails_again_has_two_events_of_it() -> None:
 
 
 def test_what_happened_to_a_page_before_it_changed_is_told_before() -> None:
-    danger = Danger(id="1-1", url="https://one.example/1", at=0.0, kind=WarningKind.CERTIFICATE, reason="")
+    danger = Danger(id="1-1", url="https://one.example/1", at=utc(0.0), kind=WarningKind.CERTIFICATE, reason="")
     found = (change(1, b"footer"), change(2, b"footer"), turned(1, 3, RECOVERED), danger)
     assert told(*found) == [("warning", "1-1"), ("changed", "2-2", "1-2"), ("recovered", "1-3")]
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from driftline.errors import RunStopped, StoreError
-from driftline.model import Blob, Outcome, Recorded, Verdict
+from driftline.model.outcome import Blob, Outcome, Recorded, Verdict
 from driftline.pipeline.check_run import RunTally
 from driftline.pipeline.recorder import Recorder
 from support.making import document, link, new, unchanged

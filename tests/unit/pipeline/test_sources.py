@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from driftline.model import Link
+from driftline.model.outcome import Link
 from driftline.pipeline.sources import LinkQueue
 from support.making import link
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftline.errors import BrokenVersion
-from driftline.model import Blob
+from driftline.model.outcome import Blob
 from driftline.store.blobs import (
     DEEPEST,
     DEEPEST_BODY,

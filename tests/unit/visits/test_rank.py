@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.model import Visited
+from driftline.model.visit import Visited
 from driftline.visits.rank import EXAMPLE, By, rank
 from support.properties import searched
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftline.errors import BadSetting, UsageError
-from driftline.model import Visit
+from driftline.model.visit import Visit
 from driftline.visits.import_tally import ImportTally
 from driftline.visits.server_logs import read_log
 from support.properties import searched

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftline.errors import UsageError
-from driftline.model import Visit
+from driftline.model.visit import Visit
 from driftline.visits.import_tally import LONGEST_LINE, ImportTally
 from driftline.visits.visit_csv import read_sheet
 from support.properties import searched

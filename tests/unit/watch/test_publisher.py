@@ -9,20 +9,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from driftline.durations import utc
 from driftline.errors import StoreUnavailable
-from driftline.model import (  # fmt: skip
-    Danger,
-    Document,
-    Link,
-    Matter,
-    NoiseVersion,
-    Proof,
-    Recorded,
-    Turn,
-    Turned,
-    Unchanged,
-    WarningKind,
-)
+from driftline.model.change import Matter
+from driftline.model.event import Danger, Turn, Turned
+from driftline.model.outcome import Document, Link, NoiseVersion, Proof, Recorded, Unchanged
+from driftline.model.page import WarningKind
 from driftline.pipeline.stop import Stop
 from driftline.store.events import Group
 from driftline.watch.publisher import Publisher, ReaderThread
@@ -101,8 +93,10 @@ def test_a_change_waits_two_seconds_for_others() -> None:
     assert evening.published == [2.0]
 
 
-TURNED = Turned(id="1-1", url="http://a/", at=1.0, turn=Turn.FAILING, kind="status", reason="404")
-DANGER = Danger(id="1-1", url="http://a/", at=1.0, kind=WarningKind.HIDDEN_FRAME, reason="A hidden frame appeared.")
+TURNED = Turned(id="1-1", url="http://a/", at=utc(1.0), turn=Turn.FAILING, kind="status", reason="404")
+DANGER = Danger(
+    id="1-1", url="http://a/", at=utc(1.0), kind=WarningKind.HIDDEN_FRAME, reason="A hidden frame appeared."
+)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +143,7 @@ def test_noise_that_is_recorded_while_other_noise_is_published_waits_for_its_own
     assert evening.with_noise[1:] == [(4.0, 1_002.5)]
 
 
-def test_noise_that_nobody_counted_yet_is_not_published_with_changes() -> None:
+def test_noise_that_was_not_counted_yet_is_not_published_with_changes() -> None:
     evening = Evening()
     publisher = evening.publisher()
     publisher.recorded(changes(1))

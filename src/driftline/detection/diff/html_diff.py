@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from datetime import UTC, datetime
 from hashlib import sha256
 from html import escape
 from itertools import groupby
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 from driftline.detection.diff.align import AlignedLine, align
 from driftline.detection.diff.lines import match
 from driftline.detection.diff.markup import sentence
-from driftline.detection.diff.text_diff import Move, Piece, in_line, moves_of
+from driftline.detection.diff.text_diff import Move, WordPiece, in_line, moves_of
 from driftline.detection.messages import words_changed
 from driftline.plurals import count
 from driftline.urls.parts import without_password
@@ -25,10 +24,12 @@ from driftline.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
 
-    from driftline.detection.diff.markup import Kind
+    from driftline.detection.diff.markup import MarkupChange
     from driftline.detection.diff.tables import ChangedCell
-    from driftline.model import Change, Version
+    from driftline.model.change import Change
+    from driftline.model.outcome import Version
 
 _CONTEXT = 3  # unchanged lines shown before and after a change
 _FEW_CELLS, _SHORT_CELLS = 10, 1_000  # characters of all: longer cells are easier to read among the lines
@@ -126,8 +127,8 @@ _POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; for
 
 
 def render(
-    old: Version, new: Version, kinds: Sequence[Kind], change: Change | None = None, cells: Sequence[ChangedCell] = (),
-    pictures: Mapping[int, bytes] | None = None,
+    old: Version, new: Version, kinds: Sequence[MarkupChange], change: Change | None = None,
+    cells: Sequence[ChangedCell] = (), pictures: Mapping[int, bytes] | None = None,
 ) -> str:  # fmt: skip
     """Return an HTML document that shows what differs.
 
@@ -182,7 +183,7 @@ def _header(old: Version, new: Version, title: str, reason: str) -> Iterator[str
     yield '<p class="quiet"><ins>added</ins> <del>removed</del> <span class="moved">moved</span></p></header>'
 
 
-def _kinds(kinds: Sequence[Kind], *, same_text: bool) -> Iterator[str]:
+def _kinds(kinds: Sequence[MarkupChange], *, same_text: bool) -> Iterator[str]:
     """Yield what differs besides the text, so that the document is not empty where the text is the same."""
     if not kinds:
         if same_text:
@@ -276,7 +277,7 @@ def _changed_line(row: AlignedLine, old: Sequence[str], new: Sequence[str]) -> s
     return _line(row.kind, row.new, "".join(map(_piece, in_line(old[row.old], new[row.new]))))
 
 
-def _piece(piece: Piece) -> str:
+def _piece(piece: WordPiece) -> str:
     return _shown(piece.text) if piece.kind == "same" else _marked(piece.kind, piece.text)
 
 
@@ -302,5 +303,5 @@ def _name(found: re.Match[str]) -> str:
     return f"⟨U+{ord(found.group()):04X}⟩"
 
 
-def _time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+def _time(at: datetime) -> str:
+    return at.strftime("%Y-%m-%d %H:%M UTC")

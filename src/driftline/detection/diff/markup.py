@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from selectolax.lexbor import LexborNode
 
-    from driftline.model import Version
+    from driftline.model.outcome import Version
 
-Name = Literal["address", "type", "metadata", "links", "media", "attributes", "structure", "unseen"]
+MarkupPart = Literal["address", "type", "metadata", "links", "media", "attributes", "structure", "unseen"]
 
 _Item = TypeVar("_Item")
 
@@ -47,10 +47,10 @@ _MORE_TAGS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class MarkupChange:
     """One kind of difference: how many there are, as a number and in words ('3 links'), and the first few."""
 
-    name: Name
+    name: MarkupPart
     count: int
     words: str
     examples: tuple[str, ...] = ()
@@ -64,25 +64,25 @@ class _Target(NamedTuple):
     address: str
 
 
-def kinds_between(old: Version, new: Version) -> list[Kind]:
+def kinds_between(old: Version, new: Version) -> list[MarkupChange]:
     """Return how two versions differ besides their text: at least in one kind if their text is the same."""
-    found: list[Kind] = []
+    found: list[MarkupChange] = []
     if old.final_url != new.final_url:
         example = turned(without_password(old.final_url), without_password(new.final_url))
-        found.append(Kind(name="address", count=1, words="the address it was found at", examples=(example,)))
+        found.append(MarkupChange(name="address", count=1, words="the address it was found at", examples=(example,)))
     if old.content_type != new.content_type:
         example = turned(old.content_type, new.content_type)
-        found.append(Kind(name="type", count=1, words="the content type", examples=(example,)))
+        found.append(MarkupChange(name="type", count=1, words="the content type", examples=(example,)))
     markup = (decoded(old), decoded(new)) if is_html(old) and is_html(new) else None
     if markup is not None:
         found += kinds(*markup)
     if not found and old.text == new.text and old.body != new.body:
         unread = markup is not None and markup[0] != markup[1]
-        found.append(Kind(name="unseen", count=1, words=_UNREAD if unread else "the bytes it was sent as"))
+        found.append(MarkupChange(name="unseen", count=1, words=_UNREAD if unread else "the bytes it was sent as"))
     return found
 
 
-def kinds(old: str, new: str) -> list[Kind]:
+def kinds(old: str, new: str) -> list[MarkupChange]:
     """Return how two HTML documents differ besides their text.
 
     The structure is compared only if the text is the same: new text has its own tags. Where nothing else differs, the
@@ -100,10 +100,10 @@ def kinds(old: str, new: str) -> list[Kind]:
     if _letters(before) != _letters(after):
         return found
     found += _structure(before, after)
-    return found or [Kind(name="unseen", count=1, words=_CODE)]
+    return found or [MarkupChange(name="unseen", count=1, words=_CODE)]
 
 
-def sentence(found: Sequence[Kind], *, same_text: bool) -> str:
+def sentence(found: Sequence[MarkupChange], *, same_text: bool) -> str:
     """Return the sentence that names these kinds; empty if there are none."""
     if not found:
         return ""
@@ -132,16 +132,16 @@ def _letters(tree: LexborHTMLParser) -> str:
     return "" if tree.body is None else "".join(tree.body.text().split())
 
 
-def _metadata(old: LexborHTMLParser, new: LexborHTMLParser) -> list[Kind]:
+def _metadata(old: LexborHTMLParser, new: LexborHTMLParser) -> list[MarkupChange]:
     before, after = metadata_of(old), metadata_of(new)
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     if not names:
         return []
     examples = tuple(f"{name}: {turned(before.get(name, ''), after.get(name, ''))}" for name in names)
-    return [Kind(name="metadata", count=len(names), words=listed(names), examples=examples)]
+    return [MarkupChange(name="metadata", count=len(names), words=listed(names), examples=examples)]
 
 
-def _attributes(old: LexborHTMLParser, new: LexborHTMLParser) -> list[Kind]:
+def _attributes(old: LexborHTMLParser, new: LexborHTMLParser) -> list[MarkupChange]:
     """Return the visible attributes that differ, except the labels of media, which `_targets` compares."""
     before, after = ([(noun, text) for _, noun, text in attributes_of(tree) if noun != "alt"] for tree in (old, new))
     removed, added = _left_over(before, after), _left_over(after, before)
@@ -158,7 +158,7 @@ def _attributes(old: LexborHTMLParser, new: LexborHTMLParser) -> list[Kind]:
         for one, other in zip_longest(gone, come, fillvalue="")
     ]
     return [
-        Kind(
+        MarkupChange(
             name="attributes", count=sum(many for _, many in counts),
             words=listed([count(many, noun) for noun, many in counts]), examples=tuple(examples[:_EXAMPLES]),
         )
@@ -185,7 +185,7 @@ def _label(node: LexborNode) -> str:
     )
 
 
-def _targets(name: Name, old: Sequence[_Target], new: Sequence[_Target]) -> list[Kind]:
+def _targets(name: MarkupPart, old: Sequence[_Target], new: Sequence[_Target]) -> list[MarkupChange]:
     """Return the links or media that differ, paired by their labels first, then by their addresses."""
     removed = _left_over(old, new)
     added = _left_over(new, old)
@@ -199,7 +199,7 @@ def _targets(name: Name, old: Sequence[_Target], new: Sequence[_Target]) -> list
     examples = [_described(one, other) for one, other in changed]
     examples += [f"removed: {_named(target)}" for target in removed] + [f"added: {_named(target)}" for target in added]
     return [
-        Kind(
+        MarkupChange(
             name=name, count=counts.total(), words=listed([count(many, noun) for noun, many in counts.items()]),
             examples=tuple(examples[:_EXAMPLES]),
         )
@@ -233,14 +233,14 @@ def _paired(removed: list[_Target], added: list[_Target], *, by_label: bool) -> 
     return pairs
 
 
-def _structure(old: LexborHTMLParser, new: LexborHTMLParser) -> list[Kind]:
+def _structure(old: LexborHTMLParser, new: LexborHTMLParser) -> list[MarkupChange]:
     before, after = _tags(old), _tags(new)
     places = gaps(before, after)
     if not places:
         return []
     total = sum(max(j - i, m - k) for i, j, k, m in places)
     examples = tuple(turned(_row(before[i:j]), _row(after[k:m])) for i, j, k, m in places[:_EXAMPLES])
-    return [Kind(name="structure", count=total, words=count(total, "tag"), examples=examples)]
+    return [MarkupChange(name="structure", count=total, words=count(total, "tag"), examples=examples)]
 
 
 def _tags(tree: LexborHTMLParser) -> list[str]:

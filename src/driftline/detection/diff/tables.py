@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-    from driftline.model import Version
+    from driftline.model.outcome import Version
 
 _MOST_TABLES, _MOST_ROWS, _MOST_COLUMNS = 200, 5_000, 200  # beyond that, cells are not compared
 _MOST_CELLS = 200_000  # of a document; a cell counts for every column and row that it spans

@@ -23,7 +23,7 @@ class Move(NamedTuple):
     arrived: bool
 
 
-class Piece(NamedTuple):
+class WordPiece(NamedTuple):
     """A run of text that is in both texts, was added, was removed, or was moved."""
 
     kind: Literal["same", "added", "removed", "moved"]
@@ -56,7 +56,7 @@ def unified(
     return "".join(f"{line}\n" for line in (f"--- {old_name}", f"+++ {new_name}", *lines)) if lines else ""
 
 
-def by_word(old: str, new: str) -> list[list[Piece]]:
+def by_word(old: str, new: str) -> list[list[WordPiece]]:
     """Return the places that differ, each as a list of pieces of both texts in reading order.
 
     A block that moved is a piece of its own in two places: its old one and its new one.
@@ -79,7 +79,7 @@ def moves_of(rows: Iterable[AlignedLine]) -> Iterator[tuple[AlignedLine, Move | 
         last = row
 
 
-def in_line(old: str, new: str) -> list[Piece]:
+def in_line(old: str, new: str) -> list[WordPiece]:
     """Return the difference of two lines as pieces of both in reading order."""
     before, after = _TOKEN.findall(old), _TOKEN.findall(new)
     edits = [_Edit("", "", [])]
@@ -133,33 +133,33 @@ def _range(start: int, end: int) -> str:
     return f"{start + 1 if end > start else start},{end - start}"
 
 
-def _place(rows: Iterable[AlignedLine], old: Sequence[str], new: Sequence[str]) -> list[Piece]:
+def _place(rows: Iterable[AlignedLine], old: Sequence[str], new: Sequence[str]) -> list[WordPiece]:
     """Return the pieces of adjacent rows, line ends included, so that either side reads as its own lines."""
-    pieces: list[Piece] = []
+    pieces: list[WordPiece] = []
     in_old = in_new = False
     for row, move in moves_of(rows):
         if row.kind == "edited":
             if in_old and in_new:
-                pieces.append(Piece("same", "\n"))
+                pieces.append(WordPiece("same", "\n"))
             elif pieces:
                 pieces[-1] = pieces[-1]._replace(text=pieces[-1].text + "\n")
             pieces += in_line(old[row.old], new[row.new])
             in_old = in_new = True
         elif row.kind in ("added", "came"):
             text = f"\n{new[row.new]}" if in_new else new[row.new]
-            pieces.append(Piece("moved" if move else "added", text, move))
+            pieces.append(WordPiece("moved" if move else "added", text, move))
             in_new = True
         else:
             text = f"\n{old[row.old]}" if in_old else old[row.old]
-            pieces.append(Piece("moved" if move else "removed", text, move))
+            pieces.append(WordPiece("moved" if move else "removed", text, move))
             in_old = True
     return _merged(pieces)
 
 
-def _merged(pieces: Iterable[Piece]) -> list[Piece]:
+def _merged(pieces: Iterable[WordPiece]) -> list[WordPiece]:
     """Return the pieces without empty ones, adjacent pieces of one kind merged."""
     runs = groupby((piece for piece in pieces if piece.text), key=lambda piece: (piece.kind, piece.move))
-    return [Piece(kind, "".join(piece.text for piece in run), move) for (kind, move), run in runs]
+    return [WordPiece(kind, "".join(piece.text for piece in run), move) for (kind, move), run in runs]
 
 
 def _merged_edits(edits: Iterable[_Edit]) -> list[_Edit]:
@@ -182,22 +182,27 @@ def _belong_together(one: _Edit, other: _Edit) -> bool:
     return least > 0 and (len(stayed) <= min(least, _TORN) or not any(character.isalnum() for character in stayed))
 
 
-def _pieces(edit: _Edit) -> list[Piece]:
-    return [*_changed(edit.removed, edit.added), Piece("same", "".join(edit.then))]
+def _pieces(edit: _Edit) -> list[WordPiece]:
+    return [*_changed(edit.removed, edit.added), WordPiece("same", "".join(edit.then))]
 
 
 def _joined(tokens: Iterable[tuple[str, str]]) -> str:
     return "".join(space + word for space, word in tokens)
 
 
-def _changed(removed: str, added: str) -> list[Piece]:
+def _changed(removed: str, added: str) -> list[WordPiece]:
     """Return the pieces of a replacement, white space that both sides share at their ends left out of it."""
     start = _shared(removed, added)
     head, removed, added = removed[:start], removed[start:], added[start:]
     end = _shared(removed[::-1], added[::-1])
     tail = removed[len(removed) - end :]
     removed, added = removed[: len(removed) - end], added[: len(added) - end]
-    pieces = (Piece("same", head), Piece("removed", removed), Piece("added", added), Piece("same", tail))
+    pieces = (
+        WordPiece("same", head),
+        WordPiece("removed", removed),
+        WordPiece("added", added),
+        WordPiece("same", tail),
+    )
     return [piece for piece in pieces if piece.text]
 
 

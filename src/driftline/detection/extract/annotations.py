@@ -18,7 +18,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.extract.formats.base import folded
 from driftline.detection.extract.regions import NOTE, NOTE_END, without_marks
-from driftline.model import Also
+from driftline.model.page import Also
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

@@ -30,7 +30,7 @@ from driftline.detection.extract.regions import (
 )
 from driftline.detection.extract.selectors import main_content, refine
 from driftline.detection.extract.visibility import drop_hidden, mark_opened, shows_templates, with_templates_shown
-from driftline.model import Also
+from driftline.model.page import Also
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

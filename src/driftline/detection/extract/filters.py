@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from driftline.detection.extract.regex_timeout import RegexTimeout, is_found, time_limit
 from driftline.errors import BadFilter, FailureKind, UnreadableBody
-from driftline.model import Also, Filter, FilterKind, Matter
+from driftline.model.change import Matter
+from driftline.model.page import Also, Filter, FilterKind
 from driftline.store.blobs import digest
 
 if TYPE_CHECKING:

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
 
     from driftline.detection.extract.regions import Blocks
-    from driftline.model import Region
+    from driftline.model.change import Region
 
 _INLINE = frozenset(INLINE)
 _PLAIN = re.compile(r"[A-Za-z][\w-]*")  # an id that needs no escaping in a selector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlined:
+class TextBlock:
     """A block; `path` is the CSS selector of its element, empty in a document without elements."""
 
     text: str
@@ -46,22 +46,22 @@ class _Run:
     attributes: list[tuple[str, str]] = field(default_factory=list)
 
 
-def outline(body: LexborNode | None, blocks: Blocks) -> list[Outlined]:
+def outline(body: LexborNode | None, blocks: Blocks) -> list[TextBlock]:
     """Return the blocks of a parsed body, with the roles of the extracted `blocks`."""
     roles: dict[str, list[Region]] = defaultdict(list)
     for block in blocks:
         roles[block.text].append(block.region)
     if body is None:
-        return [Outlined(text=block.text, role=block.region.name.lower(), path="") for block in blocks]
+        return [TextBlock(text=block.text, role=block.region.name.lower(), path="") for block in blocks]
     paths = _Paths()
-    found: list[Outlined] = []
+    found: list[TextBlock] = []
     for node, run in _runs(body):
         text = folded("".join(run.texts))
         if text:
             known = roles.get(text)
             role = known.pop(0).name.lower() if known else ""
             found.append(
-                Outlined(
+                TextBlock(
                     text=text, role=role, path=paths.of(node), links=tuple(run.links), attributes=tuple(run.attributes)
                 )
             )

@@ -12,7 +12,7 @@ from driftline.detection.extract.depth import above
 from driftline.detection.extract.filters import CSS, XPATH, failed_selection, nothing_selected, refuse_others
 from driftline.detection.extract.formats.base import fit_for_xml
 from driftline.detection.extract.visibility import FOUND, is_hidden
-from driftline.model import Region
+from driftline.model.change import Region
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from driftline.detection.extract.filters import Selector
     from driftline.detection.extract.visibility import Attributes
-    from driftline.model import Block
+    from driftline.model.change import Block
 
 # outside a table, the parser would drop the tags of its parts
 _AROUND = dict.fromkeys(("tbody", "thead", "tfoot", "caption", "colgroup"), ("<table>", "</table>"))

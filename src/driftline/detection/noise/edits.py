@@ -11,14 +11,14 @@ from driftline.detection.diff.lines import Line, key_of
 from driftline.detection.extract.annotations import note_of
 from driftline.detection.messages import excerpts, only_noise
 from driftline.detection.noise.volatile import names_money, names_stock
-from driftline.model import ChangeKind, Edit, Matter, NoiseKind, Region
+from driftline.model.change import ChangeKind, Edit, Matter, NoiseKind, Region
 from driftline.noise_memory import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from driftline.detection.extract.regions import Blocks
-    from driftline.model import Block
+    from driftline.model.change import Block
 
 #: regions beside the content, and what explains an edit in them
 NOISE_OF_REGION: dict[Region, NoiseKind] = {

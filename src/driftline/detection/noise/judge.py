@@ -27,7 +27,6 @@ from driftline.detection.noise.edits import (
     words_of,
 )
 from driftline.detection.noise.learning import is_proved, is_reworded
-from driftline.detection.noise.refetch import fetched_again
 from driftline.detection.noise.region_rules import (
     counter_noise,
     is_content,
@@ -36,15 +35,15 @@ from driftline.detection.noise.region_rules import (
     widgets_of,
     with_labels,
 )
-from driftline.detection.noise.rules import Context, jitter_of, rule_by_content
-from driftline.model import Matter, NoiseKind, Region
+from driftline.detection.noise.rules import Context, fetched_again, jitter_of, rule_by_content
+from driftline.model.change import Matter, NoiseKind, Region
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from driftline.detection.diff.lines import Line, Matching
     from driftline.detection.noise.edits import Ruling
-    from driftline.detection.noise.refetch import SecondFetch
+    from driftline.detection.noise.rules import SecondFetch
 
 _SMALL = 400  # characters
 _SHOWN_OF_REWRITTEN = 40  # edits that matter, of so many

@@ -27,16 +27,17 @@ from driftline.detection.noise.edits import (
 )
 from driftline.detection.noise.judge import judge
 from driftline.detection.noise.learning import learned_noise, rule_by_feedback
-from driftline.detection.noise.refetch import fetched_again
+from driftline.detection.noise.rules import fetched_again
 from driftline.detection.noise.volatile import masked, volatile_noise
-from driftline.model import Also, ChangeKind, Matter, NoiseKind, Region
+from driftline.model.change import ChangeKind, Matter, NoiseKind, Region
+from driftline.model.page import Also
 from driftline.plurals import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from driftline.detection.noise.edits import Experience, Ruling
-    from driftline.detection.noise.refetch import SecondFetch
+    from driftline.detection.noise.rules import SecondFetch
 
 _SCORE = 0.5  # the least of what matters: any change of text is more
 _SINGLE = (Also.METADATA, Also.STRUCTURE)  # a page has one of each

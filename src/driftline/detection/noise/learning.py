@@ -8,7 +8,7 @@ from driftline.detection.diff.lines import Line, key_of
 from driftline.detection.extract.annotations import is_note
 from driftline.detection.noise.edits import REWRITTEN_PAGE, NotNoise, line_of, same_words
 from driftline.detection.noise.volatile import names_money, names_stock
-from driftline.model import Matter, NoiseKind
+from driftline.model.change import Matter, NoiseKind
 
 if TYPE_CHECKING:
     from driftline.detection.noise.edits import Experience, Judgement, Ruling

@@ -14,7 +14,7 @@ from driftline.detection.error_pages.patterns import ABOUT_CONSENT
 from driftline.detection.noise.edits import BESIDE_CONTENT, NOISE_OF_REGION, LineEdit, line_of
 from driftline.detection.noise.rules import HEAD, SHORT, Wording, rewritten_noise
 from driftline.detection.noise.volatile import names_contact, names_money, names_stock
-from driftline.model import NoiseKind, Region
+from driftline.model.change import NoiseKind, Region
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from driftline.detection.diff.lines import Line, Pair
     from driftline.detection.noise.edits import JudgedDocument
     from driftline.detection.noise.rules import Context
-    from driftline.model import Block
+    from driftline.model.change import Block
 
 
 _CONSENT = Wording({

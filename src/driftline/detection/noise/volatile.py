@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import zip_longest
 from typing import NamedTuple
 
-from driftline.model import NoiseKind
+from driftline.model.change import NoiseKind
 
 _MONTHS: dict[str, int] = {}
 for _number, _names in enumerate(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Page
 
     from driftline.fetch.browser.proxy import Gateway
-    from driftline.model import Link
+    from driftline.model.outcome import Link
     from driftline.settings import Settings
 
 
@@ -56,28 +56,43 @@ class BrowserCredentials:
         )  # fmt: skip
 
 
+@dataclass(slots=True)
+class _Frame:
+    """A frame of a tab: the URL that it shows, the one that it last requested, and the frame that it is in."""
+
+    shown: str = ""
+    requested: str = ""
+    parent: str | None = None
+
+
 class CredentialSender:
     """Sends the credentials of one tab: to the gateway its password, and to the origin of the page its headers.
 
     It also passes the URLs of https requests to the gateway, which itself sees only their host.
+
+    Another site must not read with the credentials: a page may redirect to it, or have it in a frame. The browser says
+    that a frame shows another document, but it may say so after the first requests of that document. So a frame counts
+    as another site from the moment it requests a document there, and as the page's own again once that is shown.
     """
 
     def __init__(self, session: CDPSession, credentials: BrowserCredentials, gateway: Gateway) -> None:
         self._session = session
         self._credentials = credentials
         self._gateway = gateway
-        self._documents: dict[str, str] = {}
+        self._frames: dict[str, _Frame] = {}
 
     @classmethod
     async def open(cls, page: Page, credentials: BrowserCredentials, gateway: Gateway) -> None:
         """Send credentials for this tab from now on; raises MissingSecret if the browser rejects a cookie."""
         sender = cls(await page.context.new_cdp_session(page), credentials, gateway)
         session = sender._session
+        session.on("Page.frameAttached", sender._attached)
         session.on("Page.frameNavigated", sender._navigated)
         session.on("Fetch.requestPaused", sender._paused)
         session.on("Fetch.authRequired", sender._challenged)
         await session.send("Page.enable")
         patterns = [{"urlPattern": f"{origin}/*"} for origin in credentials.home.origins]
+        patterns += [{"urlPattern": "*", "resourceType": "Document"}] if credentials.headers else []
         patterns += [{"urlPattern": "https://*"}] if gateway.blocks_urls else []
         await session.send("Fetch.enable", {"patterns": patterns, "handleAuthRequests": True})
         for name, value in credentials.cookies.items():
@@ -101,11 +116,16 @@ class CredentialSender:
         if not taken:
             raise MissingSecret(f"The browser rejects the cookie '{name}' for this page.")
 
+    def _attached(self, event: dict[str, Any]) -> None:
+        self._frames[event["frameId"]] = _Frame(parent=event["parentFrameId"])
+
     async def _navigated(self, event: dict[str, Any]) -> None:
         """Keep the URL of a frame. The gateway has its password by now: most pages need no more interception."""
         from playwright.async_api import Error
 
-        self._documents[event["frame"]["id"]] = event["frame"]["url"]
+        frame = event["frame"]
+        known = self._frames.setdefault(frame["id"], _Frame(parent=frame.get("parentId")))
+        known.shown = known.requested = frame["url"]
         if not (self._credentials.headers or self._gateway.blocks_urls) and event["frame"]["url"].startswith("http"):
             with suppress(Error):
                 await self._session.send("Fetch.disable")
@@ -115,6 +135,8 @@ class CredentialSender:
         from playwright.async_api import Error
 
         more: dict[str, Any] = {}
+        if event["resourceType"] == "Document":
+            self._frames.setdefault(event["frameId"], _Frame()).requested = event["request"]["url"]
         if self._gateway.blocks(event["request"]["url"]):
             with suppress(Error):
                 refusal = {"requestId": event["requestId"], "responseCode": 403}
@@ -131,8 +153,20 @@ class CredentialSender:
         home = self._credentials.home
         if not self._credentials.headers or not home.covers(event["request"]["url"]):
             return False
-        origin = self._documents.get(event["frameId"], "")
-        return event["resourceType"] == "Document" or not origin.startswith("http") or home.covers(origin)
+        return event["resourceType"] == "Document" or self._is_home(event["frameId"])
+
+    def _is_home(self, frame_id: str) -> bool:
+        """Return whether a frame shows the page's own site and is not about to leave it.
+
+        A frame without a URL of its own, such as about:blank, belongs to the site of the frame that it is in.
+        """
+        frame = self._frames.get(frame_id)
+        if frame is None:
+            return False
+        urls = [url for url in (frame.shown, frame.requested) if url.startswith("http")]
+        if not urls and frame.parent is not None:
+            return self._is_home(frame.parent)
+        return all(self._credentials.home.covers(url) for url in urls)
 
     async def _challenged(self, event: dict[str, Any]) -> None:
         """Answer the gateway with its password, and cancel the challenge of a server."""

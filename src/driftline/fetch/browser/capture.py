@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from driftline.errors import FailureKind
 from driftline.fetch.browser.steps import StepFailed, prepare, read
 from driftline.fetch.failures import carries_page, status_failure
-from driftline.model import Failure, Render
+from driftline.model.page import Failure, Render
 from driftline.store.blobs import fingerprint
 from driftline.urls.parts import as_sent
 
 if TYPE_CHECKING:
     from playwright.async_api import Download, Page, Request, Response
 
-    from driftline.model import Link
+    from driftline.model.outcome import Link
     from driftline.settings import Settings
 
 

@@ -24,7 +24,7 @@ from driftline.errors import FailureKind
 from driftline.fetch.address_guard import refused_failure
 from driftline.fetch.browser.upstream_proxy import ProxyRefused
 from driftline.fetch.failures import NOTHING, status_failure, unsafe_failure
-from driftline.model import Failure
+from driftline.model.page import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

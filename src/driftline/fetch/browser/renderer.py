@@ -19,7 +19,8 @@ from driftline.fetch.browser.chromium import BrowserGone, Chromium, find_browser
 from driftline.fetch.browser.proxy import Gateway, resolve
 from driftline.fetch.failures import NOTHING, blocked_document, unsafe_failure
 from driftline.http.credentials import MissingSecret
-from driftline.model import Document, Failure
+from driftline.model.outcome import Document
+from driftline.model.page import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from driftline.fetch.browser.proxy import Resolve
     from driftline.fetch.failures import Blocked
-    from driftline.model import Link
+    from driftline.model.outcome import Link
     from driftline.settings import Settings
 
 _LOG = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from driftline.errors import BadSetting, DriftlineError, FailureKind
-from driftline.model import Failure
+from driftline.model.page import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Page
 
     from driftline.fetch.browser.capture import Traffic
-    from driftline.model import Render
+    from driftline.model.page import Render
     from driftline.settings import Settings
 
 

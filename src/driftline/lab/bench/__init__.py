@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from driftline.api import Driftline
-from driftline.api import open as open_store
+from driftline.api.watch_list import Driftline
+from driftline.api.watch_list import open as open_store
 from driftline.settings import load_settings
 
 #: the servers are our own, and many pages of one address are what is measured: no delays, but everything is counted

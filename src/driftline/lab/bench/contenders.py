@@ -27,7 +27,7 @@ from selectolax.lexbor import LexborHTMLParser
 from driftline.detection.worker import read_frame, write_frame
 from driftline.lab.bench import open_local
 from driftline.lab.bench.bare_client import BareClient, LabError, Request
-from driftline.model import Blob
+from driftline.model.outcome import Blob
 from driftline.pipeline.plan import Plan
 from driftline.runtime import SWITCH_INTERVAL
 from driftline.store.blobs import digest, fingerprint, pack, unpack
@@ -39,7 +39,7 @@ from driftline.store.pages import Catalog
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from driftline.model import Link
+    from driftline.model.outcome import Link
 
 Pass = Literal["new", "same", "not-modified", "noisy", "changed"]
 _BATCH = 32

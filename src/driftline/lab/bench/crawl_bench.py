@@ -41,20 +41,12 @@ class Crawled:
 def measure(pages: int, progress: Callable[[int, int], None] | None = None) -> Crawled:
     """Serve a site of this many pages, crawl it as the command does, and return what was found."""
     site = LabSite(pages)
-    done = 0
-
-    def show_progress(outcomes: Sequence[object], waiting: int) -> None:
-        nonlocal done
-        done += len(outcomes)
-        if progress is not None:
-            progress(done, waiting)
-
     with (
         tempfile.TemporaryDirectory(prefix="driftline-crawl-") as folder,
         served(site) as running,
         open_local(str(Path(folder) / "site.db"), robots="obey", host_connections=64) as watch_list,
     ):
-        report = watch_list.crawl(running.url, told=show_progress)
+        report = watch_list.crawl(running.url, progress=progress)
     return judge(site, running.log, report)
 
 

@@ -26,14 +26,14 @@ from driftline.lab.bench import open_local
 from driftline.lab.bench.bare_client import LabError
 from driftline.lab.simweb.simweb_client import serve
 from driftline.lab.simweb.world import World
-from driftline.model import Matter, Region
+from driftline.model.change import Matter, Region
 from driftline.noise_memory import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from driftline.api import Driftline
+    from driftline.api.watch_list import Driftline
     from driftline.lab.simweb.simweb_client import RunningWeb
 
 MEANINGFUL = "meaningful"

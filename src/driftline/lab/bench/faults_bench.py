@@ -247,7 +247,7 @@ class _Laboratory:
     def judge(self, log: Log) -> FaultRow:
         """Return the row that follows from the store, the reports and the servers' log at the end."""
         with open_local(self._store) as watch_list:
-            problems = watch_list.doctor()
+            problems = watch_list.maintenance.doctor()
             pages = {page.url: page for page in watch_list.pages()}
         expected = self.editions + 1
         found = [pages[url] for url in self._pages if url in pages]

@@ -18,21 +18,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from driftline.api import workspace_of
+from driftline.crawl.crawl_options import Options
 from driftline.crawl.survey_steps import Surveyed
 from driftline.lab.bench import open_local
 from driftline.lab.bench.bare_client import LabError
 from driftline.lab.bench.contenders import children_of
 from driftline.lab.servers.hostile_responses import NOT_THERE
 from driftline.lab.servers.hostile_servers import HOSTILE_SERVERS, ORDINARY, PAGE, ROBOTS, SITEMAP, HostileServer
-from driftline.model import Failed, Verdict
+from driftline.model.outcome import Failed, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from driftline.api import Driftline
+    from driftline.api.watch_list import Driftline
     from driftline.crawl.survey_steps import CrawlOutcome
     from driftline.lab.servers.hostile_responses import Act
-    from driftline.model import Outcome
+    from driftline.model.outcome import Outcome
 
 #: shorter than the defaults, so that the table is soon complete; the other limits are the defaults
 TIMES = {"connect_timeout": 3.0, "stall_timeout": 3.0, "total_timeout": 3.0}
@@ -252,9 +254,10 @@ def visit(
     watch_list: Driftline, url: str, at: str, report: Callable[[Sequence[Outcome | CrawlOutcome]], None]
 ) -> float:
     """Check a hostile page, or crawl its site if only a crawl reaches it, and return the seconds it took."""
+    workspace = workspace_of(watch_list)
     if at == SITEMAP:
-        return watch_list.crawl(url, told=lambda outcomes, _: report(outcomes)).seconds
-    return watch_list.check(url, told=report).seconds
+        return workspace.runs.crawl([url], Options(), recorded=lambda outcomes, _: report(outcomes)).seconds
+    return workspace.runs.check([workspace.catalog.find(url).id], recorded=report).seconds
 
 
 def _check(url: str, at: str, deadlines: list[float], options: dict[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
+from driftline.api import workspace_of
 from driftline.lab.bench import open_local
 from driftline.lab.bench.bare_client import LabError
 from driftline.lab.simweb.simweb_client import RunningWeb, serve
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from driftline.api import Driftline
+    from driftline.api.watch_list import Driftline
 
 
 PAPER_PAGES = 6_540
@@ -192,7 +193,7 @@ def _measure(study: Study, cell: Cell, web: RunningWeb, driftline: Driftline, ge
     for _ in range(study.iterations):
         # two generations alternate: what changed between them differs from the current version at every run
         web.generation(next(generations))
-        report = driftline.check_pages(page_ids, plan=plan, fresh=True)
+        report = workspace_of(driftline).runs.check(page_ids, plan=plan, fresh=True)
         if report.failed or report.pages != len(page_ids):
             raise LabError(f"{describe(cell)}: {report.failed} of {len(page_ids)} pages failed.")
         times.append(report.effective_ms)

@@ -31,7 +31,7 @@ from driftline.store.engine import Store
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from driftline.model import Blob
+    from driftline.model.outcome import Blob
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 LONGEST = 900.0  # seconds that one command may take

@@ -22,7 +22,8 @@ from driftline.detection.examine import examine
 from driftline.detection.extract.document import Extraction
 from driftline.detection.jobs import Finding, Job
 from driftline.lab.bench.bare_client import LabError
-from driftline.model import ChangeKind, ChangeSummary, Document, Failed, Matter, Proof, version_made_by
+from driftline.model.change import ChangeKind, ChangeSummary, Matter
+from driftline.model.outcome import Document, Failed, Proof, version_made_by
 from driftline.store.blobs import digest, pack, pack_next, unpack
 from driftline.store.compaction import compact
 from driftline.store.engine import Store
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from driftline.detection.compare import Examiner
-    from driftline.model import Link
+    from driftline.model.outcome import Link
 
 _MB = 1_000_000
 _LIMIT = 100 * _MB

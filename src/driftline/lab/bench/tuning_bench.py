@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from driftline.api import workspace_of
 from driftline.lab.bench import open_local
 from driftline.lab.bench.bare_client import LabError
 from driftline.lab.simweb.simweb_client import serve
@@ -28,8 +29,8 @@ from driftline.pipeline.stop import Stop
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from driftline.api import Driftline
-    from driftline.model import Outcome
+    from driftline.api.watch_list import Driftline
+    from driftline.model.outcome import Outcome
 
 _SETTLED = 10.0  # seconds
 _SLOTS = (8, 32, 128, 512, 2_048)
@@ -120,7 +121,8 @@ def _row(
     name: str, kind: Literal["cell", "best", "auto"], driftline: Driftline, plan: Plan, seconds: float
 ) -> TuningRow:
     counter = _Counter(_SETTLED, seconds)
-    report = driftline.check(plan=plan, fresh=True, stop=counter.stop, told=counter.count)
+    runs = workspace_of(driftline).runs
+    report = runs.check(None, plan=plan, fresh=True, stop=counter.stop, recorded=counter.count)
     if not report.left:
         raise LabError(f"All pages of the {name} world were checked before the time was up: it needs more of them.")
     return TuningRow(

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from driftline.detection.diff.html_diff import render
-from driftline.detection.diff.markup import Kind, kinds_between
+from driftline.detection.diff.markup import MarkupChange, kinds_between
 from driftline.detection.diff.tables import ChangedCell
-from driftline.model import Change, Matter, Version
+from driftline.durations import utc
+from driftline.model.change import Change, Matter
+from driftline.model.outcome import Version
 from support.properties import searched_briefly
 
 HOSTILE = [
@@ -39,12 +41,12 @@ TEXTS = st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=20)), max_
 
 def version(text: str, number: int = 1, title: str = "A page", url: str = "https://a.example/") -> Version:
     return Version(
-        url=url, number=number, at=1_700_000_000.0 + number, size=1, title=title, content_type="text/html",
+        url=url, number=number, at=utc(1_700_000_000.0 + number), size=1, title=title, content_type="text/html",
         charset="utf-8", final_url=url, body=text.encode("utf-8", "replace"), text=text.encode("utf-8", "replace"),
     )  # fmt: skip
 
 
-def rendered(old: str, new: str, kinds: tuple[Kind, ...] = (), change: Change | None = None) -> str:
+def rendered(old: str, new: str, kinds: tuple[MarkupChange, ...] = (), change: Change | None = None) -> str:
     return render(version(old, 1), version(new, 2), kinds, change)
 
 
@@ -93,11 +95,11 @@ def assert_safe(document: str) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_text_of_a_page_becomes_markup(text: str) -> None:
-    kind = Kind(name="links", count=1, words=text, examples=(text,))
+    kind = MarkupChange(name="links", count=1, words=text, examples=(text,))
     change = Change(
         id="1-2",
         url=text,
-        at=0.0,
+        at=utc(0.0),
         from_version=1,
         to_version=2,
         kind="text",
@@ -165,7 +167,7 @@ def test_the_document_holds_every_line_of_the_new_text(old: str, new: str) -> No
 
 
 def test_a_document_is_never_empty() -> None:
-    link = Kind(name="links", count=3, words="3 links", examples=("Terms: /a → /b",))
+    link = MarkupChange(name="links", count=3, words="3 links", examples=("Terms: /a → /b",))
     assert "The text is the same; 3 links changed." in words(rendered("same", "same", (link,)))
     assert "Terms: /a → /b" in words(rendered("same", "same", (link,)))
     assert "The two versions are equal." in words(rendered("same", "same"))
@@ -179,7 +181,7 @@ def test_what_takes_no_room_is_named_where_it_is_what_changed() -> None:
 
 def test_the_header_shows_the_recorded_change() -> None:
     change = Change(
-        id="1-2", url="https://a.example/", at=0.0, from_version=1, to_version=2, kind="text",
+        id="1-2", url="https://a.example/", at=utc(0.0), from_version=1, to_version=2, kind="text",
         verdict=Matter.MEANINGFUL, score=0.876, reason="1 word added in one place.",
     )  # fmt: skip
     shown = words(rendered("old", "new", change=change))

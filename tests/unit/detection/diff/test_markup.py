@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from driftline.detection.diff.markup import Kind, kinds, kinds_between, sentence
-from driftline.model import Version
+from driftline.detection.diff.markup import MarkupChange, kinds, kinds_between, sentence
+from driftline.durations import utc
+from driftline.model.outcome import Version
 
 TEXT = "<p>The same words.</p>"
 
@@ -12,7 +13,7 @@ def page(body: str = TEXT, head: str = "<title>A page</title>") -> str:
     return f"<!doctype html><html><head>{head}</head><body>{body}</body></html>"
 
 
-def only(old: str, new: str) -> Kind:
+def only(old: str, new: str) -> MarkupChange:
     (kind,) = kinds(old, new)
     return kind
 
@@ -20,8 +21,8 @@ def only(old: str, new: str) -> Kind:
 def version(body: bytes, text: str = "words", **given: str) -> Version:
     known = {"url": "http://a.example/", "title": "", "content_type": "text/html", "charset": "utf-8"} | given
     return Version(
-        number=1, at=0.0, size=len(body), body=body, text=text.encode(), final_url=known.pop("final_url", known["url"]),
-        **known,
+        number=1, at=utc(0.0), size=len(body), body=body, text=text.encode(),
+        final_url=known.pop("final_url", known["url"]), **known,
     )  # fmt: skip
 
 

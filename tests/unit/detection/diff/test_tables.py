@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from driftline.detection.diff.tables import cells_between, changed_cells, heading
-from driftline.model import Version
+from driftline.durations import utc
+from driftline.model.outcome import Version
 
 PRICES = (
     "<table><caption>Prices</caption><thead><tr><th>model<th>price<th>stock</thead>"
@@ -98,7 +99,7 @@ def test_cells_that_the_filters_leave_out_are_not_reported(cell: str, text: str,
         body = f"<table><tr><th>model<th>price<tr><td>Model B<td>{cell.format(word)}</table>".encode()
         said = f"Version {word} of the page\n{text}".replace("{}", word)
         return Version(
-            url="http://a.example/", number=1, at=0.0, size=len(body), title="", content_type="text/html",
+            url="http://a.example/", number=1, at=utc(0.0), size=len(body), title="", content_type="text/html",
             charset="utf-8", final_url="http://a.example/", body=body, text=said.encode(),
         )  # fmt: skip
 

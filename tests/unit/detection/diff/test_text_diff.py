@@ -6,7 +6,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.detection.diff.text_diff import Move, Piece, by_word, in_line, unified
+from driftline.detection.diff.text_diff import Move, WordPiece, by_word, in_line, unified
 from support.properties import searched
 
 MOVED = "A paragraph that goes elsewhere."
@@ -25,7 +25,7 @@ def test_a_unified_diff_names_both_sides_and_shows_the_lines() -> None:
 
 def test_a_changed_word_is_a_piece_between_what_stayed() -> None:
     assert by_word("costs 5 euro\nsame", "costs 6 euro\nsame") == [
-        [Piece("same", "costs "), Piece("removed", "5"), Piece("added", "6"), Piece("same", " euro")]
+        [WordPiece("same", "costs "), WordPiece("removed", "5"), WordPiece("added", "6"), WordPiece("same", " euro")]
     ]
 
 
@@ -33,16 +33,16 @@ def test_each_place_that_differs_is_a_list_of_its_own() -> None:
     old = "\n".join(["a", "b", "c", "d", "e"])
     new = "\n".join(["A", "b", "c", "d", "E"])
     assert by_word(old, new) == [
-        [Piece("removed", "a"), Piece("added", "A")],
-        [Piece("removed", "e"), Piece("added", "E")],
+        [WordPiece("removed", "a"), WordPiece("added", "A")],
+        [WordPiece("removed", "e"), WordPiece("added", "E")],
     ]
 
 
-def is_old(piece: Piece) -> bool:
+def is_old(piece: WordPiece) -> bool:
     return piece.kind in ("same", "removed") or (piece.move is not None and not piece.move.arrived)
 
 
-def is_new(piece: Piece) -> bool:
+def is_new(piece: WordPiece) -> bool:
     return piece.kind in ("same", "added") or (piece.move is not None and piece.move.arrived)
 
 
@@ -76,7 +76,7 @@ def test_the_places_turn_the_old_text_into_the_new_one_and_back(old: str, new: s
     assert added - removed == after - before
 
 
-def lines_of(pieces: list[Piece], belongs: Callable[[Piece], bool]) -> list[str]:
+def lines_of(pieces: list[WordPiece], belongs: Callable[[WordPiece], bool]) -> list[str]:
     side = [piece.text for piece in pieces if belongs(piece)]
     return "".join(side).split("\n") if side else []
 
@@ -93,8 +93,8 @@ def test_a_block_that_moved_is_shown_where_it_was_and_where_it_is() -> None:
     block = "This paragraph goes to the end.\nThis one goes with it."
     rest = "One paragraph stays.\nSo does another one.\nAnd so does the third."
     assert by_word(f"{block}\n{rest}", f"{rest}\n{block}") == [
-        [Piece("moved", block, Move(from_line=1, to_line=4, arrived=False))],
-        [Piece("moved", block, Move(from_line=1, to_line=4, arrived=True))],
+        [WordPiece("moved", block, Move(from_line=1, to_line=4, arrived=False))],
+        [WordPiece("moved", block, Move(from_line=1, to_line=4, arrived=True))],
     ]
 
 
@@ -106,7 +106,8 @@ def test_words_that_stayed_by_chance_do_not_tear_a_sentence_apart() -> None:
 
 def test_each_character_is_a_word_where_words_are_not_spaced() -> None:
     assert in_line("価格は五百円です。", "価格は六百円です。") == [
-        Piece("same", "価格は"), Piece("removed", "五"), Piece("added", "六"), Piece("same", "百円です。"),
+        WordPiece("same", "価格は"), WordPiece("removed", "五"), WordPiece("added", "六"),
+        WordPiece("same", "百円です。"),
     ]  # fmt: skip
 
 
@@ -132,4 +133,4 @@ def test_a_place_of_a_unified_difference_may_have_a_head() -> None:
 
 def test_a_place_of_very_many_words_is_shown_whole() -> None:
     old, new = "a " * 20_001, "b " * 20_001
-    assert by_word(old, new) == [[Piece("removed", old), Piece("added", new)]]
+    assert by_word(old, new) == [[WordPiece("removed", old), WordPiece("added", new)]]

@@ -7,7 +7,7 @@ from driftline.detection.extract.annotations import attributes_of, is_note, note
 from driftline.detection.extract.document import Extraction
 from driftline.detection.extract.filters import check_filters
 from driftline.errors import BadFilter
-from driftline.model import Also, FilterKind
+from driftline.model.page import Also, FilterKind
 
 
 def lines(markup: str, also: str = "all", **more: str) -> list[str]:

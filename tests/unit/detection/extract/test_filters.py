@@ -7,7 +7,9 @@ from driftline.detection.extract.document import Extraction, letters_of
 from driftline.detection.extract.filters import awaited_by, check_filters, how_read
 from driftline.detection.jobs import Finding
 from driftline.errors import BadFilter, FailureKind, UnreadableBody
-from driftline.model import Blob, Filter, Matter, Proof
+from driftline.model.change import Matter
+from driftline.model.outcome import Blob, Proof
+from driftline.model.page import Filter
 from driftline.store.blobs import unpack
 from support.making import failure_kind, job, why_failed
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from driftline.detection.extract.document import Extraction
-from driftline.detection.extract.outline import Outlined, outline
+from driftline.detection.extract.outline import TextBlock, outline
 
 HTML = "text/html; charset=utf-8"
 PAGE = """<nav><a href=/>Home</a><a href=/news>News</a></nav><main id=content><h1>Pens</h1>
@@ -9,7 +9,7 @@ PAGE = """<nav><a href=/>Home</a><a href=/news>News</a></nav><main id=content><h
 <p hidden>token</p><img alt="A pen" src=/pen.png></main><footer><div><p>Imprint</p></div></footer>"""
 
 
-def blocks(markup: str, content_type: str = HTML) -> list[Outlined]:
+def blocks(markup: str, content_type: str = HTML) -> list[TextBlock]:
     return outline(Extraction(markup.encode(), content_type).body, Extraction(markup.encode(), content_type).blocks())
 
 
@@ -37,4 +37,4 @@ def test_links_and_what_attributes_show_stand_with_the_block_that_they_are_in() 
 
 
 def test_the_blocks_of_other_documents_are_their_lines() -> None:
-    assert blocks('{"a": 1}', "application/json") == [Outlined(text="$.a: 1", role="body", path="")]
+    assert blocks('{"a": 1}', "application/json") == [TextBlock(text="$.a: 1", role="body", path="")]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from driftline.detection.extract.regions import region_of_element
-from driftline.model import Region
+from driftline.model.change import Region
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from driftline.detection.extract.document import Extraction
 from driftline.detection.extract.regions import Blocks, read_marks
-from driftline.model import Region
+from driftline.model.change import Region
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from driftline.detection.extract.document import Extraction
 from driftline.detection.noise.edits import JudgedDocument, Judgement, ReadOnce
 from driftline.detection.noise.judge import judge
-from driftline.model import Matter
+from driftline.model.change import Matter
 from support.properties import searched
 
 FILLER = "<p>" + "A paragraph that says the same at every check, so that the page is not a small one. " * 6 + "</p>"

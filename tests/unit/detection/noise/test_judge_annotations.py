@@ -13,7 +13,7 @@ from driftline.detection.extract.regions import Blocks
 from driftline.detection.noise.edits import Experience, JudgedDocument, Judgement, ReadOnce
 from driftline.detection.noise.judge_annotations import judge_all
 from driftline.detection.noise.learning import feedback_keys, learn
-from driftline.model import Matter
+from driftline.model.change import Matter
 from driftline.noise_memory import Memory
 
 if TYPE_CHECKING:

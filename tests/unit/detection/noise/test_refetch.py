@@ -7,7 +7,7 @@ import pytest
 from driftline.detection.extract.document import Extraction
 from driftline.detection.noise.edits import Experience, JudgedDocument, Judgement, ReadOnce
 from driftline.detection.noise.judge import judge
-from driftline.model import Matter
+from driftline.model.change import Matter
 
 FILLER = "<p>" + "A paragraph that says the same at every check, so that the page is not a small one. " * 6 + "</p>"
 BY_ITSELF, CHANGED = (Matter.NOISE, True), (Matter.MEANINGFUL, False)

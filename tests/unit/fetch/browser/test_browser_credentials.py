@@ -1,81 +1,120 @@
-"""Credentials that are sent for a tab of the browser, tested without a browser."""
+"""Which requests of a tab get the credentials of its page, whatever the order in which the browser reports things."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
 
-from driftline.fetch.address_guard import judge_for
+import pytest
+
 from driftline.fetch.browser.browser_credentials import BrowserCredentials, CredentialSender
-from driftline.fetch.browser.proxy import Gateway
-from driftline.fetch.failures import NOTHING, Blocked
-from support.blocks import Paths
-from support.making import link, settings
+from driftline.http.credentials import CredentialScope
 
-Handler = Callable[[dict[str, Any]], Awaitable[None]]
+HOME = "http://home.example/"
+OTHER = "http://other.example/"
+MAIN, CHILD = "main", "child"
 
 
+@dataclass(slots=True)
 class Tab:
-    """A tab, its profile and the connection to it, that keeps what it is told."""
+    """A tab whose browser reports what a test says; it is its own page, context and session."""
 
-    def __init__(self) -> None:
-        self.handlers: dict[str, Handler] = {}
-        self.told: list[tuple[str, dict[str, Any]]] = []
+    handlers: dict[str, Callable[[dict[str, Any]], Any]] = field(default_factory=dict)
+    sent: list[dict[str, Any]] = field(default_factory=list)
+    blocks_urls: bool = False
 
     @property
     def context(self) -> Tab:
         return self
 
-    async def new_cdp_session(self, _tab: Tab) -> Tab:
-        return self
+    async def new_cdp_session(self, page: Tab) -> Tab:
+        return page
 
-    def on(self, name: str, handler: Handler) -> None:
+    def on(self, name: str, handler: Callable[[dict[str, Any]], Any]) -> None:
         self.handlers[name] = handler
 
-    async def send(self, name: str, given: dict[str, Any] | None = None) -> dict[str, Any]:
-        self.told.append((name, given or {}))
-        return {}
+    async def send(self, method: str, parameters: dict[str, Any] | None = None) -> None:
+        if method == "Fetch.continueRequest":
+            self.sent.append(parameters or {})
+
+    def blocks(self, url: str) -> bool:
+        return False
+
+    def requests(self, url: str, kind: str = "Fetch", frame: str = MAIN) -> bool:
+        """Report a request, and return whether it got the credentials."""
+        request = {"url": url, "headers": {}}
+        self._report("Fetch.requestPaused", requestId="1", frameId=frame, resourceType=kind, request=request)
+        return "headers" in self.sent[-1]
+
+    def shows(self, url: str, frame: str = MAIN) -> None:
+        self._report("Page.frameNavigated", frame={"id": frame, "url": url})
+
+    def attaches(self, frame: str) -> None:
+        self._report("Page.frameAttached", frameId=frame, parentFrameId=MAIN)
+
+    def _report(self, name: str, **event: Any) -> None:
+        done = self.handlers[name](event)
+        if inspect.isawaitable(done):
+            asyncio.run(_finish(done))
 
 
-def told(blocked: Blocked, *events: tuple[str, dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
-    """What a tab is told that opens a page without keys, and then has these events."""
+async def _finish(done: Any) -> None:
+    await done
 
-    async def happen() -> None:
-        gateway = Gateway(judge_for([]), most=1_000, connect_timeout=5.0, blocked=blocked)
-        keys = BrowserCredentials.of(link("https://page.example/"), settings())
-        await CredentialSender.open(tab, keys, gateway)  # type: ignore[arg-type]
-        for name, event in events:
-            await tab.handlers[name](event)
 
+@pytest.fixture
+def tab() -> Tab:
     tab = Tab()
-    asyncio.run(happen())
-    return tab.told
+    credentials = BrowserCredentials(address=HOME, home=CredentialScope(HOME), headers={"X-Key": "secret"})
+    asyncio.run(CredentialSender.open(cast("Any", tab), credentials, cast("Any", tab)))
+    return tab
 
 
-def asks(url: str) -> tuple[str, dict[str, Any]]:
-    event = {"requestId": url, "request": {"url": url, "headers": {}}, "frameId": "1", "resourceType": "Document"}
-    return "Fetch.requestPaused", event
+def test_the_page_and_what_it_loads_get_them(tab: Tab) -> None:
+    assert tab.requests(HOME, "Document")
+    assert tab.requests(HOME + "early"), "before the browser reports that the page is shown"
+    tab.shows(HOME)
+    assert tab.requests(HOME + "late")
+    assert not tab.requests(OTHER)
 
 
-ARRIVES = ("Page.frameNavigated", {"frame": {"id": "1", "url": "https://page.example/"}})
+def test_a_site_that_the_page_redirects_to_gets_nothing_before_it_is_reported_to_be_shown(tab: Tab) -> None:
+    assert tab.requests(HOME, "Document")
+    assert not tab.requests(OTHER, "Document")
+    assert not tab.requests(HOME + "private")
 
 
-def test_where_single_addresses_are_blocked_every_encrypted_request_is_judged_before_it_is_sent() -> None:
-    bad, good = "https://other.example/bad", "https://other.example/good"
-    found = told(Paths("/bad"), ARRIVES, asks(bad), asks(good))
-    (patterns,) = [given["patterns"] for name, given in found if name == "Fetch.enable"]
-    assert {"urlPattern": "https://*"} in patterns
-    assert found[-2:] == [
-        ("Fetch.fulfillRequest", {"requestId": bad, "responseCode": 403}),
-        ("Fetch.continueRequest", {"requestId": good}),
-    ]
-    assert "Fetch.disable" not in dict(found)
+def test_a_site_that_the_page_leaves_for_gets_nothing_before_it_is_reported_to_be_shown(tab: Tab) -> None:
+    tab.requests(HOME, "Document")
+    tab.shows(HOME)
+    tab.requests(OTHER, "Document")
+    assert not tab.requests(HOME + "private")
+    tab.shows(OTHER)
+    assert not tab.requests(HOME + "private")
 
 
-def test_where_none_is_requests_go_their_way_once_the_page_is_there() -> None:
-    found = told(NOTHING, ARRIVES)
-    assert [given["patterns"] for name, given in found if name == "Fetch.enable"] == [
-        [{"urlPattern": "https://page.example/*"}]
-    ]
-    assert found[-1] == ("Fetch.disable", {})
+def test_a_site_cannot_pretend_to_return_to_the_page(tab: Tab) -> None:
+    tab.requests(OTHER, "Document")
+    tab.shows(OTHER)
+    assert tab.requests(HOME, "Document"), "whatever comes is shown to nobody but the page's own site"
+    assert not tab.requests(HOME + "private"), "the other site is still shown"
+    tab.shows(HOME)
+    assert tab.requests(HOME + "private")
+
+
+@pytest.mark.parametrize(("outer", "given"), [(HOME, True), (OTHER, False)])
+def test_a_frame_without_an_address_belongs_to_the_site_that_it_is_in(tab: Tab, outer: str, given: bool) -> None:
+    tab.requests(outer, "Document")
+    tab.shows(outer)
+    tab.attaches(CHILD)
+    assert tab.requests(HOME + "private", frame=CHILD) is given
+    tab.shows("about:blank", frame=CHILD)
+    assert tab.requests(HOME + "private", frame=CHILD) is given
+
+
+def test_a_frame_that_was_never_reported_gets_nothing(tab: Tab) -> None:
+    tab.requests(HOME, "Document")
+    assert not tab.requests(HOME + "private", frame="unknown")

@@ -19,7 +19,7 @@ from driftline.fetch.address_guard import judge_for
 from driftline.fetch.browser.proxy import Gateway
 from driftline.fetch.browser.upstream_proxy import Upstream
 from driftline.http.credentials import CredentialScope
-from driftline.model import Failure
+from driftline.model.page import Failure
 from support.servers import Answer, Request, Server, answer, closed_port, self_signed
 
 _PLAIN = "GET http://page.test/x HTTP/1.1\r\nHost: page.test"

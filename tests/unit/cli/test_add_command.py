@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.urls.url_lists import ImportedLine, read_text_list
+from driftline.cli.add_command import ImportedLine, read_text_list
 from support.properties import searched
 
 

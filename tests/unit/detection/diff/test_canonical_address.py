@@ -3,14 +3,15 @@ from __future__ import annotations
 import pytest
 
 from driftline.detection.diff.markup import declared_address
-from driftline.model import Version
+from driftline.durations import utc
+from driftline.model.outcome import Version
 
 PAGE = "https://example.com/shop/item?id=1&from=mail"
 
 
 def version(body: str, content_type: str = "text/html", charset: str = "utf-8") -> Version:
     return Version(
-        url="https://example.com/", number=1, at=0.0, size=len(body), title="", content_type=content_type,
+        url="https://example.com/", number=1, at=utc(0.0), size=len(body), title="", content_type=content_type,
         charset=charset, final_url=PAGE, body=body.encode(charset), text=b"",
     )  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from driftline.crawl.focus import Focus, keywords_of
+from driftline.crawl.scope import Focus, keywords_of
 from driftline.errors import BadSetting
 
 

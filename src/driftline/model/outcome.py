@@ -1,4 +1,4 @@
-"""The words of Driftline as data.
+"""Checks: what is fetched, what is found, and how it is recorded.
 
 At ten thousand pages a second the price of a frozen dataclass shows: about 0.1 µs for each of its fields. So `Link` and
 `Document`, which have a dozen, are plain slotted classes, treated as frozen all the same but for the one method that
@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
-from driftline.errors import FailureKind
-from driftline.urls.parts import host_of, without_password
+from driftline.urls.parts import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from driftline.http.credentials import Access
-
-Policy = Literal["value", "intelligent", "fixed", "uniform"]
-POLICIES: tuple[Policy, ...] = get_args(Policy)
+    from driftline.model.change import Change, ChangeSummary
+    from driftline.model.event import Danger, Turned
+    from driftline.model.page import Failure, PageWarning, Render
 
 
 class Incomparable(StrEnum):
@@ -43,17 +43,6 @@ class Verdict(StrEnum):
     FAILED = "failed"
 
 
-class PageState(StrEnum):
-    """How a page stands: what its last check found, that there was none yet, or that it keeps failing."""
-
-    UNCHECKED = "unchecked"
-    NEW = "new"
-    CHANGED = "changed"
-    UNCHANGED = "unchanged"
-    FAILED = "failed"
-    FAILING = "failing"
-
-
 class Proof(StrEnum):
     """The cheapest thing that proved a page unchanged, from the cheapest to the dearest.
 
@@ -67,249 +56,6 @@ class Proof(StrEnum):
     TEXT = "text"
     NOISE = "noise"
     REREAD = "reread"
-
-
-class Matter(StrEnum):
-    """Whether a change matters."""
-
-    MEANINGFUL = "meaningful"
-    NOISE = "noise"
-
-
-class NoiseKind(StrEnum):
-    """What explains an edit that does not matter. `detection.messages` has the words for each."""
-
-    # something that changes by itself
-    AGE = "age"
-    AUDIENCE = "audience"
-    CLOCK = "clock"
-    COPYRIGHT_YEAR = "copyright-year"
-    COUNTER = "counter"
-    IDENTIFIER = "identifier"
-    PROTECTED_ADDRESS = "protected-address"
-    TICKER = "ticker"
-    TIME_ZONE = "time-zone"
-    # something that is not what the page is about
-    CALENDAR = "calendar"
-    COPY = "copy"
-    FOR_MACHINES = "for-machines"
-    LABELS = "labels"
-    LINKS = "links"
-    LINKS_WITH_TEXT = "links-with-text"
-    ORDER = "order"
-    PROMOTION = "promotion"
-    TITLE = "title"
-    TYPOGRAPHY = "typography"
-    # where it stands
-    ADVERTISEMENT = "advertisement"
-    ASIDE = "aside"
-    CONSENT = "consent"
-    DIALOG = "dialog"
-    FOOTER = "footer"
-    FORM = "form"
-    HEADER = "header"
-    NAVIGATION = "navigation"
-    # what earlier checks, a second fetch or the user say
-    COMES_AND_GOES = "comes-and-goes"
-    EVERY_CHECK = "every-check"
-    EVERY_FETCH = "every-fetch"
-    OTHER_PAGES = "other-pages"
-    USER = "user"
-
-
-class ChangeKind(StrEnum):
-    """What sort of thing changed. `READING` is for a page that did not change, but is extracted in another way now."""
-
-    TEXT = "text"
-    NUMBER = "number"
-    PRICE = "price"
-    AVAILABILITY = "availability"
-    LINKS = "links"
-    MEDIA = "media"
-    ATTRIBUTES = "attributes"
-    METADATA = "metadata"
-    STRUCTURE = "structure"
-    READING = "reading"
-
-
-class Turn(StrEnum):
-    """What a page turned into: one that fails at one check after the other, or one that can be read again."""
-
-    FAILING = "failing"
-    RECOVERED = "recovered"
-
-
-class MentionKind(StrEnum):
-    """Whether words came or went."""
-
-    APPEARED = "appeared"
-    DISAPPEARED = "disappeared"
-
-
-class WarningKind(StrEnum):
-    """What looks dangerous on a page."""
-
-    MIXED_CONTENT = "mixed-content"
-    HIDDEN_FRAME = "hidden-frame"
-    OBFUSCATED_SCRIPT = "obfuscated-script"
-    CERTIFICATE = "certificate"
-    LOOK_ALIKE = "look-alike"
-
-
-class Warned(NamedTuple):
-    """What looks dangerous on a page, with one plain sentence for people."""
-
-    kind: WarningKind
-    sentence: str
-
-
-class Barred(NamedTuple):
-    """A page that is not fetched while it is blocked, and why."""
-
-    url: str
-    reason: str
-
-
-class Safety(NamedTuple):
-    """Why a page is blocked, None if it is not, and what looks dangerous on it."""
-
-    blocked: str | None
-    warnings: tuple[Warned, ...]
-
-    @property
-    def sentence(self) -> str:
-        """All of it in words."""
-        return " ".join([*([self.blocked] if self.blocked else []), *(sentence for _, sentence in self.warnings)])
-
-
-class AddressKind(StrEnum):
-    """What an address that a crawl fetches is expected to be.
-
-    A `PROBE` is the address of no page, to see what a host answers for pages that do not exist.
-    """
-
-    PAGE = "page"
-    ROBOTS = "robots"
-    SITEMAP = "sitemap"
-    FEED = "feed"
-    PROBE = "probe"
-
-
-class FilterKind(StrEnum):
-    """What a filter does."""
-
-    SELECT = "select"
-    DROP = "drop"
-    IGNORE = "ignore"
-    TRIGGER = "trigger"
-    ALSO = "also"
-
-
-class Also(StrEnum):
-    """What of a page can count besides its text."""
-
-    LINKS = "links"
-    MEDIA = "media"
-    ATTRIBUTES = "attributes"
-    METADATA = "metadata"
-    STRUCTURE = "structure"
-
-
-class Filter(NamedTuple):
-    """A filter of a page, as it was given."""
-
-    kind: str
-    value: str
-
-
-class RenderMode(StrEnum):
-    """Whether a page is fetched through a browser: at every check, or when it cannot be read without one."""
-
-    ALWAYS = "always"
-    AUTO = "auto"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Render:
-    """How a page is fetched through a browser: what to wait for, and the steps before it is captured, as given."""
-
-    mode: RenderMode = RenderMode.ALWAYS
-    wait_for: str | None = None
-    steps: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """Why a check failed, with one plain sentence for people, in which no address has a password."""
-
-    kind: FailureKind
-    sentence: str
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sentence", without_password(self.sentence))
-
-    @property
-    def points_to_overload(self) -> bool:
-        """Whether too many requests at once may be the cause, on either side."""
-        return self.kind in (FailureKind.TIMED_OUT, FailureKind.REFUSED, FailureKind.CONNECTION)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Robots:
-    """What a host told us to do in its robots.txt, None if it has none, and until when that is to be believed.
-
-    `failure` is why it could not be asked, and then nothing may be fetched; `since` is when that began.
-    """
-
-    text: str | None
-    until: float
-    failure: Failure | None = None
-    since: float | None = None
-
-
-class Region(StrEnum):
-    """Where in a document a block stands."""
-
-    BODY = "b"
-    MAIN = "m"
-    NAVIGATION = "n"
-    HEADER = "h"
-    FOOTER = "f"
-    ASIDE = "a"
-    ADVERTISEMENT = "x"
-    FORM = "o"
-    DIALOG = "d"
-    CONSENT = "c"
-
-
-@dataclass(slots=True, eq=False)
-class Block:
-    """Text of a document that is set off from its surroundings, its white space folded; `linked` if it is a link."""
-
-    text: str
-    region: Region
-    linked: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """A URL that we watch, with its settings and where it stands."""
-
-    id: int
-    url: str
-    every: float | None
-    tags: tuple[str, ...]
-    added_at: float
-    checks: int
-    versions: int
-    checked_at: float | None
-    changed_at: float | None
-    verdict: Verdict | None
-    failure: Failure | None
-    failures: int
-    title: str | None
-    filters: tuple[Filter, ...] = ()
-    render: Render | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -470,38 +216,6 @@ class NewVersion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
-    """One difference between two versions: a line that was rewritten, added (`before` is empty) or removed.
-
-    Long lines are cut to the part that differs. `region` is None where it is not known, and `noise` where nothing
-    explains the edit, so that it matters.
-    """
-
-    before: str
-    after: str
-    region: Region | None
-    kind: ChangeKind
-    noise: NoiseKind | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeSummary:
-    """What differs between two versions, in a few figures, one sentence and the most important edits.
-
-    `cause` is the same for the same edits on another page, and empty if nothing was edited but what changes by itself.
-    """
-
-    kind: ChangeKind
-    verdict: Matter
-    score: float
-    reason: str
-    words_added: int
-    words_removed: int
-    cause: bytes = b""
-    edits: tuple[Edit, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Lesson:
     """What a check taught: the memory of the page from now on, and what of it may hold for the whole host."""
 
@@ -524,7 +238,7 @@ class Examined:
     reading: str
     recalled: bytes | None = None
     lesson: Lesson | None = None
-    warnings: tuple[Warned, ...] = ()
+    warnings: tuple[PageWarning, ...] = ()
     wants_script: bool = False
 
 
@@ -662,148 +376,12 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turned:
-    """A page that began to fail or recovered, with the check that made it so; `kind` is that of its failure, if any.
-
-    `id` names the page and the check, as that of a change does.
-    """
-
-    id: str
-    url: str
-    at: float
-    turn: Turn
-    kind: str
-    reason: str
-
-    @property
-    def host(self) -> str:
-        """The host of the page."""
-        return host_of(self.url)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Danger:
-    """What looks dangerous on a page for the first time, with the check that found it, which `id` names."""
-
-    id: str
-    url: str
-    at: float
-    kind: WarningKind
-    reason: str
-
-    @property
-    def host(self) -> str:
-        """The host of the page."""
-        return host_of(self.url)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """Two versions of a page that differ, in a way that matters or, by its verdict, in noise only.
-
-    `said` is the user's own verdict, if there is one, which then is the verdict; the reason stays that of the other.
-    `id` is what people name it by. `cause` is the same for the same edit on other pages, and empty where there is none.
-    """
-
-    id: str
-    url: str
-    at: float
-    from_version: int
-    to_version: int
-    kind: str
-    verdict: Matter
-    score: float
-    reason: str
-    cause: bytes = b""
-    said: Matter | None = None
-    edits: tuple[Edit, ...] = ()
-
-    @property
-    def host(self) -> str:
-        """The host of the page."""
-        return host_of(self.url)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventPage:
-    """A page that an event is about, as it was when the event was published.
-
-    `check` names the check that found it (page id and number, as in `change_id`); the versions are those of a change.
-    """
-
-    id: int
-    url: str
-    title: str
-    tags: tuple[str, ...]
-    check: str
-    from_version: int | None = None
-    to_version: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """Something worth reporting: a change, pages that fail or recovered, a warning, or new, gone and moved pages.
-
-    One cause makes one event: the same edit on many pages of a host, a host that is down with all of its pages.
-    `event` says what happened and `at` when the last of its pages was checked. `id` is its number in the event log, and
-    0 until it is published. `ids` name the checks that found it, one for each of the `urls`. `to` has the new addresses
-    of pages that moved, and `edits` what changed. `source` is the command that found it, `run` or `check`.
-    """
-
-    id: int = 0
-    event: str
-    at: float
-    host: str
-    urls: tuple[str, ...]
-    kind: str
-    score: float
-    headline: str
-    reason: str
-    ids: tuple[str, ...]
-    to: tuple[str, ...] = ()
-    pages: tuple[EventPage, ...] = ()
-    edits: tuple[Edit, ...] = ()
-    source: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """What the user said of a change, and what it was found to be by itself, for that reason."""
-
-    change: str
-    url: str
-    at: float
-    verdict: Matter
-    found: Matter
-    reason: str
-
-
-def stored_render(settings: dict[str, Any]) -> Render | None:
-    """How a page with these settings, as they are stored, is fetched through a browser; None if it is not."""
-    given = settings.get("render")
-    if given is None:
-        return None
-    return Render(mode=RenderMode(given["mode"]), wait_for=given.get("wait_for"), steps=tuple(given.get("steps", ())))
-
-
-def change_id(page_id: int, sequence: int) -> str:
-    """Return the name of a change, or of anything else that a check found: its page and its number."""
-    return f"{page_id}-{sequence}"
-
-
-def check_of(name: str) -> tuple[int, int]:
-    """Return the page and the number of the check that `change_id` made this name of."""
-    page_id, _, sequence = name.partition("-")
-    return int(page_id), int(sequence)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
     """A past state of a page kept in the version repository; its contents are read on demand."""
 
     url: str
     number: int
-    at: float
+    at: datetime
     size: int
     title: str
     content_type: str
@@ -827,7 +405,7 @@ class Check:
     """
 
     sequence: int
-    at: float
+    at: datetime
     verdict: Verdict
     status: int
     seconds: float
@@ -837,9 +415,9 @@ class Check:
     redirected_to: str | None
     version: int | None
     change: Change | None
-    reread_at: float | None = None
+    reread_at: datetime | None = None
     turned: Turned | None = None
-    warnings: tuple[Warned, ...] = ()
+    warnings: tuple[PageWarning, ...] = ()
 
     @property
     def reason(self) -> str:
@@ -853,45 +431,3 @@ class Check:
         # it made no version, so there is no change to tell of
         differed = "What differed was different again when the page was fetched once more."
         return differed if self.proof is Proof.NOISE else ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mention:
-    """Words that appeared in a version of a page, or disappeared from it, with the line to see it by.
-
-    `marks` are where the words begin and end in the excerpt, which for words that disappeared is of the version before.
-    """
-
-    url: str
-    version: int
-    at: float
-    kind: MentionKind
-    excerpt: str
-    marks: tuple[tuple[int, int], ...]
-
-
-class Visit(NamedTuple):
-    """One user's visit to a page: when, how long, and whether it was available. Its key tells it from every other."""
-
-    url: str
-    at: float
-    seconds: float
-    available: bool
-    key: int
-
-
-class Visited(NamedTuple):
-    """What the visits to an address add up to; `sno` numbers the addresses in the order of their first visit.
-
-    `value` is what a check of the page is worth now, where that was asked for.
-    """
-
-    sno: int
-    url: str
-    frequency: int
-    weightage: float
-    ttl: int
-    first_at: float = 0.0
-    last_at: float = 0.0
-    watched: bool = False
-    value: float = 0.0

@@ -1,0 +1,165 @@
+"""Looking back: the checks and versions of a page, what differs between two versions, and feedback on changes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from driftline.api.arguments import check_number
+from driftline.errors import UnknownChange, UnknownVersion, UsageError
+from driftline.model.change import Matter
+from driftline.store.feedback import all_said, find_change, remember, withdraw
+from driftline.urls.parts import host_of, without_password
+
+if TYPE_CHECKING:
+    from driftline.api.workspace import Workspace
+    from driftline.detection.diff.markup import MarkupChange
+    from driftline.detection.diff.tables import ChangedCell
+    from driftline.detection.diff.text_diff import WordPiece
+    from driftline.detection.extract.outline import TextBlock
+    from driftline.model.change import Feedback
+    from driftline.model.outcome import Check, Version
+
+
+class PageHistory:
+    """Look back at what was found: checks, versions, screenshots and differences, and say which changes matter.
+
+    Where two versions are compared and none is named, they are those of the newest change.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def __repr__(self) -> str:
+        return f"<PageHistory of {self._workspace.store.where}>"
+
+    def checks(self, url: str, limit: int | None = None, *, news_only: bool = False) -> list[Check]:
+        """Return the checks of a page, the newest first.
+
+        With `news_only`, leave out those that found nothing or only noise, as `driftline history` does.
+        """
+        check_number("limit", limit)
+        workspace = self._workspace
+        return workspace.repository.history(workspace.catalog.find(url), limit, news_only=news_only)
+
+    def version(self, url: str, version: int | None = None) -> Version:
+        """Return a version of a page with its body and text, the newest one by default."""
+        check_number("version", version, 1)
+        return self._workspace.repository.version(self._workspace.catalog.find(url), version)
+
+    def screenshot(self, url: str, version: int | None = None) -> bytes:
+        """Return the picture (PNG) of a version that a browser rendered, by default the newest that has one."""
+        check_number("version", version, 1)
+        page = self._workspace.catalog.find(url)
+        pictured = self._workspace.screenshots.numbers(page)
+        found = self._workspace.screenshots.of(page, max(pictured, default=0) if version is None else version)
+        if found is not None:
+            return found
+        if not pictured:
+            raise UnknownVersion(f"There are no pictures of {page.url}: they are taken of pages with --render.")
+        have = ", ".join(map(str, sorted(pictured)))
+        raise UnknownVersion(f"There is no picture of version {version} of {page.url}, but of these: {have}.")
+
+    def diff(
+        self, url: str, old: int | None = None, new: int | None = None, *, cells: list[ChangedCell] | None = None
+    ) -> str:
+        """Return the unified diff between two versions; empty if their texts are equal.
+
+        `cells` are the result of `table_changes`, if the caller has it already.
+        """
+        from driftline.detection.diff.tables import cells_between, heading
+        from driftline.detection.diff.text_diff import unified
+
+        before, after = self._versions(url, old, new)
+        shown = without_password(after.url)
+        return unified(
+            before.words, after.words, f"{shown} version {before.number}", f"{shown} version {after.number}",
+            headed=partial(heading, cells_between(before, after) if cells is None else [*cells]),
+        )  # fmt: skip
+
+    def word_diff(self, url: str, old: int | None = None, new: int | None = None) -> list[list[WordPiece]]:
+        """Return the places that differ between two versions, word by word."""
+        from driftline.detection.diff.text_diff import by_word
+
+        before, after = self._versions(url, old, new)
+        return by_word(before.words, after.words)
+
+    def html_diff(self, url: str, old: int | None = None, new: int | None = None) -> str:
+        """Return the differences between two versions as one HTML document, which is safe to open."""
+        from driftline.detection.diff.html_diff import render
+        from driftline.detection.diff.markup import kinds_between
+        from driftline.detection.diff.tables import cells_between
+
+        workspace = self._workspace
+        before, after = self._versions(url, old, new)
+        page = workspace.catalog.find(url)
+        change = workspace.repository.change(page, before.number, after.number)
+        taken = {version.number: workspace.screenshots.of(page, version.number) for version in (before, after)}
+        pictures = {number: picture for number, picture in taken.items() if picture is not None}
+        return render(before, after, kinds_between(before, after), change, cells_between(before, after), pictures)
+
+    def table_changes(self, url: str, old: int | None = None, new: int | None = None) -> list[ChangedCell]:
+        """Return the cells of tables that differ between two versions, by row and column."""
+        from driftline.detection.diff.tables import cells_between
+
+        return cells_between(*self._versions(url, old, new))
+
+    def markup_changes(self, url: str, old: int | None = None, new: int | None = None) -> list[MarkupChange]:
+        """Return how two versions differ besides their text: in links, media, structure and metadata."""
+        from driftline.detection.diff.markup import kinds_between
+
+        return kinds_between(*self._versions(url, old, new))
+
+    def outline(self, url: str, version: int | None = None) -> list[TextBlock]:
+        """Return the blocks of text of a version, each with its role, its CSS selector and its links."""
+        from driftline.detection.extract.document import Extraction
+        from driftline.detection.extract.outline import outline
+
+        page = self._workspace.catalog.find(url)
+        found = self.version(url, version)
+        content_type = f"{found.content_type}; charset={found.charset}"
+        read, again = (Extraction(found.body, content_type, page.filters) for _ in range(2))
+        return outline(read.body, again.blocks())
+
+    def feedback(self, change: str, verdict: Matter | str) -> str:
+        """Say that a change, named by its id, is `noise` or `meaningful`. Returns the URL of its page.
+
+        From now on the same lines, the same place and the same words with other numbers are judged so, on this page and
+        on others of its host.
+        """
+        from driftline.detection.examine import Side, experience_of, weigh
+        from driftline.detection.noise.learning import feedback_keys
+
+        if verdict not in frozenset(Matter):
+            raise UsageError(f"A change is {' or '.join(Matter)}, not {verdict!r}.")
+        matter = Matter(verdict)
+        workspace, repository = self._workspace, self._workspace.repository
+        named = find_change(workspace.store, change)
+        page = workspace.catalog.find(named.url)
+        sides = [repository.version(page, number) for number in (named.from_version, named.to_version)]
+        old, new = (Side(one.body, one.words, one.at.timestamp()) for one in sides)
+        content_type = f"{sides[1].content_type}; charset={sides[1].charset}"
+        filters = [list(one) for one in page.filters] or None
+        host = host_of(named.url)
+        memory = repository.recall([page.id])[page.id].memory
+        host_memory = repository.host_memories([host]).get(host, b"")
+        experience = experience_of(filters, memory, host_memory, named.sequence)
+        page_keys, host_keys = feedback_keys(weigh(old, new, sides[1].title, content_type, experience, filters), matter)
+        remember(workspace.store, named, page_keys, host_keys, matter, workspace.clock())
+        return named.url
+
+    def forget_feedback(self, change: str) -> str:
+        """Remove the feedback on a change, and judge others like it as before. Returns the URL of its page."""
+        named = find_change(self._workspace.store, change)
+        if not withdraw(self._workspace.store, named):
+            raise UnknownChange(f"Nothing was said of the change {change}: 'driftline feedback --list' shows what was.")
+        return named.url
+
+    def all_feedback(self) -> list[Feedback]:
+        """Return the feedback on changes, the newest first."""
+        return all_said(self._workspace.store)
+
+    def _versions(self, url: str, old: int | None, new: int | None) -> tuple[Version, Version]:
+        check_number("old", old, 1)
+        check_number("new", new, 1)
+        return self._workspace.two_versions(url, old, new)

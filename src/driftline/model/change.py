@@ -1,0 +1,203 @@
+"""Changes: their edits, kinds and noise, where on the page they are, feedback on them, and mentions of a word."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from driftline.urls.parts import host_of
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+class Matter(StrEnum):
+    """Whether a change matters."""
+
+    MEANINGFUL = "meaningful"
+    NOISE = "noise"
+
+
+class NoiseKind(StrEnum):
+    """What explains an edit that does not matter. `detection.messages` has the words for each."""
+
+    # something that changes by itself
+    AGE = "age"
+    AUDIENCE = "audience"
+    CLOCK = "clock"
+    COPYRIGHT_YEAR = "copyright-year"
+    COUNTER = "counter"
+    IDENTIFIER = "identifier"
+    PROTECTED_ADDRESS = "protected-address"
+    TICKER = "ticker"
+    TIME_ZONE = "time-zone"
+    # something that is not what the page is about
+    CALENDAR = "calendar"
+    COPY = "copy"
+    FOR_MACHINES = "for-machines"
+    LABELS = "labels"
+    LINKS = "links"
+    LINKS_WITH_TEXT = "links-with-text"
+    ORDER = "order"
+    PROMOTION = "promotion"
+    TITLE = "title"
+    TYPOGRAPHY = "typography"
+    # where it stands
+    ADVERTISEMENT = "advertisement"
+    ASIDE = "aside"
+    CONSENT = "consent"
+    DIALOG = "dialog"
+    FOOTER = "footer"
+    FORM = "form"
+    HEADER = "header"
+    NAVIGATION = "navigation"
+    # what earlier checks, a second fetch or the user say
+    COMES_AND_GOES = "comes-and-goes"
+    EVERY_CHECK = "every-check"
+    EVERY_FETCH = "every-fetch"
+    OTHER_PAGES = "other-pages"
+    USER = "user"
+
+
+class ChangeKind(StrEnum):
+    """What sort of thing changed. `READING` is for a page that did not change, but is extracted in another way now."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    PRICE = "price"
+    AVAILABILITY = "availability"
+    LINKS = "links"
+    MEDIA = "media"
+    ATTRIBUTES = "attributes"
+    METADATA = "metadata"
+    STRUCTURE = "structure"
+    READING = "reading"
+
+
+class MentionKind(StrEnum):
+    """Whether words came or went."""
+
+    APPEARED = "appeared"
+    DISAPPEARED = "disappeared"
+
+
+class Region(StrEnum):
+    """Where in a document a block stands."""
+
+    BODY = "b"
+    MAIN = "m"
+    NAVIGATION = "n"
+    HEADER = "h"
+    FOOTER = "f"
+    ASIDE = "a"
+    ADVERTISEMENT = "x"
+    FORM = "o"
+    DIALOG = "d"
+    CONSENT = "c"
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """Text of a document that is set off from its surroundings, its white space folded; `linked` if it is a link."""
+
+    text: str
+    region: Region
+    linked: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """One difference between two versions: a line that was rewritten, added (`before` is empty) or removed.
+
+    Long lines are cut to the part that differs. `region` is None where it is not known, and `noise` where nothing
+    explains the edit, so that it matters.
+    """
+
+    before: str
+    after: str
+    region: Region | None
+    kind: ChangeKind
+    noise: NoiseKind | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeSummary:
+    """What differs between two versions, in a few figures, one sentence and the most important edits.
+
+    `cause` is the same for the same edits on another page, and empty if nothing was edited but what changes by itself.
+    """
+
+    kind: ChangeKind
+    verdict: Matter
+    score: float
+    reason: str
+    words_added: int
+    words_removed: int
+    cause: bytes = b""
+    edits: tuple[Edit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Two versions of a page that differ, in a way that matters or, by its verdict, in noise only.
+
+    `said` is the user's own verdict, if there is one, which then is the verdict; the reason stays that of the other.
+    `id` is what people name it by. `cause` is the same for the same edit on other pages, and empty where there is none.
+    """
+
+    id: str
+    url: str
+    at: datetime
+    from_version: int
+    to_version: int
+    kind: str
+    verdict: Matter
+    score: float
+    reason: str
+    cause: bytes = b""
+    said: Matter | None = None
+    edits: tuple[Edit, ...] = ()
+
+    @property
+    def host(self) -> str:
+        """The host of the page."""
+        return host_of(self.url)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback:
+    """What the user said of a change, and what it was found to be by itself, for that reason."""
+
+    change: str
+    url: str
+    at: datetime
+    verdict: Matter
+    found: Matter
+    reason: str
+
+
+def change_id(page_id: int, sequence: int) -> str:
+    """Return the name of a change, or of anything else that a check found: its page and its number."""
+    return f"{page_id}-{sequence}"
+
+
+def check_of(name: str) -> tuple[int, int]:
+    """Return the page and the number of the check that `change_id` made this name of."""
+    page_id, _, sequence = name.partition("-")
+    return int(page_id), int(sequence)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mention:
+    """Words that appeared in a version of a page, or disappeared from it, with the line to see it by.
+
+    `marks` are where the words begin and end in the excerpt, which for words that disappeared is of the version before.
+    """
+
+    url: str
+    version: int
+    at: datetime
+    kind: MentionKind
+    excerpt: str
+    marks: tuple[tuple[int, int], ...]

@@ -1,0 +1,180 @@
+"""Pages: their filters, how they are fetched, their state, failures and warnings; robots.txt of their hosts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+from driftline.errors import FailureKind
+from driftline.urls.parts import without_password
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+
+    from driftline.model.outcome import Verdict
+
+Policy = Literal["value", "intelligent", "fixed", "uniform"]
+
+POLICIES: tuple[Policy, ...] = get_args(Policy)
+
+
+class PageState(StrEnum):
+    """How a page stands: what its last check found, that there was none yet, or that it keeps failing."""
+
+    UNCHECKED = "unchecked"
+    NEW = "new"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+    FAILED = "failed"
+    FAILING = "failing"
+
+
+class WarningKind(StrEnum):
+    """What looks dangerous on a page."""
+
+    MIXED_CONTENT = "mixed-content"
+    HIDDEN_FRAME = "hidden-frame"
+    OBFUSCATED_SCRIPT = "obfuscated-script"
+    CERTIFICATE = "certificate"
+    LOOK_ALIKE = "look-alike"
+
+
+class PageWarning(NamedTuple):
+    """What looks dangerous on a page, with one plain sentence for people."""
+
+    kind: WarningKind
+    sentence: str
+
+
+class BlockedPage(NamedTuple):
+    """A page that is not fetched while it is blocked, and why."""
+
+    url: str
+    reason: str
+
+
+class Safety(NamedTuple):
+    """Why a page is blocked, None if it is not, and what looks dangerous on it."""
+
+    blocked: str | None
+    warnings: tuple[PageWarning, ...]
+
+    @property
+    def sentence(self) -> str:
+        """All of it in words."""
+        return " ".join([*([self.blocked] if self.blocked else []), *(sentence for _, sentence in self.warnings)])
+
+
+class AddressKind(StrEnum):
+    """What an address that a crawl fetches is expected to be.
+
+    A `PROBE` is the address of no page, to see what a host answers for pages that do not exist.
+    """
+
+    PAGE = "page"
+    ROBOTS = "robots"
+    SITEMAP = "sitemap"
+    FEED = "feed"
+    PROBE = "probe"
+
+
+class FilterKind(StrEnum):
+    """What a filter does."""
+
+    SELECT = "select"
+    DROP = "drop"
+    IGNORE = "ignore"
+    TRIGGER = "trigger"
+    ALSO = "also"
+
+
+class Also(StrEnum):
+    """What of a page can count besides its text."""
+
+    LINKS = "links"
+    MEDIA = "media"
+    ATTRIBUTES = "attributes"
+    METADATA = "metadata"
+    STRUCTURE = "structure"
+
+
+class Filter(NamedTuple):
+    """A filter of a page, as it was given."""
+
+    kind: str
+    value: str
+
+
+class RenderMode(StrEnum):
+    """Whether a page is fetched through a browser: at every check, or when it cannot be read without one."""
+
+    ALWAYS = "always"
+    AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Render:
+    """How a page is fetched through a browser: what to wait for, and the steps before it is captured, as given."""
+
+    mode: RenderMode = RenderMode.ALWAYS
+    wait_for: str | None = None
+    steps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a check failed, with one plain sentence for people, in which no address has a password."""
+
+    kind: FailureKind
+    sentence: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sentence", without_password(self.sentence))
+
+    @property
+    def points_to_overload(self) -> bool:
+        """Whether too many requests at once may be the cause, on either side."""
+        return self.kind in (FailureKind.TIMED_OUT, FailureKind.REFUSED, FailureKind.CONNECTION)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Robots:
+    """What a host told us to do in its robots.txt, None if it has none, and until when that is to be believed.
+
+    `failure` is why it could not be asked, and then nothing may be fetched; `since` is when that began.
+    """
+
+    text: str | None
+    until: float
+    failure: Failure | None = None
+    since: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A URL that we watch, with its settings and where it stands."""
+
+    id: int
+    url: str
+    every: timedelta | None
+    tags: tuple[str, ...]
+    added_at: datetime
+    checks: int
+    versions: int
+    checked_at: datetime | None
+    changed_at: datetime | None
+    verdict: Verdict | None
+    failure: Failure | None
+    failures: int
+    title: str | None
+    filters: tuple[Filter, ...] = ()
+    render: Render | None = None
+
+
+def stored_render(settings: dict[str, Any]) -> Render | None:
+    """How a page with these settings, as they are stored, is fetched through a browser; None if it is not."""
+    given = settings.get("render")
+    if given is None:
+        return None
+    return Render(mode=RenderMode(given["mode"]), wait_for=given.get("wait_for"), steps=tuple(given.get("steps", ())))

@@ -1,0 +1,45 @@
+"""The state changes of a run can be followed with `-v`, also as JSON lines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driftline.cli.main import main_with
+from support.servers import Site
+
+
+@pytest.fixture(autouse=True)
+def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRIFTLINE_STORE", str(tmp_path / "pages.db"))
+
+
+def logged(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+
+
+def test_a_check_and_a_run_are_followed_as_lines_of_json(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    url = site.put("/", "<p>Price: 5 euros")
+    missing = site.url("/missing")
+    main_with(["add", url, missing])
+    capsys.readouterr()
+    assert main_with(["-v", "--log-format", "json", "check"]) == 0
+    found = {one["message"].partition(":")[0]: one for one in logged(capsys)}
+    assert found["check started"]["pages"] == "all"
+    assert (found["page failed"]["url"], found["page failed"]["kind"]) == (missing, "status")
+    ended = found["check ended"]
+    assert (ended["pages"], ended["new"], ended["failed"], ended["logger"]) == (2, 1, 1, "driftline.api.runs")
+    assert "took the right to check" in " ".join(found)
+    site.put("/", "<p>Price: 4 euros")
+    assert main_with(["-vv", "--log-format", "json", "run", "--once", "--every", "1s"]) == 0
+    found = {one["message"].partition(":")[0]: one for one in logged(capsys)}
+    assert {"run started", "run ended"} <= found.keys()
+    assert found["run ended"]["level"] == "info"
+
+
+def test_a_format_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main_with(["--log-format", "xml", "list"]) == 2
+    assert "'xml' is not a format of the log: use text or json." in capsys.readouterr().err
