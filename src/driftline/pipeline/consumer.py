@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
@@ -11,6 +10,7 @@ from driftline.detection.messages import own_failure
 from driftline.errors import FailureKind, RunStopped, StoreError
 from driftline.model.outcome import Failed, Pair
 from driftline.model.page import Failure
+from driftline.pipeline.stop import SupervisedThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -112,37 +112,21 @@ class Consumer(Generic[T]):
         self._lane = lane
         self._share = share
         self._do = work
-        self._ended = ended
-        self._done = False
-        self.error: Exception | None = None
         self._wanted = True
-        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
-        self._thread.start()
-
-    @property
-    def at_work(self) -> bool:
-        """Whether the thread has not ended yet."""
-        return not self._done
+        self.thread = SupervisedThread(name, self._work, ended)
 
     def dismiss(self) -> None:
         """End after the current batch, and leave the rest of the queue to other threads."""
         self._wanted = False
-
-    def join(self, timeout: float | None = None) -> None:
-        """Wait for the thread to end."""
-        self._thread.join(timeout)
 
     def _work(self) -> None:
         try:
             self._consume()
         except RunStopped:
             self._queue.refuse()  # so that no thread waits for room in it
-        except Exception as error:  # noqa: BLE001 kept for the thread that supervises this one
-            self.error = error
+        except Exception:
             self._queue.refuse()
-        finally:
-            self._done = True  # before the bell, or the thread that it wakes would wait for the next ring
-            self._ended()
+            raise
 
     def _consume(self) -> None:
         while self._wanted:

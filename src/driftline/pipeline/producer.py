@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import TYPE_CHECKING
 
 from driftline.fetch.curl import Transfers
 from driftline.fetch.failures import NOTHING
+from driftline.pipeline.stop import SupervisedThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,18 +46,9 @@ class Producer:
         self._troubled = 0
         self._latency = 0.0
         self._hungry = 0
-        self._ended = ended
         self._settle = settle
         self._settled = 0
-        self._done = False
-        self.error: Exception | None = None
-        self._thread = threading.Thread(target=self._work, name="producer", daemon=True)
-        self._thread.start()
-
-    @property
-    def at_work(self) -> bool:
-        """Whether the thread has not ended yet."""
-        return not self._done
+        self.thread = SupervisedThread("producer", self._work, ended)
 
     def resize(self, slots: int) -> None:
         """Change how many transfers may be in flight from now on."""
@@ -75,10 +66,6 @@ class Producer:
         self._give_up_at = time.monotonic() + grace
         self._transfers.wake()
 
-    def join(self, timeout: float | None = None) -> None:
-        """Wait for the thread to end."""
-        self._thread.join(timeout)
-
     def figures(self) -> tuple[int, int, int, int, float]:
         """Return how many transfers finished, how many of them are settled, how many point to overload, how often there
         were fewer links than slots, and the seconds that the transfers took.
@@ -89,13 +76,9 @@ class Producer:
         transfers = self._transfers
         try:
             self._crawl(transfers)
-        except Exception as error:  # noqa: BLE001 kept for the thread that supervises this one
-            self.error = error
         finally:
             self._links.abandon(transfers.close())
             self._room.close()
-            self._done = True  # before the bell, or the thread that it wakes would wait for the next ring
-            self._ended()
 
     def _crawl(self, transfers: Transfers) -> None:
         while True:

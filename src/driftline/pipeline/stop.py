@@ -1,10 +1,14 @@
-"""Ending a run early, and waking the thread that supervises it."""
+"""Ending a run early, its threads, and waking the thread that supervises them."""
 
 from __future__ import annotations
 
 import threading
 import time
 from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Bell:
@@ -82,3 +86,43 @@ class Ending:
         """End with this error: nothing more is fetched, and no thread waits for anything any more."""
         self.error = self.error or error
         self.stop.bell.ring()
+
+
+class SupervisedThread:
+    """A thread that keeps the exception that ended it, and calls `ended` when it has ended.
+
+    It is created apart from its start: a supervisor that is interrupted meanwhile knows it already, and ends it.
+    """
+
+    def __init__(self, name: str, work: Callable[[], None], ended: Callable[[], None]) -> None:
+        self._work = work
+        self._ended = ended
+        self._begun = False
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self.error: Exception | None = None
+
+    def start(self) -> None:
+        """Begin the work."""
+        self._begun = True
+        self._thread.start()
+
+    @property
+    def at_work(self) -> bool:
+        """Whether the thread has not ended yet."""
+        return not self._over.is_set()
+
+    def join(self, timeout: float) -> None:
+        """Wait for the thread to end, if it was started, for up to `timeout` seconds."""
+        # a thread whose start was interrupted runs all the same, but refuses to be joined until it does
+        if self._begun and self._over.wait(timeout):
+            self._thread.join(timeout)
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except Exception as error:  # noqa: BLE001 kept for the thread that supervises this one
+            self.error = error
+        finally:
+            self._over.set()  # before the bell, or the thread that it wakes would wait for the next ring
+            self._ended()

@@ -34,25 +34,25 @@ class ProducerThreads:
         self.producers = plan.producers or 1
         self.slots = max(1, in_flight // self.producers)
         self.stopped_at: float | None = None
-        self._threads: list[Producer] = []
+        self._members: list[Producer] = []
         self._fit_queue()
 
     def start(self) -> None:
         """Let the producers begin."""
         pipeline = self._pipeline
         for _ in range(self.producers):
-            self._threads.append(
-                Producer(
-                    links=pipeline.links, queue=self._queue, settings=pipeline.settings, slots=self.slots,
-                    clock=pipeline.clock, ended=pipeline.ending.stop.bell.ring, blocked=pipeline.blocked,
-                    settle=None if self._plan.slots == 1 else self._settle, divert=pipeline.divert,
-                )
+            producer = Producer(
+                links=pipeline.links, queue=self._queue, settings=pipeline.settings, slots=self.slots,
+                clock=pipeline.clock, ended=pipeline.ending.stop.bell.ring, blocked=pipeline.blocked,
+                settle=None if self._plan.slots == 1 else self._settle, divert=pipeline.divert,
             )  # fmt: skip
+            self._members.append(producer)
+            producer.thread.start()
         pipeline.links.listen(self._wake)
 
     def _wake(self) -> None:
-        for thread in self._threads:
-            thread.wake()
+        for producer in self._members:
+            producer.wake()
 
     def _settle(self, documents: list[Document]) -> list[Document]:
         """Record the pages that are proved unchanged, which costs less than to hand them over. Returns the others.
@@ -66,17 +66,17 @@ class ProducerThreads:
 
     def abandon(self) -> None:
         """Give up what is in flight, and wait for the producers to end."""
-        for thread in self._threads:
-            thread.stop(0.0)
-        for thread in self._threads:
-            thread.join(1.0)
+        for producer in self._members:
+            producer.stop(0.0)
+        for producer in self._members:
+            producer.thread.join(1.0)
 
     def supervise(self, tuner: Tuner, consumers: ConsumerThreads[Document], failed: Callable[[], bool]) -> None:
         """Tune and watch for a stop until every producer has ended; `failed` says that going on is pointless."""
         pipeline = self._pipeline
         bell = pipeline.ending.stop.bell
         last = time.monotonic()
-        while any(thread.at_work for thread in self._threads):
+        while any(producer.thread.at_work for producer in self._members):
             bell.wait(LOOK)
             now = time.monotonic()
             broken = pipeline.recorder.failed or self.error is not None or failed() or not pipeline.may_go_on()
@@ -84,8 +84,8 @@ class ProducerThreads:
                 self.stopped_at = now
                 pipeline.links.close()
                 self._queue.refuse()  # so that no producer waits for room any more
-                for thread in self._threads:
-                    thread.stop(0.0 if broken else pipeline.settings.stop_grace)
+                for producer in self._members:
+                    producer.stop(0.0 if broken else pipeline.settings.stop_grace)
                 if pipeline.ending.error:
                     pipeline.abandon()
             if pipeline.ending.error and self.stopped_at is not None and now > self.stopped_at + LAST_WORK:
@@ -95,17 +95,17 @@ class ProducerThreads:
                 last = now
                 self._resize(tuner.in_flight)
                 consumers.resize(tuner.consumers)
-        for thread in self._threads:
-            thread.join(1.0)
+        for producer in self._members:
+            producer.thread.join(1.0)
         self._queue.close()
 
     @property
     def error(self) -> Exception | None:
         """The exception that ended a producer, if one did."""
-        return next((thread.error for thread in self._threads if thread.error is not None), None)
+        return next((producer.thread.error for producer in self._members if producer.thread.error is not None), None)
 
     def _sample(self, seconds: float) -> Sample:
-        figures = [thread.figures() for thread in self._threads]
+        figures = [producer.figures() for producer in self._members]
         finished, settled, troubled, hungry, latency = (sum(column) for column in zip(*figures, strict=True))
         statistics = self._queue.statistics()
         return Sample(
@@ -119,8 +119,8 @@ class ProducerThreads:
         if slots != self.slots:
             self.slots = slots
             self._fit_queue()
-            for thread in self._threads:
-                thread.resize(slots)
+            for producer in self._members:
+                producer.resize(slots)
 
     def _fit_queue(self) -> None:
         """Adapt the capacity of the queue, which holds what is queued and what is in flight, to the latter."""
@@ -152,22 +152,37 @@ class ConsumerThreads(Generic[T]):
     @property
     def error(self) -> Exception | None:
         """The exception that ended a thread, if one did."""
-        return next((thread.error for thread in (*self._members, *self._dismissed) if thread.error is not None), None)
+        return next(
+            (
+                consumer.thread.error
+                for consumer in (*self._members, *self._dismissed)
+                if consumer.thread.error is not None
+            ),
+            None,
+        )
 
     def resize(self, wanted: int) -> None:
         """Start or dismiss threads until there are so many."""
         while len(self._members) < wanted:
-            self._members.append(
-                Consumer(
-                    name=self._name, queue=self._queue, lane=len(self._members), share=self._share,
-                    work=self._work, ended=self._pipeline.ending.stop.bell.ring,
-                )
+            consumer = Consumer(
+                name=self._name, queue=self._queue, lane=len(self._members), share=self._share,
+                work=self._work, ended=self._pipeline.ending.stop.bell.ring,
             )  # fmt: skip
-        self._dismissed = [thread for thread in self._dismissed if thread.at_work or thread.error is not None]
+            self._members.append(consumer)
+            consumer.thread.start()
+        self._dismissed = [
+            consumer for consumer in self._dismissed if consumer.thread.at_work or consumer.thread.error is not None
+        ]
         while len(self._members) > wanted:
-            member = self._members.pop()
-            member.dismiss()
-            self._dismissed.append(member)
+            self._dismissed.append(self._members[-1])
+            self._members.pop().dismiss()
+
+    def abandon(self) -> None:
+        """Wait for the threads to end, after `Pipeline.abandon`; what they are working on is lost."""
+        for consumer in (*self._members, *self._dismissed):
+            consumer.dismiss()
+        for consumer in (*self._members, *self._dismissed):
+            consumer.thread.join(1.0)
 
     def drain(self, stop: Stop, stopped_at: float | None) -> None:
         """Wait until the threads have emptied the queue and ended; after a stop, no longer than the grace allows.
@@ -175,9 +190,9 @@ class ConsumerThreads(Generic[T]):
         Once the run is cut short, what they wait for is given up at once.
         """
         self._queue.close()
-        threads = self._members + self._dismissed
+        consumers = self._members + self._dismissed
         grace = self._pipeline.settings.stop_grace
-        while any(thread.at_work for thread in threads):
+        while any(consumer.thread.at_work for consumer in consumers):
             cut = not self._pipeline.may_go_on()
             if stopped_at is None and (stop.requested or cut):
                 stopped_at = time.monotonic()
@@ -185,16 +200,16 @@ class ConsumerThreads(Generic[T]):
                 grace = 0.0
                 self._pipeline.abandon()
             if stopped_at is not None and time.monotonic() > stopped_at + grace + LAST_WORK:
-                for thread in threads:
-                    thread.dismiss()
+                for consumer in consumers:
+                    consumer.dismiss()
                 self._pipeline.workers.stop()
                 self._pipeline.abandon_stages()
                 if self._onward is not None:
                     self._onward.refuse()
                 break
             stop.bell.wait(0.05 if stopped_at is not None else 1.0)
-        for thread in threads:
-            thread.join(1.0)
+        for consumer in consumers:
+            consumer.thread.join(1.0)
 
     def _share(self) -> int:
         return fair_share(self._queue.depth, len(self._members))

@@ -107,7 +107,7 @@ def _two_section(plan: Plan, pipeline: Pipeline[Any]) -> Topology:
     tuner = _tuner(plan)
     consumers = ConsumerThreads("consumer", queue, work, pipeline)
     producers = ProducerThreads(plan, pipeline, queue, tuner.in_flight)
-    with _no_thread_left_behind(pipeline, producers):
+    with _no_thread_left_behind(pipeline, producers, consumers):
         consumers.resize(tuner.consumers)
         producers.start()
         producers.supervise(tuner, consumers, lambda: consumers.error is not None or _broken(pipeline) is not None)
@@ -149,7 +149,7 @@ def _three_section(plan: Plan, pipeline: Pipeline[Any]) -> Topology:
     recallers = ConsumerThreads("recaller", queue, work_recall, pipeline, onward=pairs)
     comparers = ConsumerThreads("comparer", pairs, work_compare, pipeline)
     producers = ProducerThreads(plan, pipeline, queue, tuner.in_flight)
-    with _no_thread_left_behind(pipeline, producers):
+    with _no_thread_left_behind(pipeline, producers, recallers, comparers):
         recallers.resize(tuner.consumers)
         comparers.resize(plan.comparers or cores())
         producers.start()
@@ -185,7 +185,9 @@ def _drain_stages(pipeline: Pipeline[Any], stopped_at: float | None) -> None:
 
 
 @contextmanager
-def _no_thread_left_behind(pipeline: Pipeline[Any], producers: ProducerThreads) -> Iterator[None]:
+def _no_thread_left_behind(
+    pipeline: Pipeline[Any], *sections: ProducerThreads | ConsumerThreads[Any]
+) -> Iterator[None]:
     """End every thread of the pipeline when the block ends in an exception, KeyboardInterrupt included.
 
     What a stop left in the queues is dropped: the next run checks it.
@@ -194,7 +196,8 @@ def _no_thread_left_behind(pipeline: Pipeline[Any], producers: ProducerThreads) 
         yield
     except BaseException:
         pipeline.abandon()
-        producers.abandon()
+        for section in sections:
+            section.abandon()
         raise
     finally:
         pipeline.links.close()
