@@ -164,3 +164,13 @@ def test_a_row_of_faults_that_is_not_there_gets_a_sentence(driftline: Command) -
     ran = driftline("lab", "faults", "--row", "sqlite restart")
     assert ran.status == 2
     assert "There is no such row" in ran.err
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_every_change_of_every_generation_is_recorded_and_reported_once(driftline: Command, command: str) -> None:
+    line = ["lab", "soak", "--pages", "60", "--size", "3000", "--generations", "2", "--command", command]
+    row = driftline.json(*line)
+    assert (row["changes"], row["recorded"], row["reported"], row["repeated"]) == (120, 120, 120, 0)
+    assert row["holds"]
+    assert bool(row["resources"]) == (command == "check")
+    assert bool(row["resident_mb"]) == (command == "run")

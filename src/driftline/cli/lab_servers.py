@@ -1,7 +1,8 @@
-"""`lab web`, `hostile`, `polite`, `crawl`, `faults`: a simulated web, difficult servers and a failing database."""
+"""`lab web`, `hostile`, `polite`, `crawl`, `faults`, `soak`: simulated sites, difficult servers, failing databases."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path  # noqa: TC003 typer reads the annotations when it runs
 from typing import Annotated
@@ -225,4 +226,58 @@ def faults(
         say(f"{len(rows) - broken} of {len(rows)} rows hold: nothing lost, recorded twice or unreported, polite, and "
             f"at work within {LONGEST_RECOVERY:g} s.")  # fmt: skip
     if not all(row.holds for row in rows):
+        raise typer.Exit(1)
+
+
+def soak(
+    command: Annotated[str, typer.Option("--command", metavar="check|run", help="The command to run.")] = "check",
+    pages: Annotated[int, typer.Option(min=1, help="How many pages there are.")] = 2_500,
+    size: Annotated[int, typer.Option(min=500, help="The size of a page in bytes.")] = 64_000,
+    generations: Annotated[int, typer.Option(min=1, help="How often all of the pages change.")] = 3,
+    store: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Use a temporary database on this PostgreSQL server instead of SQLite."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Change all pages again and again, and count the reports.
+
+    The exit status is 1 if a change is not recorded and reported exactly once.
+    """
+    from driftline.lab.bench.soak_bench import COMMANDS, measure
+    from driftline.lab.servers.postgres_server import temporary_database
+
+    if command not in COMMANDS:
+        raise BadSetting(f"--command takes {' or '.join(COMMANDS)}.")
+    with nullcontext(None) if store is None else temporary_database(store) as database:
+        row = measure(
+            command, lambda folder: database or str(folder / "pages.db"), pages=pages, size=size,
+            generations=generations, progress=show_progress,
+        )  # fmt: skip
+    show_progress("")
+    if as_json:
+        print_json({**asdict(row), "holds": row.holds})
+    else:
+        memory = [
+            (
+                "MB of memory, at the start, every minute and at the end",
+                ", ".join(f"{mb:.0f}" for mb in row.resident_mb),
+                "",
+            )
+        ]
+        print_plain_table(
+            ("", "found", "should be"),
+            [
+                ("pages", f"{row.pages:,}", ""),
+                ("changes recorded", f"{row.recorded:,}", f"{row.changes:,}"),
+                ("changes reported", f"{row.reported:,}", f"{row.changes:,}"),
+                ("reported again", f"{row.repeated:,}", "0"),
+                ("stalls", f"{row.stalls:,}", "0"),
+                ("seconds", f"{row.seconds:.1f}", ""),
+                *(memory if row.resident_mb else []),
+                *((f"{name}: {acquired:,} reservations, in use at the end", f"{in_use:,}", "0")
+                  for name, (acquired, in_use) in row.resources.items()),
+            ],
+        )  # fmt: skip
+    if not row.holds:
         raise typer.Exit(1)

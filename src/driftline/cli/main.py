@@ -114,6 +114,7 @@ _LAB_COMMANDS: tuple[Callable[..., None], ...] = (
     lab_servers.polite,
     lab_servers.crawl,
     lab_servers.faults,
+    lab_servers.soak,
 )
 for _lab_command in _LAB_COMMANDS:
     lab_app.command(cls=PanelCommand)(_lab_command)

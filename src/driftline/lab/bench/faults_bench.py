@@ -14,7 +14,6 @@ import random
 import signal
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
@@ -24,7 +23,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from driftline.lab.bench import open_local
+from driftline.lab.bench import LONGEST_COMMAND, CommandProcess, open_local
 from driftline.lab.bench.bare_client import LabError
 from driftline.lab.bench.politeness_bench import most_at_once
 from driftline.lab.servers.host_farm import Farm, served
@@ -44,7 +43,6 @@ LONGEST_RECOVERY = 10.0  # seconds after the database is back
 _FARM = Farm(hosts=8, pages=4, latency=0.02)
 _DELAY = 0.25  # seconds from an answer to the next request at a host
 _CLOCKS = 0.005  # seconds that the moment of a request may be seen late by a server
-_LONGEST = 180.0  # seconds for a command, or for an edition to be reported
 _LOOK = 0.05
 _CONNECTIONS = 30  # of the server
 _DISK = 48  # megabytes of the disk that gets full
@@ -95,45 +93,6 @@ class Trial:
     inject: Fault | None
 
 
-class _Process:
-    """A command at work, with its output in files."""
-
-    def __init__(self, words: Sequence[str], environment: dict[str, str], folder: Path) -> None:
-        self._out, self._err = folder / "out", folder / "err"
-        with self._out.open("wb") as out, self._err.open("wb") as err:
-            line = [sys.executable, "-P", "-m", "driftline", *words]
-            self._child = subprocess.Popen(
-                line, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment, cwd=folder
-            )
-
-    def is_running_after(self, seconds: float) -> bool:
-        try:
-            self._child.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return True
-        return False
-
-    def kill(self) -> None:
-        self._child.kill()
-        self._child.wait()
-
-    def end(self, how: int | None = None) -> str:
-        """Wait for its end, or end it by a signal, and return what it printed. Raise LabError if it failed."""
-        if how is not None:
-            self._child.send_signal(how)
-        try:
-            status = self._child.wait(_LONGEST)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            raise LabError(f"A command did not end within {_LONGEST:g} s: {self._output()}") from None
-        if status and how is None:
-            raise LabError(f"A command failed: {self._output()}")
-        return self._out.read_text()
-
-    def _output(self) -> str:
-        return " | ".join(self._err.read_text().strip().splitlines()[-5:])
-
-
 class _Laboratory:
     """One trial: a farm, a store of its own, and what was reported of each edition."""
 
@@ -147,16 +106,6 @@ class _Laboratory:
         self._folder = folder
         self._store = store
         self._events = folder / "events"
-        self._environment = {
-            "PATH": os.environ.get("PATH", ""),
-            "HOME": str(folder),
-            "PYTHONUTF8": "1",
-            "DRIFTLINE_STORE": store,
-            "DRIFTLINE_ALLOW_NETWORKS": "127.0.0.0/8",
-            "DRIFTLINE_HOST_DELAY": str(_DELAY),
-            "DRIFTLINE_HOST_CONNECTIONS": "1",
-            "DRIFTLINE_ROBOTS": "ignore",
-        }
         self._pages = [url for url in farm.urls() if "/private/" not in url]
 
     @property
@@ -202,7 +151,7 @@ class _Laboratory:
             self._publish()
             process.is_running_after(self._chance.uniform(0.0, 3.0))
             process = self._inject(process, words)
-            end = time.monotonic() + _LONGEST
+            end = time.monotonic() + LONGEST_COMMAND
             while len(self._read_events()) < len(self._pages) and time.monotonic() < end:
                 if not process.is_running_after(_LOOK):
                     process.end()
@@ -227,10 +176,10 @@ class _Laboratory:
         self.editions += 1
         self._farm.publish(self.editions)
 
-    def _start(self, words: Sequence[str]) -> _Process:
-        return _Process(words, self._environment, self._folder)
+    def _start(self, words: Sequence[str]) -> CommandProcess:
+        return CommandProcess(words, self._store, self._folder, host_delay=_DELAY, host_connections=1)
 
-    def _inject(self, process: _Process, words: Sequence[str]) -> _Process:
+    def _inject(self, process: CommandProcess, words: Sequence[str]) -> CommandProcess:
         """Inject the fault, and return the process that continues after it."""
         self.faults += 1
         if self.trial.inject is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import random
 import resource
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from driftline.lab.simweb.server import listeners, print_ready, wait_for_end_of_input
@@ -39,6 +40,8 @@ _SENTENCES = (
     "Rain is expected for the weekend, and farmers hope for an early harvest this year.",
     "Students built a small satellite that will be launched from an island in spring.",
 )
+_WORDS = tuple(dict.fromkeys(" ".join(_SENTENCES).lower().replace(",", "").replace(".", "").split()))
+_NEWS = 3  # paragraphs of the last editions on a page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +51,8 @@ class Farm:
     If it `changes`, each page has another text from its second request on; `RunningFarm.publish` changes all of them at
     a chosen moment. The front page of each host links to its pages. If it `redirects`, the pages of all hosts but the
     first redirect to pages of that one, and one more page of each to one that its robots.txt forbids.
+
+    With a `size` the pages are of about so many bytes, and every edition adds a paragraph to each that no other has.
     """
 
     hosts: int
@@ -55,6 +60,7 @@ class Farm:
     latency: float
     changes: bool = False
     redirects: bool = False
+    size: int = 0
 
     def paths(self, host: int = 0) -> list[str]:
         """Return the paths of a host's pages, the forbidden one last."""
@@ -165,7 +171,7 @@ class _Connection(asyncio.Protocol):
     def _answer(self, path: str, began: float) -> None:
         key = (self._host, path)
         edition = self._seen.edition + (self._farm.changes and key in self._seen.pages)
-        body, kind = _front(self._farm) if path == "/" else _page(*key, edition), "text/html"
+        body, kind = _body(self._farm, *key, edition), "text/html"
         self._seen.pages.add(key)
         if path == "/robots.txt":
             body, kind = _ROBOTS, "text/plain"
@@ -184,6 +190,34 @@ class _Seen:
 
     pages: set[tuple[int, str]] = field(default_factory=set)
     edition: int = 0
+
+
+def _body(farm: Farm, host: int, path: str, edition: int) -> bytes:
+    if path == "/":
+        return _front(farm)
+    return _news_page(farm, host, path, edition) if farm.size else _page(host, path, edition)
+
+
+def _news_page(farm: Farm, host: int, path: str, edition: int) -> bytes:
+    """Return a page with the news of its last editions, and below them a text that stays."""
+    editions = range(edition, max(-1, edition - _NEWS), -1)
+    news = "".join(f"<p>{_sentence(f'{host}{path}/{number}')}</p>\n" for number in editions)
+    head = f"<!doctype html><title>Page {path}</title><main><h1>Page {path} of host {host}</h1>\n{news}<h2>About</h2>\n"
+    return f"{head}{_background(farm.size - len(head), host % 7)}</main>".encode()
+
+
+def _sentence(seed: str) -> str:
+    chance = random.Random(seed)
+    return " ".join(chance.choices(_WORDS, k=12)).capitalize() + "."
+
+
+@cache
+def _background(size: int, seed: int) -> str:
+    paragraphs: list[str] = []
+    while size > 0:
+        paragraphs.append(f"<p>{_sentence(f'{seed}/{len(paragraphs)}')}</p>\n")
+        size -= len(paragraphs[-1])
+    return "".join(paragraphs)
 
 
 def _page(host: int, path: str, edition: int) -> bytes:
