@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from command import Command, stopped
-from driftline.urls.parts import host_of
+from driftline.urls import host_of
 from support.servers import Site, closed_port
 
 

@@ -13,7 +13,7 @@ import driftline
 from driftline import Driftline, Render
 from driftline.api import workspace_of
 from driftline.errors import UsageError
-from driftline.urls.parts import host_of
+from driftline.urls import host_of
 from support.meanwhile import meanwhile
 from support.worlds import World
 

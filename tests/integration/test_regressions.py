@@ -22,7 +22,7 @@ from driftline.detection.extract.charset import decode_text
 from driftline.detection.worker_pool import Worker
 from driftline.durations import format_interval, parse_interval
 from driftline.errors import BadURL, BrokenVersion, FailureKind, MissingExtra, StoreError
-from driftline.fetch.curl import Transfers, crawl
+from driftline.fetch.curl import Transfers, fetch_link
 from driftline.model.outcome import Blob
 from driftline.pipeline.sources import LinkQueue
 from driftline.store.blobs import digest, pack, unpack
@@ -78,14 +78,14 @@ def test_links_that_cannot_be_read_end_the_run_with_the_reason(plan: Plan) -> No
 
 def test_an_etag_outside_ascii_is_sent_back_and_ends_no_run(transfers: Transfers) -> None:
     with Server(lambda _: html("x")) as server:
-        got = crawl(link(server.url(), known=known(etag='"caf\xe9"')), transfers)
+        got = fetch_link(link(server.url(), known=known(etag='"caf\xe9"')), transfers)
         assert server.requests[0].headers["if-none-match"] == '"caf\xe9"'
     assert got.failure is None
 
 
 def test_a_redirect_to_a_host_name_outside_utf8_is_a_failure_of_its_page(transfers: Transfers) -> None:
     with Server(lambda _: redirect("http://b\xfccher.invalid/")) as server:
-        got = crawl(link(server.url()), transfers)
+        got = fetch_link(link(server.url()), transfers)
     assert got.failure is not None
 
 
@@ -123,8 +123,8 @@ def test_a_sequential_run_gives_up_the_page_in_flight_after_the_grace(tmp_path: 
 
 def test_a_cookie_does_not_leak_to_the_next_page_however_its_header_is_written(transfers: Transfers) -> None:
     with Server(lambda _: html("x", "SET-COOKIE: session=1; Path=/")) as server:
-        crawl(link(server.url("/one")), transfers)
-        crawl(link(server.url("/two")), transfers)
+        fetch_link(link(server.url("/one")), transfers)
+        fetch_link(link(server.url("/two")), transfers)
         assert "cookie" not in server.asked_for("/two")[0].headers
 
 
@@ -133,7 +133,7 @@ def test_a_cookie_does_not_leak_to_the_next_page_however_its_header_is_written(t
 )
 def test_an_answer_that_is_not_http_is_not_called_a_redirect(transfers: Transfers, raw: bytes) -> None:
     with Server(lambda _: Answer(data=raw, close=True)) as server:
-        got = crawl(link(server.url()), transfers)
+        got = fetch_link(link(server.url()), transfers)
     assert got.failure is not None
     assert got.failure.kind is FailureKind.PROTOCOL, got.failure.sentence
 
@@ -141,7 +141,7 @@ def test_an_answer_that_is_not_http_is_not_called_a_redirect(transfers: Transfer
 @pytest.mark.parametrize("target", ["http://", "http://[bad", "http://127.0.0.1:99999/", "http://exa mple.invalid/"])
 def test_a_redirect_to_no_address_is_called_a_redirect(transfers: Transfers, target: str) -> None:
     with Server(lambda _: redirect(target)) as server:
-        got = crawl(link(server.url()), transfers)
+        got = fetch_link(link(server.url()), transfers)
     assert got.failure is not None
     assert got.failure.kind is FailureKind.REDIRECTS, got.failure.sentence
 

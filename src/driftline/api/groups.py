@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from driftline.api.arguments import check_number, check_urls
 from driftline.durations import format_interval, seconds_of, utc, utc_or_none
 from driftline.errors import BadSetting
-from driftline.urls.parts import host_of
+from driftline.urls import host_of
 from driftline.urls.tracking import Tracking
 from driftline.visits.rank import By, order_named, rank
 

@@ -9,7 +9,7 @@ from driftline.api.arguments import check_number
 from driftline.errors import UnknownChange, UnknownVersion, UsageError
 from driftline.model.change import Matter
 from driftline.store.feedback import all_said, find_change, remember, withdraw
-from driftline.urls.parts import host_of, without_password
+from driftline.urls import host_of, without_password
 
 if TYPE_CHECKING:
     from driftline.api.workspace import Workspace

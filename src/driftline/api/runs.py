@@ -19,7 +19,7 @@ from driftline.store.host_records import HostRecords
 from driftline.store.locks import patiently
 from driftline.store.process_locks import RegainedRight
 from driftline.store.screenshots import RenderedVersions
-from driftline.urls.parts import without_password
+from driftline.urls import without_password
 from driftline.urls.tracking import Tracking
 
 if TYPE_CHECKING:

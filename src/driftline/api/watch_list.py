@@ -18,7 +18,7 @@ from driftline.errors import BadSetting, UsageError
 from driftline.model.page import PageState
 from driftline.settings import Settings, load_settings
 from driftline.store.engine import Store
-from driftline.urls.parts import host_of
+from driftline.urls import host_of
 from driftline.visits.rank import By
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from driftline.store.ledger import Stalls
 from driftline.store.pages import Catalog
 from driftline.store.screenshots import Screenshots
 from driftline.store.visit_records import Visits
-from driftline.urls.parts import host_of
+from driftline.urls import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -141,8 +141,6 @@ def import_(
     as_json: JsonOption = False,
 ) -> None:
     """Add the pages listed in a file."""
-    # PASS
-
     name = "Standard input" if file == "-" else file
     settings = command_settings(store=store)
     seconds = None if every is None else parse_interval(every)

@@ -164,7 +164,7 @@ def _checked(
 ) -> tuple[Report, Progress]:  # fmt: skip
     from driftline.cli.progress import Progress, first_signal, print_slow_host
     from driftline.pipeline.stop import Stop
-    from driftline.watch.contention import retry_while_busy
+    from driftline.watch.service import retry_while_busy
 
     workspace = workspace_of(watch_list)
     stop = Stop()

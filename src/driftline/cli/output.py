@@ -20,7 +20,7 @@ from driftline.model.event import Turn
 from driftline.model.outcome import Verdict
 from driftline.plurals import count
 from driftline.runtime import command_name
-from driftline.urls.parts import without_password
+from driftline.urls import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -170,7 +170,7 @@ def edit(
 ) -> None:
     """Change how a page is watched, and keep its history."""
     from driftline.pipeline.stop import Stop
-    from driftline.watch.contention import retry_while_busy
+    from driftline.watch.service import retry_while_busy
 
     filters = given_filters(context, select=select, drop=drop, ignore=ignore, trigger=trigger, also=also)
     rendered = render is not None or wait_for is not None or step or no_steps

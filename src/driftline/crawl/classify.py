@@ -15,9 +15,9 @@ from driftline.errors import BadURL, FailureKind
 from driftline.http.headers import header, last_response, redirect_targets
 from driftline.model.page import AddressKind
 from driftline.store.crawls import AddressSource, AddressState, Met, PageNote, Result
+from driftline.urls import host_of
 from driftline.urls.canonical import canonical
 from driftline.urls.equivalence import as_user_of, key_of
-from driftline.urls.parts import host_of
 from driftline.urls.tracking import Tracking
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Judge:
         return self._pages.take_skipped()
 
     def leave_out(self, met: Iterable[Met]) -> None:
-        """Count these among what was not followed: so much waits that there is no room for them."""
+        """Count these addresses as skipped, because too many wait already."""
         for one in met:
             self._pages.skip(NO_ROOM, one.url)
 

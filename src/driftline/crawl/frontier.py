@@ -29,7 +29,7 @@ _WRONG = 0.01  # of the new addresses are searched for in the store all the same
 
 
 class BloomFilter:
-    """A set of byte strings in about ten bits each, that may hold more than was put in: for `expected` of them."""
+    """A set for `expected` byte strings in ten bits each, which may also report a few that were never added."""
 
     def __init__(self, expected: int) -> None:
         self.expected = max(_FEWEST, expected)
@@ -67,7 +67,10 @@ class BloomFilter:
 
 
 class UrlSeen:
-    """Knows exactly which keys were found: `look` returns which of some are in the store, `all_keys` all that are."""
+    """Says whether a key was found before: asks a Bloom filter first, and then the store.
+
+    `look` returns which of some keys are in the store, `all_keys` returns all.
+    """
 
     def __init__(
         self, all_keys: Callable[[], Collection[bytes]], look: Callable[[Sequence[bytes]], set[bytes]]
@@ -102,7 +105,9 @@ _LISTS_AT_ONCE = 4  # under way: each may name fifty thousand pages
 
 
 class Frontier:
-    """Hands out addresses until none waits and none is under way: what comes of one may bring more. For any thread.
+    """Hands out the addresses to fetch. Used by any thread.
+
+    It is exhausted when none waits and none is being fetched, since every page may add addresses.
 
     The store has it all; here are only numbers, and `links` makes links of them when they are wanted, leaving out those
     that no longer are. `most` pages are handed out, and no more than `ahead` at a time, so that what they lead to can

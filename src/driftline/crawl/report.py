@@ -11,7 +11,7 @@ from driftline.durations import utc
 from driftline.model.event import Event
 from driftline.model.page import AddressKind
 from driftline.store.crawls import AddressSource, AddressState, PageNote
-from driftline.urls.parts import host_of
+from driftline.urls import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

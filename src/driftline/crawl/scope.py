@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from urllib.parse import unquote
 
 from driftline.errors import BadSetting
-from driftline.urls.parts import host_of
+from driftline.urls import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -50,7 +50,7 @@ class Lookalikes:
         self._parts: tuple[dict[int, list[tuple[int, int]]], ...] = tuple(defaultdict(list) for _ in _PARTS)
 
     def add(self, number: int, digest: bytes, mark: int) -> tuple[int | None, int | None]:
-        """Take a page in; the page that says the same, and the one that says nearly the same, if there are such."""
+        """Add a page. Returns the page with the same text, and one with nearly the same; None where there is none."""
         same = self._same.setdefault(digest, number)
         if same != number:
             return same, None

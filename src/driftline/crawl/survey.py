@@ -1,8 +1,7 @@
-"""Reading a page for a crawl: its links and lists, what it says of itself, and a mark to know its like by.
+"""Reading a page for a crawl: its links, entries of sitemaps, meta tags, and a fingerprint to find near-duplicates.
 
 It runs in a worker process, as all reading of pages does (see `detection.worker`): this module is its program, run as
-`python -m driftline.crawl.survey MEMORY`. What it is asked and what it finds
-travel inside the jobs and findings that a check has too.
+`python -m driftline.crawl.survey MEMORY`. Questions and answers travel inside the jobs and findings of checks.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class Survey(NamedTuple):
 
 
 def survey_page(job: Job) -> Finding:
-    """Return what a worker finds for a job of a crawl; jobs of checks are examined as ever."""
+    """Return what a worker finds: a survey for a job with a `question`, else what a check wants to know."""
     question = job.question
     if question is None:
         return examine.examine(job)

@@ -14,7 +14,7 @@ from driftline.model.outcome import Failed, New, Pair
 from driftline.model.page import AddressKind
 from driftline.pipeline.consumer import internal_failure
 from driftline.store.blobs import fingerprint
-from driftline.urls.parts import host_of
+from driftline.urls import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,7 +65,7 @@ class SurveySteps:
         self._keywords = keywords
         self._kept = kept
 
-    def settle(self, documents: list[Document]) -> tuple[Sequence[CrawlOutcome], list[Document]]:
+    def prove_unchanged(self, documents: list[Document]) -> tuple[Sequence[CrawlOutcome], list[Document]]:
         """Return all documents as left to read: each may lead to others."""
         return [], documents
 

@@ -1,6 +1,6 @@
-"""Traps: parts of a site that go on for ever and lead nowhere. What an address says, and what came of others like it.
+"""Detection of crawler traps such as endless calendars, by the form of an address and by pages at similar ones.
 
-Each rule has a name that the summary tells, with the addresses that it held back: a trap that is none must be seen.
+Each rule has a name, and the report of a crawl counts the addresses that it held back, so that mistakes are seen.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class Examiner(Protocol):
         """Return the findings of these jobs, in order."""
 
 
-def settle(documents: Sequence[Document]) -> tuple[list[Unchanged], list[Document]]:
+def prove_unchanged(documents: Sequence[Document]) -> tuple[list[Unchanged], list[Document]]:
     """Return the outcomes of documents that their links prove unchanged, and the documents left to compare."""
     outcomes: list[Unchanged] = []
     left: list[Document] = []

@@ -93,7 +93,7 @@ def words_changed(added: int, removed: int, places: int) -> str:
 
 def with_example(sentence: str, before: str, after: str) -> str:
     """Return the sentence with one edit as an example; `before` or `after` may be empty."""
-    what = turned(before, after) if before and after else short(before or after)
+    what = old_to_new(before, after) if before and after else short(before or after)
     return f"{sentence.removesuffix('.')}: {what.removesuffix('.')}."
 
 
@@ -123,7 +123,7 @@ def own_failure(error: Exception) -> str:
     return f"Driftline itself failed to read this page ({type(error).__name__}: {error})."
 
 
-def turned(old: str, new: str) -> str:
+def old_to_new(old: str, new: str) -> str:
     """Return both texts with an arrow in between, long ones from shortly before where they begin to differ."""
     skipped = 0
     if max(len(old), len(new)) > _LONGEST:

@@ -16,7 +16,7 @@ import pycurl
 
 from driftline.errors import FailureKind
 from driftline.model.page import Failure
-from driftline.urls.parts import host_of
+from driftline.urls import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -418,7 +418,7 @@ class Transfers:
             document.redirects += 1
 
 
-def crawl(link: Link, transfers: Transfers, give_up: Callable[[], bool] = lambda: False) -> Document:
+def fetch_link(link: Link, transfers: Transfers, give_up: Callable[[], bool] = lambda: False) -> Document:
     """Fetch one link and return its document; raises RunStopped once `give_up` returns True."""
     transfers.start([link])
     while not give_up():
@@ -428,11 +428,11 @@ def crawl(link: Link, transfers: Transfers, give_up: Callable[[], bool] = lambda
     raise RunStopped(f"The run was stopped before {link.url} answered.")
 
 
-def crawl_through(link: Link, transfers: Transfers) -> Document:
+def fetch_following_redirects(link: Link, transfers: Transfers) -> Document:
     """Fetch a link that is no watched page, follow its redirects immediately, and return the last document."""
-    document = crawl(link, transfers)
+    document = fetch_link(link, transfers)
     while document.onward is not None:
-        document = crawl(document.onward, transfers)
+        document = fetch_link(document.onward, transfers)
     return document_of_page(document)
 
 

@@ -10,7 +10,7 @@ import pycurl
 from driftline.errors import FailureKind
 from driftline.fetch.redirects import unfetched_document
 from driftline.model.page import Failure
-from driftline.urls.parts import without_password
+from driftline.urls import without_password
 
 if TYPE_CHECKING:
     from driftline.model.outcome import Document, Link

@@ -1,4 +1,4 @@
-"""The links of a run as their hosts may be contacted: robots.txt, delays and Retry-After are obeyed here.
+"""Decides when each link may be fetched, by robots.txt, delays and Retry-After, and follows redirects.
 
 Locks guard memory only. The store, the source and callbacks are called without a lock, so that a database that does not
 answer delays the thread that reads it and no other.
@@ -22,7 +22,7 @@ from driftline.fetch.robots import robots_url
 from driftline.fetch.robots_cache import RobotsCache
 from driftline.http.headers import retry_after
 from driftline.model.outcome import Document, Failed, Link
-from driftline.urls.parts import without_password
+from driftline.urls import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,6 +1,6 @@
-"""Targets of redirects. Neither this module nor libcurl follows one: a target becomes a link like any other.
+"""Targets, limits and cookies of redirects. libcurl follows none: `PoliteLinks` makes each target a link of its own.
 
-So it waits for a permit of its own host, and is subject to robots.txt, blocklists and the address guard.
+So a target waits for a permit of its host, and is subject to robots.txt, blocklists and the address guard.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from driftline.errors import FailureKind
 from driftline.http.headers import header, last_response, redirect_targets
 from driftline.model.outcome import Document, Link, Way
 from driftline.model.page import Failure
-from driftline.urls.parts import host_of
+from driftline.urls import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from driftline.urls.parts import host_of
+from driftline.urls import host_of
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Turn(StrEnum):
-    """What a page turned into: one that fails at one check after the other, or one that can be read again."""
+    """Whether a page started failing, by several failed checks in a row, or recovered."""
 
     FAILING = "failing"
     RECOVERED = "recovered"
@@ -24,9 +24,9 @@ class Turn(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turned:
-    """A page that began to fail or recovered, with the check that made it so; `kind` is that of its failure, if any.
+    """A page that started failing or recovered, and the check that showed it, which `id` names.
 
-    `id` names the page and the check, as that of a change does.
+    `kind` is that of its failure, and empty if it recovered.
     """
 
     id: str

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
-from driftline.urls.parts import host_of
+from driftline.urls import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Incomparable(StrEnum):
-    """Why a new text is not compared with the stored one. Stored in place of how the stored one was extracted.
+    """Why the next text must not be compared with the stored one. It is stored instead of the extractor's name.
 
     `FETCHED_OTHERWISE` is a text that was fetched with a browser where none is used now, or the other way round.
     `GIVEN_UP` is one that the next one is to replace, whatever that is, because the user said so.
@@ -60,7 +60,7 @@ class Proof(StrEnum):
 
 @dataclass(slots=True, eq=False)
 class Known:
-    """What is sent along with a link: the number of the version in force, and what proves cheaply that it still is."""
+    """What the store knows of the current version: its number, validators, and the digest of the response's bytes."""
 
     version: int
     etag: str | None
@@ -101,7 +101,7 @@ class Link:
 
 @dataclass(slots=True, eq=False)
 class Way:
-    """How redirects led from a page to another address: the link that it started with, and what came of it so far.
+    """The redirects that were followed so far for a page, and the link that they started with.
 
     `headers` has the status and the target of each redirect, and `seconds` is how long all answers took: the time that
     was waited for hosts is not among it. `cookies` were set on the way, and are as libcurl writes them.
@@ -217,7 +217,7 @@ class NewVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lesson:
-    """What a check taught: the memory of the page from now on, and what of it may hold for the whole host."""
+    """What a check taught about noise: the new noise memory of the page, and the keys for that of its host."""
 
     memory: bytes
     for_host: tuple[bytes, ...]

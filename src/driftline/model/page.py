@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from driftline.errors import FailureKind
-from driftline.urls.parts import without_password
+from driftline.urls import without_password
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
@@ -140,9 +140,9 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Robots:
-    """What a host told us to do in its robots.txt, None if it has none, and until when that is to be believed.
+    """The robots.txt of a host, None if it has none, and until when it is valid.
 
-    `failure` is why it could not be asked, and then nothing may be fetched; `since` is when that began.
+    `failure` is why it could not be fetched, and then no page may be; `since` is when that began.
     """
 
     text: str | None

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from driftline.errors import BadSetting, StoreError
 from driftline.plurals import count
 from driftline.store.events import Retry, event_document
-from driftline.urls.parts import without_password
+from driftline.urls import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -61,9 +61,9 @@ class RunLedger(Protocol):
         """Return what earlier runs over the same pages recorded and could not report, as they failed or were killed."""
 
     def begin_without_end(self, *, idle: bool = False) -> int:
-        """Begin a run that checks pages as they come; an `idle` one calls `take_turn` before it checks any."""
+        """Begin a run that checks pages as they come; an `idle` one calls `note_right_taken` before it checks any."""
 
-    def take_turn(self, run_id: int) -> bool:
+    def note_right_taken(self, run_id: int) -> bool:
         """Note that the run has the right to check, and return whether others may have sent requests before."""
 
     def remain(self, run_id: int, page_ids: Sequence[int] | None) -> int:
@@ -205,7 +205,7 @@ class _DelaysAfterOthers:
         self._links = links
 
     def right_taken(self) -> None:
-        if self._ledger.take_turn(self._run_id):
+        if self._ledger.note_right_taken(self._run_id):
             self._links.delay_after_other_runs()
 
 

@@ -1,4 +1,4 @@
-"""The confirming fetch: a page that seems changed is fetched again next, and what differs then differs by itself."""
+"""The confirming fetch: a page that seems changed is fetched again, and what differs between both fetches is noise."""
 
 from __future__ import annotations
 

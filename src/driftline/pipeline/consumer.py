@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from driftline.detection.compare import compare, confirm, recall, settle
+from driftline.detection.compare import compare, confirm, prove_unchanged, recall
 from driftline.detection.messages import own_failure
 from driftline.errors import FailureKind, RunStopped, StoreError
 from driftline.model.outcome import Failed, Pair
@@ -33,7 +33,7 @@ class ConsumerSteps(Protocol[T_co]):
     The type of its outcomes is that of the pipeline; a page that could not be fetched or read is `Failed` in all.
     """
 
-    def settle(self, documents: list[Document]) -> tuple[Sequence[T_co | Failed], list[Document]]:
+    def prove_unchanged(self, documents: list[Document]) -> tuple[Sequence[T_co | Failed], list[Document]]:
         """Return the outcomes of those documents that need no consumer, and the documents that do."""
 
     def recall(self, documents: list[Document]) -> list[Pair]:
@@ -59,10 +59,10 @@ class Steps:
         self._limit = limit
         self._twice = twice
 
-    def settle(self, documents: list[Document]) -> tuple[Sequence[Outcome], list[Document]]:
+    def prove_unchanged(self, documents: list[Document]) -> tuple[Sequence[Outcome], list[Document]]:
         """Return the outcomes of documents that their links prove unchanged, and the documents left to compare."""
         try:
-            return settle(documents)
+            return prove_unchanged(documents)
         except Exception:  # noqa: BLE001 the page at fault will fail on its own when it is recalled
             return [], documents
 

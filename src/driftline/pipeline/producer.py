@@ -25,14 +25,14 @@ _WITHOUT_ROOM = 0.02  # seconds between looks at the queue while it has no room 
 class Producer:
     """One thread that keeps up to `slots` transfers in flight. With one slot it is exactly the paper's producer.
 
-    `settle` deals with the documents that need no consumer, and returns the others; so does `divert` with the links
+    `prove` deals with the documents that need no consumer, and returns the others; so does `divert` with the links
     that are not for it.
     """
 
     def __init__(
         self, *, links: PoliteLinks, queue: BoundedQueue[Document], settings: Settings, slots: int,
         clock: Callable[[], float], ended: Callable[[], None],
-        settle: Callable[[list[Document]], list[Document]] | None = None,
+        prove: Callable[[list[Document]], list[Document]] | None = None,
         divert: Callable[[list[Link]], list[Link]] | None = None, blocked: Blocked = NOTHING,
     ) -> None:  # fmt: skip
         self._divert = divert
@@ -46,7 +46,7 @@ class Producer:
         self._troubled = 0
         self._latency = 0.0
         self._hungry = 0
-        self._settle = settle
+        self._prove = prove
         self._settled = 0
         self.thread = SupervisedThread("producer", self._work, ended)
 
@@ -75,12 +75,12 @@ class Producer:
     def _work(self) -> None:
         transfers = self._transfers
         try:
-            self._crawl(transfers)
+            self._fetch(transfers)
         finally:
             self._links.abandon(transfers.close())
             self._room.close()
 
-    def _crawl(self, transfers: Transfers) -> None:
+    def _fetch(self, transfers: Transfers) -> None:
         while True:
             stopping = self._give_up_at is not None
             short = False if stopping else self._refill()
@@ -101,7 +101,7 @@ class Producer:
         return _PATIENCE if wait is None else min(_PATIENCE, wait)
 
     def _hand_over(self, documents: list[Document]) -> None:
-        left = documents if self._settle is None else self._settle(documents)
+        left = documents if self._prove is None else self._prove(documents)
         if left:
             self._room.put(left)
         if len(left) < len(documents):

@@ -83,7 +83,9 @@ _FEWEST = 256  # pages that may wait, however slowly they are taken
 
 
 class Feed:
-    """Holds the pages that were offered, each once, from then until it is settled. Used by any thread.
+    """The queue between the planner and the pipeline of `run`. Used by any thread.
+
+    A page is held from when it is offered until its outcome is recorded, so that it is never queued twice.
 
     A page waits until a producer wants it. Only then its link is made, by `links`, of what the store knows of the page
     at that moment; a page that is not watched any more is settled by that. The `right` to check pages is held as long

@@ -44,7 +44,7 @@ class ProducerThreads:
             producer = Producer(
                 links=pipeline.links, queue=self._queue, settings=pipeline.settings, slots=self.slots,
                 clock=pipeline.clock, ended=pipeline.ending.stop.bell.ring, blocked=pipeline.blocked,
-                settle=None if self._plan.slots == 1 else self._settle, divert=pipeline.divert,
+                prove=None if self._plan.slots == 1 else self._prove_unchanged, divert=pipeline.divert,
             )  # fmt: skip
             self._members.append(producer)
             producer.thread.start()
@@ -54,12 +54,12 @@ class ProducerThreads:
         for producer in self._members:
             producer.wake()
 
-    def _settle(self, documents: list[Document]) -> list[Document]:
+    def _prove_unchanged(self, documents: list[Document]) -> list[Document]:
         """Record the pages that are proved unchanged, which costs less than to hand them over. Returns the others.
 
         The paper's producer, with one slot, leaves it to the consumers.
         """
-        outcomes, left = self._pipeline.steps.settle(documents)
+        outcomes, left = self._pipeline.steps.prove_unchanged(documents)
         if outcomes:
             self._pipeline.recorder.add(outcomes)
         return left

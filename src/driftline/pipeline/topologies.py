@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from driftline.errors import BadSetting, RunStopped
-from driftline.fetch.curl import Transfers, crawl
+from driftline.fetch.curl import Transfers, fetch_link
 from driftline.pipeline.plan import Plan, most_in_flight
 from driftline.pipeline.queue import BoundedQueue, QueueStatistics
 from driftline.pipeline.threads import LAST_WORK, LOOK, ConsumerThreads, ProducerThreads
@@ -76,7 +76,7 @@ def _sequential(pipeline: Pipeline[Any]) -> Topology:
             links = pipeline.links.take(1)
             if links:
                 for link in pipeline.divert(links):
-                    documents = pipeline.links.done([crawl(link, transfers, give_up)])
+                    documents = pipeline.links.done([fetch_link(link, transfers, give_up)])
                     pipeline.pass_on(steps.compare(steps.recall(documents)))
             elif pipeline.links.exhausted:
                 break

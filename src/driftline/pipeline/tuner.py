@@ -1,4 +1,4 @@
-"""Finding how many transfers in flight and how many consumers suit the world, while running.
+"""Finds, while running, how many transfers in flight and how many consumers are fastest.
 
 In flight: start small and double while the network answers as fast as it did with few in flight, for then twice as
 many in flight means twice the throughput (Little's law). When answers take over twice as long as they did at best, the
@@ -41,7 +41,7 @@ _MEASURED_SECONDS = (1.0, 3.0)  # least and most, whatever the pages
 class Sample:
     """The seconds since the last look, the totals since the start of the run, and the queue as it is now.
 
-    `hungry` counts how often there were fewer links to crawl than there was room for.
+    `hungry` counts how often there were fewer links to fetch than there was room for.
     """
 
     seconds: float

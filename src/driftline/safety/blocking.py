@@ -18,8 +18,8 @@ from driftline.plurals import count
 from driftline.safety.blocklist_formats import digest_of, key_of
 from driftline.store.pages import urls_after, urls_of
 from driftline.store.safety_records import SafetyRecords
+from driftline.urls import host_of
 from driftline.urls.canonical import reduced
-from driftline.urls.parts import host_of
 from driftline.urls.tracking import KNOWN
 
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from driftline.errors import DriftlineError, UnreadableBody, UsageError
-from driftline.fetch.curl import Transfers, crawl_through
+from driftline.fetch.curl import Transfers, fetch_following_redirects
 from driftline.http.codings import decode_body
 from driftline.http.headers import content_encodings, last_response
 from driftline.model.outcome import Link
 from driftline.safety.blocklist_formats import read_list
 from driftline.store.safety_records import SafetyRecords
+from driftline.urls import without_password
 from driftline.urls.canonical import written
-from driftline.urls.parts import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -32,7 +32,7 @@ def download(settings: Settings, url: str) -> bytes:
     """Fetch the list at a URL and return its bytes; raises DriftlineError."""
     transfers = Transfers(settings.model_copy(update={"max_body": LARGEST}))
     try:
-        document = crawl_through(Link(0, written(url), 1, None), transfers)
+        document = fetch_following_redirects(Link(0, written(url), 1, None), transfers)
     finally:
         transfers.close()
     if document.failure is not None:

@@ -13,7 +13,7 @@ from ada_url import idna_to_unicode
 from driftline.errors import FailureKind
 from driftline.model.page import PageWarning, WarningKind
 from driftline.store.safety_records import SafetyRecords
-from driftline.urls.parts import host_of
+from driftline.urls import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -27,7 +27,7 @@ _MOST_SURE = 200.0  # the largest shape: a page may change its habits
 
 
 def prior(mean: Floats | float) -> tuple[Floats, Floats]:
-    """Return the prior distribution for pages whose likes have this mean rate."""
+    """Return the prior distribution for the pages of a group, such as a host, with this mean change rate."""
     mean = np.clip(np.asarray(mean, dtype=np.float64), SLOWEST, FASTEST)
     a = np.full_like(mean, SHAPE)
     return a, a / mean

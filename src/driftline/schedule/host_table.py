@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from driftline.schedule.page_table import nth
-from driftline.urls.parts import host_of
+from driftline.schedule.picking import nth
+from driftline.urls import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

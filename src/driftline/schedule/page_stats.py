@@ -29,7 +29,7 @@ from driftline.store.schedule_records import (
     save_rates,
 )
 from driftline.store.statements import in_batches
-from driftline.urls.parts import host_of
+from driftline.urls import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -26,9 +26,10 @@ from driftline.schedule.host_table import HostBudgets, HostTable
 from driftline.schedule.loader import ClockSkew, WatchListLoad
 from driftline.schedule.page_stats import PageStats, load_pauses
 from driftline.schedule.page_table import DAY
+from driftline.schedule.picking import pick_pages
 from driftline.store.pages import urls_of
 from driftline.store.schedule_records import CLOCK_TOLERANCE, count_pages, last_checks, read_visits
-from driftline.urls.parts import host_of
+from driftline.urls import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -293,9 +294,10 @@ class Scheduler:
         return self._pick(now, credit.refill(self._ticks(), self.budget), None, without)
 
     def _pick(self, now: float, allowed: int, room: NDArray[np.int64] | None, without: Collection[int]) -> Places:
-        return self._stats.table.pick(
-            now, allowed, policy=self._policy, default_every=self._every, early=self._early, cycle=self._cycle(),
-            room=room, shared=self._budget is not None, probes=int(max(self._probes, _PROBED * allowed)),
+        return pick_pages(
+            self._stats.table, now, allowed, policy=self._policy, default_every=self._every, early=self._early,
+            cycle=self._cycle(), room=room, shared=self._budget is not None,
+            probes=int(max(self._probes, _PROBED * allowed)),
             without=np.r_[self._stats.places([*without, *self._blocked()]), self._held_back(now)],
         )  # fmt: skip
 
@@ -305,8 +307,8 @@ class Scheduler:
         Pages that could be picked now are in the order in which they would be, each when the budgets allow it.
         """
         table, now, blocked = self._stats.table, self._clock(), self._blocked()
-        ready = table.pick(
-            now, len(table), policy=self._policy, default_every=self._every, cycle=self._cycle(),
+        ready = pick_pages(
+            table, now, len(table), policy=self._policy, default_every=self._every, cycle=self._cycle(),
             without=np.r_[self._stats.places([*blocked]), self._held_back(now)],
         )  # fmt: skip
         retry_after = self._retry_after(now)

@@ -27,7 +27,7 @@ _OR_ACCEPT = " If it is the page from now on, 'driftline check URL --accept' tak
 
 
 def turn_of(outcome: Outcome, fail_after: int) -> Turned | None:
-    """Return the turn of the page by this check, if any; `fail_after` failures in a row make a page failing."""
+    """Return that the page is failing, after `fail_after` failed checks in a row, or has recovered; else None."""
     document = outcome.document
     failure = outcome.failure if isinstance(outcome, Failed) else None
     link = document.link

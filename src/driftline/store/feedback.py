@@ -14,7 +14,7 @@ from driftline.noise_memory import Memory
 from driftline.store.locks import lock_memories
 from driftline.store.schema import changes, feedback, memories, pages
 from driftline.store.statements import host_memories_of
-from driftline.urls.parts import host_of
+from driftline.urls import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

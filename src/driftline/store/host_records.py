@@ -15,7 +15,7 @@ from driftline.model.page import Failure, Robots
 from driftline.store.locks import patiently
 from driftline.store.schedule_records import CLOCK_TOLERANCE
 from driftline.store.schema import pages, pauses, robots, runs
-from driftline.urls.parts import host_of
+from driftline.urls import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

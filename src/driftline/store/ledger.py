@@ -1,4 +1,4 @@
-"""Runs, and the outcomes that they record: one transaction for each batch, and nothing twice. Stalls of runs, too."""
+"""Records runs and the outcomes of checks, each outcome once and a batch in one transaction; also stalls of runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from driftline.store.locks import count_revision, lock_memories, lock_pages, pat
 from driftline.store.outbox import found_by, put_in_outbox, stored_edits
 from driftline.store.schema import CONTINUED, RUN, checks, pages, runs, stalls, states, warnings
 from driftline.store.statements import host_memories_of, memories_of
-from driftline.urls.parts import as_sent
+from driftline.urls import as_sent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -109,7 +109,7 @@ class Ledger:
     def begin_without_end(self, *, idle: bool = False) -> int:
         """Return the id of a new run without a fixed list of pages, which cannot be continued.
 
-        One that is `idle` begins without the right to check pages, and calls `take_turn` whenever it takes that.
+        One that is `idle` begins without the right to check pages, and calls `note_right_taken` whenever it takes that.
         """
 
         def begin(connection: Connection) -> int:
@@ -119,7 +119,7 @@ class Ledger:
 
         return write_once(self._store, begin, self._stopped)
 
-    def take_turn(self, run_id: int) -> bool:
+    def note_right_taken(self, run_id: int) -> bool:
         """Record that the run now has the right to check. Returns whether other runs may have sent requests since.
 
         A run that begins marks all others as ended: this one was marked so if another began meanwhile.

@@ -19,8 +19,8 @@ from driftline.store.feedback import forget_on_hosts, keys_on_hosts
 from driftline.store.locks import count_revision, lock_addresses, lock_states, patiently, write_once
 from driftline.store.schema import checks, pages, states, versions
 from driftline.store.statements import in_batches
+from driftline.urls import HIDDEN, host_of, without_password
 from driftline.urls.canonical import acceptable, canonical, problem_with, reduced, written
-from driftline.urls.parts import HIDDEN, host_of, without_password
 from driftline.urls.tracking import Tracking
 
 if TYPE_CHECKING:

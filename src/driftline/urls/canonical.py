@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from ada_url import normalize_url
 
 from driftline.errors import BadURL
-from driftline.urls.parts import host_of
+from driftline.urls import host_of
 from driftline.urls.tracking import KNOWN
 
 if TYPE_CHECKING:

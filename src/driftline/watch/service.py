@@ -1,22 +1,21 @@
 """The watcher: it schedules, checks, records and publishes until it is stopped.
 
 `EndlessRun` is its pipeline, in a thread of its own; `Watcher` is the loop around it; `watch_events` is the watcher of
-the library, as an iterator of events.
+the library, as an iterator of events. `retry_while_busy` waits for another process that checks pages of the same store.
 """
 
 from __future__ import annotations
 
-import contextlib
 import threading
+import time
 from collections import Counter
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar
 
 from driftline.errors import RunStalled, RunStopped, StoreBusy, StoreLocked, StoreUnavailable
 from driftline.runtime import MemoryTrimmer
 from driftline.store.locks import patiently
-from driftline.watch.contention import retry_while_busy
 from driftline.watch.publisher import EventListener, Publisher
 
 if TYPE_CHECKING:
@@ -37,7 +36,40 @@ if TYPE_CHECKING:
     #: opens the readers of the event log that live in this process, and closes them at the end of the block
     Readers: TypeAlias = Callable[[EventLog], AbstractContextManager[Sequence[EventListener]]]
 
+_Result = TypeVar("_Result")
+
 _CRAWL_SECONDS = 60.0  # of crawling before pages are checked again
+_LONGEST_WAIT = 60.0  # seconds: commands that cron starts every few minutes must not pile up behind one that never ends
+
+
+def retry_while_busy(
+    do: Callable[[], _Result], stop: Stop, be_next: Callable[[], Having], remark: Callable[[str], None],
+    ticks: Callable[[], float] = time.monotonic, *, pause: float = 0.1,
+) -> _Result:  # fmt: skip
+    """Return what `do` returns, tried again for a minute while another process checks pages (StoreBusy).
+
+    The first time it has to wait, `remark` gets a sentence that says why. While it waits it holds `be_next`, so that a
+    watcher that always has something to check makes way. Raise StoreBusy if that is not enough after a minute, or once
+    a stop is requested. There are `pause` seconds between two tries.
+    """
+    end: float | None = None
+    bell = stop.listen()
+    with ExitStack() as place:
+        is_next = False
+        while True:
+            try:
+                return do()
+            except StoreBusy as error:
+                if end is None:
+                    end = ticks() + _LONGEST_WAIT
+                    remark(f"Waiting for a minute at most: {error}")
+                elif stop.requested or ticks() >= end:
+                    raise
+            if not is_next:
+                with suppress(StoreBusy, StoreLocked, StoreUnavailable):  # then it waits without being the next
+                    place.enter_context(be_next())
+                    is_next = True
+            bell.wait(pause)
 
 
 class EndlessRun:
@@ -224,7 +256,7 @@ class Watcher:
                 if result.stopped:
                     planner.end(once=options.once)
                     # counted now: what becomes due while the readers finish is for the next run anyway
-                    with contextlib.suppress(StoreUnavailable):
+                    with suppress(StoreUnavailable):
                         result.left = planner.left(once=options.once)
         if not result.stopped:
             planner.end(once=options.once)
@@ -255,7 +287,7 @@ class Watcher:
                     planner.continue_with(running.feed)
                 if changed:
                     # if it fails they are checked all the same, when they are due
-                    with contextlib.suppress(StoreBusy, StoreLocked, StoreUnavailable):
+                    with suppress(StoreBusy, StoreLocked, StoreUnavailable):
                         running.feed.offer(watch_list.watched(changed))
                 if once:
                     retry_while_busy(planner.offer_patiently, stop, watch_list.be_next, self._remark)
@@ -268,7 +300,7 @@ class Watcher:
             if once or stop.requested:
                 return planner
             changed = []
-            with contextlib.suppress(StoreBusy, StoreUnavailable):
+            with suppress(StoreBusy, StoreUnavailable):
                 changed = rounds.go(_CRAWL_SECONDS)
             publisher.wake()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from driftline.errors import FailureKind
-from driftline.fetch.curl import Transfers, crawl_through
+from driftline.fetch.curl import Transfers, fetch_following_redirects
 from driftline.http.credentials import Access, read_access
 from driftline.model.outcome import Document, Known
 from support.making import known, link, settings
@@ -31,7 +31,7 @@ def fetch(url: str, access: Access = SECRETS, before: Known | None = None, **giv
     one = link(url, known=before)
     one.access = access
     try:
-        return crawl_through(one, transfers)
+        return fetch_following_redirects(one, transfers)
     finally:
         transfers.close()
 
@@ -102,7 +102,7 @@ def test_the_next_page_gets_nothing_of_it() -> None:
         with_access = link(server.url("/one"))
         with_access.access = SECRETS
         for one in (with_access, link(server.url("/two"))):
-            crawl_through(one, transfers)
+            fetch_following_redirects(one, transfers)
         transfers.close()
         assert secrets_of(server.requests[1]) == NOT_SENT
 

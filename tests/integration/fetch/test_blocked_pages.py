@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from driftline.errors import FailureKind
-from driftline.fetch.curl import Transfers, crawl_through
+from driftline.fetch.curl import Transfers, fetch_following_redirects
 from driftline.model.outcome import Document
 from support.blocks import Paths
 from support.making import link, settings
@@ -17,7 +17,9 @@ from support.servers import Answer, Request, Server, html, redirect
 def fetch_all(urls: Sequence[str], blocked: Paths) -> list[Document]:
     transfers = Transfers(settings(), blocked=blocked)
     try:
-        return [crawl_through(link(url, page_id=number), transfers) for number, url in enumerate(urls, start=1)]
+        return [
+            fetch_following_redirects(link(url, page_id=number), transfers) for number, url in enumerate(urls, start=1)
+        ]
     finally:
         transfers.close()
 
@@ -102,7 +104,7 @@ def test_what_is_blocked_later_is_blocked_on_the_same_connection_and_comes_back_
         transfers = Transfers(settings(), blocked=blocked)
 
         def kind_of(path: str) -> FailureKind | None:
-            failure = crawl_through(link(server.url(path)), transfers).failure
+            failure = fetch_following_redirects(link(server.url(path)), transfers).failure
             return None if failure is None else failure.kind
 
         try:

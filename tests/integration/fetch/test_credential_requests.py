@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from driftline.fetch.curl import Transfers, crawl_through
+from driftline.fetch.curl import Transfers, fetch_following_redirects
 from driftline.model.outcome import Document
 from support.making import link, settings
 from support.servers import Answer, Request, Server, answer, redirect
@@ -27,7 +27,7 @@ def with_password(url: str) -> str:
 
 def fetch(url: str, *hosts: str) -> Document:
     transfers = Transfers(settings(), hosts=hosts)
-    got = crawl_through(link(url), transfers)
+    got = fetch_following_redirects(link(url), transfers)
     transfers.close()
     assert got.failure is None, got.failure.sentence
     return got
@@ -65,7 +65,7 @@ def test_a_challenge_of_another_host_gets_no_password_either() -> None:
     challenge = answer(b"", "401 Unauthorized", 'WWW-Authenticate: Basic realm="give it to me"')
     with Server(lambda _: challenge, address="127.0.0.2") as other, Server(lambda _: redirect(other.url())) as server:
         transfers = Transfers(settings())
-        got = crawl_through(link(with_password(server.url())), transfers)
+        got = fetch_following_redirects(link(with_password(server.url())), transfers)
         transfers.close()
         assert got.status == 401
         assert all("authorization" not in request.headers for request in other.requests)
@@ -74,9 +74,9 @@ def test_a_challenge_of_another_host_gets_no_password_either() -> None:
 def test_the_next_page_of_the_same_handle_gets_no_password(other: Server) -> None:
     transfers = Transfers(settings())
     with Server(lambda _: answer(b"here")) as server:
-        crawl_through(link(with_password(server.url())), transfers)
-        crawl_through(link(other.url()), transfers)
-        crawl_through(link(server.url()), transfers)
+        fetch_following_redirects(link(with_password(server.url())), transfers)
+        fetch_following_redirects(link(other.url()), transfers)
+        fetch_following_redirects(link(server.url()), transfers)
         assert [request.headers.get("authorization") for request in server.requests] == [WHO, None]
     transfers.close()
     assert "authorization" not in other.requests[0].headers

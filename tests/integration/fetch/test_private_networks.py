@@ -12,7 +12,7 @@ import pytest
 
 from driftline.errors import FailureKind
 from driftline.fetch.address_guard import ConnectionGuard, judge_for
-from driftline.fetch.curl import Transfers, crawl_through
+from driftline.fetch.curl import Transfers, fetch_following_redirects
 from driftline.model.outcome import Document
 from support.making import link, settings
 from support.servers import Answer, Request, Server, answer, closed_port, redirect
@@ -45,7 +45,7 @@ class Fetched(NamedTuple):
 def fetch(url: str, allow: Sequence[str] = (), hosts: Sequence[str] = (), **given: object) -> Fetched:
     transfers = Transfers(settings(allow_networks=tuple(allow), **given), hosts=hosts)
     before = _sockets.count(threading.get_ident())
-    got = crawl_through(link(url), transfers)
+    got = fetch_following_redirects(link(url), transfers)
     transfers.close()
     return Fetched(got, _sockets.count(threading.get_ident()) - before)
 
@@ -206,9 +206,9 @@ def test_a_name_that_resolves_to_another_address_later_is_judged_again(beside: S
     with Server(lambda _: answer(b"first", close=True), port=beside.port) as server:
         url = f"http://rebound.example:{server.port}/"
         hosts[:] = [f"rebound.example:{server.port}:127.0.0.1"]
-        first = crawl_through(link(url), transfers)
+        first = fetch_following_redirects(link(url), transfers)
         hosts[:] = [f"rebound.example:{server.port}:127.0.0.2"]
-        second = crawl_through(link(url), transfers)
+        second = fetch_following_redirects(link(url), transfers)
     transfers.close()
     assert beside.connections == before
     assert first.body == b"first"
@@ -244,9 +244,9 @@ def test_an_allowed_address_where_nothing_listens_is_not_called_refused() -> Non
 
 def test_what_was_refused_once_does_not_stay_with_the_handle(here: Server, beside: Server) -> None:
     transfers = Transfers(settings(allow_networks=("127.0.0.1/32",)))
-    refused = crawl_through(link(beside.url()), transfers)
-    good = crawl_through(link(here.url()), transfers)
-    nobody = crawl_through(link(f"http://127.0.0.1:{closed_port()}/"), transfers)
+    refused = fetch_following_redirects(link(beside.url()), transfers)
+    good = fetch_following_redirects(link(here.url()), transfers)
+    nobody = fetch_following_redirects(link(f"http://127.0.0.1:{closed_port()}/"), transfers)
     transfers.close()
     assert [one.failure.kind if one.failure else None for one in (refused, good, nobody)] == [
         FailureKind.NOT_ALLOWED, None, FailureKind.REFUSED,
@@ -257,7 +257,7 @@ def test_a_connection_that_was_judged_is_kept_and_its_socket_closed_with_the_tra
     before = here.connections
     transfers = Transfers(settings(allow_networks=("127.0.0.0/8",)))
     for _ in range(5):
-        assert crawl_through(link(f"http://127.0.0.1:{here.port}/"), transfers).body == b"inside"
+        assert fetch_following_redirects(link(f"http://127.0.0.1:{here.port}/"), transfers).body == b"inside"
     transfers.close()
     assert here.connections - before == 1
 

@@ -11,7 +11,7 @@ import brotli
 import pytest
 
 from driftline.errors import FailureKind
-from driftline.fetch.curl import Transfers, crawl, crawl_through
+from driftline.fetch.curl import Transfers, fetch_following_redirects, fetch_link
 from driftline.fetch.redirects import link_to_target
 from driftline.http.headers import header, last_response, redirect_targets
 from driftline.model.outcome import Document, Link
@@ -29,15 +29,17 @@ def fetch_all(urls: list[str], given: Settings | None = None) -> list[Document]:
     """Pages one after the other, with the same transfers."""
     transfers = Transfers(given or settings())
     try:
-        return [crawl_through(link(url, page_id=number), transfers) for number, url in enumerate(urls, start=1)]
+        return [
+            fetch_following_redirects(link(url, page_id=number), transfers) for number, url in enumerate(urls, start=1)
+        ]
     finally:
         transfers.close()
 
 
-def fetch_link(of: Link, given: Settings | None = None) -> Document:
+def fetch_once(of: Link, given: Settings | None = None) -> Document:
     transfers = Transfers(given or settings())
     try:
-        return crawl_through(of, transfers)
+        return fetch_following_redirects(of, transfers)
     finally:
         transfers.close()
 
@@ -140,7 +142,7 @@ def test_the_validators_of_the_last_check_are_sent_and_not_modified_is_no_failur
 
     stamp = "Tue, 01 Jul 2025 00:00:00 GMT"
     with Server(script) as server:
-        got = fetch_link(link(server.url(), known=known(etag='"one"', last_modified=stamp)))
+        got = fetch_once(link(server.url(), known=known(etag='"one"', last_modified=stamp)))
     assert server.requests[0].headers["if-modified-since"] == stamp
     assert (got.status, got.body, got.failure) == (304, b"", None)
 
@@ -148,9 +150,9 @@ def test_the_validators_of_the_last_check_are_sent_and_not_modified_is_no_failur
 def test_validators_do_not_leak_to_the_next_page() -> None:
     transfers = Transfers(settings())
     with Server(lambda _: html("x")) as server:
-        crawl_through(link(server.url("/a"), known=known(etag='"one"')), transfers)
-        crawl_through(link(server.url("/b")), transfers)
-        crawl_through(link(server.url("/c"), known=known(etag='"three"')), transfers)
+        fetch_following_redirects(link(server.url("/a"), known=known(etag='"one"')), transfers)
+        fetch_following_redirects(link(server.url("/b")), transfers)
+        fetch_following_redirects(link(server.url("/c"), known=known(etag='"three"')), transfers)
         transfers.close()
         assert [request.headers.get("if-none-match") for request in server.requests] == ['"one"', None, '"three"']
 
@@ -212,7 +214,7 @@ def test_a_cookie_holds_for_the_redirects_of_its_page_and_not_for_the_next_page(
 def test_a_transfer_is_one_request_and_has_its_redirect_target() -> None:
     with Server(lambda _: redirect("/there")) as server:
         transfers = Transfers(settings())
-        got = crawl(link(server.url("/here")), transfers)
+        got = fetch_link(link(server.url("/here")), transfers)
         transfers.close()
         assert [request.path for request in server.requests] == ["/here"]
     assert got.onward is not None
@@ -237,7 +239,7 @@ def test_the_time_that_answers_took_on_the_way_counts() -> None:
     given = settings(total_timeout=30.0)
     with Server(lambda _: answer(b"", length=10, hold=True)) as server:
         late = link_to_target(link("http://page.example/"), server.url(), b"HTTP/1.1 302 Found\r\n\r\n", 29.9, [])
-        fails_as(fetch_link(late, given), FailureKind.TIMED_OUT)
+        fails_as(fetch_once(late, given), FailureKind.TIMED_OUT)
 
 
 def test_a_redirect_whose_body_breaks_off_is_followed() -> None:
@@ -463,7 +465,7 @@ def broken_over_kept_connections(path: str, script: dict[str, list[Answer]]) -> 
             while len(kept) < 8:
                 kept += transfers.wait(1.0)
             assert server.connections == 8
-            found = crawl_through(link(server.url(path), page_id=9), transfers)
+            found = fetch_following_redirects(link(server.url(path), page_id=9), transfers)
             return found, server.requests[8:]
     finally:
         transfers.close()

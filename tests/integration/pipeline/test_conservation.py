@@ -68,7 +68,7 @@ class Fates:
     def of(self, document: Document) -> str:
         return self.fates[document.link.page_id]
 
-    def settle(self, documents: list[Document]) -> tuple[list[Outcome], list[Document]]:
+    def prove_unchanged(self, documents: list[Document]) -> tuple[list[Outcome], list[Document]]:
         same = [document for document in documents if self.of(document) == "same"]
         return [making.unchanged(one) for one in same], [
             document for document in documents if self.of(document) != "same"

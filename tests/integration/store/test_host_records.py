@@ -150,27 +150,27 @@ def test_an_open_ended_run_detects_that_others_checked_pages_meanwhile(times: Ti
     ledger = times.ledger()
     run = ledger.begin_without_end(idle=True)
     assert times.last_end() <= 0.0, "it has sent no request yet"
-    assert ledger.take_turn(run), "nobody knows who came before"
-    assert not ledger.take_turn(run)
+    assert ledger.note_right_taken(run), "nobody knows who came before"
+    assert not ledger.note_right_taken(run)
     check(times, 110.0)
     times.now = 111.0
-    assert ledger.take_turn(run)
+    assert ledger.note_right_taken(run)
     assert times.last_end() == 111.0
-    assert not ledger.take_turn(run)
+    assert not ledger.note_right_taken(run)
     times.now = 120.0
     times.ledger().begin([7])  # it is killed
     times.now = 130.0
-    assert ledger.take_turn(run)
+    assert ledger.note_right_taken(run)
     assert times.last_end() == 130.0
 
 
 def test_delays_count_from_a_killed_run_although_others_checked_pages_before(times: Times) -> None:
     ledger = times.ledger()
     run = ledger.begin_without_end(idle=True)
-    ledger.take_turn(run)
+    ledger.note_right_taken(run)
     check(times, 110.0)
     times.now = 120.0
-    ledger.take_turn(run)
+    ledger.note_right_taken(run)
     times.now = 500.0  # it is killed
     times.ledger().begin_without_end()
     assert times.last_end() == 500.0
@@ -194,5 +194,5 @@ def test_delays_count_from_a_killed_check_although_a_run_began_to_wait_meanwhile
     ledger = times.ledger()
     run = ledger.begin_without_end(idle=True)
     times.now = 500.0  # the check is killed
-    ledger.take_turn(run)
+    ledger.note_right_taken(run)
     assert times.last_end() == 500.0

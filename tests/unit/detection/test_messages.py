@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from driftline.detection.messages import excerpts, listed, only_noise, turned, with_example, words_changed
+from driftline.detection.messages import excerpts, listed, old_to_new, only_noise, with_example, words_changed
 from driftline.model.change import NoiseKind
 
 
@@ -35,7 +35,7 @@ def test_an_example_ends_a_sentence() -> None:
 
 def test_of_long_texts_the_part_that_differs_is_shown() -> None:
     same = "x" * 500
-    assert turned(f"{same}1", f"{same}2") == f"…{'x' * 25}1 → …{'x' * 25}2"
+    assert old_to_new(f"{same}1", f"{same}2") == f"…{'x' * 25}1 → …{'x' * 25}2"
     before, after = excerpts(f"{same}1{same}", f"{same}2{same}", 100)
     assert len(before) == len(after) == 100
     assert before == f"…{'x' * 24}1{'x' * 73}…"

@@ -71,7 +71,7 @@ def test_what_the_link_proves_is_settled_and_the_rest_is_left_as_it_came() -> No
     not_modified = document(link(page_id=4, known=known(body=b"x")), b"", status=304)
     broken = document(link(page_id=5, known=known(body=b"")), b"")
     broken.failure = Failure(kind=FailureKind.REFUSED, sentence="Nobody is there.")
-    outcomes, left = steps.settle([same, other, new, not_modified, broken])
+    outcomes, left = steps.prove_unchanged([same, other, new, not_modified, broken])
     assert [(one.document, one.proof) for one in outcomes if isinstance(one, Unchanged)] == [
         (same, Proof.WIRE),
         (not_modified, Proof.VALIDATORS),

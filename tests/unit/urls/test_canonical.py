@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftline.errors import BadURL
+from driftline.urls import host_of
 from driftline.urls.canonical import LONGEST, canonical, reduced, written
-from driftline.urls.parts import host_of
 from driftline.urls.tracking import BUILT_IN, Tracking
 from support.properties import searched
 

@@ -19,7 +19,7 @@ from driftline.detection.diff.markup import sentence
 from driftline.detection.diff.text_diff import Move, WordPiece, in_line, moves_of
 from driftline.detection.messages import words_changed
 from driftline.plurals import count
-from driftline.urls.parts import without_password
+from driftline.urls import without_password
 from driftline.version import __version__
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from driftline.detection.diff.align import gaps
 from driftline.detection.extract.annotations import CANONICAL, attributes_of, beginning, metadata_of, source_of
 from driftline.detection.extract.charset import decode_text
 from driftline.detection.extract.formats.base import folded
-from driftline.detection.messages import also_changed, listed, short, turned
+from driftline.detection.messages import also_changed, listed, old_to_new, short
 from driftline.plurals import count
-from driftline.urls.parts import without_password
+from driftline.urls import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -68,10 +68,10 @@ def kinds_between(old: Version, new: Version) -> list[MarkupChange]:
     """Return how two versions differ besides their text: at least in one kind if their text is the same."""
     found: list[MarkupChange] = []
     if old.final_url != new.final_url:
-        example = turned(without_password(old.final_url), without_password(new.final_url))
+        example = old_to_new(without_password(old.final_url), without_password(new.final_url))
         found.append(MarkupChange(name="address", count=1, words="the address it was found at", examples=(example,)))
     if old.content_type != new.content_type:
-        example = turned(old.content_type, new.content_type)
+        example = old_to_new(old.content_type, new.content_type)
         found.append(MarkupChange(name="type", count=1, words="the content type", examples=(example,)))
     markup = (decoded(old), decoded(new)) if is_html(old) and is_html(new) else None
     if markup is not None:
@@ -137,7 +137,7 @@ def _metadata(old: LexborHTMLParser, new: LexborHTMLParser) -> list[MarkupChange
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     if not names:
         return []
-    examples = tuple(f"{name}: {turned(before.get(name, ''), after.get(name, ''))}" for name in names)
+    examples = tuple(f"{name}: {old_to_new(before.get(name, ''), after.get(name, ''))}" for name in names)
     return [MarkupChange(name="metadata", count=len(names), words=listed(names), examples=examples)]
 
 
@@ -153,7 +153,7 @@ def _attributes(old: LexborHTMLParser, new: LexborHTMLParser) -> list[MarkupChan
     ]
     counts = [(noun, max(len(gone), len(come))) for noun, gone, come in changed]
     examples = [
-        f"{noun}: {turned(one, other)}"
+        f"{noun}: {old_to_new(one, other)}"
         for noun, gone, come in changed
         for one, other in zip_longest(gone, come, fillvalue="")
     ]
@@ -239,7 +239,7 @@ def _structure(old: LexborHTMLParser, new: LexborHTMLParser) -> list[MarkupChang
     if not places:
         return []
     total = sum(max(j - i, m - k) for i, j, k, m in places)
-    examples = tuple(turned(_row(before[i:j]), _row(after[k:m])) for i, j, k, m in places[:_EXAMPLES])
+    examples = tuple(old_to_new(_row(before[i:j]), _row(after[k:m])) for i, j, k, m in places[:_EXAMPLES])
     return [MarkupChange(name="structure", count=total, words=count(total, "tag"), examples=examples)]
 
 
@@ -256,8 +256,8 @@ def _row(tags: Sequence[str]) -> str:
 
 def _described(one: _Target, other: _Target) -> str:
     if one.label != other.label:
-        return f"{short(one.address)}: {turned(one.label, other.label)}"
-    return f"{short(one.label)}: {turned(one.address, other.address)}".removeprefix(": ")
+        return f"{short(one.address)}: {old_to_new(one.label, other.label)}"
+    return f"{short(one.label)}: {old_to_new(one.address, other.address)}".removeprefix(": ")
 
 
 def _named(target: _Target) -> str:

@@ -8,7 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from driftline.detection.diff.markup import decoded, is_html, parse
-from driftline.detection.messages import turned
+from driftline.detection.messages import old_to_new
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ class ChangedCell(NamedTuple):
         return f"{_short(self.column)} / {_short(self.row)}"
 
     def __str__(self) -> str:
-        return f"{self.place}: {turned(self.old, self.new)}"
+        return f"{self.place}: {old_to_new(self.old, self.new)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from driftline.detection.diff.lines import Line, Pair, match
 from driftline.detection.extract.annotations import Note, is_note, note_of, without_notes
-from driftline.detection.messages import also_changed, listed, things_changed, turned
+from driftline.detection.messages import also_changed, listed, old_to_new, things_changed
 from driftline.detection.noise.edits import (
     NOISE_OF_REGION,
     JudgedDocument,
@@ -183,4 +183,4 @@ def _described(edit: LineEdit) -> str:
     note = after or before
     assert note is not None
     called = f"{note.label}: " if note.label else ""
-    return f"{called}{turned(before.value if before else '', after.value if after else '')}"
+    return f"{called}{old_to_new(before.value if before else '', after.value if after else '')}"

@@ -12,7 +12,7 @@ from driftline.fetch.browser.steps import StepFailed, prepare, read
 from driftline.fetch.failures import carries_page, status_failure
 from driftline.model.page import Failure, Render
 from driftline.store.blobs import fingerprint
-from driftline.urls.parts import as_sent
+from driftline.urls import as_sent
 
 if TYPE_CHECKING:
     from playwright.async_api import Download, Page, Request, Response

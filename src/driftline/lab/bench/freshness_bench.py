@@ -15,6 +15,7 @@ import numpy as np
 from driftline.errors import BadSetting
 from driftline.schedule.change_model import SLOWEST
 from driftline.schedule.page_table import DAY, PageTable
+from driftline.schedule.picking import pick_pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -51,7 +52,7 @@ class Shipped:
             self._table.b[:] = _SURE / np.maximum(trace.rates, SLOWEST)
 
     def pick(self, now: float, count: int) -> Places:
-        return self._table.pick(now * DAY, count, policy=self._policy)
+        return pick_pages(self._table, now * DAY, count, policy=self._policy)
 
     def learn(self, places: Places, now: float, changed: NDArray[np.bool_]) -> None:
         if self._known:

@@ -12,7 +12,7 @@ import pytest
 from driftline.errors import StoreBusy, StoreError, StoreUnavailable
 from driftline.pipeline.stop import Stop
 from driftline.store.process_locks import Claim, FileClaim
-from driftline.watch import contention
+from driftline.watch import service
 
 
 class Other:
@@ -48,7 +48,7 @@ class Place:
         self.held = False
 
 
-retry_while_busy = partial(contention.retry_while_busy, pause=0.0)
+retry_while_busy = partial(service.retry_while_busy, pause=0.0)
 
 
 def seconds(step: float) -> Iterator[float]:
