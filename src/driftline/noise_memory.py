@@ -1,8 +1,10 @@
 """What was learned of a page or of a host's pages: what changes there by itself, and the user's feedback.
 
-Lines and places are stored as short keys (`detection.diff.lines.key_of`), each with the numbers of the checks at which
-it changed first and last, and how often it changed. What changes at nearly every check is noise until it stops: its
-share of the checks falls with each one that finds it unchanged. The user's feedback is pinned, and takes precedence.
+Lines and places are stored as short keys (`detection.diff.lines.key_of`), each with the number of the check at which it
+changed first, the time at which it changed last, and how often it changed. What changes at nearly every check is noise
+until it stops: its share of the checks falls with each one that finds it unchanged. But only what changes again within
+days counts: on a page that is checked every other week, an edit at each check is news. The user's feedback is pinned,
+and takes precedence.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from driftline.model.change import Matter
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_ENTRY = struct.Struct("<8sIIH")
+_ENTRY = struct.Struct("<8sIIH")  # key, number of the check, minutes since 1970, count
 _PINS = {Matter.NOISE: 0xFFFF, Matter.MEANINGFUL: 0xFFFE}
 _PINNED = {count: matter for matter, count in _PINS.items()}
 _MOST_COUNTED = 0xFFF0
@@ -24,6 +26,7 @@ _ENOUGH = 2  # changes before something can be noise
 _NEARLY_EVERY = 0.6  # share of the checks
 _OFTEN = 0.4  # share of the checks at which one of two alternating variants comes or goes
 _TWICE_OVER, _SELDOM = 4, 0.1  # the same for what came and went, and came and went again
+_SOON = 7 * 24 * 60  # minutes: what changes again only after a longer time does not change by itself
 
 
 class Memory:
@@ -48,13 +51,16 @@ class Memory:
             kept = pinned + sorted(learned, key=lambda entry: entry[1][1:], reverse=True)[:_MOST]
         return b"".join([_ENTRY.pack(key, *entry) for key, entry in kept])
 
-    def note(self, keys: Iterable[bytes], check: int) -> list[bytes]:
-        """Record that these changed at this check. Return those that thereby changed often enough to be noise."""
+    def note(self, keys: Iterable[bytes], check: int, at: float) -> list[bytes]:
+        """Record that these changed at this check and time. Return those that now changed often enough to be noise."""
         enough: list[bytes] = []
+        minutes = _minutes(at)
         for key in keys:
-            first, _, count = self._entries.get(key, (check, check, 0))
+            first, last, count = self._entries.get(key, (check, minutes, 0))
             if count not in _PINNED:
-                self._entries[key] = (first, check, min(count + 1, _MOST_COUNTED))
+                if minutes - last > _SOON:
+                    first, count = check, 0
+                self._entries[key] = (first, minutes, min(count + 1, _MOST_COUNTED))
                 if count + 1 == _ENOUGH:
                     enough.append(key)
         return enough
@@ -66,18 +72,19 @@ class Memory:
             if count not in _PINNED:
                 self._entries[key] = (0, 0, min(count + 1, _MOST_COUNTED))
 
-    def mutes(self, key: bytes, check: int) -> bool:
+    def mutes(self, key: bytes, check: int, at: float) -> bool:
         """Return whether this changed at nearly every check before the given one."""
-        return self._changed(key, check, _NEARLY_EVERY)
+        return self._changed(key, check, at, _NEARLY_EVERY)
 
-    def comes_and_goes(self, key: bytes, check: int) -> bool:
+    def comes_and_goes(self, key: bytes, check: int, at: float) -> bool:
         """Return whether this was added and removed as if it were part of one of two alternating variants."""
-        again = self.times(key) >= _TWICE_OVER and self._changed(key, check, _SELDOM)
-        return again or self._changed(key, check, _OFTEN)
+        again = self.times(key) >= _TWICE_OVER and self._changed(key, check, at, _SELDOM)
+        return again or self._changed(key, check, at, _OFTEN)
 
-    def _changed(self, key: bytes, check: int, share: float) -> bool:
-        first, _, count = self._entries.get(key, (0, 0, 0))
-        return _ENOUGH <= count <= _MOST_COUNTED and count >= share * (check - first)
+    def _changed(self, key: bytes, check: int, at: float, share: float) -> bool:
+        first, last, count = self._entries.get(key, (0, 0, 0))
+        often = _ENOUGH <= count <= _MOST_COUNTED and count >= share * (check - first)
+        return often and _minutes(at) - last <= _SOON
 
     def times(self, key: bytes) -> int:
         """Return how many times this changed."""
@@ -116,3 +123,7 @@ class Memory:
 
     def __bool__(self) -> bool:
         return bool(self._entries)
+
+
+def _minutes(at: float) -> int:
+    return max(0, min(int(at // 60), 0xFFFFFFFF))

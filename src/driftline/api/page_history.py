@@ -143,7 +143,7 @@ class PageHistory:
         host = host_of(named.url)
         memory = repository.recall([page.id])[page.id].memory
         host_memory = repository.host_memories([host]).get(host, b"")
-        experience = experience_of(filters, memory, host_memory, named.sequence)
+        experience = experience_of(filters, memory, host_memory, named.sequence, new.at)
         page_keys, host_keys = feedback_keys(weigh(old, new, sides[1].title, content_type, experience, filters), matter)
         remember(workspace.store, named, page_keys, host_keys, matter, workspace.clock())
         return named.url

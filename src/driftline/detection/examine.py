@@ -213,12 +213,14 @@ def weigh(
 
 
 def experience_of(
-    filters: list[list[str]] | None, memory: bytes, host_memory: bytes, check: int, again: str | None = None
+    filters: list[list[str]] | None, memory: bytes, host_memory: bytes, check: int, at: float, again: str | None = None
 ) -> Experience:
-    """Return what is known of a page with these filters before the check of this number."""
+    """Return what is known of a page with these filters before the check of this number and time."""
     sieve = sieve_of(filters)
     selected = sieve is not None and sieve.selects
-    return Experience(page=Memory(memory), host=Memory(host_memory), check=check, again=again, selected=selected)
+    return Experience(
+        page=Memory(memory), host=Memory(host_memory), check=check, at=at, again=again, selected=selected
+    )  # fmt: skip
 
 
 def _again(job: Job, new: Side) -> str | None:
@@ -240,9 +242,9 @@ def _again(job: Job, new: Side) -> str | None:
 
 def _change(old: Side, new: Side, title: str, job: Job) -> tuple[ChangeSummary, Lesson, bool]:
     """Return the change, what is learned from it, and whether a second fetch shows that it comes and goes by itself."""
-    experience = experience_of(job.filters, job.memory, job.host_memory, job.check, _again(job, new))
+    experience = experience_of(job.filters, job.memory, job.host_memory, job.check, job.at, _again(job, new))
     judgement = weigh(old, new, title, job.content_type, experience, job.filters)
-    for_host = learn(experience.page, judgement, job.check)
+    for_host = learn(experience.page, judgement, job.check, job.at)
     lesson = Lesson(memory=experience.page.to_bytes(), for_host=tuple(for_host))
     verdict, score, reason = judgement.verdict, judgement.score, judgement.reason
     awaited = awaited_by(job.filters, old.text, new.text)

@@ -48,6 +48,7 @@ _NOISE: dict[NoiseKind, str] = {
     NoiseKind.COUNTER: "a counter",
     NoiseKind.IDENTIFIER: "an identifier",
     NoiseKind.PROTECTED_ADDRESS: "how an email address is protected",
+    NoiseKind.STAMP: "the date of an update, which is that of the check",
     NoiseKind.TICKER: "a ticker",
     NoiseKind.TIME_ZONE: "dates that move with the time zone",
     NoiseKind.CALENDAR: "a calendar",

@@ -30,6 +30,7 @@ class NoiseKind(StrEnum):
     COUNTER = "counter"
     IDENTIFIER = "identifier"
     PROTECTED_ADDRESS = "protected-address"
+    STAMP = "stamp"
     TICKER = "ticker"
     TIME_ZONE = "time-zone"
     # something that is not what the page is about

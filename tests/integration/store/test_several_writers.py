@@ -104,7 +104,7 @@ def test_what_the_user_says_while_a_check_is_being_recorded_is_kept_beside_what_
     change = find_change(other.store, f"{page_id}-2")
     found = checker.found(ONE, "<p>Something else again</p>")
     learned = Memory()
-    learned.note([LEARNED], 3)
+    learned.note([LEARNED], 3, 0.0)
     assert isinstance(found, Changed)
     lesson = Lesson(memory=learned.to_bytes(), for_host=(LEARNED,))
     found = replace(found, examined=replace(found.examined, lesson=lesson))

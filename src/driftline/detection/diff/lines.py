@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +20,8 @@ _ALIKE = (
     ("’", "'"), ("‘", "'"), ("“", '"'), ("”", '"'), ("–", "-"), ("—", "-"),
     ("\u00ad", ""), ("\u200b", ""), ("\ufeff", ""),
 )  # fmt: skip
+_LETTER = re.compile(r"[^\W\d_]")
+_NEAR = 6  # lines above a number in which its label is searched
 _LIKE = 0.3  # share of words that two lines have in common if one was made from the other
 _RARE = 20  # lines: a word in more of them does not help to pair lines
 _CANDIDATES = 8
@@ -31,8 +34,9 @@ class Line:
     """A line that only one of the two texts has.
 
     `folded` is the line with one kind of quote and dash, and `masked` that without numbers, dates and identifiers.
-    `place` is a hash of the lines above and below it that both texts have, and is empty if there are none. `keys`
-    caches those that `noise.learning` computes.
+    `place` is a hash of the lines above and below it that both texts have, and is empty if there are none. `label` is
+    the nearest line above it with a word, and empty for a line that has words itself. `keys` caches those that
+    `noise.learning` computes.
     """
 
     at: int
@@ -40,6 +44,7 @@ class Line:
     folded: str
     masked: str
     place: bytes
+    label: str = ""
     keys: tuple[bytes, bytes] | None = None
 
 
@@ -184,9 +189,20 @@ def _lines(middle: _Middle, left_over: Sequence[int]) -> list[Line]:
         place = key_of("place", f"{above}\n{below}") if above or below else b""
         for at in left_over[start:end]:
             plain = folded(texts[at])
-            found.append(Line(middle.start + at, texts[at], plain, masked(plain), place))
+            stable = masked(plain)
+            label = "" if _LETTER.search(stable) else _label(middle, at)
+            found.append(Line(middle.start + at, texts[at], plain, stable, place, label))
         start = end
     return found
+
+
+def _label(middle: _Middle, at: int) -> str:
+    """Return the nearest line above with a word that is no number or date; empty if there is none."""
+    texts = middle.lines
+    for above in range(at - 1, max(-1, at - 1 - _NEAR), -1):
+        if _LETTER.search(stable := masked(folded(texts[above]))):
+            return stable
+    return masked(folded(middle.above)) if at < _NEAR else ""
 
 
 def _unlike(lines: list[Line], others: list[Line]) -> list[Line]:
@@ -213,7 +229,7 @@ def _paired(removed: Sequence[Line], added: Sequence[Line]) -> list[Pair]:
     for line in removed:
         same = by_mask.get(line.masked)
         if same:
-            other = same.pop()
+            other = same.pop(_most_alike(line, same) if len(same) > 1 and _LETTER.search(line.masked) else -1)
             taken.add(other.at)
             pairs.append((line, other))
         else:
@@ -225,6 +241,13 @@ def _paired(removed: Sequence[Line], added: Sequence[Line]) -> list[Pair]:
         taken = {line.at for _, line in likely if line}
         return pairs + [(None, line) for line in left if line.at not in taken]
     return pairs + [(line, None) for line in unlike] + [(None, line) for line in left]
+
+
+def _most_alike(line: Line, others: Sequence[Line]) -> int:
+    """Return the index of the line with most tokens in common, among the next ones, which are last; else the last."""
+    tokens = set(line.folded.split())
+    candidates = range(len(others) - 1, max(-1, len(others) - 1 - _CANDIDATES), -1)
+    return max(candidates, key=lambda at: len(tokens.intersection(others[at].folded.split())))
 
 
 def _likely(removed: Sequence[Line], added: Sequence[Line]) -> list[Pair]:

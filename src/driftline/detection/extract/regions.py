@@ -37,18 +37,19 @@ _BY_ROLE: dict[str, Region] = {
     "complementary": Region.ASIDE, "dialog": Region.DIALOG, "alertdialog": Region.DIALOG,
     "search": Region.FORM, "main": Region.MAIN, "article": Region.MAIN,
 }  # fmt: skip
-# parts of names, in lower case; < and > stand for the start and the end of a word
+# parts of names, in lower case; < and > stand for the start and the end of a word, ^ for the start of a whole class:
+# an overlay of its own is a dialog, but a "link-overlay" lies over a part of the content
 _NAMES: dict[Region, str] = {
     Region.CONSENT: "cookie consent gdpr onetrust ccpa",
     Region.FOOTER: "<foot> <footer> copyright colophon",
     Region.NAVIGATION: "<nav> <navi> <navbar> <navigation> <menu> <breadcrumb> <breadcrumbs> <pagination> <pager>"
     " <sitemap> <tabs> <toc> <lang> <language> <languages> <locale> <switcher>",
     Region.HEADER: "<header> <masthead> <topbar> <logo>",
-    Region.DIALOG: "modal popup overlay lightbox toast snackbar tooltip drawer offcanvas help-button"
+    Region.DIALOG: "modal popup ^overlay lightbox toast snackbar tooltip drawer offcanvas help-button"
     " <chat> <chatbot> <chatbox> <livechat> <livechatbot> <livechatbox>",
     Region.ADVERTISEMENT: "advert <ad> <ads> adslot sponsor",
     Region.ASIDE: "sidebar side-bar related recommend <recent popular trending <share social newsletter subscri promo"
-    " ticker carousel announce survey helpful",
+    " <ticker> carousel announce survey helpful",
 }
 
 
@@ -56,16 +57,18 @@ def _any_of(parts: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern for any of these parts of names, grouped by first letter: ten times faster than one by one."""
     by_first: dict[str, list[str]] = defaultdict(list)
     for part in parts:
-        first = part.strip("<")[0]
-        begins = f"(?<![a-z]{first})" if part.startswith("<") else ""
+        first = part.strip("<^")[0]
+        begins = f"(?<![a-z]{first})" if part.startswith("<") else rf"(?<!\S{first})" if part.startswith("^") else ""
         ends = "(?![a-z])" if part.endswith(">") else ""
-        by_first[first].append(f"{begins}{part.strip('<>')[1:]}{ends}")
+        by_first[first].append(f"{begins}{part.strip('<>^')[1:]}{ends}")
     return re.compile("|".join(f"{first}(?:{'|'.join(others)})" for first, others in by_first.items()))
 
 
-_BY_PART = {part.strip("<>"): region for region, parts in _NAMES.items() for part in parts.split()}
+_BY_PART = {part.strip("<>^"): region for region, parts in _NAMES.items() for part in parts.split()}
 _PART = _any_of(part for parts in _NAMES.values() for part in parts.split())
 _HUMP = re.compile(r"([a-z])([A-Z])")
+#: words in front of such a part by which a name says what an element has, or does not have, instead of what it is
+_HAVING = re.compile(r"\b(?:no|not|non|has|have|with|without|hide|hides)[-_]$")
 
 
 def region_of_element(tag: str, attributes: Mapping[str, str | None]) -> Region | None:
@@ -88,8 +91,11 @@ def region_of_element(tag: str, attributes: Mapping[str, str | None]) -> Region 
 
 def _named(name: str) -> Region | None:
     """Return the region that the name of an element stands for, if any."""
-    found = _PART.search(name if name.islower() else _HUMP.sub(r"\1-\2", name).lower())
-    return _BY_PART[found.group()] if found else None
+    name = name if name.islower() else _HUMP.sub(r"\1-\2", name).lower()
+    for found in _PART.finditer(name):
+        if not _HAVING.search(name, 0, found.start()):
+            return _BY_PART[found.group()]
+    return None
 
 
 # the same few names recur within a page and from check to check

@@ -132,7 +132,7 @@ def _block(blocks: Blocks, line: Line) -> Block | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experience:
-    """What is known of a page and of its host before check number `check`.
+    """What is known of a page and of its host before check number `check`, which is at the time `at`.
 
     `again` is the text of the page fetched a second time, right after it seemed changed. `selected` is True if the user
     chose which part of the page is compared.
@@ -141,6 +141,7 @@ class Experience:
     page: Memory = field(default_factory=Memory)
     host: Memory = field(default_factory=Memory)
     check: int = 0
+    at: float = 0.0
     again: str | None = None
     selected: bool = False
 

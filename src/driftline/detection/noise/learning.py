@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from driftline.detection.diff.lines import Line, key_of
@@ -11,18 +12,20 @@ from driftline.detection.noise.volatile import names_money, names_stock
 from driftline.model.change import Matter, NoiseKind
 
 if TYPE_CHECKING:
-    from driftline.detection.noise.edits import Experience, Judgement, Ruling
+    from driftline.detection.noise.edits import Experience, Judgement, LineEdit, Ruling
     from driftline.noise_memory import Memory
 
+_LETTER = re.compile(r"[^\W\d_]")
 _MOST_KEYS = 200  # by which the feedback on one change is remembered
 _PROVED = 4  # checks
+_SHORT = 100  # characters
 _FEW_WORDS = 4
 _SENTENCE, _SAME = 6, 0.6  # words, and the share of them
 _OTHER_PAGES = 3  # of the host, on which the same changes all the time
 
 
-def learn(memory: Memory, judgement: Judgement, check: int) -> list[bytes]:
-    """Remember what changed at the check of this number, and return the keys that its whole host may learn.
+def learn(memory: Memory, judgement: Judgement, check: int, at: float) -> list[bytes]:
+    """Remember what changed at the check of this number and time, and return the keys that its whole host may learn.
 
     Nothing is remembered of a page that was rewritten, nor of its annotations if as many of them changed.
     """
@@ -34,10 +37,10 @@ def learn(memory: Memory, judgement: Judgement, check: int) -> list[bytes]:
     # what a second fetch undid may be a change that not all servers have yet: it must still be reported once they do
     edits = [edit for edit in learned if edit.noise is not NoiseKind.EVERY_FETCH]
     lines = [line for edit in edits for line in (edit.old, edit.new) if line]
-    memory.note({_own_keys(line)[1] for line in lines}, check)
+    memory.note({_own_keys(line)[1] for line in lines}, check, at)
     # of a line in which only numbers differ, the words are enough: other words in its place matter
-    places = {line.place for edit in edits if not same_words(edit) for line in (edit.old, edit.new) if line}
-    return memory.note({_own_keys(line)[0] for line in lines} | (places - {b""}), check)
+    places = {_place(line) for edit in edits for line in (edit.old, edit.new) if line and _is_of_place(edit, line)}
+    return memory.note({_own_keys(line)[0] for line in lines} | (places - {b""}), check, at)
 
 
 def feedback_keys(judgement: Judgement, matter: Matter) -> tuple[set[bytes], set[bytes]]:
@@ -82,23 +85,33 @@ def is_proved(one: Line | None, other: Line | None, experience: Experience) -> b
     return all(max(map(experience.page.times, some)) >= _PROVED for some in keys)
 
 
-def learned_noise(one: Line | None, other: Line | None, experience: Experience) -> NoiseKind | None:
-    """Return how earlier checks explain the edit: it happens all the time, or its lines come and go; else None."""
-    lines = [line for line in (one, other) if line]
+def learned_noise(
+    one: Line | None, other: Line | None, experience: Experience, *, beside: bool = False
+) -> NoiseKind | None:
+    """Return how earlier checks explain the edit: it happens all the time, or its lines come and go; else None.
+
+    What prices and stocks do may be what the page is watched for, however often they do it, unless they are `beside`
+    the content.
+    """
     found = _learned_noise(one, other, experience) if experience.page or experience.host else None
-    if found is not None and any(names_money(line.text) or names_stock(line.text) for line in lines):
-        return None  # what prices and stocks do may be what the page is watched for, however often they do it
-    return found
+    lines = [line for line in (one, other) if line] if found is not None and not beside else ()
+    return None if any(names_money(line.text) or is_about_stock(line) for line in lines) else found
+
+
+def is_about_stock(line: Line) -> bool:
+    """Return whether a line is about whether something is available; in a long one such words mean something else."""
+    return len(line.text) < _SHORT and names_stock(line.text)
 
 
 def _learned_noise(one: Line | None, other: Line | None, experience: Experience) -> NoiseKind | None:
-    page, host, check = experience.page, experience.host, experience.check
+    page, host, now = experience.page, experience.host, (experience.check, experience.at)
     lines = [line for line in (one, other) if line]
-    if all(page.comes_and_goes(_own_keys(line)[1], check) for line in lines):
+    if all(page.comes_and_goes(_own_keys(line)[1], *now) for line in lines):
         return NoiseKind.COMES_AND_GOES
-    # a new sentence matters even in a place that changes all the time
-    keys = [(b"" if line is other and _is_new(one, line) else line.place, _own_keys(line)[0]) for line in lines]
-    if all(page.mutes(place, check) or page.mutes(masked, check) for place, masked in keys):
+    if other and _is_new(one, other):
+        return None  # a new sentence matters even in a place, or with the words, that change all the time
+    keys = [(_place(line), _own_keys(line)[0]) for line in lines]
+    if all(page.mutes(place, *now) or page.mutes(masked, *now) for place, masked in keys):
         return NoiseKind.EVERY_CHECK
     if all(max(host.times(place), host.times(masked)) >= _OTHER_PAGES for place, masked in keys):
         return NoiseKind.OTHER_PAGES
@@ -119,7 +132,20 @@ def _is_new(one: Line | None, other: Line) -> bool:
     return other.folded.count(" ") >= _FEW_WORDS - 1 and not is_reworded(one, other)
 
 
+def _is_of_place(edit: LineEdit, line: Line) -> bool:
+    """Return whether the place of a line is learned: not if it has words, and these stayed the same."""
+    return not same_words(edit) or bool(line.label)
+
+
+def _place(line: Line) -> bytes:
+    """Return the key of the place of a line; that of a number is another, so that it does not mute words there."""
+    return key_of("number", line.place.hex()) if line.label and line.place else line.place
+
+
 def _own_keys(line: Line) -> tuple[bytes, bytes]:
     if line.keys is None:
-        line.keys = key_of("masked", line.masked or line.folded), key_of("line", line.folded)
+        named = line.masked if _LETTER.search(line.masked) else ""
+        # of a line that is only numbers, what it counts stands above it
+        masked = key_of("masked", named) if named else key_of("number", line.label or line.folded)
+        line.keys = masked, key_of("line", line.folded)
     return line.keys

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from driftline.detection.error_pages.patterns import ABOUT_CONSENT
 from driftline.detection.noise.edits import BESIDE_CONTENT, NOISE_OF_REGION, LineEdit, line_of
+from driftline.detection.noise.learning import learned_noise
 from driftline.detection.noise.rules import HEAD, SHORT, Wording, rewritten_noise
-from driftline.detection.noise.volatile import names_contact, names_money, names_stock
+from driftline.detection.noise.volatile import is_creeping, names_contact, names_money, names_stock
 from driftline.model.change import NoiseKind, Region
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ LONG_REWRITTEN = 80  # characters of a line of which a part was rewritten: entri
 _FEW_WORDS, _MANY_WORDS = 4, 15  # of a link that is a headline; a line of more is a menu
 _MENU = 3  # entries
 _ADVERTISING = (Region.ASIDE, Region.ADVERTISEMENT)
+_BESIDE = (*_ADVERTISING, Region.NAVIGATION, Region.HEADER, Region.FOOTER)
 
 
 def is_content(one: Line | None, other: Line | None, old: JudgedDocument, new: JudgedDocument) -> bool:
@@ -144,12 +146,19 @@ def _is_long(one: Line | None, other: Line | None) -> bool:
 
 
 def counter_noise(one: Line | None, other: Line, new: JudgedDocument, context: Context) -> NoiseKind | None:
-    """Return COUNTER if only a count changed outside the main content: inside, a number is what the page is about."""
+    """Return COUNTER if only a count changed outside the main content, or one that stands alone rose a little.
+
+    In the main content, any other number may be what the page is about.
+    """
     if one is None or context.small:
         return None
+    if is_creeping(one.folded, other.folded):
+        return NoiseKind.COUNTER
     block = new.block_of(other)
     if block is None or block.region is Region.MAIN:
         return None
+    if block.region in _BESIDE and (noise := learned_noise(one, other, context.experience, beside=True)) is not None:
+        return noise
     noise = rewritten_noise(one, other, context)
     return noise if noise is NoiseKind.COUNTER else None
 

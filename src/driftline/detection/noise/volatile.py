@@ -34,6 +34,8 @@ for _number, _names in enumerate(
 ):
     _MONTHS |= dict.fromkeys(_names.split(), _number)
 
+#: beside a number, these change with it: the halves of the day, and arrows that say whether it rose or fell
+_BESIDE_NUMBERS = {"AM", "PM", "am", "pm", *"▲▼△▽⬆⬇↑↓→←↗↘"}
 _WRITTEN_MONTHS = {written for name in _MONTHS for written in (name, name.capitalize(), name.upper())}
 _NAME_OF_MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _DAY_FIRST = re.compile(
@@ -59,10 +61,15 @@ _YEARS = re.compile(r"(?:19|20)\d\d")
 _AMOUNT = re.compile(r"\d[.,]\d\d(?!\d)")
 _TICKER = re.compile(r"[▲▼△▽⬆⬇↑↓] ?[+-]?\d")
 _AUDIENCE = re.compile(
-    r"\d(?:[\d.,]*\d)?\s?[km]?\s+(?:(?:people|users|persons|guests)\s+)?(?:are\s+)?"
-    r"(?:online|viewers?|viewing|watching|looking|views?|likes?|followers?|comments?|shares?|ratings|reviews?"
-    r"|visitors?)\b"
-    r"|\b(?:online|views|viewers|likes|followers|comments|shares|ratings|reviews|visitors"
+    r"\d(?:[\d.,]*\d)?\s?[km]?\s*(?:(?:people|users|persons|guests)\s+)?(?:are\s+)?"
+    r"(?:online|viewers?|viewing|watching|looking|views?|likes?|followers?|subscribers?|comments?|shares?|ratings"
+    r"|reviews?|replies|visitors?|upvotes?|points?(?= by\b)"
+    r"|kommentare?|aufrufe|bewertungen|antworten|abonnenten|besucher|commentaires?|vues|avis|réponses|abonnés"
+    r"|comentarios?|visitas|vistas|respuestas|suscriptores|seguidores|comentários?|visualizações|commenti"
+    r"|visualizzazioni|recensioni|risposte|iscritti|reacties|weergaven|beoordelingen|volgers|kommentarer|visningar"
+    r"|visninger|komentarzy|komentarze|wyświetleń|комментари\w*|просмотр\w*|yorum|görüntüleme)\b"
+    r"|\b(?:online|views|viewers|likes|followers|comments|shares|ratings|reviews|visitors|kommentare|aufrufe"
+    r"|commentaires|vues|comentarios|visitas|commenti|reacties|weergaven"
     r"|útil|helpful|hilfreich|utile)\b[\s:(]{1,3}\d[\d.,]*(?:\s?[km]\b)?"
     r"(?:\s(?:out of|of|de|von|sur|su|van|av)\s\d[\d.,]*)?",
     re.IGNORECASE,
@@ -117,7 +124,11 @@ _WEEKDAY = re.compile(
     r"\b(?:mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so|lun|mar|mer|jeu|ven|sam|dim)(?:\b|day|tag|di\b)|\b(?:open|hours)\b",
     re.IGNORECASE,
 )
+_VERSION = re.compile(r"\d+(?:\.\d+){2,}|\b(?:v|version|release|build|rev|revision)[. ]?\d+(?:\.\d+)*", re.IGNORECASE)
 _HEAD = 1_000  # characters that are searched: a line may be as long as a book
+_COUNT = re.compile(r"\d{1,3}(?:[.,'\u202f\xa0 ]\d{3})+|\d+")
+_NO_DIGIT = re.compile(r"\D")
+_LARGE = 100
 _FEW_WORDS, _SOME_WORDS = 6, 8
 _LONG_TOKEN = 10
 _LONGEST_DATE = 40  # characters
@@ -136,7 +147,10 @@ def masked(text: str) -> str:
     for mark in _BETWEEN_TOKENS:
         # three times faster than a pattern for such tokens
         text = text.replace(mark, " ")
-    stable = [token for token in text.split() if token.isalpha() or not _DIGIT.search(token)]
+    tokens = text.split()
+    stable = [token for token in tokens if token.isalpha() or not _DIGIT.search(token)]
+    if len(stable) < len(tokens) and not _BESIDE_NUMBERS.isdisjoint(stable):
+        stable = [token for token in stable if token not in _BESIDE_NUMBERS]
     if not _WRITTEN_MONTHS.isdisjoint(stable):
         stable = [token for token in stable if token not in _WRITTEN_MONTHS]
     return " ".join(stable)
@@ -226,7 +240,7 @@ def volatile_noise(old: str, new: str, old_at: float, new_at: float) -> NoiseKin
         return NoiseKind.PROTECTED_ADDRESS if _PROTECTED.search(old) or _PROTECTED.search(new) else None
     if _TIME.search(new):
         if _TIME.findall(old) != _TIME.findall(new):
-            if not _is_clock(old, new, old_at, new_at, words):
+            if not _is_clock(old, new, old_at, new_at, words) and not _is_stamp_of_fetch(new, new_at):
                 return None
             found = NoiseKind.CLOCK
         old, new = _TIME.sub(" ", old), _TIME.sub(" ", new)
@@ -251,10 +265,12 @@ def _noise_of_tokens(
         return NoiseKind.COPYRIGHT_YEAR if all(abs(year - this_year) <= 1 for year in years) else None
     if words <= _SOME_WORDS and _TICKER.search(new):
         return NoiseKind.TICKER
-    if names_revision(new) or names_money(new):
+    if names_money(new):
         return None
     if _are_fetch_dates(old, new, old_at, new_at):
-        return NoiseKind.CLOCK
+        return NoiseKind.STAMP if names_revision(new) else NoiseKind.CLOCK
+    if names_revision(new):
+        return None
     short = words <= _FEW_WORDS
     if dates_in(new) or _MEASURED.search(new) or not short or _NUMBERED.match(new):
         return None
@@ -262,8 +278,19 @@ def _noise_of_tokens(
         return None if _NAMING.search(new) else NoiseKind.IDENTIFIER
     if _CALL.search(new) or _AMOUNT.search(new) or not all(token.strip("+%#").isdigit() for token in differing):
         return None
+    if _VERSION.findall(old) != _VERSION.findall(new) or any(_YEARS.fullmatch(token) for token in differing):
+        return None  # another version, or another year of a date
     # a count of zero, before or after, is more than a count: sold out, or back again
     return None if any(not token.strip("0+%#") for token in differing) else NoiseKind.COUNTER
+
+
+def is_creeping(old: str, new: str) -> bool:
+    """Return whether both texts are nothing but a count that rose by a hundredth at most."""
+    before, after = (_COUNT.fullmatch(text) for text in (old, new))
+    if before is None or after is None:
+        return False
+    one, other = (int(_NO_DIGIT.sub("", text)) for text in (old, new))
+    return _LARGE <= one < other <= one + max(1, one // 100)
 
 
 def _changing(text: str) -> list[str]:
@@ -295,6 +322,12 @@ def _is_clock(old: str, new: str, old_at: float, new_at: float, words: int) -> b
     if exact and len(before) == len(after) == 1 and _MADE.search(new):
         return True
     return (exact or words <= _FEW_WORDS) and _are_fetch_times(before, after, old_at, new_at)
+
+
+def _is_stamp_of_fetch(new: str, new_at: float) -> bool:
+    """Return whether a text is nothing but the time of its fetch: a list of such times grows and is cut by itself."""
+    after = _times_in(new, new_at)
+    return len(after) == 1 and not masked(new) and (_AHEAD - after[0].off) % _ZONES <= _AHEAD + _LATE
 
 
 def _are_fetch_times(before: list[_Time], after: list[_Time], old_at: float, new_at: float) -> bool:

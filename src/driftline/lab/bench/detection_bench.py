@@ -186,8 +186,8 @@ def _examine(case: Case, memory: Memory) -> Verdicts:
         title, blocks = new.title(), new.blocks()
         text = "\n".join(blocks.lines)
         sides = Side(before, old_text, case.times[0]), Side(after, text, case.times[1], blocks)
-        judgement = weigh(*sides, title, _HTML, Experience(page=memory, check=case.number))
-        learn(memory, judgement, case.number)
+        judgement = weigh(*sides, title, _HTML, Experience(page=memory, check=case.number, at=case.times[1]))
+        learn(memory, judgement, case.number, case.times[1])
         score, reason = judgement.score, judgement.reason
         return judgement.verdict is Matter.MEANINGFUL
 

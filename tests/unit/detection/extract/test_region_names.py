@@ -24,6 +24,12 @@ from driftline.model.change import Region
         ("livechat-box", Region.DIALOG),
         ("chateau", None),
         ("side-bar", Region.ASIDE),
+        ("overlay dark", Region.DIALOG),
+        ("card id-LinkOverlay", None),
+        ("no-header wide", None),
+        ("has-footer site-nav", Region.NAVIGATION),
+        ("newsticker", None),
+        ("stock-ticker", Region.ASIDE),
     ],
 )
 def test_a_name_gives_the_region_by_its_first_known_word(name: str, region: Region | None) -> None:

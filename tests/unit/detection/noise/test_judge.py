@@ -70,6 +70,10 @@ def judged(old: str, new: str, *, around: str = FILLER, later: float = DAY) -> J
         ("<main><p>Food hygiene rating: 5</p></main>", "<main><p>Food hygiene rating: 1</p></main>"),
         ("<main><p>You need 100 followers to apply</p></main>", "<main><p>You need 1000 followers to apply</p></main>"),
         ("<p>Today: soup 4.50</p>", "<p>Today: soup 6.50</p>"),
+        ("<p>Latest release: 2.5.3</p>", "<p>Latest release: 2.5.4</p>"),
+        ("<p>Build 41</p>", "<p>Build 42</p>"),
+        ("<p>FooConf 2024, Sep 19-22, 2023, Dublin</p>", "<p>FooConf 2024, Sep 19-22, 2024, Dublin</p>"),
+        ("<main><p>Seats</p><p>412</p></main>", "<main><p>Seats</p><p>398</p></main>"),
         ("<p>Send it by 15 March 2027, 23:59:59.</p>", "<p>Send it by 31 March 2027, 23:59:59.</p>"),
         ("<p>Deadline: 2026-12-12 23:59 UTC</p>", "<p>Deadline: 2027-01-12 23:59 UTC</p>"),
         ("<p>Meeting: 12.12.2026 18:00</p>", "<p>Meeting: 19.12.2026 18:00</p>"),
@@ -124,6 +128,12 @@ def test_what_a_reader_would_care_about_is_meaningful(old: str, new: str) -> Non
         ("", "<a href=#m>Skip to content</a>", ""),
         ("<p>It's - fine</p>", "<p>It’s – fine</p>", "Only how quotes, dashes or gaps are written changed."),
         ("<p>24 déc. 2021</p><p>25 nov. 2021</p>", "<p>23 déc. 2021</p><p>24 nov. 2021</p>", ""),
+        ("<main><p>67 Kommentare</p></main>", "<main><p>72 Kommentare</p></main>", ""),
+        ("<main><p>35Kommentare</p></main>", "<main><p>15Kommentare</p></main>", ""),
+        ("<main><p>Update 140 commentaires</p></main>", "<main><p>Update 145 commentaires</p></main>", ""),
+        ("<main><p>3,217</p></main>", "<main><p>3,218</p></main>", "Only a counter changed."),
+        ("<p>Updated: Jun 1, 2026, 11:54 AM</p>", "<p>Updated: Jun 2, 2026, 12:01 PM</p>", ""),
+        ("<p>9 jobs · Updated Jun 1, 2026</p>", "<p>9 jobs · Updated Jun 2, 2026</p>", ""),
     ],
 )  # fmt: skip
 def test_what_changes_by_itself_is_noise_with_a_reason(old: str, new: str, reason: str) -> None:

@@ -118,8 +118,8 @@ def test_what_a_second_fetch_undoes_or_every_check_brings_is_noise() -> None:
         f"<p>Look</p><img src=/{name}.png><p>End</p>" for name in ("amber", "birch", "cedar", "dahlia", "elder")
     ]
     for check, (one, other) in enumerate(pairwise(pictures), start=2):
-        found = judged(one, other, Experience(page=memory, check=check))
-        learn(memory, found, check)
+        found = judged(one, other, Experience(page=memory, check=check, at=check * 3_600.0))
+        learn(memory, found, check, check * 3_600.0)
         verdicts.append(found.verdict)
     assert verdicts == [Matter.MEANINGFUL, Matter.MEANINGFUL, Matter.NOISE, Matter.NOISE]
 
@@ -151,10 +151,10 @@ def test_what_is_learned_of_the_text_does_not_hang_on_how_many_links_changed(lin
     old, new = (f"{menu}<p>{word}</p>" for menu, word in zip(menus, ("Dogs bark", "Cats purr"), strict=True))
     memory, found = Memory(), judged(old, new)
     assert len(found.edits) > links
-    learn(memory, found, 2)
+    learn(memory, found, 2, 0.0)
     alone = Memory()
     text = [edit for edit in found.edits if not any(line and is_note(line.text) for line in (edit.old, edit.new))]
-    learn(alone, replace(found, edits=text), 2)
+    learn(alone, replace(found, edits=text), 2, 0.0)
     assert memory
     assert (memory.to_bytes() != alone.to_bytes()) is noted
 

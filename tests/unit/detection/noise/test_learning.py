@@ -1,0 +1,89 @@
+"""What is learned along the checks of a page, and what must never be."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+
+from driftline.detection.extract.document import Extraction
+from driftline.detection.noise.edits import Experience, JudgedDocument, ReadOnce
+from driftline.detection.noise.judge import judge
+from driftline.detection.noise.learning import learn
+from driftline.model.change import Matter
+from driftline.noise_memory import Memory
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FILLER = "<p>" + "A paragraph that says the same at every check, so that the page is not a small one. " * 6 + "</p>"
+HOUR, DAY = 3_600.0, 86_400.0
+REPORTED, MUTED = Matter.MEANINGFUL, Matter.NOISE
+
+
+def verdicts(pages: Sequence[str], every: float = HOUR) -> list[Matter]:
+    """Return the verdict on each page but the first, checked one after the other, each as the last one taught."""
+    memory = Memory()
+    found: list[Matter] = []
+    for check, (old, new) in enumerate(pairwise(pages), start=2):
+        sides = [read(markup, number * every) for number, markup in ((check - 1, old), (check, new))]
+        judgement = judge(*sides, Experience(page=memory, check=check, at=check * every))
+        learn(memory, judgement, check, check * every)
+        found.append(judgement.verdict)
+    return found
+
+
+def read(markup: str, at: float) -> JudgedDocument:
+    def reading() -> Extraction:
+        return Extraction(f"<title>Page</title><main>{FILLER}{markup}</main>".encode(), "text/html; charset=utf-8")
+
+    return JudgedDocument(text=reading().text(), title="Page", at=at, blocks=ReadOnce(lambda: reading().blocks()))
+
+
+def test_a_number_that_stands_alone_is_learned_by_what_stands_above_it() -> None:
+    pages = [f"<p>Latency</p><p>{number} ms</p><p>Seats</p><p>12</p>" for number in (54, 109, 71, 88, 93, 60)]
+    assert verdicts(pages) == [REPORTED, REPORTED, MUTED, MUTED, MUTED]
+    assert verdicts([*pages, pages[-1].replace("<p>12<", "<p>3<")])[-1] is REPORTED, "another number is not learned"
+
+
+@pytest.mark.parametrize("every", [HOUR, DAY, 14 * DAY])
+def test_new_entries_of_a_list_are_reported_however_alike_they_are(every: float) -> None:
+    entries = [f"<li>SA-26:{number:02} Advisory of the kernel, access bypass</li>" for number in range(12)]
+    pages = ["<ul>" + "".join(reversed(entries[: most + 1])) + "</ul>" for most in range(len(entries))]
+    assert set(verdicts(pages, every)) == {REPORTED}
+
+
+@pytest.mark.parametrize("every", [HOUR, DAY, 14 * DAY])
+def test_a_lead_story_is_reported_each_time_it_is_replaced(every: float) -> None:
+    stories = [
+        "Council agrees to repair the old bridge", "Trains to the coast leave an hour later",
+        "Library invites readers to an evening", "Rain is expected for the whole weekend",
+        "Students launch a satellite they built", "Bakery opens its doors at the market",
+        "Farmers hope for an early harvest now", "Museum shows paintings nobody has seen",
+    ]  # fmt: skip
+    assert set(verdicts([f"<h2>{story}</h2><p>Read on</p>" for story in stories], every)) == {REPORTED}
+
+
+def test_a_count_in_a_sentence_is_news_on_a_page_that_is_checked_every_other_week() -> None:
+    pages = [f"<p>There are {number} places left in the course</p>" for number in (30, 28, 25, 21, 20, 16)]
+    assert set(verdicts(pages, 14 * DAY)) == {REPORTED}
+    assert verdicts(pages, HOUR)[-1] is MUTED
+
+
+def test_a_price_that_changes_all_the_time_is_muted_beside_the_content_only() -> None:
+    rates = [f"BTC/EUR {number}.05 Euro 2.7%" for number in (33847, 33852, 34019, 33978, 33963, 33810)]
+    for pages in ([f"<p>{rate}</p>" for rate in rates], [f"<h2>{rate}</h2>" for rate in rates]):
+        assert set(verdicts(pages)) == {REPORTED}
+    assert verdicts([f"</main><nav><p>{rate}</p></nav>" for rate in rates])[2:] == [MUTED] * 3
+
+
+def test_prose_with_a_word_about_stock_is_learned_like_any_other() -> None:
+    variants = [
+        "<p>The service is available to everybody who lives here, and to those who only work here during the week, "
+        f"as a guest of {who}.</p>"
+        for who in ("the city", "the county")
+    ]
+    assert verdicts([variants[number % 2] for number in range(9)])[-1] is MUTED
+    states = ["<p>In stock</p>", "<p>Sold out</p>"]
+    assert verdicts([states[number % 2] for number in range(9)])[-1] is REPORTED
