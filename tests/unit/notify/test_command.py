@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from driftline.durations import utc
 from driftline.errors import BadSetting
 from driftline.model.event import Event
-from driftline.notify.command import GIVE_UP_AFTER, TOO_OLD, CommandRunner, UserCommand
+from driftline.notify.command import GIVE_UP_AFTER, TOO_OLD, CommandEnd, CommandResult, CommandRunner, UserCommand
 from driftline.store.events import Retry
 
 
@@ -171,6 +174,25 @@ def test_after_a_day_an_event_is_given_up(tmp_path: Path) -> None:
     assert complaints[-1] == "'false' ended with status 1. It failed for a day: event 1 is given up."
 
 
+def test_an_event_that_was_held_up_has_a_day_of_its_own(tmp_path: Path) -> None:
+    """Its day begins when it fails for the first time, not when an earlier event of its page began to hold it up."""
+    waiting, clock = Waiting([event(1, "1-5"), event(2, "1-6")]), Clock()
+
+    def run() -> None:
+        runner("false", waiting, lambda _: None, clock=clock).close(lambda: None)
+
+    run()
+    clock.now += GIVE_UP_AFTER
+    run()
+    assert [(one.event.id, one.attempts, one.since) for one in waiting.retries()] == [(2, 1, clock.now)]
+    clock.now += GIVE_UP_AFTER - 1
+    run()
+    assert [one.event.id for one in waiting.retries()] == [2]
+    clock.now += 1
+    run()
+    assert waiting.kept == {}
+
+
 def test_events_of_long_ago_are_passed_over_and_counted(tmp_path: Path) -> None:
     file = tmp_path / "events"
     waiting = Waiting([event(1), event(2), event(3, at=1_000.0 + TOO_OLD)])
@@ -188,7 +210,7 @@ def test_a_run_that_ends_tries_everything_once(tmp_path: Path) -> None:
     ending = threading.Event()
 
     class Slow(UserCommand):
-        def run(self, given: bytes) -> str | None:
+        def run(self, given: bytes) -> CommandResult:
             ending.wait(60)
             clock.now += 60.0
             return super().run(given)
@@ -332,3 +354,36 @@ def test_nothing_is_run_any_more_after_a_stop(tmp_path: Path) -> None:
     assert not at_work.close(lambda: None)
     assert not file.exists()
     assert waiting.position == 0
+
+
+def test_a_stop_while_the_command_is_being_started_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in a signal handler, which interrupts the thread that starts it: no lock may be held there."""
+    fifo = tmp_path / "gate"
+    os.mkfifo(fifo)
+    command = UserCommand(f"cat {fifo}", timeout=5.0)
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Interrupted(subprocess.Popen[bytes]):
+        def __init__(self, *given: Any, **options: Any) -> None:
+            super().__init__(*given, **options)
+            started.append(self)
+            command.stop()
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    assert command.run(b"{}") == CommandResult(end=CommandEnd.STOPPED)
+    assert started[0].returncode == -signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("line", "result"),
+    [
+        ("true", CommandResult(end=CommandEnd.SUCCEEDED)),
+        ("false", CommandResult(end=CommandEnd.FAILED, error="'false' ended with status 1.")),
+        (
+            "sh -c 'echo no such list. >&2; exit 3'",
+            CommandResult(end=CommandEnd.FAILED, error="'sh' ended with status 3: no such list."),
+        ),
+    ],
+)
+def test_a_run_of_the_command_says_how_it_ended(line: str, result: CommandResult) -> None:
+    assert UserCommand(line).run(b"{}") == result
