@@ -39,7 +39,9 @@ __all__ = [
     "Duration",
     "Edit",
     "Event",
+    "EventKind",
     "EventPage",
+    "EventSource",
     "FailedPage",
     "Failure",
     "FailureKind",
@@ -171,8 +173,10 @@ _HOMES: dict[str, tuple[str, ...]] = {
     ),
     "driftline.model.event": (
         "Event",
-            "EventPage",
-            "Turn",
+        "EventKind",
+        "EventPage",
+        "EventSource",
+        "Turn",
         "Turned",
     ),
     "driftline.model.outcome": (
@@ -266,7 +270,7 @@ if TYPE_CHECKING:
         NoiseKind,
         Region,
     )
-    from driftline.model.event import Event, EventPage, Turn, Turned
+    from driftline.model.event import Event, EventKind, EventPage, EventSource, Turn, Turned
     from driftline.model.outcome import Check, Proof, Verdict, Version
     from driftline.model.page import (
         BlockedPage,

@@ -26,6 +26,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from driftline.errors import BadSetting, StoreError
+from driftline.model.change import check_of
 from driftline.plurals import count
 from driftline.store.events import Retry, event_document
 from driftline.urls import without_password
@@ -199,7 +200,7 @@ class CommandRunner:
         self._awake = True
         self._ending = False
         self._retries: dict[int, Retry] = {}  # by event
-        self._pages_held: Counter[str] = Counter()  # how many of the retries are about each page
+        self._pages_held: Counter[int | str] = Counter()  # how many of the retries are about each page
         self._last_complaint = ""
         self._too_old = 0
         self._failed: set[int] = set()  # events whose last try, in this run, failed
@@ -331,7 +332,7 @@ class CommandRunner:
     def _heads(self) -> list[Retry]:
         """Return the retries that no earlier event of the same page holds up."""
         heads: list[Retry] = []
-        seen: set[str] = set()
+        seen: set[int | str] = set()
         for _, retry in sorted(self._retries.items()):
             pages = _pages(retry.event)
             if seen.isdisjoint(pages):
@@ -379,8 +380,11 @@ def _shell_syntax(line: str) -> str | None:
     return found[0].strip() if found else None
 
 
-def _pages(event: Event) -> frozenset[str]:
-    return frozenset(one.partition("-")[0] for one in event.ids)
+def _pages(event: Event) -> frozenset[int | str]:
+    """Return what the event is about: the ids of watched pages, and the addresses of others, which a crawl found."""
+    watched = {page.url: page.id for page in event.pages}
+    crawled = () if event.ids else (*event.urls, *event.to)
+    return frozenset((*(check_of(one)[0] for one in event.ids), *(watched.get(url, url) for url in crawled)))
 
 
 def _end(process: subprocess.Popen[bytes], grace: float) -> None:

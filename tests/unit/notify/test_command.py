@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +18,18 @@ import pytest
 
 from driftline.durations import utc
 from driftline.errors import BadSetting
-from driftline.model.event import Event
+from driftline.model.change import ChangeKind
+from driftline.model.event import Event, EventKind, EventPage
 from driftline.notify.command import GIVE_UP_AFTER, TOO_OLD, CommandEnd, CommandResult, CommandRunner, UserCommand
 from driftline.store.events import Retry
 
 
-def event(number: int, *ids: str, what: str = "changed", at: float = 1_000.0) -> Event:
+def event(number: int, *ids: str, what: EventKind = EventKind.CHANGED, at: float = 1_000.0) -> Event:
     return Event(
         id=number, event=what, at=utc(at), host="a.example",
         urls=tuple(f"http://a.example/{one}" for one in ids or ("1",)),
-        kind="text", score=1.0, headline="It says something else.", reason="Words.", ids=ids or (f"{number}-1",),
+        kind=ChangeKind.TEXT, score=1.0, headline="It says something else.", reason="Words.",
+        ids=ids or (f"{number}-1",),
     )  # fmt: skip
 
 
@@ -106,7 +108,7 @@ def test_events_that_come_later_are_delivered_when_it_is_woken(tmp_path: Path) -
 def test_no_password_reaches_the_command(tmp_path: Path) -> None:
     file = tmp_path / "events"
     given = Event(
-        id=1, event="changed", at=utc(1_000.0), host="a", urls=("http://me:sesame@a/",), kind="", score=1.0,
+        id=1, event=EventKind.CHANGED, at=utc(1_000.0), host="a", urls=("http://me:sesame@a/",), kind=None, score=1.0,
         headline="", reason="http://u:sesame@b/ → c", ids=("1-1",),
     )  # fmt: skip
     assert runner(f"sh -c 'cat >> {file}'", Waiting([given])).close(lambda: None)
@@ -224,8 +226,8 @@ def test_what_happened_to_a_page_is_delivered_in_order(tmp_path: Path) -> None:
     """The first event fails once; an event of another page does not wait for it, those of the same page do."""
     (tmp_path / "tries").touch()
     waiting = Waiting([
-        event(1, "1-5", "2-5", what="failing"), event(2, "3-9"), event(3, "2-6", what="recovered"),
-        event(4, "1-6", what="recovered"),
+        event(1, "1-5", "2-5", what=EventKind.FAILING), event(2, "3-9"), event(3, "2-6", what=EventKind.RECOVERED),
+        event(4, "1-6", what=EventKind.RECOVERED),
     ])  # fmt: skip
     line = fails_times(tmp_path, 1)
     clock = Clock()
@@ -234,6 +236,27 @@ def test_what_happened_to_a_page_is_delivered_in_order(tmp_path: Path) -> None:
     clock.now += 10
     assert runner(line, waiting, clock=clock).close(lambda: None)
     assert delivered(tmp_path / "events") == [2, 1, 3, 4]
+
+
+def found_by_crawl(number: int, what: EventKind, *urls: str, pages: tuple[EventPage, ...] = ()) -> Event:
+    return replace(event(number), event=what, urls=urls, ids=(), pages=pages)
+
+
+def test_what_a_crawl_found_of_a_page_keeps_its_place_too(tmp_path: Path) -> None:
+    """Of a watched page, whatever its address is, and of one that is not watched."""
+    (tmp_path / "tries").touch()
+    page = EventPage(id=1, url="http://a.example/one", title="", tags=(), check=None)
+    waiting = Waiting([
+        found_by_crawl(1, EventKind.NEW, "http://a.example/one", "http://a.example/two", pages=(page,)),
+        event(2, "1-6"), found_by_crawl(3, EventKind.GONE, "http://a.example/two"),
+        found_by_crawl(4, EventKind.NEW, "http://a.example/three"),
+    ])  # fmt: skip
+    line, clock = fails_times(tmp_path, 1), Clock()
+    assert not runner(line, waiting, lambda _: None, clock=clock).close(lambda: None)
+    assert delivered(tmp_path / "events") == [4]
+    clock.now += 10
+    assert runner(line, waiting, clock=clock).close(lambda: None)
+    assert delivered(tmp_path / "events") == [4, 1, 2, 3]
 
 
 def test_a_command_that_takes_too_long_is_ended_and_tried_again(tmp_path: Path) -> None:
