@@ -384,17 +384,20 @@ def test_a_stop_while_the_command_is_being_started_ends_it(tmp_path: Path, monke
     fifo = tmp_path / "gate"
     os.mkfifo(fifo)
     command = UserCommand(f"cat {fifo}", timeout=5.0)
-    started: list[subprocess.Popen[bytes]] = []
+    ended: list[int | None] = []  # its status when it is waited for
 
     class Interrupted(subprocess.Popen[bytes]):
         def __init__(self, *given: Any, **options: Any) -> None:
             super().__init__(*given, **options)
-            started.append(self)
             command.stop()
+
+        def wait(self, timeout: float | None = None) -> int:
+            ended.append(self.poll())
+            return super().wait(timeout)
 
     monkeypatch.setattr(subprocess, "Popen", Interrupted)
     assert command.run(b"{}") == CommandResult(end=CommandEnd.STOPPED)
-    assert started[0].returncode == -signal.SIGTERM
+    assert ended == [-signal.SIGTERM]
 
 
 @pytest.mark.parametrize(
