@@ -39,14 +39,18 @@ __all__ = [
     "Duration",
     "Edit",
     "Event",
+    "EventKind",
     "EventPage",
+    "EventSource",
     "FailedPage",
     "Failure",
     "FailureKind",
     "Feedback",
     "Filter",
+    "FilterKind",
     "HostSettings",
     "ImportedVisits",
+    "Lane",
     "LoadedBlocklist",
     "Maintenance",
     "MarkupChange",
@@ -169,7 +173,9 @@ _HOMES: dict[str, tuple[str, ...]] = {
     ),
     "driftline.model.event": (
         "Event",
+        "EventKind",
         "EventPage",
+        "EventSource",
         "Turn",
         "Turned",
     ),
@@ -183,6 +189,8 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "BlockedPage",
         "Failure",
         "Filter",
+        "FilterKind",
+        "Lane",
         "Page",
         "PageState",
         "PageWarning",
@@ -262,12 +270,14 @@ if TYPE_CHECKING:
         NoiseKind,
         Region,
     )
-    from driftline.model.event import Event, EventPage, Turn, Turned
+    from driftline.model.event import Event, EventKind, EventPage, EventSource, Turn, Turned
     from driftline.model.outcome import Check, Proof, Verdict, Version
     from driftline.model.page import (
         BlockedPage,
         Failure,
         Filter,
+        FilterKind,
+        Lane,
         Page,
         PageState,
         PageWarning,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from driftline.api.workspace import Workspace
     from driftline.durations import Duration
     from driftline.errors import DriftlineError
-    from driftline.model.page import BlockedPage, Policy, Safety
+    from driftline.model.page import BlockedPage, Lane, Policy, Safety
     from driftline.model.visit import Visited
     from driftline.pipeline.reread import RereadVersions
     from driftline.pipeline.stop import Stop
@@ -46,7 +46,7 @@ class UpcomingCheck:
     url: str
     due_at: datetime | None
     why: str
-    lane: str
+    lane: Lane
     every: timedelta | None
     chance: float
     checked_at: datetime | None

@@ -38,7 +38,7 @@ from driftline.cli.output import (
     suggest_commands,
 )
 from driftline.errors import DriftlineError, UsageError
-from driftline.model.event import Turn
+from driftline.model.event import EventKind
 from driftline.plurals import count
 
 if TYPE_CHECKING:
@@ -190,13 +190,13 @@ def _checked(
 
 def _summarise(report: Report, most: int | None) -> None:
     """Print what was found, and at most so many pages of each kind; None means all of them."""
-    for word, style in EVENT_STYLES.items():
-        events = [event for event in report.events if event.event == word]
+    for kind, style in EVENT_STYLES.items():
+        events = [event for event in report.events if event.event is kind]
         for event in events[:most]:
             for line in event_lines(event, most=most):
                 say(*line)
-        _print_more(len(events), word, style, most)
-    reported = {url for event in report.events if event.event == Turn.FAILING for url in event.urls}
+        _print_more(len(events), kind, style, most)
+    reported = {url for event in report.events if event.event is EventKind.FAILING for url in event.urls}
     failures = [(one.url, one.failure) for one in report.failures if one.url not in reported]
     for url, failure in failures[:most]:
         say((f"{'failed':<10}", "red"), _NO_ID, clean(url), "  ", (clean(failure.sentence), "dim"))
@@ -243,16 +243,17 @@ def _seconds(seconds: float) -> str:
 
 
 def _as_json(report: Report, plan: Plan) -> dict[str, Any]:
-    from driftline.pipeline.grouping import headline_of
+    from driftline.store.events import event_document
 
-    changed = ("id", "url", "kind", "score", "reason", "from_version", "to_version")
+    changed = ("id", "url", "kind", "score", "reason", "from_version", "to_version", "headline")
+    events = [event_document(event) for event in report.events]
     return {
         **fields(report, *_REPORTED),
         "queues": plan.queues,
         "queue_statistics": [asdict(statistics) for statistics in report.queues],
         "resources": [asdict(use) for use in report.resources],
-        "changes": [fields(change, *changed) | {"headline": headline_of(change)} for change in report.changes],
-        "events": [fields(event, *_EVENT_FIELDS) for event in report.events],
+        "changes": [fields(change, *changed) for change in report.changes],
+        "events": [{name: event[name] for name in _EVENT_FIELDS} for event in events],
         "blocked": [page._asdict() for page in report.blocked],
         "failures": [
             {"url": one.url, "kind": one.failure.kind, "reason": one.failure.sentence} for one in report.failures

@@ -41,6 +41,7 @@ from driftline.cli.text_tables import Column, Styled, print_table
 from driftline.durations import parse_moment
 from driftline.errors import DriftlineError, UsageError
 from driftline.model.change import Matter
+from driftline.model.event import EventKind
 from driftline.plurals import count
 
 if TYPE_CHECKING:
@@ -272,7 +273,7 @@ def _row(check: Check, now: float) -> list[str | Styled]:
     found = Styled(check.verdict, VERDICT_STYLES[check.verdict])
     what = check.reason
     if check.turned:
-        found = Styled(check.turned.turn, EVENT_STYLES[check.turned.turn])
+        found = Styled(check.turned.turn, EVENT_STYLES[EventKind(check.turned.turn)])
     if check.change:
         recovered = f"{check.turned.reason} " if check.turned else ""
         what = f"change {check.change.id}: {recovered}{_describe_change(check.change)}"
@@ -289,9 +290,7 @@ def _row(check: Check, now: float) -> list[str | Styled]:
 
 
 def _describe_change(change: Change) -> str:
-    from driftline.pipeline.grouping import headline_of
-
-    what = headline_of(change) if change.verdict is Matter.MEANINGFUL or change.said else change.reason
+    what = change.headline if change.verdict is Matter.MEANINGFUL or change.said else change.reason
     if change.said is None:
         return what
     return f"(marked as {'noise' if change.said is Matter.NOISE else 'important'} by you) {what}"

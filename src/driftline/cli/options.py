@@ -14,6 +14,7 @@ from driftline.api import workspace_of
 from driftline.cli.help_panels import PIPELINE, POLITENESS, SCHEDULE
 from driftline.cli.output import clean, complain, say
 from driftline.errors import BadSetting, StoreUnavailable, UsageError
+from driftline.model.change import check_of
 from driftline.model.page import POLICIES
 
 if TYPE_CHECKING:
@@ -216,8 +217,11 @@ def no_store(where: str) -> str:
 
 def is_change_id(text: str) -> bool:
     """Return whether this is the id of a change, such as 12-5, and not the address of a page."""
-    page, between, check = text.strip().partition("-")
-    return bool(between) and page.isdecimal() and check.isdecimal()
+    try:
+        check_of(text.strip())
+    except ValueError:
+        return False
+    return True
 
 
 def pages_with(watch_list: Driftline, tag: str) -> list[Page]:

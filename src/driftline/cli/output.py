@@ -16,7 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from driftline.cli.log_output import is_json_log, log_sentence
-from driftline.model.event import Turn
+from driftline.model.event import EventKind
 from driftline.model.outcome import Verdict
 from driftline.plurals import count
 from driftline.runtime import command_name
@@ -40,14 +40,14 @@ VERDICT_STYLES = {
     Verdict.UNCHANGED: "green",
     Verdict.FAILED: "red",
 }
-EVENT_STYLES: dict[str, str] = {
-    Verdict.CHANGED: "yellow",
-    Turn.FAILING: "red",
-    Turn.RECOVERED: "green",
-    "warning": "red",
-    "new": "cyan",
-    "gone": "red",
-    "moved": "magenta",
+EVENT_STYLES = {
+    EventKind.CHANGED: "yellow",
+    EventKind.FAILING: "red",
+    EventKind.RECOVERED: "green",
+    EventKind.WARNING: "red",
+    EventKind.NEW: "cyan",
+    EventKind.GONE: "red",
+    EventKind.MOVED: "magenta",
 }
 _REPLACEMENT = "\ufffd"
 _DIRECTIONS = (*range(0x200E, 0x2010), *range(0x2028, 0x202F), *range(0x2066, 0x206A))
@@ -221,7 +221,7 @@ def event_lines(event: Event, *before: Part, most: int | None = 10) -> list[list
 
     lead = [*before, (f"{event.event:<10}", EVENT_STYLES[event.event])]
     margin = " " * sum(cell_len(part if isinstance(part, str) else part[0]) for part in lead)
-    ids = event.ids if event.event == Verdict.CHANGED else [""] * len(event.urls)
+    ids = event.ids if event.event is EventKind.CHANGED else [""] * len(event.urls)
     pages = [f"{name:<{_ID_WIDTH}}  {clean(url)}" for name, url in zip(ids, event.urls, strict=False)]
     page = pages[0] if len(pages) == 1 else clean(f"{count(len(event.urls), 'page')} of {event.host}")
     headline = clean(event.headline)
@@ -239,7 +239,7 @@ def event_lines(event: Event, *before: Part, most: int | None = 10) -> list[list
 
 def suggest_commands(events: Iterable[Event]) -> None:
     """Name the commands that say more of these changes, for a person at a terminal."""
-    first = next((event.ids[0] for event in events if event.event == Verdict.CHANGED and event.ids), None)
+    first = next((event.ids[0] for event in events if event.event is EventKind.CHANGED and event.ids), None)
     if first is not None and out().is_terminal:
         command = command_name()
         say((f"To see a change in full:   {command} diff {first}", "dim"), to_stderr=True)

@@ -12,6 +12,7 @@ from driftline.api import workspace_of
 from driftline.cli.options import BudgetOption, JsonOption, PolicyOption, StoreOption, UsualOption, opened
 from driftline.cli.output import NOTHING_YET, local_time, print_json, say
 from driftline.cli.text_tables import Column, print_table
+from driftline.model.page import Lane
 from driftline.plurals import count
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ _COLUMNS = (
     Column(name="likely changed", right=True, optional=True),
 )
 _SOON = 60.0  # seconds: a forecast is not more exact than that
-_BY_BUDGET = ("new", "value", "age")  # what the budget is spent on until then may change, so the time is a guess
+# what the budget is spent on until then may change, so the time is a guess
+_BY_BUDGET = (Lane.NEW, Lane.VALUE, Lane.AGE)
 
 
 def schedule(
@@ -55,7 +57,7 @@ def schedule(
 def _row(one: ScheduledCheck) -> list[str]:
     now = time.time()
     when = _likely(one.due_at, now) if one.lane in _BY_BUDGET else _when(one.due_at, now)
-    if one.lane == "unsafe":
+    if one.lane is Lane.UNSAFE:
         when = "never"
     return [one.url, when, one.why(now), "" if one.days is None else f"{one.chance:.0%}"]
 

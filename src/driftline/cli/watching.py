@@ -12,7 +12,9 @@ from driftline.cli.output import NOTHING_YET, VERDICT_STYLES, clean, clean_lines
 from driftline.cli.progress import first_signal, print_slow_host
 from driftline.errors import StoreError
 from driftline.model.change import check_of
+from driftline.model.event import EventSource
 from driftline.model.outcome import Failed, New, Unchanged, Verdict
+from driftline.model.page import Lane
 from driftline.pipeline.stop import Stop
 from driftline.plurals import count
 from driftline.runtime import limit_free_memory
@@ -90,7 +92,7 @@ class EventPrinter:
         """Print the events that are new in the log, and how many pages are new once no more come."""
         while self.error is None and (events := self._position.read()):
             for event in events:
-                if event.source == "run" and not self._print(event):
+                if event.source is EventSource.RUN and not self._print(event):
                     return
             self._position.advance(events[-1])
         self._print_new()
@@ -257,7 +259,7 @@ def _found_once(result: WatchResult) -> str:
         return NOTHING_YET
     verdicts = ", ".join(f"{found[one]:,} {one}" for one in Verdict if found[one])
     done = f"Checked {count(found.total(), 'page')}: {verdicts}." if found else "Nothing is due."
-    following = [one for one in scheduler.upcoming(1) if one.lane != "unsafe"]
+    following = [one for one in scheduler.upcoming(1) if one.lane is not Lane.UNSAFE]
     if not following:
         return f"{done} All other pages are blocked as unsafe."
     due_at = following[0].due_at

@@ -18,6 +18,7 @@ from driftline.crawl.survey_steps import SurveySteps
 from driftline.crawl.traps import Traps
 from driftline.durations import utc
 from driftline.http.credentials import CredentialScope
+from driftline.model.event import EventSource
 from driftline.model.outcome import Link
 from driftline.model.page import AddressKind
 from driftline.pipeline.pipeline import Pipeline, StallReporter, open_workers
@@ -140,8 +141,9 @@ class Crawl:
         )  # fmt: skip
         if ends and not report.left:
             now = self._clock()
-            found = news_of(site.site_id, report, now) if report.number > 1 and report.tag is not None else []
-            self._sites.finish(site.site_id, site.number, now, [replace(event, source="crawl") for event in found])
+            is_news = report.number > 1 and report.tag is not None
+            found = news_of(report, now, EventSource.CRAWL) if is_news else []
+            self._sites.finish(site.site_id, site.number, now, found)
         return report
 
     def _judge(self, site: Begun, scope: Scope, options: Options, records: HostRecords, limits: Limits) -> Judge:

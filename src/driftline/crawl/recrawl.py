@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from driftline.crawl.report import news_of
 from driftline.durations import parse_interval
 from driftline.errors import RunStalled, RunStopped, StoreError, StoreLocked, StoreUnavailable, UsageError
+from driftline.model.event import EventSource
 from driftline.pipeline.stop import Stop
 from driftline.plurals import count
 from driftline.store.locks import patiently
@@ -137,7 +138,7 @@ class Rounds:
     def _finish(self, site: Site, report: CrawlReport) -> None:
         """End the round and publish what it found. If the store cannot be written, the next run does it."""
         now = self._clock()
-        found = news_of(site.id, report, now) if report.number > 1 else []
+        found = news_of(report, now, EventSource.RUN) if report.number > 1 else []
         with suppress(StoreError):
             patiently(lambda: self._sites.finish(site.id, report.number, now, found), lambda: self._stop.requested)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from driftline.crawl.classify import GONE
 from driftline.durations import utc
-from driftline.model.event import Event
+from driftline.model.event import Event, EventKind, EventSource, site_headline
 from driftline.model.page import AddressKind
 from driftline.store.crawls import AddressSource, AddressState, PageNote
 from driftline.urls import host_of
@@ -180,29 +180,23 @@ def _moved(was: Sequence[FoundAddress], new: Sequence[FoundAddress], pages: Sequ
     return [MovedPage(url=url, to=to) for url, to in found if to]
 
 
-_NAMED = 3  # addresses that a sentence names
+def news_of(report: CrawlReport, at: float, source: EventSource) -> list[Event]:
+    """Return the events of a round: what is new, gone and moved, each if there is any.
 
-
-def news_of(site_id: int, report: CrawlReport, at: float) -> list[Event]:
-    """Return the events of a round: what is new, gone and moved, each if there is any."""
+    No check found them, so they have no ids of checks. The store adds those of their pages that are watched.
+    """
     moved = [one.url for one in report.moved]
-    nowhere: list[str] = []
-    found = [("new", report.new, report.new, nowhere), ("gone", report.gone, report.gone, nowhere)]
-    found.append(("moved", moved, [f"{one.url} → {one.to}" for one in report.moved], [one.to for one in report.moved]))
+    found: list[tuple[EventKind, list[str], list[str], list[str]]] = [
+        (EventKind.NEW, report.new, report.new, []),
+        (EventKind.GONE, report.gone, report.gone, []),
+        (EventKind.MOVED, moved, [f"{one.url} → {one.to}" for one in report.moved], [one.to for one in report.moved]),
+    ]
     return [
         Event(
-            event=what, at=utc(at), host=host_of(report.seeds[0]), urls=tuple(urls), kind="site", score=1.0,
-            headline=_reason(what, named), reason=_reason(what, named), ids=(f"site{site_id}-{report.number}",),
-            to=tuple(to), source="run",
+            event=what, at=utc(at), host=host_of(report.seeds[0]), urls=tuple(urls), kind=None, score=1.0,
+            headline=site_headline(what, named), reason=site_headline(what, named), ids=(), to=tuple(to),
+            source=source,
         )
         for what, urls, named, to in found
         if urls
     ]  # fmt: skip
-
-
-def _reason(what: str, named: Sequence[str]) -> str:
-    """Return a sentence that names the first of them."""
-    if len(named) == 1 and what != "moved":
-        return "It is new on the site." if what == "new" else "It is not on the site any more."
-    more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
-    return f"{what.capitalize()}: {', '.join(named[:_NAMED])}{more}."

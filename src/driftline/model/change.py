@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from driftline.model.event import change_headline
 from driftline.urls import host_of
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+_NAME = re.compile(r"([0-9]+)-([0-9]+)")  # of a check, see `change_id`
 
 
 class Matter(StrEnum):
@@ -152,7 +156,7 @@ class Change:
     at: datetime
     from_version: int
     to_version: int
-    kind: str
+    kind: ChangeKind
     verdict: Matter
     score: float
     reason: str
@@ -164,6 +168,11 @@ class Change:
     def host(self) -> str:
         """The host of the page."""
         return host_of(self.url)
+
+    @property
+    def headline(self) -> str:
+        """What changed in one line: the first edit that matters and how many more there are, or else the reason."""
+        return change_headline(self.edits, self.reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,9 +193,11 @@ def change_id(page_id: int, sequence: int) -> str:
 
 
 def check_of(name: str) -> tuple[int, int]:
-    """Return the page and the number of the check that `change_id` made this name of."""
-    page_id, _, sequence = name.partition("-")
-    return int(page_id), int(sequence)
+    """Return the page and the number of the check that `change_id` made this name of; ValueError for any other."""
+    parts = _NAME.fullmatch(name)
+    if parts is None:
+        raise ValueError(f"{name!r} is not the name of a check, such as 12-5.")
+    return int(parts[1]), int(parts[2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,18 +1,22 @@
-"""Events, which are reported to users: changes, pages that fail or recover, dangers."""
+"""Events, which are reported to users: changes, pages that fail or recover, dangers; and how they are worded."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+from driftline.errors import FailureKind
+from driftline.plurals import count
 from driftline.urls import host_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
-    from driftline.model.change import Edit
-    from driftline.model.page import WarningKind
+    from driftline.model.change import ChangeKind, Edit
+    from driftline.model.page import Failure, WarningKind
 
 
 class Turn(StrEnum):
@@ -22,18 +26,39 @@ class Turn(StrEnum):
     RECOVERED = "recovered"
 
 
+class EventKind(StrEnum):
+    """What happened: to pages that are checked or, for `NEW`, `GONE` and `MOVED`, to a site that is crawled again."""
+
+    CHANGED = "changed"
+    FAILING = "failing"
+    RECOVERED = "recovered"
+    WARNING = "warning"
+    NEW = "new"
+    GONE = "gone"
+    MOVED = "moved"
+
+
+class EventSource(StrEnum):
+    """The command that found an event. What the library finds counts as found by the command of the same name."""
+
+    RUN = "run"
+    CHECK = "check"
+    CRAWL = "crawl"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turned:
     """A page that started failing or recovered, and the check that showed it, which `id` names.
 
-    `kind` is that of its failure, and empty if it recovered.
+    `kind` is that of its failure, None if it recovered. `status` is the HTTP status that is the failure, if one is.
     """
 
     id: str
     url: str
     at: datetime
     turn: Turn
-    kind: str
+    kind: FailureKind | None
+    status: int | None = None
     reason: str
 
     @property
@@ -62,14 +87,15 @@ class Danger:
 class EventPage:
     """A page that an event is about, as it was when the event was published.
 
-    `check` names the check that found it (page id and number, as in `change_id`); the versions are those of a change.
+    `check` names the check that found it (page id and number, as in `change_id`), and is None for what a crawl found;
+    the versions are those of a change.
     """
 
     id: int
     url: str
     title: str
     tags: tuple[str, ...]
-    check: str
+    check: str | None
     from_version: int | None = None
     to_version: int | None = None
 
@@ -80,16 +106,18 @@ class Event:
 
     One cause makes one event: the same edit on many pages of a host, a host that is down with all of its pages.
     `event` says what happened and `at` when the last of its pages was checked. `id` is its number in the event log, and
-    0 until it is published. `ids` name the checks that found it, one for each of the `urls`. `to` has the new addresses
-    of pages that moved, and `edits` what changed. `source` is the command that found it, `run` or `check`.
+    0 until it is published. `kind` is that of the change, the failure or the warning, None for other events. `ids` name
+    the checks that found it, one for each of the `urls`, and none for what a crawl found. `to` has the new addresses of
+    pages that moved, and `edits` what changed. `pages` are those of the `urls` and `to` that are watched. `source` is
+    the command that found it, None until it is published.
     """
 
     id: int = 0
-    event: str
+    event: EventKind
     at: datetime
     host: str
     urls: tuple[str, ...]
-    kind: str
+    kind: ChangeKind | FailureKind | WarningKind | None
     score: float
     headline: str
     reason: str
@@ -97,4 +125,90 @@ class Event:
     to: tuple[str, ...] = ()
     pages: tuple[EventPage, ...] = ()
     edits: tuple[Edit, ...] = ()
-    source: str = ""
+    source: EventSource | None = None
+
+
+_LONGEST_SIDE = 50  # characters of what stood before and after
+_NAMED = 3  # addresses that a sentence names
+_OR_ACCEPT = " If it is the page from now on, 'driftline check URL --accept' takes it so."
+
+#: what failures of a kind have in common, whatever else the sentence of each says
+_FAILURES = {
+    FailureKind.DNS: "The name of the host could not be resolved.",
+    FailureKind.NOT_ALLOWED: "The address of the host is not allowed.",
+    FailureKind.ACCESS: "The credentials of the pages could not be used.",
+    FailureKind.REFUSED: "The host refused the connection or could not be reached.",
+    FailureKind.TIMED_OUT: "The server took too long to answer.",
+    FailureKind.TLS: "The secure connection could not be trusted or set up.",
+    FailureKind.CERTIFICATE: "The certificate of the server is not trusted.",
+    FailureKind.CONNECTION: "The connection broke before the pages were complete.",
+    FailureKind.TOO_LARGE: "The answers are larger than the limit.",
+    FailureKind.REDIRECTS: "The redirects of the pages could not be followed.",
+    FailureKind.STATUS: "The server answered with an error.",
+    FailureKind.PROTOCOL: "The answers are not HTTP as they should be.",
+    FailureKind.BODY: "The bodies are broken or ended too early.",
+    FailureKind.SELECTION: "The filters of the pages leave nothing, or cannot be applied.",
+    FailureKind.UNSAFE: "The pages are blocked as unsafe.",
+    FailureKind.HOSTILE: "The pages could not be read within the limits of time and memory.",
+    FailureKind.BROWSER: "The pages could not be rendered.",
+    FailureKind.ROBOTS: "The robots.txt of the host forbids it, or could not be read.",
+    FailureKind.BROKEN: f"Error pages or broken ones came instead of the pages.{_OR_ACCEPT}",
+    FailureKind.INTERNAL: "Driftline could not handle the pages.",
+}
+
+
+def change_headline(edits: Sequence[Edit], reason: str) -> str:
+    """Return what changed in one line: the first edit and how many more there are, or the reason without edits."""
+    if not edits:
+        return reason
+    first = edits[0]
+    before, after = (_shortened(text, _LONGEST_SIDE) for text in (first.before, first.after))
+    what = f"{before} → {after}" if before and after else f"New: {after}" if after else f"Removed: {before}"
+    return what if len(edits) == 1 else f"{what} (and {len(edits) - 1} more)"
+
+
+def failing_reason(failure: Failure, failures: int) -> str:
+    """Return why a page counts as failing, after so many failed checks in a row of which this is the last."""
+    times = "1 check" if failures == 1 else f"{failures:,} checks in a row"
+    return f"{times} failed. {failure.sentence}{_OR_ACCEPT if failure.kind is FailureKind.BROKEN else ''}"
+
+
+def recovered_reason(failures: int) -> str:
+    """Return that a page could be read again after so many failed checks."""
+    return f"The page could be read again, after {count(failures, 'check')} that failed."
+
+
+def turn_reason(same: Sequence[Turned]) -> str:
+    """Return why pages that turned together did so, in words that are true for each of them."""
+    first = same[0]
+    if all(one.reason == first.reason for one in same):
+        return first.reason
+    if first.turn is Turn.RECOVERED or first.kind is None:
+        return "The pages could be read again, after checks that failed."
+    why = _FAILURES[first.kind] if first.status is None else f"The server answered {_named_status(first.status)}."
+    return f"Several checks failed. {why}"
+
+
+def site_headline(event: EventKind, named: Sequence[str]) -> str:
+    """Return what a crawl found of these pages of a site, as they are to be named: the first of them."""
+    if len(named) == 1 and event is EventKind.NEW:
+        return "It is new on the site."
+    if len(named) == 1 and event is EventKind.GONE:
+        return "It is not on the site any more."
+    more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
+    return f"{event.capitalize()}: {', '.join(named[:_NAMED])}{more}."
+
+
+def _named_status(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
+
+
+def _shortened(text: str, most: int) -> str:
+    """Return a text on one line, cut at a word to at most so many characters."""
+    line = " ".join(text.split())
+    if len(line) <= most:
+        return line
+    return line[: most - 1].rsplit(" ", 1)[0] + "…"

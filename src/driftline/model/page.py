@@ -19,6 +19,27 @@ Policy = Literal["value", "intelligent", "fixed", "uniform"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 
 
+class Lane(StrEnum):
+    """What decides when a page is checked.
+
+    `DEADLINE` is for a page with an interval, `NEW` for one never checked, `WAITING` for one that failed, `RETRY_AFTER`
+    for one that could be checked earlier if its host had not sent Retry-After, `GONE`, or `UNSAFE` for one that is
+    blocked. The others are checked by the `VALUE` of a check, their `AGE` since the last one, or their `RANK` in the
+    paper's order, and those that its filter drops as a `PROBE`.
+    """
+
+    DEADLINE = "deadline"
+    NEW = "new"
+    VALUE = "value"
+    AGE = "age"
+    RANK = "rank"
+    PROBE = "probe"
+    WAITING = "waiting"
+    RETRY_AFTER = "retry-after"
+    GONE = "gone"
+    UNSAFE = "unsafe"
+
+
 class PageState(StrEnum):
     """How a page stands: what its last check found, that there was none yet, or that it keeps failing."""
 
@@ -102,7 +123,7 @@ class Also(StrEnum):
 class Filter(NamedTuple):
     """A filter of a page, as it was given."""
 
-    kind: str
+    kind: FilterKind
     value: str
 
 

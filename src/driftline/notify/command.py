@@ -21,10 +21,12 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from driftline.errors import BadSetting, StoreError
+from driftline.model.change import check_of
 from driftline.plurals import count
 from driftline.store.events import Retry, event_document
 from driftline.urls import without_password
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
     from driftline.model.event import Event
 
-_log = logging.getLogger("driftline.notify.command")
+_LOG = logging.getLogger(__name__)
 
 READER = "exec"  # the name of this reader of the event log
 FIRST_RETRY = 10.0  # seconds after a failure; twice as long each time
@@ -44,7 +46,6 @@ TOO_OLD = 7 * 86_400.0  # seconds: an event that old is not delivered if it was 
 _TIMEOUT = 60.0  # seconds that one run of the command may take
 _ENDING = 1.0  # seconds that a command which took too long has to end by itself after SIGTERM
 _STOPPING = 0.4  # the same when the run is stopped, which is to be over within five seconds
-_STARTING = 0.2  # seconds that a command which is just being started is waited for, to be ended
 _PAUSE = 0.01  # seconds between looks at whether a command has ended after SIGTERM
 _LOOK = 0.2  # seconds between looks at whether a stop was requested
 _MOST_RETRIES = 1_000  # events to be tried again; more of them wait in the log
@@ -75,6 +76,22 @@ class Queue(Protocol):
         """Store that an event was delivered after all, or given up."""
 
 
+class CommandEnd(StrEnum):
+    """How a run of the user's command ended. `STOPPED` says nothing about the command: the run is being stopped."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandResult:
+    """How a run of the user's command ended and, if it failed, why, in a sentence."""
+
+    end: CommandEnd
+    error: str = ""
+
+
 class UserCommand:
     """A command line that is run with a text on standard input.
 
@@ -100,7 +117,6 @@ class UserCommand:
                 "by its path. Pipes and redirections need a shell: sh -c '…'."
             )
         self._timeout = timeout
-        self._starting = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._stopped = False
 
@@ -116,8 +132,8 @@ class UserCommand:
         """Return whether it was stopped, and is not run any more."""
         return self._stopped
 
-    def run(self, given: bytes) -> str | None:
-        """Run it to its end; return what went wrong, in a sentence, or None.
+    def run(self, given: bytes) -> CommandResult:
+        """Run it to its end and return how it ended.
 
         Its input and output are files, not pipes, because a process that it leaves in the background may hold them open
         for any time. It has a session of its own, so that Ctrl-C on a terminal reaches the run and not the command.
@@ -125,41 +141,47 @@ class UserCommand:
         with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as output:
             text.write(given)
             text.seek(0)
+            if self.is_stopped():
+                return _STOPPED
             try:
-                with self._starting:
-                    if self._stopped:
-                        return "It was stopped."
-                    process = self._process = subprocess.Popen(
-                        self._words, stdin=text, stdout=subprocess.DEVNULL, stderr=output, start_new_session=True
-                    )
+                process = subprocess.Popen(
+                    self._words, stdin=text, stdout=subprocess.DEVNULL, stderr=output, start_new_session=True
+                )
             except OSError as error:
-                return f"'{self.name}' cannot be run: {error.strerror}."
+                return self._failed(f"'{self.name}' cannot be run: {error.strerror}.")
+            # `stop` sets its flag before it looks for the process: either it finds this one, or the flag is seen here
+            self._process = process
+            if self.is_stopped():
+                _end(process, _STOPPING)
             try:
                 status = process.wait(self._timeout)
             except subprocess.TimeoutExpired:
                 _end(process, _ENDING)
                 process.wait()
-                return f"'{self.name}' took longer than {self._timeout:g} s for an event and was ended."
+                return self._failed(f"'{self.name}' took longer than {self._timeout:g} s for an event and was ended.")
             finally:
                 self._process = None
-            if self.is_stopped():
-                return "It was stopped."
-            if not status:
-                return None
+            if not status and not self.is_stopped():
+                return _SUCCEEDED
             output.seek(max(0, output.seek(0, os.SEEK_END) - _KEPT_OUTPUT))
             lines = output.read().decode("utf-8", "replace").strip().splitlines()
             last = f": {lines[-1][:_LONGEST_LINE].rstrip('.')}" if lines else ""
-            return f"'{self.name}' ended with status {status}{last}."
+            return self._failed(f"'{self.name}' ended with status {status}{last}.")
+
+    def _failed(self, error: str) -> CommandResult:
+        """Return that it failed; a command that was stopped may have failed for that."""
+        return _STOPPED if self.is_stopped() else CommandResult(end=CommandEnd.FAILED, error=error)
 
     def stop(self) -> None:
         """End it, with all that it started, and do not run it any more; also in a signal handler."""
         self._stopped = True
-        started = self._starting.acquire(timeout=_STARTING)  # not forever: this may interrupt the thread that holds it
         process = self._process
-        if started:
-            self._starting.release()
         if process is not None:
             _end(process, _STOPPING)
+
+
+_SUCCEEDED = CommandResult(end=CommandEnd.SUCCEEDED)
+_STOPPED = CommandResult(end=CommandEnd.STOPPED)
 
 
 class CommandRunner:
@@ -178,7 +200,7 @@ class CommandRunner:
         self._awake = True
         self._ending = False
         self._retries: dict[int, Retry] = {}  # by event
-        self._pages_held: Counter[str] = Counter()  # how many of the retries are about each page
+        self._pages_held: Counter[int | str] = Counter()  # how many of the retries are about each page
         self._last_complaint = ""
         self._too_old = 0
         self._failed: set[int] = set()  # events whose last try, in this run, failed
@@ -245,7 +267,7 @@ class CommandRunner:
         except StoreError as error:  # the run is stopping and the store is away: what is left is in it
             self._error = error
         except Exception as error:  # noqa: BLE001 nobody else can see it, and the run goes on
-            _log.exception("delivering events failed")
+            _LOG.exception("delivering events failed")
             self._error = error
             self._complain(f"Delivering events to '{self._command.name}' failed: {error}. The next run tries again.")
 
@@ -270,12 +292,12 @@ class CommandRunner:
             held_up = "It waits for an earlier event of the same page."
             self._keep(Retry(event=event, attempts=0, since=now, next_at=now, error=held_up))
             return
-        error = self._run(event)
-        if error is None:
+        result = self._run(event)
+        if result.end is CommandEnd.SUCCEEDED:
             self._queue.advance(event)
-        elif not self._command.is_stopped():
+        elif result.end is CommandEnd.FAILED:
             again_at = self._clock() + self._first_retry
-            self._keep(Retry(event=event, attempts=1, since=now, next_at=again_at, error=error))
+            self._keep(Retry(event=event, attempts=1, since=now, next_at=again_at, error=result.error))
 
     def _retry_due(self, *, ending: bool) -> bool:
         """Try again what is due; return whether anything was tried, so that others may be due now.
@@ -287,23 +309,30 @@ class CommandRunner:
         for retry in due:
             if self._command.is_stopped():
                 return False
-            error = self._run(retry.event)
-            if self._command.is_stopped():
+            result = self._run(retry.event)
+            if result.end is CommandEnd.STOPPED:
                 return False
-            if error is not None and now - retry.since < GIVE_UP_AFTER:
-                pause = min(self._first_retry * 2 ** min(retry.attempts, _MOST_DOUBLINGS), LONGEST_RETRY)
-                self._keep(replace(retry, attempts=retry.attempts + 1, next_at=self._clock() + pause, error=error))
-                continue
-            if error is not None:
-                self._complain(f"{error} It failed for a day: event {retry.event.id} is given up.")
+            if result.end is CommandEnd.FAILED:
+                # an event that was held up by another one was not tried then: its day begins now
+                since = retry.since if retry.attempts else now
+                if now - since < GIVE_UP_AFTER:
+                    self._keep(self._after_failure(retry, since, result.error))
+                    continue
+                self._complain(f"{result.error} It failed for a day: event {retry.event.id} is given up.")
             self._queue.forget(retry)
             self._release(retry)
         return bool(due)
 
+    def _after_failure(self, retry: Retry, since: float, error: str) -> Retry:
+        """Return the retry after one more failure: each pause is twice as long as the one before, up to an hour."""
+        pause = min(self._first_retry * 2 ** min(retry.attempts, _MOST_DOUBLINGS), LONGEST_RETRY)
+        next_at = self._clock() + pause
+        return replace(retry, attempts=retry.attempts + 1, since=since, next_at=next_at, error=error)
+
     def _heads(self) -> list[Retry]:
         """Return the retries that no earlier event of the same page holds up."""
         heads: list[Retry] = []
-        seen: set[str] = set()
+        seen: set[int | str] = set()
         for _, retry in sorted(self._retries.items()):
             pages = _pages(retry.event)
             if seen.isdisjoint(pages):
@@ -324,19 +353,20 @@ class CommandRunner:
         del self._retries[retry.event.id]
         self._pages_held -= Counter(_pages(retry.event))
 
-    def _run(self, event: Event) -> str | None:
-        error = self._command.run(as_line(event))
-        if error is not None and not self._command.is_stopped() and error != self._last_complaint:
-            self._complain(f"{error} It will be run again for event {event.id}.")
-        self._last_complaint = error or ""
+    def _run(self, event: Event) -> CommandResult:
+        result = self._command.run(as_line(event))
+        if result.end is CommandEnd.FAILED and result.error != self._last_complaint:
+            self._complain(f"{result.error} It will be run again for event {event.id}.")
+        self._last_complaint = result.error
         about = {"event_id": event.id, "command": self._command.name}
-        if error is None:
-            _log.info("event delivered to the command", extra=about)
+        if result.end is CommandEnd.SUCCEEDED:
+            _LOG.info("event delivered to the command", extra=about)
             self._failed.discard(event.id)
         else:
-            _log.info("event not delivered to the command: %s", error, extra=about)
+            why = result.error or "it was stopped"
+            _LOG.info("event not delivered to the command: %s", why, extra=about)
             self._failed.add(event.id)
-        return error
+        return result
 
 
 def as_line(event: Event) -> bytes:
@@ -350,8 +380,11 @@ def _shell_syntax(line: str) -> str | None:
     return found[0].strip() if found else None
 
 
-def _pages(event: Event) -> frozenset[str]:
-    return frozenset(one.partition("-")[0] for one in event.ids)
+def _pages(event: Event) -> frozenset[int | str]:
+    """Return what the event is about: the ids of watched pages, and the addresses of others, which a crawl found."""
+    watched = {page.url: page.id for page in event.pages}
+    crawled = () if event.ids else (*event.urls, *event.to)
+    return frozenset((*(check_of(one)[0] for one in event.ids), *(watched.get(url, url) for url in crawled)))
 
 
 def _end(process: subprocess.Popen[bytes], grace: float) -> None:

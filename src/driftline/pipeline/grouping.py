@@ -6,19 +6,18 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, TypeAlias
 
 from driftline.durations import utc
-from driftline.model.change import Change, Matter, change_id
-from driftline.model.event import Danger, Event, Turned
-from driftline.model.outcome import Verdict, changes_to_report
+from driftline.model.change import Change, Matter, change_id, check_of
+from driftline.model.event import Danger, Event, EventKind, Turned, turn_reason
+from driftline.model.outcome import changes_to_report
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
+    from driftline.model.change import Edit
     from driftline.model.outcome import Outcome, ReportableChange
 
     _Found: TypeAlias = Change | Turned | Danger
 
-_LONGEST_SIDE = 50  # characters of what stood before and after, in a headline
-_WARNING = "warning"
 _SITE_WIDE = 5  # pages: an edit beside the content, noise on one page, is news of the site if so many share it
 
 
@@ -34,7 +33,7 @@ def events_of(
     """
     groups: list[list[_Found]] = []
     open_ones: dict[Hashable, int] = {}  # which group takes what has this cause
-    latest: dict[str, int] = {}  # and which is the last that has something of a page
+    latest: dict[int, int] = {}  # and which is the last that has something of a page
     for one in _in_order([*changes, *turned, *dangers]):
         page, cause = _page(one), _cause(one)
         group = open_ones.get(cause, -1)
@@ -48,25 +47,26 @@ def events_of(
 
 def _in_order(found: list[_Found]) -> list[_Found]:
     """Return the same, those of one page sorted by their checks: they change places only with one another."""
-    by_page: dict[str, list[_Found]] = defaultdict(list)
+    by_page: dict[int, list[_Found]] = defaultdict(list)
     for one in found:
         by_page[_page(one)].append(one)
     ordered = {page: iter(sorted(same, key=_sequence)) for page, same in by_page.items()}
     return [next(ordered[_page(one)]) for one in found]
 
 
-def _page(one: _Found) -> str:
-    return one.id.partition("-")[0]
+def _page(one: _Found) -> int:
+    return check_of(one.id)[0]
 
 
 def _sequence(one: _Found) -> int:
-    return int(one.id.partition("-")[2])
+    return check_of(one.id)[1]
 
 
 def _cause(one: _Found) -> Hashable:
     """Return a key that is equal for those that are one event."""
     if isinstance(one, Turned):
-        return one.host, one.turn, one.reason
+        # not by its reason: that counts checks and milliseconds, which differ from page to page
+        return one.host, one.turn, one.kind, one.status
     if isinstance(one, Change) and one.cause:
         return one.host, one.cause
     return one.id, type(one), one.kind
@@ -76,36 +76,22 @@ def _event(same: Sequence[_Found]) -> Event | None:
     """Return the event of these, which have one cause; None if they are not worth a report."""
     # what matters on one page may be noise on others, and the event is about what matters
     first = next((one for one in same if isinstance(one, Change) and one.verdict is Matter.MEANINGFUL), same[0])
+    score, reason = 1.0, first.reason
+    edits: tuple[Edit, ...] = ()
     if isinstance(first, Change):
         if first.verdict is not Matter.MEANINGFUL and not (first.cause and len(same) >= _SITE_WIDE):
             return None
-        what, score = Verdict.CHANGED.value, max(one.score for one in same if isinstance(one, Change))
+        what, headline, edits = EventKind.CHANGED, first.headline, first.edits
+        score = max(one.score for one in same if isinstance(one, Change))
+    elif isinstance(first, Turned):
+        what = EventKind(first.turn)
+        headline = reason = turn_reason([one for one in same if isinstance(one, Turned)])
     else:
-        what, score = first.turn.value if isinstance(first, Turned) else _WARNING, 1.0
+        what, headline = EventKind.WARNING, reason
     return Event(
         event=what, at=max(one.at for one in same), host=first.host, urls=tuple(one.url for one in same),
-        kind=str(first.kind), score=score, headline=headline_of(first), reason=first.reason,
-        ids=tuple(one.id for one in same), edits=first.edits if isinstance(first, Change) else (),
+        kind=first.kind, score=score, headline=headline, reason=reason, ids=tuple(one.id for one in same), edits=edits,
     )  # fmt: skip
-
-
-def headline_of(found: _Found) -> str:
-    """Return what happened in one line: the first edit that matters and how many more there are, or the reason."""
-    edits = found.edits if isinstance(found, Change) else ()
-    if not edits:
-        return found.reason
-    first = edits[0]
-    before, after = (shortened(text, _LONGEST_SIDE) for text in (first.before, first.after))
-    what = f"{before} → {after}" if before and after else f"New: {after}" if after else f"Removed: {before}"
-    return what if len(edits) == 1 else f"{what} (and {len(edits) - 1} more)"
-
-
-def shortened(text: str, most: int) -> str:
-    """Return a text on one line, cut at a word to at most so many characters."""
-    line = " ".join(text.split())
-    if len(line) <= most:
-        return line
-    return line[: most - 1].rsplit(" ", 1)[0] + "…"
 
 
 def changes_of(outcomes: Sequence[Outcome]) -> list[Change]:

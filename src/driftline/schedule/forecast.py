@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from driftline.durations import format_interval
+from driftline.model.page import Lane
 from driftline.plurals import count
 
 if TYPE_CHECKING:
@@ -17,8 +18,12 @@ if TYPE_CHECKING:
     from driftline.schedule.page_table import Floats, PageTable, Places
 
 
-Lane = Literal["deadline", "new", "value", "age", "rank", "probe", "waiting", "retry-after", "gone", "unsafe"]
-_LANES: dict[Policy, Lane] = {"value": "value", "intelligent": "rank", "fixed": "deadline", "uniform": "age"}
+_LANES: dict[Policy, Lane] = {
+    "value": Lane.VALUE,
+    "intelligent": Lane.RANK,
+    "fixed": Lane.DEADLINE,
+    "uniform": Lane.AGE,
+}
 _DAY = 86_400.0
 _RARELY = 365.0  # days between two changes from which on no exact number is shown
 _UNITS = ((_DAY, "day", "d"), (3_600.0, "hour", "h"), (60.0, "minute", "min"))
@@ -28,14 +33,10 @@ _UNITS = ((_DAY, "day", "d"), (3_600.0, "hour", "h"), (60.0, "minute", "min"))
 class ScheduledCheck:
     """The next check of a page: when it is likely to be, and what the scheduler knows of the page.
 
-    `lane` is what decides when the page is checked: 'deadline' for a page with an interval, 'new' for one never
-    checked, 'waiting' for one that failed, 'retry-after' for one that could be checked earlier if its host had not sent
-    Retry-After, 'gone', or 'unsafe' for one that is blocked, for that `reason`. The others are checked by the 'value'
-    of a check, their 'age' since the last one, or their 'rank' in the paper's order, and those that its filter drops as
-    a 'probe'. `due_at` is the likely time of the check, None if with the current budgets there will be none. `rate` is
-    in changes a day, and `chance` the probability of a change since the last successful check, which was `days` ago;
-    `tried_at` is the time of the last check, successful or not, and `failures` how many failed since the last
-    successful one.
+    `lane` is what decides when the page is checked, and `reason` why it is blocked, if it is. `due_at` is the
+    likely time of the check, None if with the current budgets there will be none. `rate` is in changes a day, and
+    `chance` the probability of a change since the last successful check, which was `days` ago; `tried_at` is the time
+    of the last check, successful or not, and `failures` how many failed since the last successful one.
     """
 
     page_id: int
@@ -57,26 +58,26 @@ class ScheduledCheck:
         """Return in plain words why the page is checked when it is, for a table: without a full stop."""
         checked = "never checked" if self.days is None else f"last checked {_short(self.days * _DAY)} ago"
         match self.lane:
-            case "new":
+            case Lane.NEW:
                 return checked
-            case "deadline":
+            case Lane.DEADLINE:
                 return f"every {format_interval(self.every)}; {checked}" if self.every else checked
-            case "value":
+            case Lane.VALUE:
                 return f"changes {_how_often(self.rate)}; {checked}"
-            case "age":
+            case Lane.AGE:
                 return f"longest unchecked first; {checked}"
-            case "rank":
+            case Lane.RANK:
                 return f"in the order of visits; {checked}"
-            case "probe":
+            case Lane.PROBE:
                 return f"often unavailable when visited: tried once a week; {checked}"
-            case "waiting":
+            case Lane.WAITING:
                 tried = "" if self.tried_at is None else f", last {_short(now - self.tried_at)} ago"
                 return f"failed {count(self.failures, 'time')}{tried}"
-            case "retry-after":
+            case Lane.RETRY_AFTER:
                 return "its host asked us to wait (Retry-After)"
-            case "gone":
+            case Lane.GONE:
                 return "is gone: tried once a week"
-            case "unsafe":
+            case Lane.UNSAFE:
                 return f"blocked: {self.reason.rstrip('.')}"
 
 
@@ -105,17 +106,17 @@ def _how_often(rate: float) -> str:
 def lane_of(table: PageTable, place: int, now: float, policy: Policy, *, held: bool) -> Lane:
     """Return what decides when a page is checked; `held` is whether that is the end of its host's Retry-After."""
     if table.gone[place]:
-        return "gone"
+        return Lane.GONE
     if table.not_before[place] > now:
-        return "waiting"
+        return Lane.WAITING
     if held:
-        return "retry-after"
+        return Lane.RETRY_AFTER
     if np.isinf(table.checked[place]):
-        return "waiting" if table.failures[place] else "new"
+        return Lane.WAITING if table.failures[place] else Lane.NEW
     if np.isfinite(table.every[place]):
-        return "deadline"
+        return Lane.DEADLINE
     if policy == "intelligent" and np.isinf(table.rank[place]):
-        return "probe"
+        return Lane.PROBE
     return _LANES[policy]
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from driftline.errors import StoreError
 from driftline.http.headers import lifetime
 from driftline.model.outcome import Failed
+from driftline.model.page import Lane
 from driftline.plurals import count
 from driftline.schedule import forecast
 from driftline.schedule.backoff import Backoff
@@ -330,7 +331,7 @@ class Scheduler:
         return [
             ScheduledCheck(
                 page_id=int(table.page[place]), url=urls[int(table.page[place])],
-                lane="unsafe" if int(table.page[place]) in blocked
+                lane=Lane.UNSAFE if int(table.page[place]) in blocked
                 else lane_of(table, place, now, self._policy, held=bool(now < retry_after[place] == due[place])),
                 reason=blocked[int(table.page[place])].reason if int(table.page[place]) in blocked else "",
                 failures=int(table.failures[place]), tried_at=tried.get(int(table.page[place])),

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from sqlalchemy import and_, delete, exists, func, insert, select, update
 
 from driftline.durations import utc
-from driftline.model.change import ChangeKind, Edit, Region
-from driftline.model.event import Event, EventPage
+from driftline.errors import FailureKind
+from driftline.model.change import ChangeKind, Edit, Region, check_of
+from driftline.model.event import Event, EventKind, EventPage, EventSource
+from driftline.model.page import WarningKind
 from driftline.store.locks import lock_events, patiently, write_once
 from driftline.store.outbox import clear_outbox, is_empty, read_outbox
 from driftline.store.pages import carries
@@ -26,14 +28,13 @@ from driftline.store.schema import event_pages, event_readers, event_retries, ev
 from driftline.store.statements import in_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from sqlalchemy import Connection, Row
 
     from driftline.model.change import Change
     from driftline.model.event import Danger, Turned
     from driftline.store.engine import Store
-    from driftline.store.outbox import Found
 
 #: makes events of changes, pages that began to fail or recovered, and warnings
 Group: TypeAlias = Callable[["list[Change]", "list[Turned]", "list[Danger]"], "list[Event]"]
@@ -41,9 +42,16 @@ Group: TypeAlias = Callable[["list[Change]", "list[Turned]", "list[Danger]"], "l
 _LOG = logging.getLogger(__name__)
 _PORTION = 500  # events that are read at once
 _AT_ONCE = 2_000  # findings of a kind that are published in one transaction: it takes less than a second
+_SITE = "site"  # the kind of events that a crawl found, in JSON
+_OF_SITES = frozenset({EventKind.NEW, EventKind.GONE, EventKind.MOVED})
+_KINDS: dict[EventKind, type[ChangeKind | FailureKind | WarningKind]] = {
+    EventKind.CHANGED: ChangeKind,
+    EventKind.FAILING: FailureKind,
+    EventKind.WARNING: WarningKind,
+}
 _LISTED = select(events.c.id, events.c.source, events.c.payload)
 _TITLES = (
-    select(pages.c.id, pages.c.tags, versions.c.title)
+    select(pages.c.id, pages.c.url, pages.c.tags, versions.c.title)
     .join(states, states.c.page_id == pages.c.id)
     .join(versions, and_(versions.c.page_id == pages.c.id, versions.c.number == states.c.version), isouter=True)
 )
@@ -67,6 +75,9 @@ class EventLog:
         self._store = store
         self._stopped = stopped
 
+    def __repr__(self) -> str:
+        return f"<EventLog of {self._store.where}>"
+
     def publish(
         self, group: Group, run_ids: Collection[int] | None = None, *, noise_until: float = math.inf
     ) -> int:  # fmt: skip
@@ -82,7 +93,7 @@ class EventLog:
             lock_events(connection)
             found = read_outbox(connection, run_ids, noise_until=noise_until, limit=_AT_ONCE)
             published: list[Event] = []
-            _lock_pages(connection, found.values())
+            _lock_pages(connection, {check_of(one.id)[0] for some in found.values() for kind in some for one in kind})
             for source, some in found.items():
                 published += [replace(event, source=source) for event in group(*some)]
                 clear_outbox(connection, some)
@@ -233,16 +244,20 @@ def insert_events(
     if not found:
         return []
     lock_events(connection)
-    checks = {one: _page_of(one) for event in found for one in event.ids}
-    page_ids = sorted({page_id for page_id in checks.values() if page_id is not None})
-    known: dict[int, Row[Any]] = {}
-    for some in in_batches(page_ids):
-        known |= {row.id: row for row in connection.execute(_TITLES.where(pages.c.id.in_(some)))}
-    complete = [replace(event, pages=_pages(event, checks, known, versions_of)) for event in found]
-    rows = [
-        {"kind": event.event, "at": event.at.timestamp(), "source": event.source, "payload": _payload(event)}
-        for event in complete
+    pages_of = {one: check_of(one)[0] for event in found for one in event.ids}
+    known = _known_pages(connection, set(pages_of.values()))
+    watched = _watched_pages(connection, {url for event in found if not event.ids for url in (*event.urls, *event.to)})
+    complete = [
+        replace(event, pages=_checked(event, pages_of, known, versions_of) if event.ids else _crawled(event, watched))
+        for event in found
     ]
+    rows = [
+        {
+            "kind": event.event.value, "at": event.at.timestamp(), "source": event.source and event.source.value,
+            "payload": _payload(event),
+        }
+        for event in complete
+    ]  # fmt: skip
     made = insert(events).returning(events.c.id, sort_by_parameter_order=True)
     ids = [row.id for row in connection.execute(made, rows)]
     published = [replace(event, id=number) for event, number in zip(complete, ids, strict=True)]
@@ -252,26 +267,38 @@ def insert_events(
     return published
 
 
-def _lock_pages(connection: Connection, found: Iterable[Found]) -> None:
-    """Keep the pages of these findings from being removed until this is committed, locked in order of their ids."""
-    page_ids = sorted({int(one.id.partition("-")[0]) for some in found for kind in some for one in kind})
-    for some in in_batches(page_ids):
+def _lock_pages(connection: Connection, page_ids: Collection[int]) -> None:
+    """Keep these pages from being removed until this is committed, locked in order of their ids."""
+    for some in in_batches(sorted(page_ids)):
         these = select(pages.c.id).where(pages.c.id.in_(some)).order_by(pages.c.id)
         connection.execute(these.with_for_update(read=True, key_share=True))
 
 
-def _page_of(check: str) -> int | None:
-    """Return the page of a check's id; None for what is not about a watched page, such as the crawl of a site."""
-    page_id = check.partition("-")[0]
-    return int(page_id) if page_id.isdigit() else None
+def _known_pages(connection: Connection, page_ids: Collection[int]) -> dict[int, Row[Any]]:
+    """Return title and tags of these pages by id, without those that are not watched any more."""
+    found: dict[int, Row[Any]] = {}
+    for some in in_batches(sorted(page_ids)):
+        found |= {row.id: row for row in connection.execute(_TITLES.where(pages.c.id.in_(some)))}
+    return found
 
 
-def _pages(
-    event: Event, checks: dict[str, int | None], known: dict[int, Row[Any]], versions_of: Mapping[str, tuple[int, int]]
+def _watched_pages(connection: Connection, urls: Collection[str]) -> dict[str, Row[Any]]:
+    """Return title and tags of those of these pages that are watched, by URL, locked against removal."""
+    page_ids: list[int] = []
+    for some in in_batches(sorted(urls)):
+        page_ids += connection.scalars(select(pages.c.id).where(pages.c.url.in_(some)))
+    _lock_pages(connection, page_ids)
+    return {row.url: row for row in _known_pages(connection, page_ids).values()}
+
+
+def _checked(
+    event: Event, pages_of: Mapping[str, int], known: Mapping[int, Row[Any]],
+    versions_of: Mapping[str, tuple[int, int]],
 ) -> tuple[EventPage, ...]:  # fmt: skip
+    """Return the pages of an event that checks found."""
     found: list[EventPage] = []
-    for check, url in zip(event.ids, event.urls, strict=False):
-        row = known.get(checks[check] or 0)
+    for check, url in zip(event.ids, event.urls, strict=True):
+        row = known.get(pages_of[check])
         if row is not None:
             before, after = versions_of.get(check, (None, None))
             found.append(EventPage(
@@ -279,6 +306,15 @@ def _pages(
                 to_version=after,
             ))  # fmt: skip
     return tuple(found)
+
+
+def _crawled(event: Event, watched: Mapping[str, Row[Any]]) -> tuple[EventPage, ...]:
+    """Return the watched pages of an event that a crawl found; of pages that moved, the old and the new ones."""
+    rows = {row.id: row for url in (*event.urls, *event.to) if (row := watched.get(url)) is not None}
+    return tuple(
+        EventPage(id=row.id, url=row.url, title=row.title or "", tags=tuple(row.tags), check=None)
+        for row in rows.values()
+    )
 
 
 def event_document(event: Event) -> dict[str, Any]:
@@ -291,7 +327,9 @@ def event_document(event: Event) -> dict[str, Any]:
         for edit in event.edits
     ]  # fmt: skip
     time_of = event.at.isoformat(timespec="seconds")
-    return asdict(replace(event, edits=())) | {"at": event.at.timestamp(), "time": time_of, "edits": edits}
+    kind = event.kind or (_SITE if event.event in _OF_SITES else "")
+    plain = asdict(replace(event, edits=()))
+    return plain | {"kind": kind, "at": event.at.timestamp(), "time": time_of, "edits": edits}
 
 
 def _payload(event: Event) -> dict[str, Any]:
@@ -302,6 +340,9 @@ def _event(row: Any) -> Event:
     given: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in row.payload.items()
     }
+    given["event"] = EventKind(given["event"])
+    kinds = _KINDS.get(given["event"])
+    given["kind"] = None if kinds is None else kinds(given["kind"])
     given["at"] = utc(given["at"])
     given["edits"] = tuple(
         Edit(
@@ -311,4 +352,4 @@ def _event(row: Any) -> Event:
         for edit in given["edits"]
     )  # fmt: skip
     given["pages"] = tuple(EventPage(**page | {"tags": tuple(page["tags"])}) for page in given["pages"])
-    return Event(id=row.id, source=row.source, **given)
+    return Event(id=row.id, source=EventSource(row.source), **given)

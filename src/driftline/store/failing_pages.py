@@ -11,19 +11,16 @@ from typing import TYPE_CHECKING, Any
 from driftline.durations import utc
 from driftline.errors import FailureKind
 from driftline.model.change import change_id, check_of
-from driftline.model.event import Turn, Turned
+from driftline.model.event import Turn, Turned, failing_reason, recovered_reason
 from driftline.model.outcome import Failed
-from driftline.plurals import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Row
 
     from driftline.model.outcome import Outcome
     from driftline.store.statements import Statements
-
-_OR_ACCEPT = " If it is the page from now on, 'driftline check URL --accept' takes it so."
 
 
 def turn_of(outcome: Outcome, fail_after: int) -> Turned | None:
@@ -32,17 +29,30 @@ def turn_of(outcome: Outcome, fail_after: int) -> Turned | None:
     failure = outcome.failure if isinstance(outcome, Failed) else None
     link = document.link
     if failure is not None and not link.failing and link.failures + 1 >= fail_after:
-        times = "1 check" if not link.failures else f"{link.failures + 1:,} checks in a row"
-        turn, kind, reason = Turn.FAILING, failure.kind.value, f"{times} failed. {failure.sentence}"
-        if failure.kind is FailureKind.BROKEN:
-            reason += _OR_ACCEPT
+        turn, reason = Turn.FAILING, failing_reason(failure, link.failures + 1)
     elif failure is None and link.failing:
-        times = count(link.failures, "check")
-        turn, kind, reason = Turn.RECOVERED, "", f"The page could be read again, after {times} that failed."
+        turn, reason = Turn.RECOVERED, recovered_reason(link.failures)
     else:
         return None
-    name = change_id(link.page_id, link.sequence)
-    return Turned(id=name, url=link.url, at=utc(document.fetched_at), turn=turn, kind=kind, reason=reason)
+    kind = None if failure is None else failure.kind
+    return Turned(
+        id=change_id(link.page_id, link.sequence), url=link.url, at=utc(document.fetched_at), turn=turn, kind=kind,
+        status=_status(kind, document.status), reason=reason,
+    )  # fmt: skip
+
+
+def stored_turn(url: str, row: Row[Any], reason: str) -> Turned:
+    """Return the turn of a page by a check, whose row has the turn as well."""
+    kind = FailureKind(row.failure_kind) if row.failure_kind else None
+    return Turned(
+        id=change_id(row.page_id, row.sequence), url=url, at=utc(row.at), turn=Turn(row.turn), kind=kind,
+        status=_status(kind, row.status), reason=reason,
+    )  # fmt: skip
+
+
+def _status(kind: FailureKind | None, status: int) -> int | None:
+    """Return the status of an answer if that is why the check failed."""
+    return status if kind is FailureKind.STATUS else None
 
 
 def turns_of(outcomes: Sequence[Outcome], fail_after: int) -> list[Turned]:

@@ -13,11 +13,11 @@ from sqlalchemy import and_, case, exists, func, not_, or_, select
 
 from driftline.durations import utc, utc_or_none
 from driftline.errors import BrokenVersion, FailureKind, UnknownVersion
-from driftline.model.change import Change, Matter, change_id
-from driftline.model.event import Turn, Turned
+from driftline.model.change import Change, ChangeKind, Matter, change_id
 from driftline.model.outcome import Blob, Check, Incomparable, Old, Proof, Verdict, Version
 from driftline.model.page import Failure, Page, PageWarning, WarningKind
 from driftline.store.blobs import chain_of, unpack, unpack_all, unpack_both
+from driftline.store.failing_pages import stored_turn
 from driftline.store.feedback import ChangeKey, find_change
 from driftline.store.outbox import edits_of
 from driftline.store.schema import blobs, changes, checks, feedback, memories, pages, states, turns, versions, warnings
@@ -227,7 +227,7 @@ def _no_version(page: Page, number: int | None) -> str:
 def _change(url: str, row: Row[Any]) -> Change:
     return Change(
         id=change_id(row.page_id, row.sequence), url=url, at=utc(row.at),
-        from_version=row.from_version, to_version=row.from_version + 1, kind=row.kind,
+        from_version=row.from_version, to_version=row.from_version + 1, kind=ChangeKind(row.kind),
         verdict=Matter(row.said or row.matter), score=row.score, reason=row.reason, cause=row.cause or b"",
         said=Matter(row.said) if row.said else None, edits=edits_of(row.edits),
     )  # fmt: skip
@@ -239,12 +239,5 @@ def _check(url: str, row: Row[Any]) -> Check:
         sequence=row.sequence, at=utc(row.at), verdict=Verdict(row.verdict), status=row.status, seconds=row.seconds,
         bytes=row.bytes, proof=Proof(row.proof) if row.proof else None, failure=failure,
         redirected_to=row.redirected_to, version=row.number, change=_change(url, row) if row.kind else None,
-        reread_at=utc_or_none(row.reread_at), turned=_turned(url, row) if row.turn else None,
-    )  # fmt: skip
-
-
-def _turned(url: str, row: Row[Any]) -> Turned:
-    return Turned(
-        id=change_id(row.page_id, row.sequence), url=url, at=utc(row.at), turn=Turn(row.turn),
-        kind=row.failure_kind or "", reason=row.turned,
+        reread_at=utc_or_none(row.reread_at), turned=stored_turn(url, row, row.turned) if row.turn else None,
     )  # fmt: skip

@@ -14,9 +14,10 @@ from sqlalchemy import and_, bindparam, delete, insert, or_, select
 
 from driftline.durations import utc
 from driftline.model.change import Change, ChangeKind, Edit, Matter, Region, change_id, check_of
-from driftline.model.event import Danger, Turn, Turned
-from driftline.model.outcome import Verdict, changes_to_report
+from driftline.model.event import Danger, EventKind, EventSource
+from driftline.model.outcome import changes_to_report
 from driftline.model.page import WarningKind
+from driftline.store.failing_pages import stored_turn
 from driftline.store.schema import RUN, changes, checks, outbox, pages, runs, turns, warnings
 from driftline.store.statements import in_batches
 
@@ -26,12 +27,13 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Row, Select
 
     from driftline.model.change import ChangeSummary
+    from driftline.model.event import Turned
     from driftline.model.outcome import Recorded
 
     #: what there is to report: changes, pages that began to fail or recovered, and warnings
     Found: TypeAlias = tuple[list[Change], list[Turned], list[Danger]]
 
-_CHANGED = Verdict.CHANGED.value
+_CHANGED = EventKind.CHANGED.value
 _ALL_CHANGES = (
     select(changes, pages.c.url)
     .join(pages, pages.c.id == changes.c.page_id)
@@ -39,7 +41,7 @@ _ALL_CHANGES = (
     .order_by(changes.c.at, changes.c.page_id)
 )
 _ALL_TURNS = (
-    select(turns, pages.c.url, checks.c.failure_kind)
+    select(turns, pages.c.url, checks.c.failure_kind, checks.c.status)
     .join(pages, pages.c.id == turns.c.page_id)
     .join(checks, and_(checks.c.page_id == turns.c.page_id, checks.c.sequence == turns.c.sequence))
     .order_by(turns.c.at, turns.c.page_id)
@@ -129,7 +131,7 @@ def is_empty(connection: Connection) -> bool:
 
 def read_outbox(
     connection: Connection, run_ids: Collection[int] | None, *, noise_until: float, limit: int
-) -> dict[str, Found]:
+) -> dict[EventSource, Found]:
     """Return what is to be published, the oldest first, by the command that found it: `run`, or `check`.
 
     Only what these checks found and what others left that have ended; if `run_ids` is None, what `run` found and what
@@ -147,8 +149,8 @@ def read_outbox(
     scoped = [query.join(runs, runs.c.id == checks.c.run_id, isouter=True).limit(limit) for query in queries]
     by_runs = _read(connection, *(query.where(by_run) for query in scoped))
     found = {
-        "run": (_with_same_cause(connection, by_runs[0], noise_until, limit), *by_runs[1:]),
-        "check": _read(connection, *(query.where(or_(~by_run, runs.c.scope.is_(None))) for query in scoped)),
+        EventSource.RUN: (_with_same_cause(connection, by_runs[0], noise_until, limit), *by_runs[1:]),
+        EventSource.CHECK: _read(connection, *(query.where(or_(~by_run, runs.c.scope.is_(None))) for query in scoped)),
     }
     return {source: some for source, some in found.items() if any(some)}
 
@@ -183,13 +185,7 @@ def clear_outbox(connection: Connection, found: Found) -> None:
 def _read(connection: Connection, changed: Select[Any], turned: Select[Any], dangers: Select[Any]) -> Found:
     return (
         [_change(row) for row in connection.execute(changed)],
-        [
-            Turned(
-                id=change_id(row.page_id, row.sequence), url=row.url, at=utc(row.at), turn=Turn(row.turn),
-                kind=row.failure_kind or "", reason=row.reason,
-            )
-            for row in connection.execute(turned)
-        ],
+        [stored_turn(row.url, row, row.reason) for row in connection.execute(turned)],
         [
             Danger(
                 id=change_id(row.page_id, row.sequence), url=row.url, at=utc(row.at), kind=WarningKind(row.kind),
@@ -203,6 +199,6 @@ def _read(connection: Connection, changed: Select[Any], turned: Select[Any], dan
 def _change(row: Row[Any]) -> Change:
     return Change(
         id=change_id(row.page_id, row.sequence), url=row.url, at=utc(row.at), from_version=row.from_version,
-        to_version=row.to_version, kind=row.kind, verdict=Matter(row.verdict), score=row.score,
+        to_version=row.to_version, kind=ChangeKind(row.kind), verdict=Matter(row.verdict), score=row.score,
         reason=row.reason, cause=row.cause or b"", edits=edits_of(row.edits),
     )  # fmt: skip

@@ -14,7 +14,7 @@ from driftline.durations import utc, utc_or_none
 from driftline.errors import BadSetting, FailureKind, StoreError, UnknownPage, UsageError
 from driftline.http.credentials import Access, CredentialScope
 from driftline.model.outcome import Incomparable, Verdict
-from driftline.model.page import Failure, Filter, Page, PageState, stored_render
+from driftline.model.page import Failure, Filter, FilterKind, Page, PageState, stored_render
 from driftline.store.feedback import forget_on_hosts, keys_on_hosts
 from driftline.store.locks import count_revision, lock_addresses, lock_states, patiently, write_once
 from driftline.store.schema import checks, pages, states, versions
@@ -415,5 +415,6 @@ def _page(row: Row[Any]) -> Page:
         tags=tuple(row.tags), added_at=utc(row.added_at), checks=row.sequence,
         versions=row.version, checked_at=utc_or_none(row.checked_at), changed_at=utc_or_none(row.changed_at),
         verdict=Verdict(row.verdict) if row.verdict else None, failure=failure, failures=row.failures, title=row.title,
-        filters=tuple(Filter(*one) for one in row.settings.get("filters", ())), render=stored_render(row.settings),
+        filters=tuple(Filter(FilterKind(kind), value) for kind, value in row.settings.get("filters", ())),
+        render=stored_render(row.settings),
     )  # fmt: skip

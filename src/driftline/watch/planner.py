@@ -6,6 +6,7 @@ The scheduler and the pipeline know nothing of each other; this module connects 
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from driftline.pipeline.stop import Stop
     from driftline.schedule.scheduler import Scheduler
 
+_LOG = logging.getLogger(__name__)
+
 _LOOK = 2.0  # seconds after which pages that were added, edited or removed are noticed
 _READ = 0.05  # seconds before each pick for reading the watch list: a long one is read in parts
 _PAUSE = 1.0  # seconds between two picks
@@ -32,8 +35,8 @@ class Planner:
     """Offers due pages to a run, and learns from the outcomes. For use by one thread.
 
     `catch_up` is called while nothing is due, with a function that returns True when its time is over. `tell` gets a
-    sentence about the state of the run whenever that has changed. `slow` gets a host whose pages will take long, how
-    many of them wait, and the seconds between two.
+    sentence about the state of the run, the same again while that lasts. `slow` gets a host whose pages will take long,
+    how many of them wait, and the seconds between two.
     """
 
     def __init__(
@@ -49,12 +52,14 @@ class Planner:
         self._tell = tell
         self._slow = slow
         self._pages = 0  # in the watch list when slow hosts were last looked for
-        self._remark = ""
         self._others = False  # whether another process may have checked pages since the last pick
         self._unlearned: list[int] = []
         self._look_at = self._ticks()
         self._settled: int | None = None  # the edition of the watch list for which nothing is left to catch up
         self._catch_up_at = self._ticks()
+
+    def __repr__(self) -> str:
+        return f"<Planner pages={len(self._scheduler)} unlearned={len(self._unlearned)} stopped={self._stop.requested}>"
 
     def tick(self) -> float:
         """Offer the pages that are due now, and return the seconds to wait before the next tick.
@@ -65,23 +70,26 @@ class Planner:
             if (given_back := self._feed.make_way()) is not None:
                 self._scheduler.refund(given_back)
                 self._others = True
-                self._say("Waiting: another process is checking pages.")
+                _LOG.debug("pages given back to another process", extra={"pages": len(given_back)})
+                self._tell("Waiting: another process is checking pages.")
                 return _PAUSE
             busy = self.offer(self._feed.next_portion())
         except StoreUnavailable:
             self._others = True
             return _LOOK
         except (StoreBusy, StoreLocked) as error:
-            self._say(f"Waiting: {error}")
+            self._tell(f"Waiting: {error}")
             return _LOOK
         if not busy:
             empty = f"No pages are watched yet: in another terminal, type: {command_name()} add https://example.com/"
-            self._say(f"Watching {self._scheduler.describe()}." if len(self._scheduler) else empty)
+            self._tell(f"Watching {self._scheduler.describe()}." if len(self._scheduler) else empty)
         return _PAUSE if busy or self._caught_up(_PAUSE) else 0.0
 
     def withdraw(self) -> None:
         """Take back the pages that are not being fetched yet, so that the run ends soon."""
-        self._scheduler.refund(self._feed.withdraw())
+        withdrawn = self._feed.withdraw()
+        self._scheduler.refund(withdrawn)
+        _LOG.debug("pages withdrawn", extra={"pages": len(withdrawn)})
 
     def continue_with(self, feed: Feed) -> None:
         """Offer pages to another run from now on. Other processes may have checked pages in between."""
@@ -129,6 +137,7 @@ class Planner:
             if not picked:
                 return False
             self._feed.offer(picked)
+            _LOG.debug("pages offered", extra={"pages": len(picked)})
             self._tell_slow()
             return True
 
@@ -181,16 +190,10 @@ class Planner:
         try:
             self._catch_up(lambda: self._ticks() >= end)
         except StoreError as error:
-            self._say(f"Catching up failed, and will be tried again: {error}")
+            self._tell(f"Catching up failed, and will be tried again: {error}")
             self._catch_up_at = self._ticks() + _RETRY
             return True
         if self._ticks() >= end or self._stop.requested:
             return False
         self._settled = edition
         return True
-
-    def _say(self, remark: str) -> None:
-        """Pass on a sentence about the state of the run, unless it was the last one."""
-        if remark != self._remark:
-            self._remark = remark
-            self._tell(remark)

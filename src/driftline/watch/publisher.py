@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from driftline.pipeline.stop import Stop
     from driftline.store.events import Group
 
-_log = logging.getLogger("driftline.watch.publisher")
+_LOG = logging.getLogger(__name__)
 
 _TOGETHER = 2.0  # seconds that a finding waits for others with the same cause
 _LONGEST = 30.0  # seconds that noise waits while more of it comes: it is an event only if many pages share it
@@ -64,6 +64,10 @@ class ReaderThread:
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
+    def __repr__(self) -> str:
+        state = f"awake={self._awake} ending={self._ending} error={self.error!r}"
+        return f"<ReaderThread {self._thread.name!r} {state}>"
+
     def wake(self) -> None:
         """Have the log read soon."""
         with self._changed:
@@ -96,7 +100,7 @@ class ReaderThread:
             try:
                 self._read()
             except StoreError as error:
-                _log.info("events could not be read: %s", error)
+                _LOG.info("events could not be read: %s", error)
             except Exception as error:  # noqa: BLE001 raised where the run ends: nobody else can see it
                 self.error = error
                 self._stop.request()
@@ -202,7 +206,7 @@ class Publisher:
     def _publish(self, noise_until: float) -> None:
         published = self._log.publish(events_of, noise_until=noise_until)
         if published:
-            _log.debug("published %d events", published)
+            _LOG.debug("published %d events", published)
         for listener in self._listeners:
             listener.wake()
 
@@ -212,7 +216,7 @@ class Publisher:
                 try:
                     pause = self.tick()
                 except StoreError as error:
-                    _log.info("events could not be published: %s", error)
+                    _LOG.info("events could not be published: %s", error)
                     pause = _POLL
                 with self._lock:
                     if self._due_at is not None:  # it may have been set since the tick

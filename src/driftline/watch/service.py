@@ -6,6 +6,7 @@ the library, as an iterator of events. `retry_while_busy` waits for another proc
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import Counter
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     #: opens the readers of the event log that live in this process, and closes them at the end of the block
     Readers: TypeAlias = Callable[[EventLog], AbstractContextManager[Sequence[EventListener]]]
 
+_LOG = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 
 _CRAWL_SECONDS = 60.0  # of crawling before pages are checked again
@@ -99,6 +101,9 @@ class EndlessRun:
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._work, name="pipeline", daemon=True)
 
+    def __repr__(self) -> str:
+        return f"<EndlessRun at_work={self.at_work} left={self.left} put_off={self.put_off} error={self._error!r}>"
+
     def __enter__(self) -> Self:
         self._claim = patiently(lambda: self._rights.enter_context(self._right()), lambda: self._stop.requested)
         self._thread.start()
@@ -144,9 +149,10 @@ class EndlessRun:
         while True:
             try:
                 self._run.check_offered(self.feed, self._recorded, self._slow)
-            except (StoreUnavailable, RunStalled):
+            except (StoreUnavailable, RunStalled) as error:
                 if self._stop.requested:
                     raise
+                _LOG.warning("the pipeline is restarted: %s", error, extra={"cause": type(error).__name__})
                 self.feed.restart(lambda: self._stop.requested)
             else:
                 return
@@ -237,9 +243,14 @@ class Watcher:
         self._options = options
         self._readers = readers
         self._stop = stop
-        self._remark = _Remarks(remark).add
+        self._remark = Remarks(remark).add
         self._slow = _FirstSlowHost(slow).report
         self._recorded = recorded
+
+    def __repr__(self) -> str:
+        options = self._options
+        state = f"once={options.once} stopped={self._stop.requested}"
+        return f"<Watcher every={options.every} budget={options.budget} {state}>"
 
     def run(self) -> WatchResult:
         """Watch until stopped, or check once what is due. Raise StoreBusy if another process watches the same store."""
@@ -318,16 +329,21 @@ class _FirstSlowHost:
             self._report(host, waiting, delay)
 
 
-class _Remarks:
-    """Passes on a sentence unless it was the last one: the state of a watcher stays the same for long."""
+class Remarks:
+    """Logs and passes on a sentence unless it was the last one: the state of a watcher stays the same for long."""
 
     def __init__(self, remark: Callable[[str], None]) -> None:
         self._remark = remark
         self._last = ""
 
+    def __repr__(self) -> str:
+        return f"<Remarks last={self._last!r}>"
+
     def add(self, sentence: str) -> None:
+        """Pass on a sentence about the state of a watcher, if that has changed."""
         if sentence != self._last:
             self._last = sentence
+            _LOG.info("state of the run: %s", sentence)
             self._remark(sentence)
 
 

@@ -76,6 +76,30 @@ def test_a_site_that_is_due_is_crawled_and_its_events_are_published(
     assert not heard.exists()
 
 
+def test_news_of_a_site_are_shown_for_its_pages_and_their_tags(
+    site: Site, store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rebuilt(site, store)
+    heard = tmp_path / "heard"
+    assert main_with(["run", "--once", "--exec", f"sh -c 'cat >> {heard}'"]) == 0
+    assert main_with(["edit", site.url("/d"), "--tag", "fresh"]) == 0
+    events = told(heard)
+    assert [(page["url"], page["title"]) for page in events["new"]["pages"]] == [(site.url("/d"), "/d")]
+    assert [page["url"] for page in events["gone"]["pages"]] == [site.url("/b")]
+    assert {page["url"] for page in events["moved"]["pages"]} == {site.url("/a"), site.url("/moved")}
+    assert all(page["tags"] for page in events["new"]["pages"])
+
+    def shown(*options: str) -> list[str]:
+        capsys.readouterr()
+        assert main_with(["changes", "--json", *options]) == 0
+        return [event["event"] for event in json.loads(capsys.readouterr().out)]
+
+    assert shown("--tag", "fresh") == ["new"]
+    assert shown(site.url("/d")) == ["new"]
+    assert "gone" in shown(site.url("/b"))
+    assert "moved" in shown(site.url("/moved"))
+
+
 def test_what_could_not_be_delivered_is_delivered_by_the_next_run(site: Site, store: Path, tmp_path: Path) -> None:
     """The site gets no request for that."""
     rebuilt(site, store)

@@ -13,7 +13,7 @@ from driftline import Plan
 from driftline.api import workspace_of
 from driftline.model.change import Matter
 from driftline.model.outcome import Check, Proof, Verdict
-from driftline.model.page import Filter
+from driftline.model.page import Filter, FilterKind
 from support.making import settings
 from support.servers import Answer, Request, Server, html
 from support.worlds import WIRINGS
@@ -77,7 +77,9 @@ def test_only_text_counts_without_an_also_filter(site: Site) -> None:
 def test_that_more_counts_from_now_on_is_no_change(site: Site) -> None:
     site.pages.add(site.url)
     site.check(link("/2025.pdf"))
-    workspace_of(site.pages).catalog.edit(site.url, filters=[Filter("also", "links"), Filter("also", "media")])
+    workspace_of(site.pages).catalog.edit(
+        site.url, filters=[Filter(FilterKind.ALSO, "links"), Filter(FilterKind.ALSO, "media")]
+    )
     reread = site.check(link("/2025.pdf"))
     assert (reread.verdict, reread.proof) == (Verdict.UNCHANGED, Proof.REREAD)
     assert site.check(link("/2026.pdf")).verdict is Verdict.CHANGED

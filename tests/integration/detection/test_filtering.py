@@ -13,7 +13,7 @@ from driftline.api import workspace_of
 from driftline.errors import FailureKind
 from driftline.model.change import Matter
 from driftline.model.outcome import Check, Proof, Verdict
-from driftline.model.page import Filter
+from driftline.model.page import Filter, FilterKind
 from driftline.store.blobs import digest, pack
 from driftline.store.engine import Store
 from support.making import settings
@@ -156,7 +156,7 @@ def test_a_page_without_text_is_a_failed_check_unless_it_is_selected_so(shop: Sh
     failed = shop.check()
     assert failed.failure is not None
     assert failed.failure.kind is FailureKind.BROKEN
-    workspace_of(shop.pages).catalog.edit(shop.url, filters=[Filter("select", "#app")])
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=[Filter(FilterKind.SELECT, "#app")])
     assert shop.check().verdict is Verdict.NEW
 
 
@@ -165,7 +165,7 @@ def test_an_edit_of_the_filters_is_no_change_of_the_page(shop: Shop) -> None:
     shop.check()
     changed_at = shop.pages.pages()[0].changed_at
     whole = shop.text()
-    workspace_of(shop.pages).catalog.edit(shop.url, filters=[Filter("select", ".price")])
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=[Filter(FilterKind.SELECT, ".price")])
     report = shop.pages.check(fresh=True)
     assert (report.changed, report.unchanged, report.noisy) == (0, 1, 0)
     assert "if-none-match" not in shop.server.requests[-1].headers, "'not modified' would leave the old text in force"
@@ -187,7 +187,7 @@ def test_an_edit_of_the_filters_is_no_change_of_the_page(shop: Shop) -> None:
 def test_a_change_together_with_an_edit_of_the_filters_is_reported(shop: Shop) -> None:
     shop.pages.add(shop.url)
     shop.check()
-    workspace_of(shop.pages).catalog.edit(shop.url, filters=[Filter("select", ".price")])
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=[Filter(FilterKind.SELECT, ".price")])
     shop.write(price=7)
     found = shop.check()
     assert found.verdict is Verdict.CHANGED
@@ -198,11 +198,11 @@ def test_a_change_together_with_an_edit_of_the_filters_is_reported(shop: Shop) -
 def test_what_an_edit_adds_comes_after_what_is_there(shop: Shop) -> None:
     shop.pages.add(shop.url, filters=[("select", "main")])
     edit = workspace_of(shop.pages).catalog.edit
-    assert edit(shop.url, filters=[Filter("drop", ".ad"), Filter("select", "main")]).filters == (
+    assert edit(shop.url, filters=[Filter(FilterKind.DROP, ".ad"), Filter(FilterKind.SELECT, "main")]).filters == (
         ("select", "main"),
         ("drop", ".ad"),
     )
-    assert edit(shop.url, filters=[Filter("drop", "h1")], clear_filters=True).filters == (("drop", "h1"),)
+    assert edit(shop.url, filters=[Filter(FilterKind.DROP, "h1")], clear_filters=True).filters == (("drop", "h1"),)
     assert edit(shop.url, every=60.0).filters == (("drop", "h1"),)
     assert edit(shop.url, clear_filters=True).filters == ()
 

@@ -22,7 +22,7 @@ from driftline.detection.jobs import Finding, Job
 from driftline.detection.worker_pool import WorkerPool
 from driftline.errors import FailureKind, RunStopped
 from driftline.model.outcome import Check, Proof, Verdict
-from driftline.model.page import Failure, Filter
+from driftline.model.page import Failure, Filter, FilterKind
 from driftline.pipeline.reread import reread
 from driftline.pipeline.stop import Bell, Stop
 from driftline.store.engine import Store
@@ -31,7 +31,7 @@ from support.making import settings
 from support.servers import Answer, Request, Server, answer
 
 PAGE = "<title>Shop</title><nav>Menu {menu}</nav><main><p class=price>{price} euros</p><p class=ad>{ad}</p></main>"
-PRICE = [Filter("select", ".price")]
+PRICE = [Filter(FilterKind.SELECT, ".price")]
 ROWS = "SELECT (SELECT count(*) FROM checks) + (SELECT count(*) FROM changes) + (SELECT count(*) FROM versions)"
 # ends itself as `kill -9` would, when it writes into a version for the so-many-th time
 KILLED = """
@@ -199,7 +199,7 @@ def test_a_version_that_has_nothing_of_what_is_selected_now_stays_as_it_was_and_
     assert shop.texts() == ["Coming soon", "5 euros"]
     assert workspace_of(shop.pages).left_to_read() == (0, 1)
     assert workspace_of(shop.pages).catch_up().versions == 0, "it is not tried again in the same way"
-    workspace_of(shop.pages).catalog.edit(shop.url, filters=[Filter("select", "p")], clear_filters=True)
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=[Filter(FilterKind.SELECT, "p")], clear_filters=True)
     assert workspace_of(shop.pages).left_to_read() == (2, 0)
     assert workspace_of(shop.pages).catch_up().unread == 0
     assert workspace_of(shop.pages).left_to_read() == (0, 0)
@@ -207,7 +207,7 @@ def test_a_version_that_has_nothing_of_what_is_selected_now_stays_as_it_was_and_
 
 
 def test_what_changed_unseen_before_an_edit_that_shows_it_is_no_news_after_it(shop: Shop) -> None:
-    workspace_of(shop.pages).catalog.edit(shop.url, filters=[Filter("drop", ".ad")])
+    workspace_of(shop.pages).catalog.edit(shop.url, filters=[Filter(FilterKind.DROP, ".ad")])
     shop.sell(5)
     assert shop.sell(5, ad="Buy two").proof is Proof.TEXT
     workspace_of(shop.pages).catalog.edit(shop.url, clear_filters=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,14 +11,15 @@ import pytest
 from sqlalchemy import event as listening
 
 from driftline.detection.compare import compare, recall
+from driftline.durations import utc
 from driftline.errors import FailureKind
-from driftline.model.change import Matter
-from driftline.model.event import Event
+from driftline.model.change import ChangeKind, Matter
+from driftline.model.event import Event, EventKind, EventSource
 from driftline.model.outcome import Changed, Failed, NoiseVersion, Outcome, Proof, Unchanged
 from driftline.model.page import Failure, PageWarning, WarningKind
 from driftline.pipeline.grouping import events_of
 from driftline.store.engine import Store
-from driftline.store.events import EventLog, Retry
+from driftline.store.events import EventLog, Retry, event_document, insert_events
 from driftline.store.history import Repository
 from driftline.store.ledger import Ledger
 from driftline.store.pages import Catalog
@@ -78,8 +80,20 @@ class World:
         assert len(new) == number
         return new
 
+    def insert(self, *found: Event) -> None:
+        with self.store.write() as connection:
+            insert_events(connection, found)
+
     def logged(self) -> list[str]:
         return [event.event for event in self.log.list()]
+
+
+def site_event(what: EventKind, *urls: str, to: tuple[str, ...] = ()) -> Event:
+    """What a crawl found of these pages."""
+    return Event(
+        event=what, at=utc(5_000.0), host="a.example", urls=urls, kind=None, score=1.0, headline="News.",
+        reason="News.", ids=(), to=to, source=EventSource.CRAWL,
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -107,6 +121,39 @@ def test_an_event_says_all_that_a_reader_needs(world: World) -> None:
     (page,) = event.pages
     assert (page.id, page.url, page.title, page.tags) == (1, URL, "All about it", ("news",))
     assert (page.check, page.from_version, page.to_version) == ("1-2", 1, 2)
+
+
+def test_what_an_event_is_about_is_typed_and_plain_words_in_json(world: World) -> None:
+    world.check("One word of it.", "Another word of it.", None, None, "Another word of it.")
+    world.publish()
+    world.insert(site_event(EventKind.NEW, URL))
+    events = [*world.log.list()][::-1]
+    kinds = [(event.event, event.kind, event.source) for event in events]
+    assert kinds == [
+        (EventKind.CHANGED, ChangeKind.TEXT, EventSource.RUN), (EventKind.FAILING, FailureKind.STATUS, EventSource.RUN),
+        (EventKind.RECOVERED, None, EventSource.RUN), (EventKind.NEW, None, EventSource.CRAWL),
+    ]  # fmt: skip
+    assert all(type(one) is not str for row in kinds for one in row)
+    documents = [json.loads(json.dumps(event_document(event))) for event in events]
+    assert [(one["event"], one["kind"], one["source"]) for one in documents] == [
+        ("changed", "text", "run"), ("failing", "status", "run"), ("recovered", "", "run"), ("new", "site", "crawl"),
+    ]  # fmt: skip
+
+
+def test_what_a_crawl_found_is_listed_with_its_watched_pages(world: World) -> None:
+    world.check("One word of it.")
+    gone = site_event(EventKind.GONE, URL, f"{URL}not-watched")
+    moved = site_event(EventKind.MOVED, f"{URL}old", to=(OTHER,))
+    world.insert(gone, moved)
+    found = [*world.log.list()]
+    assert [(event.event, event.ids, [page.url for page in event.pages]) for event in found] == [
+        (EventKind.MOVED, (), [OTHER]),
+        (EventKind.GONE, (), [URL]),
+    ]
+    (page,) = found[1].pages
+    assert (page.id, page.title, page.tags, page.check) == (1, "All about it", ("news",), None)
+    assert [event.event for event in world.log.list(tag="news")] == [EventKind.GONE]
+    assert [event.event for event in world.log.list(page_id=2)] == [EventKind.MOVED]
 
 
 def test_checks_that_found_nothing_make_no_event(world: World) -> None:

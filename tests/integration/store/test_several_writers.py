@@ -16,7 +16,7 @@ from driftline.errors import UsageError
 from driftline.http.credentials import read_access
 from driftline.model.change import Matter
 from driftline.model.outcome import Changed, Lesson, Outcome, version_made_by
-from driftline.model.page import Filter, Render
+from driftline.model.page import Filter, FilterKind, Render
 from driftline.noise_memory import Memory
 from driftline.pipeline.reread import reread
 from driftline.pipeline.stop import Stop
@@ -125,7 +125,7 @@ def test_a_check_and_a_reading_that_come_upon_the_same_text_do_not_wait_for_each
 ) -> None:
     checker.catalog.add([ONE])
     checker.check(ONE, "<p>Menu one</p><main>5 euros</main>")
-    checker.catalog.edit(ONE, filters=[Filter("select", "main")])
+    checker.catalog.edit(ONE, filters=[Filter(FilterKind.SELECT, "main")])
     found = checker.found(ONE, "<p>Menu two</p><main>5 euros</main>")
     assert version_made_by(found) is not None
     with meanwhile(other.store, "UPDATE versions", lambda: checker.ledger.record(checker.run, [found])):
@@ -227,7 +227,7 @@ def test_removing_many_pages_and_recording_a_batch_do_not_lock_each_other_out(
 def test_who_says_how_a_page_is_got_at_undoes_no_edit_of_it(checker: Process, other: Process) -> None:
     checker.catalog.add([ONE])
     page = checker.catalog.find(ONE)
-    price = Filter("select", ".price")
+    price = Filter(FilterKind.SELECT, ".price")
     with meanwhile(checker.store, "UPDATE pages", lambda: other.catalog.edit(ONE, filters=[price])):
         checker.accesses.edit_pages([page], lambda kept: read_access(headers=["X-Key: k"]).before(kept))
     assert checker.catalog.find(ONE).filters == (price,)
@@ -235,17 +235,17 @@ def test_who_says_how_a_page_is_got_at_undoes_no_edit_of_it(checker: Process, ot
 
 
 def test_two_who_edit_a_page_at_once_undo_nothing_of_each_other(checker: Process, other: Process) -> None:
-    checker.catalog.add([ONE], tags=["old"], filters=[Filter("drop", ".ad")])
+    checker.catalog.add([ONE], tags=["old"], filters=[Filter(FilterKind.DROP, ".ad")])
     page = checker.catalog.find(ONE)
 
     def edit() -> None:
         other.catalog.edit(
-            ONE, every=60.0, tag=["two"], filters=[Filter("drop", ".clock")], render=lambda _: Render()
+            ONE, every=60.0, tag=["two"], filters=[Filter(FilterKind.DROP, ".clock")], render=lambda _: Render()
         )  # fmt: skip
         other.accesses.edit_pages([page], lambda kept: read_access(bearer="b").before(kept))
 
     with meanwhile(checker.store, "UPDATE pages", edit):
-        checker.catalog.edit(ONE, tag=["one"], untag=["old"], filters=[Filter("select", "main")])
+        checker.catalog.edit(ONE, tag=["one"], untag=["old"], filters=[Filter(FilterKind.SELECT, "main")])
     now = checker.catalog.find(ONE)
     assert (now.every, sorted(now.tags), now.render) == (timedelta(minutes=1), ["one", "two"], Render())
     assert {one.value for one in now.filters} == {".ad", ".clock", "main"}

@@ -24,7 +24,7 @@ from driftline.schedule.scheduler import Scheduler
 from driftline.store.engine import Store
 from driftline.store.statements import BATCHES
 from driftline.watch.planner import Planner
-from driftline.watch.service import EndlessRun
+from driftline.watch.service import EndlessRun, Remarks
 from support.worlds import World
 
 
@@ -49,7 +49,7 @@ class Watched(World):
         stop = Stop()
         with workspace_of(self.pages).runs.keep_checking(self._told, stop=stop) as self.run:
             yield workspace_of(self.pages).runs.planner(
-                self.scheduler, self.run.feed, stop, self.remarks.append, self._ticks
+                self.scheduler, self.run.feed, stop, Remarks(self.remarks.append).add, self._ticks
             )
             stop.request()
 

@@ -9,17 +9,19 @@ import pytest
 from driftline.cli.watching import EventPrinter
 from driftline.durations import utc
 from driftline.errors import FailureKind
-from driftline.model.event import Event
+from driftline.model.change import ChangeKind
+from driftline.model.event import Event, EventKind, EventSource
 from driftline.model.outcome import Link, Recorded
 from driftline.model.page import Failure
 from driftline.pipeline.stop import Stop
 from support.making import document, failed, new
 
 
-def event(number: int, source: str = "run", what: str = "changed") -> Event:
+def event(number: int, source: EventSource = EventSource.RUN, what: EventKind = EventKind.CHANGED) -> Event:
     return Event(
-        id=number, event=what, at=utc(1_000.0), host="a.example", urls=(f"http://a.example/{number}",), kind="text",
-        score=1.0, headline="Price 5 € → 6 €", reason="Words.", ids=(f"{number}-2",), source=source,
+        id=number, event=what, at=utc(1_000.0), host="a.example", urls=(f"http://a.example/{number}",),
+        kind=ChangeKind.TEXT, score=1.0, headline="Price 5 € → 6 €", reason="Words.", ids=(f"{number}-2",),
+        source=source,
     )  # fmt: skip
 
 
@@ -38,7 +40,7 @@ class Position:
 
 
 def test_each_event_is_printed_once_with_its_headline(capsys: pytest.CaptureFixture[str]) -> None:
-    position = Position([event(1), event(2, what="failing")])
+    position = Position([event(1), event(2, what=EventKind.FAILING)])
     printer = EventPrinter(position, Stop())
     printer.wake()
     printer.wake()
@@ -66,7 +68,7 @@ def test_an_event_of_many_pages_names_ten_with_their_ids(capsys: pytest.CaptureF
 
 
 def test_what_a_check_printed_itself_is_passed_over(capsys: pytest.CaptureFixture[str]) -> None:
-    position = Position([event(1, source="check")])
+    position = Position([event(1, source=EventSource.CHECK)])
     EventPrinter(position, Stop()).wake()
     assert capsys.readouterr().out == ""
     assert position.at == 1

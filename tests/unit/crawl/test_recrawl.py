@@ -11,7 +11,7 @@ from driftline.crawl.recrawl import Rounds
 from driftline.crawl.report import CrawlReport, MovedPage
 from driftline.durations import utc
 from driftline.errors import RunStopped, StoreBusy, StoreLocked, StoreUnavailable, UsageError
-from driftline.model.event import Event
+from driftline.model.event import Event, EventSource
 from driftline.pipeline.stop import Stop
 from driftline.store.crawls import Site
 
@@ -112,7 +112,7 @@ def test_what_is_new_gone_and_moved_is_published_as_the_round_ends() -> None:
         "It is new on the site.", f"Gone: {FRONT}b, {FRONT}c, {FRONT}d and 1 more.",
         f"Moved: {FRONT}old → {FRONT}place.",
     ]  # fmt: skip
-    assert {one.ids for one in events} == {("site1-2",)}
+    assert {(one.ids, one.source) for one in events} == {((), EventSource.RUN)}
     assert world.finished == [(1, 2)]
 
 

@@ -5,26 +5,31 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from driftline.durations import utc
 from driftline.errors import BadSetting
-from driftline.model.event import Event
-from driftline.notify.command import GIVE_UP_AFTER, TOO_OLD, CommandRunner, UserCommand
+from driftline.model.change import ChangeKind
+from driftline.model.event import Event, EventKind, EventPage
+from driftline.notify.command import GIVE_UP_AFTER, TOO_OLD, CommandEnd, CommandResult, CommandRunner, UserCommand
 from driftline.store.events import Retry
 
 
-def event(number: int, *ids: str, what: str = "changed", at: float = 1_000.0) -> Event:
+def event(number: int, *ids: str, what: EventKind = EventKind.CHANGED, at: float = 1_000.0) -> Event:
     return Event(
         id=number, event=what, at=utc(at), host="a.example",
         urls=tuple(f"http://a.example/{one}" for one in ids or ("1",)),
-        kind="text", score=1.0, headline="It says something else.", reason="Words.", ids=ids or (f"{number}-1",),
+        kind=ChangeKind.TEXT, score=1.0, headline="It says something else.", reason="Words.",
+        ids=ids or (f"{number}-1",),
     )  # fmt: skip
 
 
@@ -103,7 +108,7 @@ def test_events_that_come_later_are_delivered_when_it_is_woken(tmp_path: Path) -
 def test_no_password_reaches_the_command(tmp_path: Path) -> None:
     file = tmp_path / "events"
     given = Event(
-        id=1, event="changed", at=utc(1_000.0), host="a", urls=("http://me:sesame@a/",), kind="", score=1.0,
+        id=1, event=EventKind.CHANGED, at=utc(1_000.0), host="a", urls=("http://me:sesame@a/",), kind=None, score=1.0,
         headline="", reason="http://u:sesame@b/ → c", ids=("1-1",),
     )  # fmt: skip
     assert runner(f"sh -c 'cat >> {file}'", Waiting([given])).close(lambda: None)
@@ -171,6 +176,25 @@ def test_after_a_day_an_event_is_given_up(tmp_path: Path) -> None:
     assert complaints[-1] == "'false' ended with status 1. It failed for a day: event 1 is given up."
 
 
+def test_an_event_that_was_held_up_has_a_day_of_its_own(tmp_path: Path) -> None:
+    """Its day begins when it fails for the first time, not when an earlier event of its page began to hold it up."""
+    waiting, clock = Waiting([event(1, "1-5"), event(2, "1-6")]), Clock()
+
+    def run() -> None:
+        runner("false", waiting, lambda _: None, clock=clock).close(lambda: None)
+
+    run()
+    clock.now += GIVE_UP_AFTER
+    run()
+    assert [(one.event.id, one.attempts, one.since) for one in waiting.retries()] == [(2, 1, clock.now)]
+    clock.now += GIVE_UP_AFTER - 1
+    run()
+    assert [one.event.id for one in waiting.retries()] == [2]
+    clock.now += 1
+    run()
+    assert waiting.kept == {}
+
+
 def test_events_of_long_ago_are_passed_over_and_counted(tmp_path: Path) -> None:
     file = tmp_path / "events"
     waiting = Waiting([event(1), event(2), event(3, at=1_000.0 + TOO_OLD)])
@@ -188,7 +212,7 @@ def test_a_run_that_ends_tries_everything_once(tmp_path: Path) -> None:
     ending = threading.Event()
 
     class Slow(UserCommand):
-        def run(self, given: bytes) -> str | None:
+        def run(self, given: bytes) -> CommandResult:
             ending.wait(60)
             clock.now += 60.0
             return super().run(given)
@@ -202,8 +226,8 @@ def test_what_happened_to_a_page_is_delivered_in_order(tmp_path: Path) -> None:
     """The first event fails once; an event of another page does not wait for it, those of the same page do."""
     (tmp_path / "tries").touch()
     waiting = Waiting([
-        event(1, "1-5", "2-5", what="failing"), event(2, "3-9"), event(3, "2-6", what="recovered"),
-        event(4, "1-6", what="recovered"),
+        event(1, "1-5", "2-5", what=EventKind.FAILING), event(2, "3-9"), event(3, "2-6", what=EventKind.RECOVERED),
+        event(4, "1-6", what=EventKind.RECOVERED),
     ])  # fmt: skip
     line = fails_times(tmp_path, 1)
     clock = Clock()
@@ -212,6 +236,27 @@ def test_what_happened_to_a_page_is_delivered_in_order(tmp_path: Path) -> None:
     clock.now += 10
     assert runner(line, waiting, clock=clock).close(lambda: None)
     assert delivered(tmp_path / "events") == [2, 1, 3, 4]
+
+
+def found_by_crawl(number: int, what: EventKind, *urls: str, pages: tuple[EventPage, ...] = ()) -> Event:
+    return replace(event(number), event=what, urls=urls, ids=(), pages=pages)
+
+
+def test_what_a_crawl_found_of_a_page_keeps_its_place_too(tmp_path: Path) -> None:
+    """Of a watched page, whatever its address is, and of one that is not watched."""
+    (tmp_path / "tries").touch()
+    page = EventPage(id=1, url="http://a.example/one", title="", tags=(), check=None)
+    waiting = Waiting([
+        found_by_crawl(1, EventKind.NEW, "http://a.example/one", "http://a.example/two", pages=(page,)),
+        event(2, "1-6"), found_by_crawl(3, EventKind.GONE, "http://a.example/two"),
+        found_by_crawl(4, EventKind.NEW, "http://a.example/three"),
+    ])  # fmt: skip
+    line, clock = fails_times(tmp_path, 1), Clock()
+    assert not runner(line, waiting, lambda _: None, clock=clock).close(lambda: None)
+    assert delivered(tmp_path / "events") == [4]
+    clock.now += 10
+    assert runner(line, waiting, clock=clock).close(lambda: None)
+    assert delivered(tmp_path / "events") == [4, 1, 2, 3]
 
 
 def test_a_command_that_takes_too_long_is_ended_and_tried_again(tmp_path: Path) -> None:
@@ -332,3 +377,39 @@ def test_nothing_is_run_any_more_after_a_stop(tmp_path: Path) -> None:
     assert not at_work.close(lambda: None)
     assert not file.exists()
     assert waiting.position == 0
+
+
+def test_a_stop_while_the_command_is_being_started_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in a signal handler, which interrupts the thread that starts it: no lock may be held there."""
+    fifo = tmp_path / "gate"
+    os.mkfifo(fifo)
+    command = UserCommand(f"cat {fifo}", timeout=5.0)
+    ended: list[int | None] = []  # its status when it is waited for
+
+    class Interrupted(subprocess.Popen[bytes]):
+        def __init__(self, *given: Any, **options: Any) -> None:
+            super().__init__(*given, **options)
+            command.stop()
+
+        def wait(self, timeout: float | None = None) -> int:
+            ended.append(self.poll())
+            return super().wait(timeout)
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    assert command.run(b"{}") == CommandResult(end=CommandEnd.STOPPED)
+    assert ended == [-signal.SIGTERM]
+
+
+@pytest.mark.parametrize(
+    ("line", "result"),
+    [
+        ("true", CommandResult(end=CommandEnd.SUCCEEDED)),
+        ("false", CommandResult(end=CommandEnd.FAILED, error="'false' ended with status 1.")),
+        (
+            "sh -c 'echo no such list. >&2; exit 3'",
+            CommandResult(end=CommandEnd.FAILED, error="'sh' ended with status 3: no such list."),
+        ),
+    ],
+)
+def test_a_run_of_the_command_says_how_it_ended(line: str, result: CommandResult) -> None:
+    assert UserCommand(line).run(b"{}") == result

@@ -1,16 +1,22 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from driftline.durations import utc
-from driftline.model.change import Change, Matter
-from driftline.model.event import Danger, Turn, Turned
+from driftline.errors import FailureKind
+from driftline.model.change import Change, ChangeKind, Matter
+from driftline.model.event import Danger, EventKind, Turn, Turned
 from driftline.model.page import WarningKind
 from driftline.pipeline.grouping import events_of
 
 
 def change(number: int, cause: bytes, verdict: Matter = Matter.MEANINGFUL, host: str = "one.example") -> Change:
     return Change(
-        id=f"{number}-2", url=f"https://{host}/{number}", at=utc(0.0), from_version=1, to_version=2, kind="text",
-        verdict=verdict, score=0.5 + number / 1000, reason="3 words added in one place.", cause=cause,
+        id=f"{number}-2", url=f"https://{host}/{number}", at=utc(0.0), from_version=1, to_version=2,
+        kind=ChangeKind.TEXT, verdict=verdict, score=0.5 + number / 1000, reason="3 words added in one place.",
+        cause=cause,
     )  # fmt: skip
 
 
@@ -47,7 +53,7 @@ def turned(page: int, sequence: int, turn: Turn, at: float = 0.0) -> Turned:
         url=f"https://one.example/{page}",
         at=utc(at),
         turn=turn,
-        kind="",
+        kind=FailureKind.STATUS if turn is Turn.FAILING else None,
         reason=f"It is {turn}.",
     )
 
@@ -90,3 +96,49 @@ def test_the_order_is_that_of_the_checks_whatever_the_clock_said() -> None:
         ("failing", "1-9"),
         ("recovered", "1-10"),
     ]
+
+
+def failing(page: int, reason: str, kind: FailureKind = FailureKind.TIMED_OUT, status: int | None = None) -> Turned:
+    return replace(turned(page, 5, FAILING), kind=kind, status=status, reason=reason)
+
+
+def test_a_host_that_goes_down_is_one_event_whatever_each_page_says_of_it() -> None:
+    """The sentences count checks and milliseconds, so they differ; the event says what is true for all its pages."""
+    (event,) = events_of([], [
+        failing(1, "3 checks in a row failed. Nothing came within 5,003 ms."),
+        failing(2, "4 checks in a row failed. Nothing came within 5,001 ms."),
+    ])  # fmt: skip
+    assert (event.event, event.kind, event.ids) == (EventKind.FAILING, FailureKind.TIMED_OUT, ("1-5", "2-5"))
+    assert event.reason == event.headline == "Several checks failed. The server took too long to answer."
+
+
+def test_a_reason_that_all_pages_share_is_that_of_the_event() -> None:
+    same = "3 checks in a row failed. The server answered 404 Not Found."
+    (event,) = events_of([], [failing(number, same, FailureKind.STATUS, 404) for number in (1, 2)])
+    assert event.reason == same
+
+
+def test_pages_that_fail_for_other_reasons_are_other_events() -> None:
+    found = [
+        failing(1, "3 checks failed.", FailureKind.STATUS, 404),
+        failing(2, "3 checks failed.", FailureKind.STATUS, 503),
+        failing(3, "3 checks failed.", FailureKind.DNS),
+        failing(4, "4 checks failed.", FailureKind.STATUS, 503),
+    ]
+    events = events_of([], found)
+    assert [event.ids for event in events] == [("1-5",), ("2-5", "4-5"), ("3-5",)]
+    assert events[1].reason == "Several checks failed. The server answered 503 Service Unavailable."
+
+
+def test_a_host_that_recovers_is_one_event_however_long_each_page_failed() -> None:
+    reasons = [f"The page could be read again, after {times} checks that failed." for times in (3, 4)]
+    found = [replace(turned(page, 9, RECOVERED), reason=why) for page, why in enumerate(reasons, 1)]
+    (event,) = events_of([], found)
+    assert (event.event, event.kind, event.ids) == (EventKind.RECOVERED, None, ("1-9", "2-9"))
+    assert event.reason == "The pages could be read again, after checks that failed."
+
+
+@pytest.mark.parametrize("kind", list(FailureKind))
+def test_every_kind_of_failure_has_words_for_many_pages(kind: FailureKind) -> None:
+    (event,) = events_of([], [failing(1, "One reason.", kind), failing(2, "Another reason.", kind)])
+    assert event.reason.startswith("Several checks failed. ")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from driftline.durations import utc
-from driftline.errors import StoreUnavailable
+from driftline.errors import FailureKind, StoreUnavailable
 from driftline.model.change import Matter
 from driftline.model.event import Danger, Turn, Turned
 from driftline.model.outcome import Document, Link, NoiseVersion, Proof, Recorded, Unchanged
@@ -93,7 +93,7 @@ def test_a_change_waits_two_seconds_for_others() -> None:
     assert evening.published == [2.0]
 
 
-TURNED = Turned(id="1-1", url="http://a/", at=utc(1.0), turn=Turn.FAILING, kind="status", reason="404")
+TURNED = Turned(id="1-1", url="http://a/", at=utc(1.0), turn=Turn.FAILING, kind=FailureKind.STATUS, reason="404")
 DANGER = Danger(
     id="1-1", url="http://a/", at=utc(1.0), kind=WarningKind.HIDDEN_FRAME, reason="A hidden frame appeared."
 )

@@ -111,9 +111,7 @@ def _sieve(filters: tuple[tuple[str, str], ...]) -> Sieve:
     steps: list[Selector] = []
     main = False
     for kind, value in filters:
-        if kind not in named:
-            raise BadFilter(f"There is no filter '{kind}': use {', '.join(named)}.")
-        named[kind].append(value)
+        named[_kind_named(kind)].append(value)
         if kind == FilterKind.SELECT and value == _MAIN:
             main = True
         elif kind in (FilterKind.SELECT, FilterKind.DROP):
@@ -128,7 +126,7 @@ def _sieve(filters: tuple[tuple[str, str], ...]) -> Sieve:
 
 def check_filters(filters: Iterable[tuple[str, str]]) -> list[Filter]:
     """Return the filters as they are stored. Raise BadFilter with what is wrong, and where, for the first bad one."""
-    checked = [one for kind, value in filters for one in _parted(kind, value.strip())]
+    checked = [one for kind, value in filters for one in _parted(_kind_named(kind), value.strip())]
     for kind, value in checked:
         if not value:
             raise BadFilter(f"The filter '{kind}' is empty: give it a selector or a text.")
@@ -192,9 +190,17 @@ def counts_also(filters: Sequence[Sequence[str]] | None) -> bool:
     return any(kind == FilterKind.ALSO for kind, _ in filters or ())
 
 
-def _parted(kind: str, value: str) -> list[Filter]:
+def _kind_named(name: str) -> FilterKind:
+    """Return the kind of filter of this name; raise BadFilter if there is none."""
+    try:
+        return FilterKind(name)
+    except ValueError:
+        raise BadFilter(f"There is no filter '{name}': use {', '.join(FilterKind)}.") from None
+
+
+def _parted(kind: FilterKind, value: str) -> list[Filter]:
     """Return one filter for each value of an `also` filter that names several."""
-    if kind != FilterKind.ALSO:
+    if kind is not FilterKind.ALSO:
         return [Filter(kind, value)]
     named = [name.strip().lower() for name in value.split(",")]
     unknown = next((name for name in named if name not in [*Also, _ALL]), None)

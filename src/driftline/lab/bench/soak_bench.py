@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from driftline.lab.bench import LONGEST_COMMAND, CommandProcess, open_local
 from driftline.lab.bench.bare_client import LabError
 from driftline.lab.servers.host_farm import Farm, served
+from driftline.model.event import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -118,7 +119,7 @@ class _Soak:
     def _judge(self, command: str, generations: int, seconds: float) -> SoakRow:
         with open_local(self._store) as watch_list:
             for event in watch_list.changes() if command == "run" else ():
-                if event.event == "changed":
+                if event.event is EventKind.CHANGED:
                     self._reported.update(zip(event.urls, event.ids, strict=True))
             recorded = sum(page.versions - 1 for page in watch_list.pages())
             stalled = watch_list.maintenance.last_stall() is not None

@@ -14,7 +14,7 @@ from driftline.detection.diff.html_diff import render
 from driftline.detection.diff.markup import MarkupChange, kinds_between
 from driftline.detection.diff.tables import ChangedCell
 from driftline.durations import utc
-from driftline.model.change import Change, Matter
+from driftline.model.change import Change, ChangeKind, Matter
 from driftline.model.outcome import Version
 from support.properties import searched_briefly
 
@@ -102,7 +102,7 @@ def test_no_text_of_a_page_becomes_markup(text: str) -> None:
         at=utc(0.0),
         from_version=1,
         to_version=2,
-        kind="text",
+        kind=ChangeKind.TEXT,
         verdict=Matter.MEANINGFUL,
         score=1.0,
         reason=text,
@@ -181,7 +181,7 @@ def test_what_takes_no_room_is_named_where_it_is_what_changed() -> None:
 
 def test_the_header_shows_the_recorded_change() -> None:
     change = Change(
-        id="1-2", url="https://a.example/", at=utc(0.0), from_version=1, to_version=2, kind="text",
+        id="1-2", url="https://a.example/", at=utc(0.0), from_version=1, to_version=2, kind=ChangeKind.TEXT,
         verdict=Matter.MEANINGFUL, score=0.876, reason="1 word added in one place.",
     )  # fmt: skip
     shown = words(rendered("old", "new", change=change))
