@@ -159,6 +159,8 @@ def counter_noise(one: Line | None, other: Line, new: JudgedDocument, context: C
         return None
     if block.region in _BESIDE and (noise := learned_noise(one, other, context.experience, beside=True)) is not None:
         return noise
+    if other.label and block.region is Region.BODY:
+        return None  # a number that stands alone may be a cell of a table: what it does by itself is learned
     noise = rewritten_noise(one, other, context)
     return noise if noise is NoiseKind.COUNTER else None
 

@@ -1,0 +1,280 @@
+"""The headline of a change: one line that says what changed, understood without the diff.
+
+It is made of the edits that matter, the most important first, and the others are counted. A number, a price or a few
+words are shown as 'label: old → new', with the words in front of them, the table cell or the nearest heading as label.
+Added lines that stand together are one entry, as a job with its place is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from driftline.detection.extract.annotations import is_note
+from driftline.detection.noise.edits import kind_of
+from driftline.detection.noise.volatile import names_money, names_stock
+from driftline.model.change import ChangeKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from driftline.detection.diff.lines import Line
+    from driftline.detection.diff.tables import ChangedCell
+    from driftline.detection.noise.edits import JudgedDocument, LineEdit
+
+LONGEST = 120  # characters of a headline
+_LONGEST_ENTRY, _LONGEST_SIDE, _LONGEST_LABEL = 90, 44, 40  # characters of its parts
+_ROOM_FOR_REST = 16  # characters for '(and 1,234 more)'
+_FEW_WORDS, _MANY_WORDS = 4, 6
+_LONG_LINE = 60  # characters: in a longer line, the heading above says better where a few words changed
+_MOST_LINES = 3  # of an entry
+_UNIT = re.compile(
+    r"(?:%|°[cf]?|[€$£¥]|eur|euros?|usd|gbp|chf|kr|sek|dollars?|days?|hours?|minutes?|weeks?|months?|years?|people|tage?n?"
+    r"|jours|días|giorni|stunden|wochen|monate|mois|jahre|ans|km|kg|mb|gb|tb|ms|points?|seats?|items?|stars?)\b\W?",
+    re.IGNORECASE,
+)
+_CURRENCY = re.compile(r"[€$£¥]|\b(?:eur|usd|gbp|chf|sek|kr)\b", re.IGNORECASE)
+_NOT_THERE = re.compile(
+    r"\b(?:out of stock|sold[ -]?out|unavailable|not available|fully booked|cancell?ed|no longer available|rupture"
+    r"|épuisé\w*|indisponible|ausverkauft|nicht (?:verfügbar|lieferbar|auf lager)|vergriffen|agotad[oa]|esaurit[oa]"
+    r"|esgotad[oa]|uitverkocht|niet (?:op voorraad|leverbaar)|slutsåld|udsolgt)\b",
+    re.IGNORECASE,
+)
+_JSON_PATH = re.compile(r"(\$[^\s:]*(?:\[[^\]]*\][^\s:]*)*): (.*)", re.DOTALL)
+_VERSION = re.compile(r"\bv?\d+(?:\.\d+)+\b")
+_PUNCTUATION = " \t,;:–—-|·•"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Item:
+    """A part of a headline, and how important it is: 0 is the most important."""
+
+    rank: int
+    text: str
+
+
+def headline_of(
+    edits: Sequence[LineEdit], old: JudgedDocument, new: JudgedDocument, *, feed: bool = False,
+    cells: Callable[[], Sequence[ChangedCell]] = lambda: (),
+) -> str:  # fmt: skip
+    """Return the headline of a change with these edits; empty if none of them matters.
+
+    `cells` returns the table cells that changed, and is called only if one of them may be among the edits.
+    """
+    real = [edit for edit in edits if edit.noise is None]
+    if not real:
+        return ""
+    writer = _Writer(old, new, feed, _cell_labels(real, cells))
+    rewritten = [edit for edit in real if edit.old and edit.new]
+    items = [writer.rewritten(edit.old, edit.new, edit) for edit in rewritten if edit.old and edit.new]
+    items += writer.added([edit.new for edit in real if edit.new and not edit.old])
+    items += writer.removed([edit.old for edit in real if edit.old and not edit.new])
+    items.sort(key=lambda item: item.rank)
+    distinct = list(dict.fromkeys(item.text for item in items))
+    return _counted(distinct[0], len(distinct) - 1)
+
+
+def where_of(edit: LineEdit, old: JudgedDocument, new: JudgedDocument) -> str:
+    """Return the nearest heading above an edit; empty if there is none, or it is not known."""
+    return _heading_of_removed(edit.old, old, new) if edit.new is None else _heading(edit.new, new)
+
+
+def reordered(line: str) -> str:
+    """Return the headline of a page of which lines such as this one have another order."""
+    return f"In another order: {_cut(line, _LONGEST_ENTRY)}"
+
+
+def _cell_labels(real: Sequence[LineEdit], cells: Callable[[], Sequence[ChangedCell]]) -> dict[tuple[str, str], str]:
+    if not any(edit.old and edit.new and len(edit.new.text) <= _LONG_LINE for edit in real):
+        return {}
+    return {(cell.old, cell.new): f"{_cut(cell.row, 30)} / {_cut(cell.column, 30)}" for cell in cells()}
+
+
+class _Writer:
+    """Words the parts of a headline."""
+
+    def __init__(
+        self, old: JudgedDocument, new: JudgedDocument, feed: bool, cells: dict[tuple[str, str], str]
+    ) -> None:
+        self._old = old
+        self._new = new
+        self._feed = feed
+        self._cells = cells
+        self._title = new.title.casefold()
+
+    def rewritten(self, one: Line, other: Line, edit: LineEdit) -> _Item:
+        """Return the part for a line that became another."""
+        kind = kind_of([edit])
+        before, after = one.folded, other.folded
+        if kind is ChangeKind.AVAILABILITY and (said := self._availability(before, after, other)):
+            return _Item(rank=0, text=said)
+        found = _JSON_PATH.fullmatch(before), _JSON_PATH.fullmatch(after)
+        if found[0] and found[1] and found[0][1] == found[1][1]:
+            return _Item(rank=2, text=f"{_cut(found[0][1], 60)}: {_sides(found[0][2], found[1][2])}")
+        label = self._cells.get((one.text, other.text))
+        if label is not None:
+            return _Item(rank=1 if kind is ChangeKind.PRICE else 2, text=f"{label}: {_sides(before, after)}")
+        return self._replaced_words(before, after, other, kind)
+
+    def _replaced_words(self, before: str, after: str, line: Line, kind: ChangeKind) -> _Item:
+        prefix, gone, come, suffix = _difference(before, after)
+        few = max(len(gone), len(come)) <= _MANY_WORDS and gone and come
+        if not few:
+            heading = self._label_of_heading(line)
+            lead = f"{heading}: " if heading else ""
+            return _Item(rank=5, text=f"{lead}{_sides(' '.join(gone), ' '.join(come), context=(prefix, suffix))}")
+        if _CURRENCY.fullmatch(suffix[0].strip(".,;")) if suffix else False:
+            gone, come, suffix = [*gone, suffix[0]], [*come, suffix[0]], suffix[1:]
+        if prefix and _CURRENCY.fullmatch(prefix[-1]):
+            gone, come, prefix = [prefix[-1], *gone], [prefix[-1], *come], prefix[:-1]
+        unit = f" {suffix[0].rstrip('.,;')}" if suffix and _UNIT.fullmatch(suffix[0]) else ""
+        sides = f"{_cut(' '.join(gone).strip(_PUNCTUATION), _LONGEST_SIDE)} → "
+        sides += f"{_cut(' '.join(come).strip(_PUNCTUATION), _LONGEST_SIDE)}{unit}"
+        money = kind is ChangeKind.PRICE or (names_money(" ".join(come)) and names_money(" ".join(gone)))
+        version = bool(_VERSION.search(" ".join(gone)) and _VERSION.search(" ".join(come)))
+        rank = 1 if money else 2 if kind is ChangeKind.NUMBER or version else 4
+        return _Item(rank=rank, text=self._labelled(prefix, sides, line, money=money, version=version))
+
+    def _labelled(self, prefix: list[str], sides: str, line: Line, *, money: bool, version: bool) -> str:
+        heading = self._label_of_heading(line)
+        words = " ".join(prefix[-_MANY_WORDS:]).strip(_PUNCTUATION)
+        own = words if len(prefix) <= _MANY_WORDS else ""
+        if own and len(own.split()) == 1:
+            return f"{own} {sides}"
+        if own:
+            return f"{_cut(own, _LONGEST_LABEL)}: {sides}"
+        if heading:
+            return f"{_cut(heading, _LONGEST_LABEL)}: {sides}"
+        if words:
+            return f"… {_cut(' '.join(prefix[-_FEW_WORDS:]).strip(_PUNCTUATION), _LONGEST_LABEL)}: {sides}"
+        if line.label and not money:
+            return f"{_cut(line.label, _LONGEST_LABEL)}: {sides}"
+        return f"Price {sides}" if money else f"Version {sides}" if version else sides
+
+    def _label_of_heading(self, line: Line) -> str:
+        """Return the heading above a line, unless the title of the page says the same."""
+        heading = _heading(line, self._new)
+        folded = heading.casefold()
+        return "" if not folded or folded in self._title or self._title in folded else heading
+
+    def _availability(self, before: str, after: str, line: Line) -> str:
+        gone, come = _NOT_THERE.search(before), _NOT_THERE.search(after)
+        heading = self._label_of_heading(line)
+        of = f": {_cut(heading, _LONGEST_ENTRY - 20)}" if heading else ""
+        if gone and not come and names_stock(after):
+            return f"Back in stock{of}"
+        if come and not gone:
+            return f"{come[0][0].upper()}{come[0][1:].lower()}{of}"
+        return ""
+
+    def added(self, lines: Sequence[Line]) -> list[_Item]:
+        """Return the parts for lines that were added."""
+        verb = "New entry" if self._feed else "New"
+        found: list[_Item] = []
+        for entry in self._entries(lines, self._new):
+            text = " ".join(line.folded for line in entry)
+            if any(names_stock(line.folded) and len(line.folded) < _LONG_LINE for line in entry):
+                gone = _NOT_THERE.search(text)
+                heading = self._label_of_heading(entry[0])
+                of = f": {_cut(heading, _LONGEST_ENTRY - 20)}" if heading else ""
+                said = f"{gone[0][0].upper()}{gone[0][1:].lower()}{of}" if gone else f"{verb}: {_entry(entry)}"
+                found.append(_Item(rank=0, text=said))
+                continue
+            short = len(text.split()) < _FEW_WORDS and not self._feed
+            heading = self._label_of_heading(entry[0]) if short else ""
+            where = f" in {_cut(heading, _LONGEST_LABEL)}" if heading else ""
+            found.append(_Item(rank=6 if short else 3, text=f"{verb}{where}: {_entry(entry)}"))
+        return found
+
+    def removed(self, lines: Sequence[Line]) -> list[_Item]:
+        """Return the parts for lines that were removed."""
+        found: list[_Item] = []
+        for entry in self._entries(lines, self._old):
+            short = len(" ".join(line.folded for line in entry).split()) < _FEW_WORDS
+            found.append(_Item(rank=7 if short else 5, text=f"Removed: {_entry(entry)}"))
+        return found
+
+    def _entries(self, lines: Sequence[Line], read: JudgedDocument) -> list[list[Line]]:
+        """Return the lines in entries: a heading or a link begins one, and a few short lines below belong to it."""
+        blocks = read.blocks.known
+        found: list[list[Line]] = []
+        for line in sorted(lines, key=lambda line: line.at):
+            known = blocks is not None and line.at < len(blocks)
+            begins = blocks is not None and known and (blocks.is_heading(line.at) or blocks[line.at].linked)
+            last = found[-1] if found else None
+            follows = last is not None and line.at == last[-1].at + 1
+            short = len(line.folded.split()) <= _FEW_WORDS
+            if last is None or not follows or begins or not (short or self._feed) or self._is_full(last):
+                if follows and self._feed and last is not None and not self._is_full(last):
+                    last.append(line)
+                    continue
+                found.append([line])
+            else:
+                last.append(line)
+        return found
+
+    def _is_full(self, entry: Sequence[Line]) -> bool:
+        return len(entry) >= (_MOST_LINES if not self._feed else _MOST_LINES + 1)
+
+
+def _entry(entry: Sequence[Line]) -> str:
+    """Return an entry as it stands in a headline: its first line, and the next one if both are short."""
+    lines = [line.folded.strip(_PUNCTUATION) for line in entry if not is_note(line.folded)] or [entry[0].folded]
+    first = lines[0]
+    if len(lines) > 1 and len(first) + len(lines[1]) + 2 <= _LONGEST_SIDE + 10 and "://" not in lines[1]:
+        first = f"{first}, {lines[1]}"
+    return _cut(first, _LONGEST_ENTRY)
+
+
+def _difference(before: str, after: str) -> tuple[list[str], list[str], list[str], list[str]]:
+    """Return the words that two lines begin with, those that only one of them has, and those that both end with."""
+    one, other = before.split(), after.split()
+    start = 0
+    while start < min(len(one), len(other)) and one[start] == other[start]:
+        start += 1
+    end = 0
+    while end < min(len(one), len(other)) - start and one[-1 - end] == other[-1 - end]:
+        end += 1
+    return one[:start], one[start : len(one) - end], other[start : len(other) - end], one[len(one) - end :]
+
+
+def _sides(before: str, after: str, context: tuple[Sequence[str], Sequence[str]] = ((), ())) -> str:
+    """Return 'before → after'; where one of them is empty, with the words around it."""
+    if not before or not after:
+        prefix, suffix = context
+        around = [*prefix[-_FEW_WORDS:], before or after, *suffix[:2]]
+        verb = "added" if after else "removed"
+        return f"{verb} “{_cut(before or after, _LONGEST_SIDE)}” in “{_cut(' '.join(around), _LONGEST_SIDE)}”"
+    return f"{_cut(before.strip(), _LONGEST_SIDE)} → {_cut(after.strip(), _LONGEST_SIDE)}"
+
+
+def _counted(first: str, more: int) -> str:
+    if not more:
+        return _cut(first, LONGEST)
+    return f"{_cut(first, LONGEST - _ROOM_FOR_REST)} (and {more:,} more)"
+
+
+def _heading(line: Line | None, read: JudgedDocument) -> str:
+    blocks = read.blocks.known
+    return "" if line is None or blocks is None or line.at >= len(blocks) else blocks.heading_above(line.at)
+
+
+def _heading_of_removed(line: Line | None, old: JudgedDocument, new: JudgedDocument) -> str:
+    """Return the nearest line above a removed one that is a heading of the new document."""
+    if line is None or new.blocks.known is None:
+        return ""
+    headings = {*new.blocks.known.headings()}
+    above = old.text.split("\n")[: line.at] if headings else []
+    return next((text for text in reversed(above) if text in headings), "")
+
+
+def _cut(text: str, most: int) -> str:
+    """Return a text on one line, cut at a word to at most so many characters."""
+    text = " ".join(text[: 4 * most].split())
+    if len(text) <= most:
+        return text
+    cut = text[: most - 1]
+    return (cut.rsplit(" ", 1)[0] if " " in cut[most // 2 :] else cut).rstrip(_PUNCTUATION) + "…"
+
+
