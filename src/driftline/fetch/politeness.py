@@ -12,13 +12,13 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from driftline.fetch.admission import BUSY, MOST_WHOLE_LINKS, ROBOTS, Admission, Decisions
 from driftline.fetch.host import Answer, PriorityRequests
 from driftline.fetch.host_queue import HostQueue
 from driftline.fetch.link_source import PageReturns
 from driftline.fetch.origins import Item, LinkHost, Origin, Origins, WaitingLink, key_of, permit_of, without_user
 from driftline.fetch.redirects import answering_host, browser_redirect_hosts, document_of_page
 from driftline.fetch.robots import robots_url
+from driftline.fetch.robots_admission import BUSY, MOST_WHOLE_LINKS, ROBOTS, Admission, Decisions
 from driftline.fetch.robots_cache import RobotsCache
 from driftline.http.headers import retry_after
 from driftline.model.outcome import Document, Failed, Link

@@ -98,7 +98,7 @@ def test_a_site_with_traps_is_crawled_to_its_end_and_no_page_twice() -> None:
 
 
 def test_the_same_crawl_works_on_every_store(small: SmallSite, where: str) -> None:
-    """What is found, kept and told does not depend on the database."""
+    """What is found, kept and reported does not depend on the database."""
     small.put("/", "/a", "/b?x=1&y=2", "/b?y=2&x=1", "/r")
     small.put("/a", "/")
     small.put("/b?x=1&y=2")
@@ -165,7 +165,7 @@ def test_a_watched_page_that_a_crawl_finds_changed_is_checked(small: SmallSite, 
 
 
 def test_a_change_that_is_noise_is_not_told(small: SmallSite, pages: Driftline) -> None:
-    """Nor one that a check told before; and it is not told by the next crawl either."""
+    """Nor one that a check reported before; and the next crawl does not report it either."""
     small.put("/", "/clock", "/checked", "/news")
     small.put("/clock", words=text("/clock") + "</p><p>Updated 3 minutes ago")
     small.put("/checked")
@@ -228,7 +228,7 @@ def test_the_next_crawl_tells_what_is_new_gone_moved_and_changed(small: SmallSit
     small.put("/", "/stays", "/edited", "/new-place", "/redirected")
     again = pages.crawl(small.url())
     assert again.number == 2
-    assert again.new == [], "where a page moved to is told with it"
+    assert again.new == [], "where a page moved to is reported with it"
     assert again.gone == [small.url("/goes")]
     assert sorted((one.url, one.to) for one in again.moved) == [
         (small.url("/elsewhere"), small.url("/new-place")), (small.url("/redirected"), small.url("/target")),
@@ -276,7 +276,7 @@ def test_a_page_that_the_sitemap_calls_unmodified_is_not_fetched_again(small: Sm
 
 
 def test_a_new_date_counts_until_the_page_was_read(small: SmallSite, pages: Driftline) -> None:
-    """What changed is found by a later crawl if it could not be fetched by the first that was told of it."""
+    """What changed is found by a later crawl if it could not be fetched by the first whose sitemap named it."""
     small.put("/")
     small.sitemap(page="2026-01-01")
     small.put("/page")
@@ -365,7 +365,7 @@ class Stopping:
         self.stop = Stop()
         self._after = after
 
-    def told(self, done: int, waiting: int) -> None:
+    def on_progress(self, done: int, waiting: int) -> None:
         if done >= self._after:
             self.stop.request()
 
@@ -378,10 +378,10 @@ def chain(small: SmallSite, length: int) -> None:
 
 
 def test_a_crawl_that_was_stopped_goes_on_where_it_was(small: SmallSite, pages: Driftline) -> None:
-    """Nothing is asked for twice, and all is told in the end as if it had never stopped."""
+    """Nothing is asked for twice, and all is reported in the end as if it had never stopped."""
     chain(small, 30)
     first = Stopping(10)
-    cut = pages.crawl(small.url(), stop=first.stop, progress=first.told)
+    cut = pages.crawl(small.url(), stop=first.stop, progress=first.on_progress)
     assert cut.left > 0
     rest = pages.crawl(small.url())
     assert rest.continued
@@ -395,7 +395,7 @@ def test_fresh_starts_over(small: SmallSite, pages: Driftline) -> None:
     """A crawl that was cut short is forgotten for a new round."""
     chain(small, 10)
     first = Stopping(3)
-    pages.crawl(small.url(), stop=first.stop, progress=first.told)
+    pages.crawl(small.url(), stop=first.stop, progress=first.on_progress)
     again = pages.crawl(small.url(), fresh=True)
     assert (again.continued, again.number, again.pages) == (False, 2, 12)
 
@@ -479,7 +479,7 @@ def test_lists_that_cannot_be_read_are_named_with_the_reason(small: SmallSite, p
 
 
 @pytest.mark.parametrize(
-    ("found", "told"),
+    ("found", "reported"),
     [
         (None, False),
         (answer(b"<!doctype html><title>Our shop</title>"), False),
@@ -489,14 +489,14 @@ def test_lists_that_cannot_be_read_are_named_with_the_reason(small: SmallSite, p
     ],
 )
 def test_a_sitemap_that_nothing_names_may_be_missing(
-    small: SmallSite, pages: Driftline, found: Answer | None, told: bool
+    small: SmallSite, pages: Driftline, found: Answer | None, reported: bool
 ) -> None:
-    """It is only guessed where it could be; one that is there and cannot be read is told."""
+    """It is only guessed where it could be; one that is there and cannot be read is reported."""
     small.put("/")
     if found is not None:
         small.pages["/sitemap.xml"] = found
     report = pages.crawl(small.url())
-    assert [url for url, _ in report.unread_lists] == ([small.url("/sitemap.xml")] if told else [])
+    assert [url for url, _ in report.unread_lists] == ([small.url("/sitemap.xml")] if reported else [])
 
 
 def test_the_access_of_a_tag_is_used_at_the_origins_of_the_seeds_only(pages: Driftline) -> None:

@@ -117,8 +117,8 @@ def test_what_is_not_html_comes_as_it_was_sent(renderer: Renderer) -> None:
 
 def test_a_password_in_the_address_is_used_and_never_shown(renderer: Renderer) -> None:
     def ask(request: Request) -> Answer:
-        told = request.headers.get("authorization") == "Basic bWU6c2VjcmV0"
-        return html("inside") if told else answer(b"", "401 Unauthorized", 'WWW-Authenticate: Basic realm="x"')
+        has_password = request.headers.get("authorization") == "Basic bWU6c2VjcmV0"
+        return html("inside") if has_password else answer(b"", "401 Unauthorized", 'WWW-Authenticate: Basic realm="x"')
 
     with Server(ask) as server:
         document = renderer.render(rendered(server.url("/").replace("://", "://me:secret@")))

@@ -40,8 +40,8 @@ def secrets_of(request: Request) -> list[str | None]:
 def shown(document: Document) -> str:
     """Return the text of a document, which must contain no secret."""
     assert document.failure is None, document.failure
-    told = [document.body, document.headers, document.screenshot or b"", repr(document).encode()]
-    assert not [one for one in told if b"open-sesame" in one or _LOGIN.encode() in one]
+    exposed = [document.body, document.headers, document.screenshot or b"", repr(document).encode()]
+    assert not [one for one in exposed if b"open-sesame" in one or _LOGIN.encode() in one]
     return document.body.decode()
 
 

@@ -27,7 +27,7 @@ class NoVersions:
 
 
 class Scripted:
-    """Finds what it was told to, and remembers the jobs."""
+    """Returns prepared findings, and remembers the jobs."""
 
     def __init__(self, *findings: Finding) -> None:
         self.findings = list(findings)
