@@ -19,12 +19,12 @@ from driftline.crawl.traps import Traps
 from driftline.durations import utc
 from driftline.http.credentials import CredentialScope
 from driftline.model.outcome import Link
-from driftline.model.page import AddressKind
+from driftline.model.page import AddressKind, AddressState, PageNote
 from driftline.pipeline.pipeline import Pipeline, StallReporter, open_workers
 from driftline.pipeline.stop import Ending
 from driftline.settings import host_policy
 from driftline.store.access_records import Accesses
-from driftline.store.crawls import AddressState, PageNote, Sites
+from driftline.store.crawls import Sites
 from driftline.store.host_records import HostRecords
 from driftline.store.ledger import Ledger
 from driftline.store.locks import patiently

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from enum import StrEnum
+
+from driftline.model.page import SkipReason
 
 _LONGEST = 1_024  # characters of an address
 _DEEPEST = 16  # segments of a path
@@ -29,17 +30,6 @@ _YEAR = re.compile(r"[?&](?:y|year|jahr|annee)=(\d{1,9})(?=&|$)", re.IGNORECASE)
 _MONTH = re.compile(r"[?&](?:m|month|monat|mois|week|day)=\d", re.IGNORECASE)
 
 
-class Trap(StrEnum):
-    """Why an address is taken for a trap."""
-
-    LONG = "too long"
-    DEEP = "endless path"
-    REPEATING = "repeating path"
-    CALENDAR = "calendar"
-    PARAMETERS = "combinations of parameters"
-    ALIKE = "pages that say the same"
-
-
 class Traps:
     """Judges addresses, and learns from the pages that were fetched. `year` is the present one."""
 
@@ -49,23 +39,23 @@ class Traps:
         self._in_a_row: Counter[str] = Counter()
         self._closed: set[str] = set()
 
-    def why(self, url: str) -> Trap | None:
+    def why(self, url: str) -> SkipReason | None:
         """Return which trap this address looks like; None if it looks like none."""
         if len(url) > _LONGEST:
-            return Trap.LONG
+            return SkipReason.TRAP_LONG
         before, _, query = url.partition("?")
         path = before[before.find("/", 8) :]
         segments = [one for one in path.split("/") if one]
         if len(segments) > _DEEPEST:
-            return Trap.DEEP
+            return SkipReason.TRAP_DEEP
         if _repeats(segments):
-            return Trap.REPEATING
+            return SkipReason.TRAP_REPEATING
         year = _year_of(url)
         if year is not None and not _EARLIEST <= year <= self._year + _AHEAD:
-            return Trap.CALENDAR
+            return SkipReason.TRAP_CALENDAR
         if query and self._combines(before, query):
-            return Trap.PARAMETERS
-        return Trap.ALIKE if self.closed(url) else None
+            return SkipReason.TRAP_PARAMETERS
+        return SkipReason.TRAP_ALIKE if self.closed(url) else None
 
     def learn(self, url: str, *, same: bool, near: bool) -> None:
         """Learn from a page that was fetched: its text is that of another one, nearly that, or its own."""

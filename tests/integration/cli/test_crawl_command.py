@@ -104,6 +104,27 @@ def test_json_is_one_document(site: Site, capsys: pytest.CaptureFixture[str]) ->
     assert [one["seeds"] for one in crawled(capsys)] == [[front]]
 
 
+def test_json_has_what_was_skipped_by_the_words_of_the_table(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """So that a script that reads them does not depend on how the reasons are stored."""
+    front = put(site, "/", "/logo.png", "/a/a/a/a")
+    out, _ = said(capsys, front)
+    skipped = crawled(capsys, front)["skipped"]
+    assert skipped == {
+        "not a page": {"count": 1, "examples": [site.url("/logo.png")]},
+        "trap: repeating path": {"count": 1, "examples": [site.url("/a/a/a/a")]},
+    }
+    assert all(f"skipped, {why} " in out for why in skipped)
+
+
+def test_a_site_that_robots_txt_forbids_is_an_error_that_says_so(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    front = put(site, "/")
+    site.pages["/robots.txt"] = b"User-agent: *\nDisallow: /\n"
+    _, err = said(capsys, front, "--robots", "obey", status=1)
+    assert "robots.txt does not allow fetching" in err
+
+
 def test_lists_that_cannot_be_read_are_named(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     """Each with the reason: a site whose sitemaps fail must not look complete."""
     front = put(site, "/")

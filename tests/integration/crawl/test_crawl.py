@@ -22,6 +22,7 @@ from driftline.crawl import crawl_options
 from driftline.errors import StoreBusy, UsageError
 from driftline.http.credentials import read_access
 from driftline.lab.bench.crawl_bench import measure
+from driftline.model.page import SkipReason
 from driftline.store.engine import Store
 from driftline.store.host_records import HostRecords
 from support.making import settings
@@ -92,9 +93,10 @@ def test_a_site_with_traps_is_crawled_to_its_end_and_no_page_twice() -> None:
     assert {one.url.rpartition("/")[0].rpartition("/")[2] for one in report.duplicates} >= {"print"}
     assert [one.url for one in report.near if "/calendar/" not in one.url] == []
     assert len(report.soft) == 2
-    assert {"robots.txt", "noindex", "nofollow", "out of scope", "not a page", "trap: repeating path"} <= set(
-        report.skipped
-    )
+    assert {
+        SkipReason.ROBOTS, SkipReason.NO_INDEX, SkipReason.NO_FOLLOW, SkipReason.OUT_OF_SCOPE, SkipReason.NOT_A_PAGE,
+        SkipReason.TRAP_REPEATING,
+    } <= report.skipped.keys()  # fmt: skip
 
 
 def test_the_same_crawl_works_on_every_store(small: SmallSite, where: str) -> None:
@@ -164,7 +166,7 @@ def test_a_watched_page_that_a_crawl_finds_changed_is_checked(small: SmallSite, 
     assert "something new" in pages.diff(small.url("/a"))
 
 
-def test_a_change_that_is_noise_is_not_told(small: SmallSite, pages: Driftline) -> None:
+def test_a_change_that_is_noise_is_not_reported(small: SmallSite, pages: Driftline) -> None:
     """Nor one that a check reported before; and the next crawl does not report it either."""
     small.put("/", "/clock", "/checked", "/news")
     small.put("/clock", words=text("/clock") + "</p><p>Updated 3 minutes ago")
@@ -181,7 +183,7 @@ def test_a_change_that_is_noise_is_not_told(small: SmallSite, pages: Driftline) 
     assert pages.crawl(small.url()).changed == []
 
 
-def test_what_a_crawl_found_is_told_though_another_process_has_its_turn_by_then(
+def test_what_a_crawl_found_is_reported_though_another_process_has_its_turn_by_then(
     small: SmallSite, pages: Driftline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The changed pages are left to whoever checks meanwhile."""
@@ -343,7 +345,7 @@ def test_no_more_addresses_wait_than_there_is_room_for(
         small.put(f"/{name}")
     first = pages.crawl(small.url(), most=2)
     assert (first.found, first.left, first.limit) == (22, 20, 2)
-    assert first.skipped["more than may wait"].count == 20
+    assert first.skipped[SkipReason.QUEUE_FULL].count == 20
     pages.crawl(small.url())
     assert pages.crawl(small.url()).pages == 42
 
@@ -355,7 +357,7 @@ def test_no_more_sitemaps_are_read_than_the_pages_to_fetch_are_worth(small: Smal
     small.pages["/sitemap.xml"] = answer(index.encode(), "200 OK", "Content-Type: text/xml")
     report = pages.crawl(small.url(), most=1)
     assert sum(path.endswith(".xml") for path in small.asked()) == 10
-    assert report.skipped["more sitemaps, or hosts with some, than are read"].count == 11
+    assert report.skipped[SkipReason.TOO_MANY_SITEMAPS].count == 11
 
 
 class Stopping:
@@ -418,7 +420,7 @@ def test_links_further_away_than_allowed_are_counted(small: SmallSite, pages: Dr
     chain(small, 5)
     report = pages.crawl(small.url(), depth=2)
     assert report.pages == 3
-    assert report.skipped["deeper than --depth"].examples == [small.url("/2")]
+    assert report.skipped[SkipReason.TOO_DEEP].examples == [small.url("/2")]
 
 
 def test_keywords_decide_what_comes_first(small: SmallSite, pages: Driftline) -> None:
@@ -448,7 +450,7 @@ def test_robots_txt_is_obeyed_and_its_sitemaps_are_read(small: SmallSite, tmp_pa
         report = opened.crawl(small.url())
     asked = small.asked()
     assert (asked["/robots.txt"], asked["/private/a"], asked["/listed"], asked["/sitemap.xml"]) == (1, 0, 1, 0)
-    assert report.skipped["robots.txt"].count == 1
+    assert report.skipped[SkipReason.ROBOTS].count == 1
     assert sorted(report.new) == [small.url("/"), small.url("/listed"), small.url("/open")]
 
 
@@ -543,7 +545,7 @@ def test_a_site_cannot_lead_a_crawl_into_a_private_network(small: SmallSite, pag
     report = pages.crawl(small.url(), scope="domain")
     assert (report.pages, report.sitemaps, report.left) == (1, 0, 0)
     assert report.failed == [(small.url("/file"), "It redirects to nowhere.")]
-    assert report.skipped["out of scope"].examples == ["http://192.168.0.1/admin"]
+    assert report.skipped[SkipReason.OUT_OF_SCOPE].examples == ["http://192.168.0.1/admin"]
 
 
 def test_a_host_that_wants_to_be_left_alone_is_and_the_crawl_goes_on_later(small: SmallSite, pages: Driftline) -> None:
@@ -611,5 +613,5 @@ def test_pages_that_are_blocked_as_unsafe_are_not_asked_for(small: SmallSite, pa
     pages.safety.report(small.url("/bad"))
     report = pages.crawl(small.url())
     assert small.asked()["/bad"] == 0
-    assert report.skipped["blocked as unsafe"].count == 1
+    assert report.skipped[SkipReason.UNSAFE].count == 1
     assert report.pages == 2

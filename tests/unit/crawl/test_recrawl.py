@@ -202,7 +202,7 @@ def test_a_store_that_is_away_until_the_turn_ends_leaves_the_site_to_the_next_tu
 
 
 @pytest.mark.parametrize("error", OUTAGES)
-def test_who_stops_the_run_while_the_store_is_away_is_told_so(error: Exception) -> None:
+def test_a_stop_while_the_store_is_away_raises_the_error_of_the_store(error: Exception) -> None:
     world = World(site(started=0.0, ended=None))
 
     def stopped(_site: Site, _turn: Stop) -> CrawlReport:
