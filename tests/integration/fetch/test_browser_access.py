@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -28,9 +29,7 @@ def renderer() -> Iterator[Renderer]:
 
 
 def render(renderer: Renderer, url: str, access: Access = SECRETS) -> Document:
-    link = rendered(url)
-    link.access = access
-    return renderer.render(link)
+    return renderer.render(replace(rendered(url), access=access))
 
 
 def secrets_of(request: Request) -> list[str | None]:

@@ -170,6 +170,27 @@ def test_a_robots_txt_that_redirects_to_that_of_another_host_counts_for_both() -
     assert [outcome.document.link.page_id for outcome in run.outcomes] == [2]
 
 
+@pytest.mark.parametrize(
+    ("headers", "kind", "origins"),
+    [
+        ("Content-Encoding: gzip\r\n", None, {"http://a"}),
+        ("", FailureKind.TOO_LARGE, {"http://a", "http://www.a"}),
+        ("", FailureKind.CONNECTION, {"http://a"}),
+    ],
+    ids=["not decodable", "too large", "cut off"],
+)
+def test_a_robots_txt_of_another_host_counts_for_that_one_only_if_it_could_be_read(
+    headers: str, kind: FailureKind | None, origins: set[str]
+) -> None:
+    run = Run(["http://a/1"])
+    run.take()
+    run.redirect("http://a/robots.txt", "http://www.a/robots.txt")
+    run.take()
+    run.answer("http://www.a/robots.txt", FORBIDS, headers=headers, kind=kind)
+    run.links.flush()
+    assert run.records.robots.keys() == origins
+
+
 def test_pages_that_are_given_back_ask_anew_for_a_robots_txt_that_waited_elsewhere() -> None:
     run = Run(["http://b/1", "http://a/1"], given={"hosts": {"b": {"robots": "ignore"}}})
     assert sorted(run.take()) == ["http://a/robots.txt", "http://b/1"]
