@@ -8,6 +8,7 @@ and finds them there.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from driftline.crawl.frontier import UrlSeen
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from driftline.crawl.frontier import Frontier
     from driftline.crawl.survey_steps import CrawlOutcome
     from driftline.store.crawls import Address, Begun, Met, Sites
+
+_LOG = logging.getLogger(__name__)
 
 
 class Recording:
@@ -144,6 +147,7 @@ class Recording:
             return fresh
         pages.sort(key=lambda one: one.priority)
         self._judge.leave_out(pages[room:])
+        _LOG.info("addresses not followed because the queue is full: %d", len(pages) - room)
         return [one for one in fresh if one.kind is not AddressKind.PAGE] + pages[:room]
 
     def _fresh(self, met: Sequence[Met]) -> list[Met]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -10,12 +11,15 @@ from driftline.crawl.scope import is_file
 from driftline.fetch.failures import NOTHING
 from driftline.model.page import AddressKind, AddressSource, SkipReason
 from driftline.store.crawls import Met
+from driftline.urls import without_password
 from driftline.urls.equivalence import key_of, without_session
 
 if TYPE_CHECKING:
     from driftline.crawl.scope import Scope
     from driftline.crawl.traps import Traps
     from driftline.fetch.failures import Blocked
+
+_LOG = logging.getLogger(__name__)
 
 
 class PageFilter:
@@ -28,6 +32,9 @@ class PageFilter:
         self._depth = depth
         self._counted = BloomFilter(1_000_000)  # each is counted once; a filter that errs in one of a hundred will do
         self.skipped: dict[SkipReason, list[str]] = defaultdict(list)
+
+    def __repr__(self) -> str:
+        return f"<PageFilter depth={self._depth} skipped={sum(map(len, self.skipped.values()))}>"
 
     def passed(
         self,
@@ -52,6 +59,8 @@ class PageFilter:
         """Count an address that is not fetched, once for each reason."""
         if not self._counted.add(f"{reason} {url}".encode("utf-8", "replace")):
             self.skipped[reason].append(url)
+            if _LOG.isEnabledFor(logging.DEBUG):
+                _LOG.debug("address skipped: %s", without_password(url), extra={"reason": reason.value})
 
     def in_scope(self, url: str) -> bool:
         """Return whether an address belongs to the site, be it a page or not."""

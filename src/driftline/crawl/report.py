@@ -10,7 +10,7 @@ from driftline.crawl.classify import GONE
 from driftline.durations import utc
 from driftline.model.event import Event
 from driftline.model.page import AddressKind, AddressSource, AddressState, PageNote, SkipReason
-from driftline.urls import host_of
+from driftline.urls import host_of, without_password
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -202,6 +202,12 @@ def _moved(was: Sequence[FoundAddress], new: Sequence[FoundAddress], pages: Sequ
         (row.url, row.target if row.state is AddressState.REDIRECT else by_digest.get(row.digest or b"")) for row in was
     ]
     return [MovedPage(url=url, to=to) for url, to in found if to]
+
+
+def round_figures(report: CrawlReport) -> dict[str, Any]:
+    """Return what the log says of a round that ended."""
+    different = {"new": len(report.new), "gone": len(report.gone), "moved": len(report.moved)}
+    return {"seed": without_password(report.seeds[0]), "round": report.number, "pages": report.pages, **different}
 
 
 _NAMED = 3  # addresses that a sentence names

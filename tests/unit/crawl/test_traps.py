@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from driftline.crawl.traps import Traps, shape_of
@@ -94,3 +96,13 @@ def test_a_shape_leaves_numbers_values_and_opaque_parts_open() -> None:
     one = shape_of(f"{SITE}/a/12/9f8a7b6c5d4e3f2a1b?x=1&y=2")
     assert one == shape_of(f"{SITE}/a/7/0f8a7b6c5d4e3f2aff?y=5&x=9")
     assert one != shape_of(f"{SITE}/a/12/title?x=1&y=2")
+
+
+def test_a_trap_is_logged_once_when_its_pages_are_given_up(caplog: pytest.LogCaptureFixture) -> None:
+    traps = Traps(2026)
+    with caplog.at_level(logging.INFO, "driftline.crawl"):
+        for n in range(40):
+            traps.learn(f"https://me:sesame@site.example/x/{n}", same=True, near=False)
+    (record,) = caplog.records
+    assert record.getMessage().startswith("trap: pages such as https://me:***@site.example/x/0? say the same")
+    assert "closed=1" in repr(traps)
