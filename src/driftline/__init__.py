@@ -79,6 +79,7 @@ __all__ = [
     "SafetyLists",
     "Schedule",
     "Settings",
+    "SkipReason",
     "SkippedURLs",
     "StallRecord",
     "Stop",
@@ -190,6 +191,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "Render",
         "RenderMode",
         "Safety",
+        "SkipReason",
         "WarningKind",
     ),
     "driftline.model.visit": ("Visited",),
@@ -275,6 +277,7 @@ if TYPE_CHECKING:
         Render,
         RenderMode,
         Safety,
+        SkipReason,
         WarningKind,
     )
     from driftline.model.visit import Visited

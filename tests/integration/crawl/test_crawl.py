@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import logging
 import math
 import random
 import time
@@ -400,6 +401,21 @@ def test_fresh_starts_over(small: SmallSite, pages: Driftline) -> None:
     pages.crawl(small.url(), stop=first.stop, progress=first.on_progress)
     again = pages.crawl(small.url(), fresh=True)
     assert (again.continued, again.number, again.pages) == (False, 2, 12)
+
+
+def test_the_rounds_of_a_crawl_are_logged(
+    small: SmallSite, pages: Driftline, caplog: pytest.LogCaptureFixture
+) -> None:  # fmt: skip
+    chain(small, 4)
+    with caplog.at_level(logging.INFO, "driftline.crawl"):
+        pages.crawl(small.url(), most=2)
+        pages.crawl(small.url())
+        pages.crawl(small.url())
+    rounds = [(record.getMessage(), vars(record)["round"]) for record in caplog.records]
+    assert rounds == [
+        ("round begun", 1), ("round left open", 1), ("round continued", 1), ("round ended", 1), ("round begun", 2),
+        ("round ended", 2),
+    ]  # fmt: skip
 
 
 def test_no_more_pages_are_fetched_than_was_asked_for_and_the_next_crawl_goes_on(

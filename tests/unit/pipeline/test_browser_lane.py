@@ -63,12 +63,12 @@ class Doors:
 
     def __init__(self) -> None:
         self.quiet = False
-        self.told: list[str] = []
+        self.calls: list[str] = []
         self.open: list[Link] = []
         self.given_back: list[int] = []
 
     def done(self, documents: list[Document]) -> list[Document]:
-        self.told += ["done" for _ in documents]
+        self.calls += ["done" for _ in documents]
         return documents
 
     def priority_requests(self, wake: Callable[[], None]) -> PriorityRequests[Any]:
@@ -76,7 +76,7 @@ class Doors:
         return self.requests
 
     def request_first(self, link: Link, requests: PriorityRequests[Any]) -> None:
-        self.told.append("asked")
+        self.calls.append("asked")
         if self.quiet:
             requests.refused.append(link)
         else:
@@ -186,7 +186,7 @@ def test_each_time_the_host_is_asked_with_its_permission(pages: dict[str, bytes]
     lane = Lane(Painter(pages), Past(BEFORE))
     lane.rendering.divert([page(ALWAYS, known=Known(1, None, None, fingerprint(BEFORE)))])
     lane.finish()
-    assert lane.doors.told == ["done", "asked", "done"], "a link comes with its first permission"
+    assert lane.doors.calls == ["done", "asked", "done"], "a link comes with its first permission"
 
 
 def test_a_change_at_a_host_that_wants_to_be_left_alone_is_recorded_as_it_was_found(pages: dict[str, bytes]) -> None:
