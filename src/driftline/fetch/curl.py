@@ -382,7 +382,8 @@ class Transfers:
         status: int = curl.getinfo(pycurl.RESPONSE_CODE)
         seconds: float = curl.getinfo(pycurl.TOTAL_TIME) + slot.retries.seconds
         conditional, guard = slot.conditional, slot.guard
-        cookies: list[bytes] = curl.getinfo_raw(pycurl.INFO_COOKIELIST) if status in MOVED else []
+        moved = status in MOVED
+        cookies: list[bytes] = curl.getinfo_raw(pycurl.INFO_COOKIELIST) if moved else []
         headers, body = slot.take()
         if slot.has_credentials:
             curl.close()  # no other link may use its credentials
@@ -390,7 +391,7 @@ class Transfers:
             self._free.append(slot)
         redirects = 0 if link.way is None else link.way.redirects
         failure: Failure | None = None
-        if status in MOVED and link.follow and (error is None or error[0] == pycurl.E_PARTIAL_FILE):
+        if moved and link.follow and (error is None or error[0] == pycurl.E_PARTIAL_FILE):
             led = self._redirected(link, status, headers, seconds, cookies)
             if isinstance(led, Link):
                 return Document(
