@@ -83,6 +83,7 @@ __all__ = [
     "SafetyLists",
     "Schedule",
     "Settings",
+    "SkipReason",
     "SkippedURLs",
     "StallRecord",
     "Stop",
@@ -198,6 +199,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "Render",
         "RenderMode",
         "Safety",
+        "SkipReason",
         "WarningKind",
     ),
     "driftline.model.visit": ("Visited",),
@@ -285,6 +287,7 @@ if TYPE_CHECKING:
         Render,
         RenderMode,
         Safety,
+        SkipReason,
         WarningKind,
     )
     from driftline.model.visit import Visited

@@ -25,6 +25,7 @@ DriftlineError            something the user can read and act on; its text is on
 ├── NoBrowser             there is no Chromium to render pages with (fetch/browser/chromium)
 ├── BrowserFailed         Chromium was found and could not be started (fetch/browser/chromium)
 ├── BrowserGone           Chromium has ended, or was ended because it did not answer (fetch/browser/chromium)
+├── EndlessNavigation     scripts of a page navigate again and again (fetch/browser/capture)
 ├── StepFailed            a step of a rendered page could not be carried out (fetch/browser/steps)
 ├── ProxyRefused          a proxy was reached and does not connect to the host (fetch/browser/upstream_proxy)
 └── LabError              a measurement went wrong (lab/bench/bare_client)

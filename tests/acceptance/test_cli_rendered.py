@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from command import Command
@@ -41,8 +42,7 @@ def test_pictures_are_named_in_the_history_and_written_to_files(driftline: Comma
     store = Store.open(str(tmp_path / "pages.db"))
     ledger = Ledger(store)
     run, _ = ledger.begin(None)
-    found = document(next(ledger.remaining(run, None)))
-    found.screenshot = b"\x89PNG, a picture"
+    found = replace(document(next(ledger.remaining(run, None))), rendered=True, screenshot=b"\x89PNG, a picture")
     ledger.record(run, [outcome_of(found)])
     store.close()
     assert driftline.json("history", URL)[0]["screenshot"] is True

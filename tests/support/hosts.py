@@ -33,8 +33,8 @@ class Records:
     def tagged(self, tags: Collection[str]) -> dict[str, list[str]]:
         return {host: [tag for tag in some if tag in tags] for host, some in self.tags.items()}
 
-    def keep(self, told: Mapping[str, Robots], quiet: Mapping[str, float], now: float) -> None:
-        self.robots |= told
+    def keep(self, robots: Mapping[str, Robots], quiet: Mapping[str, float], now: float) -> None:
+        self.robots |= robots
         self.quiet |= quiet
 
     def forget(self, now: float) -> None:

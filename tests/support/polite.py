@@ -50,7 +50,7 @@ class Run:
         ])  # fmt: skip
         self.links = PoliteLinks(
             self.source, settings(**policy | self.given), self.records, links=self.made, record=self.outcomes.extend,
-            clock=lambda: self.now, ticks=lambda: self.now, slow=lambda *told: self.slow.append(told),
+            clock=lambda: self.now, ticks=lambda: self.now, slow=lambda *host: self.slow.append(host),
         )  # fmt: skip
 
     def made(self, page_ids: Sequence[int]) -> list[Link]:

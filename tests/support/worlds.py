@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -116,9 +117,7 @@ class Painter:
         if body is None:
             failure = Failure(kind=FailureKind.BROWSER, sentence="There is no browser.")
             return document(link, b"", 0, failure=failure)
-        drawn = document(link, body)
-        drawn.screenshot = b"a picture of " + body
-        return drawn
+        return replace(document(link, body), rendered=True, screenshot=b"a picture of " + body)
 
     def stop(self) -> None:
         """It is never busy."""

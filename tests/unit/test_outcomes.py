@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError
+import re
+from dataclasses import FrozenInstanceError, fields
+from pathlib import Path
 
 import pytest
 
+import driftline
 from driftline.model.change import Matter
 from driftline.model.outcome import (
     Blob,
+    Document,
     Examined,
+    Link,
     NoiseVersion,
     Outcome,
     Proof,
@@ -63,3 +68,15 @@ def test_a_page_that_was_not_read_wants_no_browser() -> None:
     shell = Examined(wire=b"", body=b"", reading="", wants_script=True)
     assert not unchanged().wants_script
     assert Unchanged(document(), Proof.TEXT, shell).wants_script
+
+
+def test_links_and_documents_are_not_changed_but_for_the_permit() -> None:
+    """What `model.outcome` says of them: the classes themselves cannot enforce it, because that costs too much."""
+    names = "|".join({field.name for kind in (Link, Document) for field in fields(kind)})
+    assigned = re.compile(rf"\b(?:document|link)\.({names})\b *(?:[-+|]?=)(?!=)")
+    found = {
+        (path.name, match[1])
+        for path in Path(driftline.__file__).parent.rglob("*.py")
+        for match in assigned.finditer(path.read_text())
+    }
+    assert found == {("politeness.py", "permit")}

@@ -179,6 +179,8 @@ def _crawled(
 
 def _summarise(report: CrawlReport, most: int | None) -> None:
     """Print what was found as a table, then the differences from the last crawl."""
+    from driftline.crawl.report import skipped_in_words
+
     rows = [
         ("found", report.found, report.new),
         ("fetched", report.fetched, []),
@@ -193,7 +195,7 @@ def _summarise(report: CrawlReport, most: int | None) -> None:
         ("unreadable sitemaps and feeds", len(report.unread_lists), []),
         ("added to the watch list", report.watched, []),
     ]
-    rows += [(f"skipped, {why}", one.count, one.examples) for why, one in report.skipped.items()]
+    rows += [(f"skipped, {why}", one.count, one.examples) for why, one in skipped_in_words(report).items()]
     shown = [(name, many, some) for name, many, some in rows if many or name in ("found", "fetched", "pages")]
     print_table(_COLUMNS, [(name, f"{many:,}", some[0] if some else "") for name, many, some in shown])
     if report.number > 1:
@@ -227,15 +229,15 @@ def _print_some(word: str, style: str, urls: Sequence[str], most: int | None) ->
 
 def _print_remarks(reports: Sequence[CrawlReport]) -> None:
     """Print what is left to crawl; raise DriftlineError with the reason if a crawl found nothing."""
-    from driftline.crawl.page_filter import NO_ROOM
+    from driftline.model.page import SkipReason
 
     for report in reports:
         for host, until in report.quiet.items():
             text = f"{host} asked us to slow down (Retry-After): crawl it again after {local_time(until)}."
             say(clean(text), to_stderr=True)
     for report in reports:
-        if NO_ROOM in report.skipped:
-            many = count(report.skipped[NO_ROOM].count, "URL")
+        if SkipReason.QUEUE_FULL in report.skipped:
+            many = count(report.skipped[SkipReason.QUEUE_FULL].count, "URL")
             say(f"{many} not followed because the queue is full: crawl again, or raise --most.", to_stderr=True)
     left = sum(report.left for report in reports)
     limit = max((report.limit for report in reports if report.limit is not None), default=None)
@@ -248,6 +250,8 @@ def _print_remarks(reports: Sequence[CrawlReport]) -> None:
 
 
 def _why_nothing(report: CrawlReport) -> str:
+    from driftline.model.page import SkipReason
+
     seed = report.seeds[0]
     if report.astray:
         return f"{seed} redirects to {report.astray}, which is outside the scope: crawl that instead."
@@ -255,13 +259,16 @@ def _why_nothing(report: CrawlReport) -> str:
         return f"No page found at {seed}: {report.failed[0][1]}"
     if report.gone or report.gone_before:
         return f"{seed} is gone: there is nothing to crawl."
-    if "robots.txt" in report.skipped:
+    if SkipReason.ROBOTS in report.skipped:
         return f"robots.txt does not allow fetching {seed}: use --robots ignore if the site is yours."
     return f"No page found at {seed}: what it sends is not a page."
 
 
 def _as_json(report: CrawlReport) -> dict[str, Any]:
+    from driftline.crawl.report import skipped_in_words
+
     found = asdict(report)
+    found["skipped"] = {why: asdict(one) for why, one in skipped_in_words(report).items()}
     found["changes"] = [fields(change, "id", "url", "kind", "score", "reason") for change in report.changes]
     found["failed"] = [{"url": url, "reason": why} for url, why in report.failed]
     found["unread_lists"] = [{"url": url, "reason": why} for url, why in report.unread_lists]

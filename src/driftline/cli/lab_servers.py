@@ -153,13 +153,17 @@ def crawl(
 
     Every page must be fetched once, and nothing else.
     """
+    from driftline.crawl.report import skipped_in_words
     from driftline.lab.bench.bare_client import LabError
     from driftline.lab.bench.crawl_bench import measure
 
     found = measure(pages, lambda done, waiting: show_progress(f"{done:,} done, {waiting:,} wait"))
     show_progress("")
+    skipped = skipped_in_words(found.report)
     if as_json:
-        print_json(asdict(found))
+        printed = asdict(found)
+        printed["report"]["skipped"] = {why: asdict(one) for why, one in skipped.items()}
+        print_json(printed)
         return
     report = found.report
     print_plain_table(
@@ -174,7 +178,7 @@ def crawl(
             ("requests for redirects, lists, error pages and traps", f"{found.others:,}", ""),
             ("same as another page, nearly the same", f"{len(report.duplicates):,}, {len(report.near):,}", ""),
             ("error pages sent with status 200", f"{len(report.soft):,}", "2"),
-            *((f"addresses skipped, {why}", f"{one.count:,}", "") for why, one in report.skipped.items()),
+            *((f"addresses skipped, {why}", f"{one.count:,}", "") for why, one in skipped.items()),
             ("seconds", f"{found.seconds:.1f}", ""),
             ("pages a second", f"{found.pages_per_s:,.0f}", ""),
         ],

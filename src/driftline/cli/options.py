@@ -137,11 +137,11 @@ TagOption = Annotated[
 @contextmanager
 def opened(
     store: str | None, allow_networks: list[str] | None = None, *, make: bool = True, patient: bool = False,
-    **manners: Any,
+    **politeness: Any,
 ) -> Iterator[Driftline]:  # fmt: skip
     """Open the store that the option, the environment or the settings name.
 
-    `manners` are politeness settings, such as `host_delay`; those that are None keep their configured value. With
+    `politeness` has settings such as `host_delay`; those that are None keep their configured value. With
     `patient`, wait for a database server that may still be starting.
 
     A missing store is created. With `make` false (for commands that only read) a missing store that was named raises
@@ -156,7 +156,7 @@ def opened(
             parse_network(network)
         except BadSetting as error:
             raise BadSetting(f"--allow-network: {error}") from None
-    settings = command_settings(store=store, allow_networks=allow_networks, **manners)
+    settings = command_settings(store=store, allow_networks=allow_networks, **politeness)
     with ExitStack() as stack:
         if not make and not is_there(settings.store):
             if is_named(settings):

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 
 from ada_url import join_url
 
-from driftline.crawl.page_filter import FILE, MORE_LISTS, NO_ROOM
 from driftline.crawl.simhash import NEAR, Lookalikes, distance
 from driftline.crawl.sitemaps import sitemaps_of
 from driftline.crawl.survey_steps import Surveyed
 from driftline.detection.messages import ERROR_PAGE
 from driftline.errors import BadURL, FailureKind
 from driftline.http.headers import header, last_response, redirect_targets
-from driftline.model.page import AddressKind
-from driftline.store.crawls import AddressSource, AddressState, Met, PageNote, Result
+from driftline.model.page import AddressKind, AddressSource, AddressState, PageNote, SkipReason
+from driftline.store.crawls import Met, Result
 from driftline.urls import host_of
 from driftline.urls.canonical import canonical
 from driftline.urls.equivalence import as_user_of, key_of
@@ -33,9 +32,6 @@ if TYPE_CHECKING:
     from driftline.store.crawls import Address
 
 REDIRECTS = (301, 302, 303, 307, 308)
-BY_ROBOTS = "robots.txt"
-NO_INDEX = "noindex"
-NO_FOLLOW = "nofollow"
 GONE = (404, 410)
 _FIRST = -1.0  # the priority of what leads to many pages
 _MOST_FEEDS = 20  # of a round: some sites have one for every page
@@ -78,14 +74,14 @@ class Judge:
         """Return whether enough pages like this one had the same text."""
         return self._traps.closed(url)
 
-    def take_skipped(self) -> dict[str, list[str]]:
+    def take_skipped(self) -> dict[SkipReason, list[str]]:
         """Return what was not followed since the last call, by reason."""
         return self._pages.take_skipped()
 
     def leave_out(self, met: Iterable[Met]) -> None:
         """Count these addresses as skipped, because too many wait already."""
         for one in met:
-            self._pages.skip(NO_ROOM, one.url)
+            self._pages.skip(SkipReason.QUEUE_FULL, one.url)
 
     def of_seeds(self, seeds: Sequence[str]) -> list[Met]:
         """Return the seeds, and probes that show what their hosts answer for a page that does not exist."""
@@ -115,18 +111,18 @@ class Judge:
         document = outcome.document
         failure = outcome.failure
         if failure is not None and failure.kind is FailureKind.ROBOTS and not document.status:
-            return self._skipped(address, outcome, BY_ROBOTS)
+            return self._skipped(address, outcome, SkipReason.ROBOTS)
         if failure is not None or survey is None:
             sentence = "It could not be read." if failure is None else failure.sentence
             gone = document.status in GONE
             return _settled(address, outcome, AddressState.FAILED, sentence, gone=gone)
         kind = (header(last_response(document.headers), b"content-type") or "").lower()
         if kind.startswith((*_FILE_TYPES, *_SCRIPTS)):
-            return self._skipped(address, outcome, FILE)
+            return self._skipped(address, outcome, SkipReason.NOT_A_PAGE)
         if self._is_error(address, survey):
             return _settled(address, outcome, AddressState.ERROR_PAGE, ERROR_PAGE, gone=True)
         if survey.extracted is not None and not survey.extracted.indexed:
-            return self._skipped(address, outcome, NO_INDEX)
+            return self._skipped(address, outcome, SkipReason.NO_INDEX)
         same = near = None
         if survey.digest:
             same, near = self._alike.add(address.id, survey.digest, survey.mark)
@@ -145,12 +141,12 @@ class Judge:
         if address.kind is AddressKind.ROBOTS and not any(one.kind is AddressKind.SITEMAP for one in met):
             met += self._guessed(_origin(address.url), address.id)
         read = isinstance(outcome, Surveyed) and outcome.survey is not None and outcome.survey.lists is not None
-        reason = None if read else outcome.failure.sentence if outcome.failure else "It is no sitemap and no feed."
+        sentence = None if read else outcome.failure.sentence if outcome.failure else "It is no sitemap and no feed."
         status = outcome.document.status
         there = address.source is not AddressSource.GUESS or (
             outcome.failure is not None and (status == 200 or status >= 500)
         )
-        return _settled(address, outcome, _state_of_list(read=read, there=there), reason)
+        return _settled(address, outcome, _state_of_list(read=read, there=there), sentence)
 
     def _redirected(self, address: Address, outcome: CrawlOutcome, met: list[Met]) -> Result:
         """Return the result of a redirect: a link to its target, or another form of the same address."""
@@ -181,7 +177,7 @@ class Judge:
         assert extracted is not None
         met: list[Met | None] = []
         if extracted.held_back:
-            self._pages.skipped[NO_FOLLOW] += [address.url] * extracted.held_back
+            self._pages.skipped[SkipReason.NO_FOLLOW] += [address.url] * extracted.held_back
         if extracted.canonical and not self._is_recent(extracted.canonical):
             met.append(
                 self._followed(
@@ -230,7 +226,7 @@ class Judge:
             if not url or hops > _DEEPEST_INDEX or not (near or self._pages.in_scope(url)):
                 continue
             if self._sitemaps >= self._most_lists:
-                self._pages.skip(MORE_LISTS, url)
+                self._pages.skip(SkipReason.TOO_MANY_SITEMAPS, url)
             else:
                 self._sitemaps += 1
                 met.append(Met(key_of(url), url, AddressKind.SITEMAP, source, via, 0, hops, _FIRST, ""))
@@ -268,7 +264,7 @@ class Judge:
         """Return whether more than pages may be requested of an origin: a domain may have a host for every address."""
         if origin in self._origins or len(self._origins) < self._most_lists:
             return True
-        self._pages.skip(MORE_LISTS, origin)
+        self._pages.skip(SkipReason.TOO_MANY_SITEMAPS, origin)
         return False
 
     def _followed(
@@ -298,9 +294,9 @@ class Judge:
         nowhere = self._nowhere.get(_origin(address.url))
         return survey.error or bool(nowhere and survey.mark and distance(nowhere, survey.mark) <= NEAR)
 
-    def _skipped(self, address: Address, outcome: CrawlOutcome, reason: str) -> Result:
+    def _skipped(self, address: Address, outcome: CrawlOutcome, reason: SkipReason) -> Result:
         self._pages.skipped[reason].append(address.url)
-        return _settled(address, outcome, AddressState.SKIPPED, reason)
+        return _settled(address, outcome, AddressState.SKIPPED, skip_reason=reason)
 
     def _joined(self, base: str, target: str) -> str:
         try:
@@ -310,13 +306,13 @@ class Judge:
 
 
 def _settled(
-    address: Address, outcome: CrawlOutcome, state: AddressState, reason: str | None = None, *,
-    target: str | None = None, gone: bool = False,
+    address: Address, outcome: CrawlOutcome, state: AddressState, failure: str | None = None, *,
+    target: str | None = None, gone: bool = False, skip_reason: SkipReason | None = None,
 ) -> Result:  # fmt: skip
     document = outcome.document
     return Result(
-        address.id, state, reason, document.status, target, at=document.fetched_at,
-        gone=gone and address.good_round > 0,
+        address.id, state, failure, document.status, target, at=document.fetched_at,
+        gone=gone and address.good_round > 0, skip_reason=skip_reason,
     )  # fmt: skip
 
 

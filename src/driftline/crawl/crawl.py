@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from driftline.crawl.crawl_options import limits_of, site_key
 from driftline.crawl.crawl_recorder import Recording
 from driftline.crawl.frontier import Frontier
 from driftline.crawl.page_filter import PageFilter
-from driftline.crawl.report import news_of, read_report
+from driftline.crawl.report import news_of, read_report, round_figures
 from driftline.crawl.scope import Focus, keywords_of
 from driftline.crawl.survey_steps import SurveySteps
 from driftline.crawl.traps import Traps
@@ -20,15 +21,16 @@ from driftline.durations import utc
 from driftline.http.credentials import CredentialScope
 from driftline.model.event import EventSource
 from driftline.model.outcome import Link
-from driftline.model.page import AddressKind
+from driftline.model.page import AddressKind, AddressState, PageNote
 from driftline.pipeline.pipeline import Pipeline, StallReporter, open_workers
 from driftline.pipeline.stop import Ending
 from driftline.settings import host_policy
 from driftline.store.access_records import Accesses
-from driftline.store.crawls import AddressState, PageNote, Sites
+from driftline.store.crawls import Sites
 from driftline.store.host_records import HostRecords
 from driftline.store.ledger import Ledger
 from driftline.store.locks import patiently
+from driftline.urls import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -71,6 +73,7 @@ class Entry:
 _WORKER = "driftline.crawl.survey"
 _FOCUSED = 16  # links that are handed out before what they lead to is known
 _PROBE = "driftline-asks-for-no-page"
+_LOG = logging.getLogger(__name__)
 
 
 class Crawl:
@@ -93,6 +96,9 @@ class Crawl:
         self._clock = clock
         self._ledger = Ledger(store, clock, self._is_stopped, settings.fail_after)
 
+    def __repr__(self) -> str:
+        return f"<Crawl of {self._store!r} stopped={self._stop.requested}>"
+
     def run(
         self, seeds: Sequence[str], options: Options, *, fresh: bool = False, ends: bool = True,
         begun: Callable[[Begun, int], None] | None = None,
@@ -112,6 +118,8 @@ class Crawl:
             site_key(seeds, options), seeds, options.kept(), options.tag, self._clock(), fresh=fresh,
             unwatched=options.unwatched,
         )  # fmt: skip
+        about = {"seed": without_password(seeds[0]), "round": site.number}
+        _LOG.info("round %s", "continued" if site.continued else "begun", extra=about)
         asked_before = self._sites.asked(site) if site.continued else 0
         records = HostRecords(self._store, self._is_stopped)
         access = None if site.tag is None else Accesses(self._store).of_tag(site.tag)
@@ -139,11 +147,14 @@ class Crawl:
             quiet={host: utc(until) for host, until in pipeline.links.paused_hosts.items()},
             limit=limits.pages if frontier.limited else None,
         )  # fmt: skip
+        if report.left:
+            _LOG.info("round left open", extra=about | {"left": report.left})
         if ends and not report.left:
             now = self._clock()
             is_news = report.number > 1 and report.tag is not None
             found = news_of(report, now, EventSource.CRAWL) if is_news else []
             self._sites.finish(site.site_id, site.number, now, found)
+            _LOG.info("round ended", extra=round_figures(report))
         return report
 
     def _judge(self, site: Begun, scope: Scope, options: Options, records: HostRecords, limits: Limits) -> Judge:

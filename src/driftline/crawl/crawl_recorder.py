@@ -8,15 +8,14 @@ and finds them there.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from driftline.crawl.frontier import UrlSeen
-from driftline.crawl.page_filter import trap_reason
 from driftline.crawl.survey_steps import Surveyed
-from driftline.crawl.traps import Trap
 from driftline.model.outcome import Link
-from driftline.model.page import AddressKind
-from driftline.store.crawls import KNOWN, AddressState, FrontierEntry, PageNote, Result
+from driftline.model.page import AddressKind, AddressState, PageNote, SkipReason
+from driftline.store.crawls import KNOWN, FrontierEntry, Result
 from driftline.store.locks import patiently
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from driftline.crawl.survey_steps import CrawlOutcome
     from driftline.store.crawls import Address, Begun, Met, Sites
 
-_ALIKE = trap_reason(Trap.ALIKE)
+_LOG = logging.getLogger(__name__)
 
 
 class Recording:
@@ -85,8 +84,8 @@ class Recording:
         found = self._sites.open_ones(ids)
         closed = [one for one in found.values() if one.kind is AddressKind.PAGE and self._judge.is_closed(one.url)]
         if closed:
-            results = [Result(one.id, AddressState.SKIPPED, _ALIKE) for one in closed]
-            skipped = {_ALIKE: [one.url for one in closed]}
+            results = [Result(one.id, AddressState.SKIPPED, skip_reason=SkipReason.TRAP_ALIKE) for one in closed]
+            skipped = {SkipReason.TRAP_ALIKE: [one.url for one in closed]}
             self._sites.record(self._begun, results, [], skipped)
             for one in closed:
                 del found[one.id]
@@ -148,6 +147,7 @@ class Recording:
             return fresh
         pages.sort(key=lambda one: one.priority)
         self._judge.leave_out(pages[room:])
+        _LOG.info("addresses not followed because the queue is full: %d", len(pages) - room)
         return [one for one in fresh if one.kind is not AddressKind.PAGE] + pages[:room]
 
     def _fresh(self, met: Sequence[Met]) -> list[Met]:

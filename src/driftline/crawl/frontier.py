@@ -131,6 +131,13 @@ class Frontier:
         self._closed = False
         self._wake: Callable[[], None] = lambda: None
 
+    def __repr__(self) -> str:
+        # without the lock, for debugging: the numbers may be of slightly different moments
+        return (
+            f"<Frontier pages={len(self._heap)} lists={len(self._lists)} in_flight={len(self._out)} "
+            f"postponed={len(self._put_off)} left={self._left} closed={self._closed}>"
+        )
+
     def __len__(self) -> int:
         """Return how many addresses wait or are under way."""
         return len(self._heap) + len(self._lists) + len(self._out)

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from driftline.crawl.frontier import BloomFilter
 from driftline.crawl.scope import is_file
 from driftline.fetch.failures import NOTHING
-from driftline.model.page import AddressKind
-from driftline.store.crawls import AddressSource, Met
+from driftline.model.page import AddressKind, AddressSource, SkipReason
+from driftline.store.crawls import Met
+from driftline.urls import without_password
 from driftline.urls.equivalence import key_of, without_session
 
 if TYPE_CHECKING:
     from driftline.crawl.scope import Scope
-    from driftline.crawl.traps import Trap, Traps
+    from driftline.crawl.traps import Traps
     from driftline.fetch.failures import Blocked
 
-OUT_OF_SCOPE = "out of scope"
-FILE = "not a page"
-TOO_DEEP = "deeper than --depth"
-UNSAFE = "blocked as unsafe"
-NO_ROOM = "more than may wait"
-MORE_LISTS = "more sitemaps, or hosts with some, than are read"
+_LOG = logging.getLogger(__name__)
 
 
 class PageFilter:
@@ -34,7 +31,10 @@ class PageFilter:
         self._traps = traps
         self._depth = depth
         self._counted = BloomFilter(1_000_000)  # each is counted once; a filter that errs in one of a hundred will do
-        self.skipped: dict[str, list[str]] = defaultdict(list)
+        self.skipped: dict[SkipReason, list[str]] = defaultdict(list)
+
+    def __repr__(self) -> str:
+        return f"<PageFilter depth={self._depth} skipped={sum(map(len, self.skipped.values()))}>"
 
     def passed(
         self,
@@ -55,33 +55,29 @@ class PageFilter:
         self.skip(reason, url)
         return None
 
-    def skip(self, reason: str, url: str) -> None:
+    def skip(self, reason: SkipReason, url: str) -> None:
         """Count an address that is not fetched, once for each reason."""
         if not self._counted.add(f"{reason} {url}".encode("utf-8", "replace")):
             self.skipped[reason].append(url)
+            if _LOG.isEnabledFor(logging.DEBUG):
+                _LOG.debug("address skipped: %s", without_password(url), extra={"reason": reason.value})
 
     def in_scope(self, url: str) -> bool:
         """Return whether an address belongs to the site, be it a page or not."""
         return self._scope.holds(url)
 
-    def take_skipped(self) -> dict[str, list[str]]:
+    def take_skipped(self) -> dict[SkipReason, list[str]]:
         """Return what was skipped since the last call, by reason."""
         skipped, self.skipped = self.skipped, defaultdict(list)
         return skipped
 
-    def _reason(self, url: str, source: AddressSource, depth: int) -> str | None:
+    def _reason(self, url: str, source: AddressSource, depth: int) -> SkipReason | None:
         if not self._scope.holds(url):
-            return OUT_OF_SCOPE
+            return SkipReason.OUT_OF_SCOPE
         if is_file(url):
-            return FILE
+            return SkipReason.NOT_A_PAGE
         if self._blocked.why(url) is not None:
-            return UNSAFE
+            return SkipReason.UNSAFE
         if self._depth is not None and depth > self._depth and source is not AddressSource.REDIRECT:
-            return TOO_DEEP
-        trap = self._traps.why(url)
-        return None if trap is None else trap_reason(trap)
-
-
-def trap_reason(trap: Trap) -> str:
-    """Return the reason why an address is skipped that looks like this trap."""
-    return f"trap: {trap}"
+            return SkipReason.TOO_DEEP
+        return self._traps.why(url)

@@ -6,19 +6,21 @@ round, finds that nothing is left to fetch, and publishes the same.
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
-from driftline.crawl.report import news_of
+from driftline.crawl.report import news_of, round_figures
 from driftline.durations import parse_interval
 from driftline.errors import RunStalled, RunStopped, StoreError, StoreLocked, StoreUnavailable, UsageError
 from driftline.model.event import EventSource
 from driftline.pipeline.stop import Stop
 from driftline.plurals import count
 from driftline.store.locks import patiently
+from driftline.urls import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 _LOOK = 5.0  # seconds between two looks at which sites are due
 _REST = 30.0  # seconds for which pages are checked, at least, before sites are crawled again
 _LONGEST_WAIT = 3_600.0  # seconds, as a clock can be set to
+_LOG = logging.getLogger(__name__)
 
 
 class Kept(Protocol):
@@ -68,6 +71,9 @@ class Rounds:
         self._found: dict[int, int] = {}  # the last complete round of a site
         self._named: set[int] = set()  # sites that were announced as being crawled
         self._not_before: dict[int, float] = {}
+
+    def __repr__(self) -> str:
+        return f"<Rounds every={self._every} crawling={len(self._named)} postponed={len(self._not_before)}>"
 
     def due(self) -> bool:
         """Return whether a site is due, and pages were checked long enough."""
@@ -116,22 +122,27 @@ class Rounds:
 
     def _crawled(self, site: Site, turn: Stop) -> list[str]:
         seed = site.seeds[0]
+        about = {"seed": without_password(seed), "site": site.id, "round": site.round}
+        _LOG.info("watched site is due: crawling it", extra=about)
         if site.id not in self._named:
             self._named.add(site.id)
             self._remark(f"Crawling {seed}, which is kept watched.")
         try:
             report = self._crawl(site, turn)
         except UsageError as error:
+            _LOG.warning("watched site is not crawled again: %s", error, extra=about)
             self._remark(f"{seed} is not crawled again: {error}")
             self._not_before[site.id] = math.inf
             return []
         if report.quiet:
             self._not_before[site.id] = min(report.quiet.values()).timestamp()
+            _LOG.info("watched site is postponed: its hosts asked for a pause", extra=about)
         if report.left:
             return []
         self._found[site.id] = report.number
         self._named.discard(site.id)
         self._finish(site, report)
+        _LOG.info("round ended", extra=round_figures(report))
         self._remark(_summary(seed, report))
         return report.changed
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from driftline.crawl.classify import GONE
 from driftline.durations import utc
 from driftline.model.event import Event, EventKind, EventSource, site_headline
-from driftline.model.page import AddressKind
-from driftline.store.crawls import AddressSource, AddressState, PageNote
-from driftline.urls import host_of
+from driftline.model.page import AddressKind, AddressSource, AddressState, PageNote, SkipReason
+from driftline.urls import host_of, without_password
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,6 +18,26 @@ if TYPE_CHECKING:
 
     from driftline.model.change import Change
     from driftline.store.crawls import Begun, FoundAddress, Sites
+
+
+# as `crawl` prints them, also as keys with --json, and docs/crawling.md lists them
+_WORDS = {
+    SkipReason.OUT_OF_SCOPE: "out of scope",
+    SkipReason.TOO_DEEP: "deeper than --depth",
+    SkipReason.ROBOTS: "robots.txt",
+    SkipReason.NO_FOLLOW: "nofollow",
+    SkipReason.NO_INDEX: "noindex",
+    SkipReason.NOT_A_PAGE: "not a page",
+    SkipReason.UNSAFE: "blocked as unsafe",
+    SkipReason.QUEUE_FULL: "more than may wait",
+    SkipReason.TOO_MANY_SITEMAPS: "more sitemaps, or hosts with some, than are read",
+    SkipReason.TRAP_LONG: "trap: too long",
+    SkipReason.TRAP_DEEP: "trap: endless path",
+    SkipReason.TRAP_REPEATING: "trap: repeating path",
+    SkipReason.TRAP_CALENDAR: "trap: calendar",
+    SkipReason.TRAP_PARAMETERS: "trap: combinations of parameters",
+    SkipReason.TRAP_ALIKE: "trap: pages that say the same",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +109,7 @@ class CrawlReport:
     failed: list[tuple[str, str]] = field(default_factory=list)
     unread_lists: list[tuple[str, str]] = field(default_factory=list)
     best: list[tuple[str, float]] = field(default_factory=list)
-    skipped: dict[str, SkippedURLs] = field(default_factory=dict)
+    skipped: dict[SkipReason, SkippedURLs] = field(default_factory=dict)
     quiet: dict[str, datetime] = field(default_factory=dict)
     astray: str | None = None
 
@@ -98,6 +117,11 @@ class CrawlReport:
     def pages_per_s(self) -> float:
         """The pages that this crawl fetched per second."""
         return self.fetched_now / max(self.seconds, 1e-9)
+
+
+def skipped_in_words(report: CrawlReport) -> dict[str, SkippedURLs]:
+    """Return what was skipped by the words for the reason, as it is printed."""
+    return {_WORDS[reason]: urls for reason, urls in report.skipped.items()}
 
 
 _BEST = 20
@@ -139,8 +163,8 @@ def read_report(sites: Sites, begun: Begun, seeds: list[str], *, asked_before: i
         gone_before=len(bad) - len(failed), moved=moved, changed=[row.url for row in pages if row.changed],
         duplicates=_twins(pages, PageNote.SAME, names), near=_twins(pages, PageNote.NEAR, names),
         soft=[row.url for row in failed if row.state is AddressState.ERROR_PAGE],
-        failed=[(row.url, row.reason) for row in failed if row.state is AddressState.FAILED and row.id not in lost],
-        unread_lists=[(row.url, row.reason) for row in unread],
+        failed=[(row.url, row.failure) for row in failed if row.state is AddressState.FAILED and row.id not in lost],
+        unread_lists=[(row.url, row.failure) for row in unread],
         best=[(row.url, row.score) for row in sorted(pages, key=lambda row: -row.score)[:_BEST] if row.score],
         skipped={why: SkippedURLs(count=many, examples=some) for why, (many, some) in sites.skipped(begun).items()},
         astray=None if pages else next((row.target for row in others_ if _is_seed(row) and row.target), None),
@@ -178,6 +202,12 @@ def _moved(was: Sequence[FoundAddress], new: Sequence[FoundAddress], pages: Sequ
         (row.url, row.target if row.state is AddressState.REDIRECT else by_digest.get(row.digest or b"")) for row in was
     ]
     return [MovedPage(url=url, to=to) for url, to in found if to]
+
+
+def round_figures(report: CrawlReport) -> dict[str, Any]:
+    """Return what the log says of a round that ended."""
+    different = {"new": len(report.new), "gone": len(report.gone), "moved": len(report.moved)}
+    return {"seed": without_password(report.seeds[0]), "round": report.number, "pages": report.pages, **different}
 
 
 def news_of(report: CrawlReport, at: float, source: EventSource) -> list[Event]:

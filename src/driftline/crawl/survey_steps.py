@@ -85,12 +85,16 @@ class SurveySteps:
         except Exception as error:  # noqa: BLE001 whatever a page makes a step raise must fail that page only
             if len(pairs) > 1:
                 return [outcome for pair in pairs for outcome in self.compare([pair])]
+            pairs[0].document.release_body()
             return [Failed(pairs[0].document, internal_failure(error))]
         outcomes: list[CrawlOutcome] = []
         for pair in pairs:
-            failure = pair.document.failure
-            outcomes.append(_surveyed(pair, next(findings)) if failure is None else Failed(pair.document, failure))
-            pair.document.release_body()
+            document = pair.document
+            if document.failure is None:
+                outcomes.append(_surveyed(pair, next(findings)))
+            else:
+                document.release_body()
+                outcomes.append(Failed(document, document.failure))
         return outcomes
 
     def _job(self, pair: Pair) -> Job:

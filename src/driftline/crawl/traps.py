@@ -5,9 +5,12 @@ Each rule has a name, and the report of a crawl counts the addresses that it hel
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter, defaultdict
-from enum import StrEnum
+
+from driftline.model.page import SkipReason
+from driftline.urls import without_password
 
 _LONGEST = 1_024  # characters of an address
 _DEEPEST = 16  # segments of a path
@@ -18,6 +21,7 @@ _MOST_PATHS = 100_000  # whose parameters are remembered
 _AHEAD, _EARLIEST = 2, 1990  # years that calendars are followed to
 _SAME, _NEAR, _MONTHS = 25, 60, 12  # pages of one shape in a row that say nothing new, before no more are fetched
 _SAME_IN_FOLDER = 100  # the same for copies in one folder, however they are called there
+_LOG = logging.getLogger(__name__)
 _NUMBER = re.compile(r"\d+")
 _OPAQUE = re.compile(r"(?=[0-9a-z_-]*\d)(?=[0-9a-z_-]*[a-z])[0-9a-z_-]{16,}", re.IGNORECASE)
 _DATE = re.compile(r"(?<!\d)([12]\d{3})[-/_.](?:0?[1-9]|1[0-2])(?:[-/_.](?:0?[1-9]|[12]\d|3[01]))?(?!\d)")
@@ -29,17 +33,6 @@ _YEAR = re.compile(r"[?&](?:y|year|jahr|annee)=(\d{1,9})(?=&|$)", re.IGNORECASE)
 _MONTH = re.compile(r"[?&](?:m|month|monat|mois|week|day)=\d", re.IGNORECASE)
 
 
-class Trap(StrEnum):
-    """Why an address is taken for a trap."""
-
-    LONG = "too long"
-    DEEP = "endless path"
-    REPEATING = "repeating path"
-    CALENDAR = "calendar"
-    PARAMETERS = "combinations of parameters"
-    ALIKE = "pages that say the same"
-
-
 class Traps:
     """Judges addresses, and learns from the pages that were fetched. `year` is the present one."""
 
@@ -49,23 +42,26 @@ class Traps:
         self._in_a_row: Counter[str] = Counter()
         self._closed: set[str] = set()
 
-    def why(self, url: str) -> Trap | None:
+    def __repr__(self) -> str:
+        return f"<Traps year={self._year} watched={len(self._in_a_row)} closed={len(self._closed)}>"
+
+    def why(self, url: str) -> SkipReason | None:
         """Return which trap this address looks like; None if it looks like none."""
         if len(url) > _LONGEST:
-            return Trap.LONG
+            return SkipReason.TRAP_LONG
         before, _, query = url.partition("?")
         path = before[before.find("/", 8) :]
         segments = [one for one in path.split("/") if one]
         if len(segments) > _DEEPEST:
-            return Trap.DEEP
+            return SkipReason.TRAP_DEEP
         if _repeats(segments):
-            return Trap.REPEATING
+            return SkipReason.TRAP_REPEATING
         year = _year_of(url)
         if year is not None and not _EARLIEST <= year <= self._year + _AHEAD:
-            return Trap.CALENDAR
+            return SkipReason.TRAP_CALENDAR
         if query and self._combines(before, query):
-            return Trap.PARAMETERS
-        return Trap.ALIKE if self.closed(url) else None
+            return SkipReason.TRAP_PARAMETERS
+        return SkipReason.TRAP_ALIKE if self.closed(url) else None
 
     def learn(self, url: str, *, same: bool, near: bool) -> None:
         """Learn from a page that was fetched: its text is that of another one, nearly that, or its own."""
@@ -74,7 +70,7 @@ class Traps:
         if same:
             self._in_a_row[folder] += 1
             if self._in_a_row[folder] >= _SAME_IN_FOLDER:
-                self._closed.add(folder)
+                self._close(folder)
         else:
             self._in_a_row.pop(folder, None)
         if not same and not near:
@@ -85,7 +81,14 @@ class Traps:
         self._in_a_row[shape] += 1
         enough = _MONTHS if calendar else _SAME if same else _NEAR
         if self._in_a_row[shape] >= enough:
-            self._closed.add(shape)
+            self._close(shape)
+
+    def _close(self, alike: str) -> None:
+        """Skip from now on what is at addresses of this shape, or in this folder."""
+        if alike not in self._closed:
+            self._closed.add(alike)
+            url = without_password(alike)
+            _LOG.info("trap: pages such as %s say the same, and are skipped from now on", url, extra={"url": url})
 
     def closed(self, url: str) -> bool:
         """Return whether so many pages like this one had the same text that it is not to be fetched."""

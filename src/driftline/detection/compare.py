@@ -50,18 +50,20 @@ class Examiner(Protocol):
 
 def prove_unchanged(documents: Sequence[Document]) -> tuple[list[Unchanged], list[Document]]:
     """Return the outcomes of documents that their links prove unchanged, and the documents left to compare."""
-    outcomes: list[Unchanged] = []
+    proved: list[Document] = []
+    proofs: list[Proof] = []
     left: list[Document] = []
     for document in documents:
         if document.failure is None and document.link.known is not None:
             _, proof = _proof(document)
             if proof is not None:
-                outcomes.append(Unchanged(document, proof))
+                proved.append(document)
+                proofs.append(proof)
                 continue
         left.append(document)
-    for outcome in outcomes:
-        outcome.document.release_body()
-    return outcomes, left
+    for document in proved:
+        document.release_body()  # not earlier: a step that fails is repeated, and needs the body
+    return list(map(Unchanged, proved, proofs)), left
 
 
 def recall(documents: Sequence[Document], versions: Versions) -> list[Pair]:
@@ -98,14 +100,12 @@ def compare(pairs: Sequence[Pair], examiner: Examiner, limit: int, *, twice: boo
     for pair in pairs:
         document = pair.document
         if document.failure is not None:
+            document.release_body()
             outcomes.append(Failed(document, document.failure))
         elif pair.proof is not None:
-            outcomes.append(Unchanged(document, pair.proof))
+            outcomes.append(Unchanged(document, pair.proof))  # `recall` released the body
         else:
             outcomes.append(outcome_of(pair, next(findings), twice=twice))
-    for outcome in outcomes:
-        if not (twice and isinstance(outcome, Changed)):
-            outcome.document.release_body()
     return outcomes
 
 
@@ -114,20 +114,25 @@ def confirm(found: Sequence[tuple[Changed, Document]], examiner: Examiner, limit
 
     A second fetch that failed, has the same bytes or cannot be read leaves a change as it is.
     """
-    outcomes: list[Outcome] = []
+    confirmed: list[Changed] = []
     differing: list[tuple[Changed, Pair, Document]] = []
     for outcome, document in found:
         if outcome.pair is None or document.failure is not None or _has_bytes_of(outcome, document):
-            outcomes.append(replace(outcome, pair=None))
+            confirmed.append(outcome)
         else:
             differing.append((outcome, outcome.pair, document))
     jobs = [_second_job(pair, document, limit) for _, pair, document in differing]
     findings = examiner.examine(jobs) if jobs else []
+    outcomes = [_final(outcome) for outcome in confirmed]
     for (outcome, pair, _), finding in zip(differing, findings, strict=True):
-        outcomes.append(replace(outcome, pair=None) if finding.failure else outcome_of(pair, finding))
-    for outcome, _ in found:
-        outcome.document.release_body()
+        outcomes.append(_final(outcome) if finding.failure else outcome_of(pair, finding))
     return outcomes
+
+
+def _final(change: Changed) -> Outcome:
+    """Return a change that stays as it was found as the final outcome, without what a second fetch needed."""
+    change.document.release_body()
+    return replace(change, pair=None)
 
 
 def _has_bytes_of(outcome: Changed, document: Document) -> bool:
@@ -144,8 +149,10 @@ def _proof(document: Document) -> tuple[bytes, Proof | None]:
 
 
 def job_of(pair: Pair, limit: int) -> Job:
-    """Return the job that a worker does for a pair."""
+    """Return the job that a worker does for a pair; raise ValueError if its body was released already."""
     document, old = pair.document, pair.old
+    if len(document.body) != document.size:  # an empty body would pass for a page that lost all of its text
+        raise ValueError(f"The body of {document.link.url} was released before it was read.")
     block = last_response(document.headers)
     codings, content_type = content_encodings(block), header(block, b"content-type") or ""
     disposition = header(block, b"content-disposition") or ""
@@ -169,8 +176,13 @@ def _second_job(pair: Pair, document: Document, limit: int) -> Job:
 
 
 def outcome_of(pair: Pair, finding: Finding, *, twice: bool = False) -> Outcome:
-    """Return the outcome of the check that a finding stands for. With `twice`, a change keeps its pair."""
-    document = pair.document
+    """Return the outcome of the check that a finding stands for, and release the body before.
+
+    With `twice`, a change keeps its body and its pair.
+    """
+    document, change = pair.document, finding.change
+    if not twice or change is None or change.verdict is Matter.NOISE:
+        document.release_body()
     if finding.failure is not None:
         return Failed(document, finding.failure, finding.wants_script)
     examined = Examined(
@@ -186,7 +198,6 @@ def outcome_of(pair: Pair, finding: Finding, *, twice: bool = False) -> Outcome:
         size=finding.size, title=finding.title, content_type=finding.content_type, charset=finding.charset,
         blobs=finding.blobs,
     )  # fmt: skip
-    change = finding.change
     if change is None:
         return New(document, examined, version)  # also if its versions were removed during the check
     if change.verdict is Matter.NOISE:

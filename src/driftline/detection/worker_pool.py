@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import marshal
 import os
 import select
@@ -17,6 +18,7 @@ from driftline.detection.jobs import LENGTH, Finding, Job
 from driftline.detection.messages import WORKER_CRASHED, took_too_long
 from driftline.errors import FailureKind, RunStopped, WorkerDied
 from driftline.model.page import Failure
+from driftline.urls import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,6 +32,7 @@ _PIPE = 1024 * 1024
 _READ = 1024 * 1024
 _STARTING = 5.0  # seconds on top of the deadline, to start the process and to send it the page
 _SENT_AT_ONCE = 8 * 1024 * 1024
+_LOG = logging.getLogger(__name__)
 
 
 class WorkerPool:
@@ -50,6 +53,10 @@ class WorkerPool:
         self._idle = [Worker(deadline=deadline, memory=memory, program=program, ticks=ticks) for _ in range(most)]
         self._workers = tuple(self._idle)
         self._stopped = False
+
+    def __repr__(self) -> str:
+        # without the lock, for debugging
+        return f"<WorkerPool workers={len(self._workers)} idle={len(self._idle)} stopped={self._stopped}>"
 
     def examine(self, jobs: Sequence[Job]) -> list[Finding]:
         """Return the findings of these jobs, in order, from the next free worker. Raise RunStopped after `stop`."""
@@ -80,7 +87,10 @@ class WorkerPool:
 
     def stop(self) -> None:
         """End every process at once. The pages being read are given up."""
-        self._stopped = True
+        stopped, self._stopped = self._stopped, True
+        busy = len(self._workers) - len(self._idle)
+        if busy and not stopped:
+            _LOG.info("worker processes killed, with their pages unread: %d", busy)
         for worker in self._workers:
             worker.kill()
 
@@ -109,10 +119,15 @@ class Worker:
         self._received = bytearray()
         self._poll = select.poll()
 
+    def __repr__(self) -> str:
+        pid = None if self._process is None else self._process.pid
+        return f"<Worker pid={pid} deadline={self._deadline} killed={self._killed}>"
+
     def examine(self, jobs: Sequence[Job]) -> list[Finding]:
         """Return the findings of these jobs, in order; a failure for one that crashes the worker or takes too long."""
         if self._process is not None and self._process.poll() is not None:
-            self._end()  # it was killed from outside while idle, which is no page's fault
+            _LOG.info("worker process ended by itself while idle: another is started", extra={"pid": self._process.pid})
+            self._end()  # it was killed from outside, which is no page's fault
         findings: list[Finding] = []
         while len(findings) < len(jobs) and not self._killed:
             left = _first_batch(jobs[len(findings) :])
@@ -122,9 +137,12 @@ class Worker:
                     findings.append(self._receive())
                     self.at_page_since = self._ticks()
                     if findings[-1].out_of_memory:
+                        self._log_end(jobs[len(findings) - 1], "out of memory")
                         self._end()  # the pages after it get a process whose memory is not full
                         break
             except WorkerDied as error:
+                if not self._killed:
+                    self._log_end(jobs[len(findings)], str(error))
                 self._end()
                 findings.append(Finding(failure=Failure(kind=FailureKind.HOSTILE, sentence=str(error))))
                 self.at_page_since = self._ticks()
@@ -136,6 +154,12 @@ class Worker:
         process = self._process
         if process is not None:
             process.kill()
+
+    def _log_end(self, job: Job, why: str) -> None:
+        """Log that the process is ended because of the page of this job."""
+        pid = None if self._process is None else self._process.pid
+        url = without_password(job.url)
+        _LOG.info("worker process ended at %s: %s", url, why, extra={"url": url, "pid": pid})
 
     def _end(self) -> None:
         """End the process at once; the next jobs get a new one."""
@@ -180,6 +204,7 @@ class Worker:
             self._poll = select.poll()
             self._poll.register(process.stdout, select.POLLIN)
             self._process = process
+            _LOG.debug("worker process started", extra={"pid": process.pid, "program": self._program})
             if self._killed:
                 process.kill()  # `kill` was called while it was starting
         return self._process

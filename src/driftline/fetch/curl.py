@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import certifi
 import pycurl
 
-from driftline.errors import FailureKind, RunStopped
+from driftline.errors import BadURL, FailureKind, RunStopped
 from driftline.fetch.address_guard import ConnectionGuard, judge_for, name_of, refused_failure
 from driftline.fetch.epoll import Sockets
 from driftline.fetch.failures import (
@@ -23,6 +23,7 @@ from driftline.fetch.failures import (
 )
 from driftline.fetch.redirects import (
     MOVED,
+    NOT_ON_THE_WEB,
     document_of_page,
     failure_at_target,
     link_to_target,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
     from driftline.fetch.address_guard import Judge
     from driftline.fetch.failures import Blocked
-    from driftline.model.outcome import Link
     from driftline.settings import Settings
 
 _LOG = logging.getLogger(__name__)
@@ -382,40 +382,51 @@ class Transfers:
         status: int = curl.getinfo(pycurl.RESPONSE_CODE)
         seconds: float = curl.getinfo(pycurl.TOTAL_TIME) + slot.retries.seconds
         conditional, guard = slot.conditional, slot.guard
-        cookies: list[bytes] = curl.getinfo_raw(pycurl.INFO_COOKIELIST) if status in MOVED else []
+        moved = status in MOVED
+        cookies: list[bytes] = curl.getinfo_raw(pycurl.INFO_COOKIELIST) if moved else []
         headers, body = slot.take()
         if slot.has_credentials:
             curl.close()  # no other link may use its credentials
         else:
             self._free.append(slot)
-        document = Document(
-            link, status, headers, body, len(body), link.url, 0 if link.way is None else link.way.redirects, now,
-            seconds, None, guard.address,
-        )  # fmt: skip
-        if status in MOVED and link.follow and (error is None or error[0] == pycurl.E_PARTIAL_FILE):
-            self._set_target(document, cookies)
+        redirects = 0 if link.way is None else link.way.redirects
+        failure: Failure | None = None
+        if moved and link.follow and (error is None or error[0] == pycurl.E_PARTIAL_FILE):
+            led = self._redirected(link, status, headers, seconds, cookies)
+            if isinstance(led, Link):
+                return Document(
+                    link, status, headers, body, len(body), link.url, redirects + 1, now, seconds, None, guard.address,
+                    onward=led,
+                )  # fmt: skip
+            failure = led
         elif error is not None and error[0] == pycurl.E_COULDNT_CONNECT and guard.refused is not None:
-            document.failure = refused_failure(guard.refused, link.url, redirected=link.way is not None)
-            _LOG.debug("connection refused by the guard of private networks: %s", document.failure.sentence)
+            failure = refused_failure(guard.refused, link.url, redirected=link.way is not None)
+            _LOG.debug("connection refused by the guard of private networks: %s", failure.sentence)
         elif error is not None:
-            document.failure = transfer_failure(*error)
+            failure = transfer_failure(*error)
         elif not (carries_page(status) or (status == _NOT_MODIFIED and conditional)):
-            document.failure = failure_at_target(link, status_failure(status))
-        return document
+            failure = failure_at_target(link, status_failure(status))
+        return Document(
+            link, status, headers, body, len(body), link.url, redirects, now, seconds, failure, guard.address
+        )  # fmt: skip
 
-    def _set_target(self, document: Document, cookies: Sequence[bytes]) -> None:
-        """Set the link to the target of a redirect, or the failure if it is not followed."""
-        link, headers, seconds = document.link, document.headers, document.seconds
-        target = target_of(link.url, headers)
+    def _redirected(
+        self, link: Link, status: int, headers: bytes, seconds: float, cookies: Sequence[bytes]
+    ) -> Link | Failure:  # fmt: skip
+        """Return the link to the target of a redirect, or why it is not followed."""
+        try:
+            target = target_of(link.url, headers)
+        except BadURL:
+            return NOT_ON_THE_WEB
         if target is None:
-            document.failure = status_failure(document.status)
-            return
-        document.failure = redirect_refusal(link, target, seconds, self._settings)
-        if document.failure is None and (reason := self._blocked.why(target)) is not None:
-            document.failure = unsafe_failure(reason, target)
-        if document.failure is None:
-            document.onward = link_to_target(link, target, headers, seconds, cookies)
-            document.redirects += 1
+            return status_failure(status)
+        refusal = redirect_refusal(link, seconds, self._settings)
+        if refusal is not None:
+            return refusal
+        reason = self._blocked.why(target)
+        if reason is not None:
+            return unsafe_failure(reason, target)
+        return link_to_target(link, target, headers, seconds, cookies)
 
 
 def fetch_link(link: Link, transfers: Transfers, give_up: Callable[[], bool] = lambda: False) -> Document:

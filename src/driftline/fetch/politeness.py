@@ -12,13 +12,13 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from driftline.fetch.admission import BUSY, MOST_WHOLE_LINKS, ROBOTS, Admission, Decisions
 from driftline.fetch.host import Answer, PriorityRequests
 from driftline.fetch.host_queue import HostQueue
 from driftline.fetch.link_source import PageReturns
 from driftline.fetch.origins import Item, LinkHost, Origin, Origins, WaitingLink, key_of, permit_of, without_user
 from driftline.fetch.redirects import answering_host, browser_redirect_hosts, document_of_page
-from driftline.fetch.robots import robots_url
+from driftline.fetch.robots import robots_text, robots_url
+from driftline.fetch.robots_admission import BUSY, MOST_WHOLE_LINKS, ROBOTS, Admission, Decisions
 from driftline.fetch.robots_cache import RobotsCache
 from driftline.http.headers import retry_after
 from driftline.model.outcome import Document, Failed, Link
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from driftline.fetch.link_source import Source
     from driftline.fetch.robots import Rules
     from driftline.fetch.robots_cache import Records
+    from driftline.model.page import Failure
     from driftline.settings import Settings
 
 _READ_AHEAD = (256, 1_024, 1_024, 1_024)  # links to read from the source, at least, to find hosts that are ready
@@ -145,7 +146,7 @@ class PoliteLinks:
             self.abandon(document.link for _, document in special if document.onward is not None)
             raise
         self._wake()
-        return [one for one in documents if one.link.page_id != ROBOTS and one.onward is None]
+        return [document_of_page(one) for one in documents if one.link.page_id != ROBOTS and one.onward is None]
 
     def _handle(self, origin: Origin, document: Document, requests: PriorityRequests[Item] | None) -> None:
         """Handle a redirect, a host that asks to slow down (429, 503), or a robots.txt."""
@@ -156,11 +157,13 @@ class PoliteLinks:
             self._count_browser_redirects(document, origin.host)
         if document.status in BUSY:
             self._record_pause(origin.host)
-        document_of_page(document)
         if document.link.page_id == ROBOTS:
-            self._record_robots(self._origins.known[key_of(document.link.url)], document)
-            if document.redirects and document.failure is None and document.final_url == robots_url(document.final_url):
-                self._record_robots(origin, document)  # for example, the one of http redirects to the one of https
+            document = document_of_page(document)
+            text = robots_text(document)
+            self._record_robots(self._origins.known[key_of(document.link.url)], document, text)
+            is_robots = isinstance(text, str) and document.final_url == robots_url(document.final_url)
+            if document.redirects and is_robots:
+                self._record_robots(origin, document, text)  # for example, http redirects to https
 
     def _follow_redirect(
         self, host: LinkHost, document: Document, link: Link, requests: PriorityRequests[Item] | None
@@ -391,7 +394,7 @@ class PoliteLinks:
             if slow is not None:
                 slow(host.name, waiting, host.effective_delay())
 
-    def _record_robots(self, origin: Origin, document: Document) -> None:
+    def _record_robots(self, origin: Origin, document: Document, text: str | Failure) -> None:
         """Keep the robots.txt of this origin, and decide about the links that waited for it."""
         with self._lock:
             paused = self._hosts.paused_for(origin.host) is not None
@@ -401,7 +404,7 @@ class PoliteLinks:
         if paused:
             self._postpone([(origin.host, item) for item in postponed])
             return
-        rules = self._robots.record_answer(origin.name, document)
+        rules = self._robots.record_answer(origin.name, document, text)
         links: dict[int, Link | None] = {}
         while True:
             with self._lock:

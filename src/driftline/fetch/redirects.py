@@ -6,12 +6,13 @@ So a target waits for a permit of its host, and is subject to robots.txt, blockl
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ada_url import join_url
 
-from driftline.errors import FailureKind
+from driftline.errors import BadURL, FailureKind
 from driftline.http.headers import header, last_response, redirect_targets
 from driftline.model.outcome import Document, Link, Way
 from driftline.model.page import Failure
@@ -29,28 +30,37 @@ _BEYOND_ASCII = re.compile("[\x80-\xff]")
 
 
 def target_of(url: str, headers: bytes) -> str | None:
-    """Return the target of a redirect of `url`, as browsers read it: "" if not http(s), None if it has no Location."""
+    """Return the target of a redirect of `url`, as browsers read it; None if the answer has no Location.
+
+    Raises BadURL if the target is not an address on the web, or too long for one.
+    """
     location = header(last_response(headers), b"location")
     if not location:
         return None
     try:
         target = join_url(url, _BEYOND_ASCII.sub(lambda letter: f"%{ord(letter[0]):02X}", location))
     except ValueError:
-        return ""
-    return target if target.startswith(("http://", "https://")) and len(target) <= _LONGEST else ""
+        raise BadURL(f"{url} redirects to what is no URL.") from None
+    if not target.startswith(("http://", "https://")) or len(target) > _LONGEST:
+        raise BadURL(f"{url} redirects to what is not the URL of a web page.")
+    return target
 
 
-def redirect_refusal(link: Link, target: str, seconds: float, settings: Settings) -> Failure | None:
-    """Return why a redirect to this target is not followed, given the seconds so far; None if it is followed."""
+NOT_ON_THE_WEB = Failure(
+    kind=FailureKind.REDIRECTS, sentence="The page redirects to an address that is not on the web."
+)
+
+
+def redirect_refusal(link: Link, seconds: float, settings: Settings) -> Failure | None:
+    """Return why no more redirects of this page are followed, given the seconds so far; None if they are."""
     redirects, before = (0, 0.0) if link.way is None else (link.way.redirects, link.way.seconds)
-    kind, sentence = FailureKind.REDIRECTS, ""
-    if not target:
-        sentence = "The page redirects to an address that is not on the web."
-    elif redirects >= settings.max_redirects:
+    if redirects >= settings.max_redirects:
         sentence = f"The page redirects too often: more than {settings.max_redirects} times."
-    elif before + seconds >= settings.total_timeout:
-        kind, sentence = FailureKind.TIMED_OUT, "The server took too long to answer, with its redirects."
-    return Failure(kind=kind, sentence=sentence) if sentence else None
+        return Failure(kind=FailureKind.REDIRECTS, sentence=sentence)
+    if before + seconds >= settings.total_timeout:
+        sentence = "The server took too long to answer, with its redirects."
+        return Failure(kind=FailureKind.TIMED_OUT, sentence=sentence)
+    return None
 
 
 def link_to_target(link: Link, target: str, headers: bytes, seconds: float, cookies: Sequence[bytes]) -> Link:
@@ -73,11 +83,10 @@ def link_to_target(link: Link, target: str, headers: bytes, seconds: float, cook
 def document_of_page(document: Document) -> Document:
     """Return the document of a redirect's target as that of the page that redirected; other documents unchanged."""
     way = document.link.way
-    if way is not None:
-        document.link = way.start
-        document.headers = way.headers + document.headers
-        document.seconds += way.seconds
-    return document
+    if way is None:
+        return document
+    headers, seconds = way.headers + document.headers, way.seconds + document.seconds
+    return replace(document, link=way.start, headers=headers, seconds=seconds)
 
 
 def failure_at_target(link: Link, failure: Failure) -> Failure:

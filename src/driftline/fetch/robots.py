@@ -7,8 +7,10 @@ from urllib.parse import urlsplit
 
 from protego import Protego
 
-from driftline.errors import FailureKind
+from driftline.errors import FailureKind, UnreadableBody
 from driftline.fetch.redirects import MOVED
+from driftline.http.codings import decode_body
+from driftline.http.headers import content_encodings
 from driftline.model.page import Failure, Robots
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ VALID = 86_400.0  # seconds for which a response is valid at most
 _RETRY_AFTER_ERROR = 600.0  # seconds until the next request after a server error
 _RETRY_UNREACHABLE = 60.0  # the same if the host could not be reached: the local network may be to blame
 _GIVE_UP_AFTER = 30 * 86_400.0  # seconds of errors after which the host counts as having no robots.txt
+_LARGEST = 4 * 1024 * 1024  # bytes of a robots.txt once it is decoded
 _LONGEST = 512 * 1024  # characters that are read
 _MOST_WILDCARDS = 1_000  # rules with wildcards; the largest sites have a few hundred
 _LONGEST_DELAY = 300.0  # seconds of a Crawl-delay: longer ones are cut
@@ -76,17 +79,32 @@ def robots_url(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/robots.txt"
 
 
-def read_robots(document: Document, text: str, before: Robots | None) -> Robots:
-    """Return what a response for robots.txt means: `text` is its decoded body, `before` what was known until now.
+def robots_text(document: Document) -> str | Failure:
+    """Return the text of a response for robots.txt, or why it has none.
+
+    Of a file that is too large, the part that was received is returned: that is more than is read of it.
+    """
+    failure = document.failure
+    if failure is not None and not (failure.kind is FailureKind.TOO_LARGE and document.body):
+        return failure
+    try:
+        body = decode_body(document.body, content_encodings(document.headers), _LARGEST, cut=True)
+    except UnreadableBody as error:
+        return Failure(kind=error.kind, sentence=str(error))
+    return body.decode("utf-8", "replace").replace("\0", "")
+
+
+def read_robots(document: Document, text: str | Failure, before: Robots | None) -> Robots:
+    """Return what a response for robots.txt means, given its text or failure, and what was known `before`.
 
     A missing file allows everything, and so do redirects without an end or to an address that is not allowed. A server
     error or a host that cannot be reached allows nothing, unless an earlier file is known; after a month of that the
     host counts as having no robots.txt.
     """
     now, status = document.fetched_at, document.status
-    if document.failure is None:
+    if isinstance(text, str):
         return Robots(text=text[:_LONGEST].removeprefix("\ufeff"), until=now + VALID)
-    kind = document.failure.kind
+    kind = text.kind
     answered = kind is FailureKind.STATUS
     redirected = document.redirects > 0 or status in MOVED
     bad_redirect = kind is FailureKind.REDIRECTS or (kind in _FORBIDDEN_TARGET and redirected)
@@ -99,7 +117,7 @@ def read_robots(document: Document, text: str, before: Robots | None) -> Robots:
         return Robots(text=before.text, until=again, since=since) if now - since < _GIVE_UP_AFTER else _none(now)
     if now - since >= _GIVE_UP_AFTER:
         return _none(now)
-    return Robots(text=None, until=again, failure=_unknown(document), since=since)
+    return Robots(text=None, until=again, failure=_unknown(text), since=since)
 
 
 def _bounded(text: str) -> str:
@@ -120,10 +138,8 @@ def _none(now: float) -> Robots:
     return Robots(text=None, until=now + VALID)
 
 
-def _unknown(document: Document) -> Failure:
+def _unknown(failure: Failure) -> Failure:
     """Return why pages of a host cannot be fetched whose robots.txt failed."""
-    failure = document.failure
-    assert failure is not None
     if failure.kind in _UNREACHABLE:
         return failure
     why = failure.sentence[:1].lower() + failure.sentence[1:].rstrip(".")

@@ -9,11 +9,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from driftline.errors import FailureKind, StoreLocked, StoreUnavailable, UnreadableBody
+from driftline.errors import FailureKind, StoreLocked, StoreUnavailable
 from driftline.fetch.robots import VALID, Rules, read_robots
-from driftline.http.codings import decode_body
-from driftline.http.headers import content_encodings
-from driftline.model.page import Failure
 from driftline.store.locks import patiently
 from driftline.store.schedule_records import CLOCK_TOLERANCE
 
@@ -21,10 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from driftline.model.outcome import Document
-    from driftline.model.page import Robots
+    from driftline.model.page import Failure, Robots
 
 _MOST_PARSED = 1_000  # origins whose rules are kept in memory; others are read from the store again
-_LARGEST = 4 * 1024 * 1024  # bytes of a robots.txt once it is decoded
 _LOG = logging.getLogger(__name__)
 
 
@@ -102,17 +98,11 @@ class RobotsCache:
                 self._keep(origin, one)
         return {origin: None if one is None else self._if_valid(one) for origin, one in rules.items()}
 
-    def record_answer(self, origin: str, document: Document) -> Rules:
-        """Return the rules that follow from a response for robots.txt, and cache them as those of the origin."""
-        body = b""
-        if document.failure is not None and document.failure.kind is FailureKind.TOO_LARGE and document.body:
-            document.failure = None  # the part that was received is more than is read
-        if document.failure is None:
-            try:
-                body = decode_body(document.body, content_encodings(document.headers), _LARGEST, cut=True)
-            except UnreadableBody as error:
-                document.failure = Failure(kind=error.kind, sentence=str(error))
-        text = body.decode("utf-8", "replace").replace("\0", "")
+    def record_answer(self, origin: str, document: Document, text: str | Failure) -> Rules:
+        """Return the rules that follow from a response for robots.txt, and cache them as those of the origin.
+
+        `text` is what `robots_text` returns for the response.
+        """
         robots = read_robots(document, text, self._before(origin))
         rules = Rules(robots, self._user_agent)
         with self._lock:

@@ -1,8 +1,13 @@
 """Checks: what is fetched, what is found, and how it is recorded.
 
-At ten thousand pages a second the price of a frozen dataclass shows: about 0.1 µs for each of its fields. So `Link` and
-`Document`, which have a dozen, are plain slotted classes, treated as frozen all the same but for the one method that
-says otherwise; and `Unchanged`, the outcome of most checks, is frozen and has few fields.
+At ten thousand pages a second the price of a frozen dataclass shows: about 0.1 µs for each of its fields. So `Link`,
+`Known`, `Way` and `Document`, which are made for every page, are plain slotted classes, and `Unchanged`, the outcome of
+most checks, is frozen and has few fields. Nothing changes them once they are made: who needs another value makes
+another object with `dataclasses.replace`. There are two exceptions, both to save work for every page:
+
+- `Link.permit` is set when the permission to fetch the link is given, by `PoliteLinks` alone.
+- `Document.release_body` frees the body. The step that makes the outcome calls it, before it makes the outcome. Only a
+  change that waits for its second fetch keeps the body of its document, until `confirm` makes the final outcome.
 """
 
 from __future__ import annotations
@@ -121,7 +126,7 @@ class Document:
     `size` is that of the body, also once the body is released. `headers` is the block of the header lines of the
     response, those of redirects on the way first (see `http.headers`). `address` is the IP address that was connected
     to for it, empty if a connection was open already. A document without a usable answer has a `failure`, and its body
-    means nothing. `screenshot` is a picture of it (PNG) where a browser fetched it, empty if none could be taken.
+    means nothing. `rendered` says that a browser fetched it; `screenshot` is the picture (PNG) that it took, if any.
     `onward` is where a redirect leads: then this is no page yet.
     """
 
@@ -136,6 +141,7 @@ class Document:
     seconds: float
     failure: Failure | None = None
     address: str = ""
+    rendered: bool = False
     screenshot: bytes | None = None
     onward: Link | None = None
 

@@ -1,4 +1,4 @@
-"""Pages: their filters, how they are fetched, their state, failures and warnings; robots.txt of their hosts."""
+"""Pages: filters, how they are fetched, state, failures and warnings; robots.txt of hosts; addresses of a crawl."""
 
 from __future__ import annotations
 
@@ -98,6 +98,69 @@ class AddressKind(StrEnum):
     SITEMAP = "sitemap"
     FEED = "feed"
     PROBE = "probe"
+
+
+class AddressSource(StrEnum):
+    """How an address was found; `GUESS` is a sitemap that nothing names, `KNOWN` a page of an earlier round."""
+
+    SEED = "seed"
+    LINK = "link"
+    CANONICAL = "canonical"
+    REDIRECT = "redirect"
+    SITEMAP = "sitemap"
+    FEED = "feed"
+    ROBOTS = "robots"
+    PROBE = "probe"
+    GUESS = "guess"
+    KNOWN = "known"
+
+
+class AddressState(StrEnum):
+    """What became of an address: `WAITING` until it is fetched.
+
+    An `ERROR_PAGE` has a status of success and says that there is no such page. What is `ABSENT` was only guessed.
+    """
+
+    WAITING = "waiting"
+    PAGE = "page"
+    LIST = "list"
+    REDIRECT = "redirect"
+    FAILED = "failed"
+    ERROR_PAGE = "error-page"
+    SKIPPED = "skipped"
+    ABSENT = "absent"
+    PROBE = "probe"
+
+
+class PageNote(StrEnum):
+    """What is special about a page: it has the same text as another, nearly the same, or was not fetched this time.
+
+    The latter because the sitemap gives it the same date (`lastmod`) as before.
+    """
+
+    SAME = "same"
+    NEAR = "near"
+    LASTMOD = "lastmod"
+
+
+class SkipReason(StrEnum):
+    """Why a crawl does not follow an address. Stored and compared as it is; `crawl.report` puts it into words."""
+
+    OUT_OF_SCOPE = "out-of-scope"
+    TOO_DEEP = "too-deep"
+    ROBOTS = "robots"
+    NO_FOLLOW = "nofollow"
+    NO_INDEX = "noindex"
+    NOT_A_PAGE = "not-a-page"
+    UNSAFE = "unsafe"
+    QUEUE_FULL = "queue-full"
+    TOO_MANY_SITEMAPS = "too-many-sitemaps"
+    TRAP_LONG = "trap-long"
+    TRAP_DEEP = "trap-deep"
+    TRAP_REPEATING = "trap-repeating"
+    TRAP_CALENDAR = "trap-calendar"
+    TRAP_PARAMETERS = "trap-parameters"
+    TRAP_ALIKE = "trap-alike"
 
 
 class FilterKind(StrEnum):

@@ -136,6 +136,13 @@ class BrowserLane:
         self._closed = self._given_up = False
         self.error: Exception | None = None
 
+    def __repr__(self) -> str:
+        # without the lock, for debugging: the numbers may be of slightly different moments
+        return (
+            f"<BrowserLane ready={len(self._items)} without_permit={len(self._asked)} open={self._open} "
+            f"threads={len(self._threads)} closed={self._closed} given_up={self._given_up}>"
+        )
+
     def divert(self, links: list[Link]) -> list[Link]:
         """Take over those of these links that need a browser. Returns the others. Gives up all if the store fails."""
         if all([link.render is None for link in links]):  # noqa: C419 half the price, for every batch
@@ -224,6 +231,7 @@ class BrowserLane:
 
     def _queue(self, item: _Item) -> None:
         """Queue an item that has its permit, and start one more thread if there may be one."""
+        self._make_renderer(item)
         with self._lock:
             late = self._given_up
             if not late:
@@ -235,6 +243,7 @@ class BrowserLane:
 
     def _ask(self, item: _Item) -> None:
         """Request a permit of the host of an item."""
+        self._make_renderer(item)
         with self._lock:
             late = self._given_up
             if not late:
@@ -246,9 +255,24 @@ class BrowserLane:
         self._hosts.request_first(item.link, self._requests)
         self._wake()
 
+    def _make_renderer(self, item: _Item) -> None:
+        """Make the renderer for the first item, without the lock: its modules are read from disk meanwhile."""
+        if self._renderer is not None:
+            return
+        try:
+            made = self._make()
+        except BaseException:
+            self._free(item)
+            raise
+        with self._lock:
+            wanted = self._renderer is None and not self._given_up
+            if wanted:
+                self._renderer = made
+        if not wanted:
+            made.close()  # another thread was faster, or the run is stopped
+
     def _start_thread(self) -> None:
-        if self._renderer is None:
-            self._renderer = self._make()
+        """Start one more thread if there may be one. Called with the lock held, after `_make_renderer`."""
         if len(self._threads) < min(self._open, self._settings.render_slots):
             thread = threading.Thread(target=self._work, name="renderer", daemon=True)
             self._threads.append(thread)

@@ -59,6 +59,13 @@ class Confirmer:
         self._thread: threading.Thread | None = None
         self.error: Exception | None = None
 
+    def __repr__(self) -> str:
+        # without the lock, for debugging: the numbers may be of slightly different moments
+        return (
+            f"<Confirmer waiting={len(self._waiting)} started={self._thread is not None} closed={self._closed} "
+            f"given_up={self._give_up}>"
+        )
+
     def add(self, outcomes: Sequence[Outcome]) -> None:
         """Record these, the changes among them once they are confirmed; waits while too many wait for that."""
         changed = [outcome for outcome in outcomes if isinstance(outcome, Changed)]
@@ -101,14 +108,18 @@ class Confirmer:
             self._thread.join(_LAST_WAIT)
 
     def _wait_with(self, change: _Unconfirmed) -> None:
+        # made before the lock is taken, because that opens sockets; at most one of them is used
+        made = Transfers(self._settings, blocked=self._blocked) if self._thread is None else None
         with self._lock:
             dropped = self._give_up
             if not dropped:
                 self._waiting.append(change)
                 if self._thread is None:
-                    self._transfers = Transfers(self._settings, blocked=self._blocked)
+                    self._transfers, made = made, None
                     self._thread = threading.Thread(target=self._work, name="confirmer", daemon=True)
                     self._thread.start()
+        if made is not None:
+            made.close()
         if dropped:
             change.room.release()
         elif self._transfers is not None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from enum import StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Integer, bindparam, case, delete, func, insert, select, update
 
-from driftline.model.page import AddressKind
+from driftline.model.page import AddressKind, AddressSource, AddressState, PageNote, SkipReason
 from driftline.store.events import insert_events
 from driftline.store.locks import write_once
 from driftline.store.schema import addresses, sites, skips
@@ -25,49 +24,6 @@ if TYPE_CHECKING:
 
 
 KNOWN = 1_000_000.0  # the priority of pages found in earlier rounds: they come after everything new
-
-
-class AddressSource(StrEnum):
-    """How an address was found; `GUESS` is a sitemap that nothing names, `KNOWN` a page of an earlier round."""
-
-    SEED = "seed"
-    LINK = "link"
-    CANONICAL = "canonical"
-    REDIRECT = "redirect"
-    SITEMAP = "sitemap"
-    FEED = "feed"
-    ROBOTS = "robots"
-    PROBE = "probe"
-    GUESS = "guess"
-    KNOWN = "known"
-
-
-class AddressState(StrEnum):
-    """What became of an address: `WAITING` until it is fetched.
-
-    An `ERROR_PAGE` has a status of success and says that there is no such page. What is `ABSENT` was only guessed.
-    """
-
-    WAITING = "waiting"
-    PAGE = "page"
-    LIST = "list"
-    REDIRECT = "redirect"
-    FAILED = "failed"
-    ERROR_PAGE = "error-page"
-    SKIPPED = "skipped"
-    ABSENT = "absent"
-    PROBE = "probe"
-
-
-class PageNote(StrEnum):
-    """What is special about a page: it has the same text as another, nearly the same, or was not fetched this time.
-
-    The latter because the sitemap gives it the same date (`lastmod`) as before.
-    """
-
-    SAME = "same"
-    NEAR = "near"
-    LASTMOD = "lastmod"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,13 +96,13 @@ class Address(NamedTuple):
 class Result(NamedTuple):
     """The result of fetching an address. One that is no page any more keeps the values of when it was one.
 
-    `reason` says in words why it failed or was skipped. A page that is not `lasting` is not fetched in later rounds
+    `failure` is the sentence that says why it failed. A page that is not `lasting` is not fetched in later rounds
     unless a link to it is found.
     """
 
     id: int
     state: AddressState
-    reason: str | None = None
+    failure: str | None = None
     status: int = 0
     target: str | None = None
     title: str = ""
@@ -161,17 +117,22 @@ class Result(NamedTuple):
     gone: bool = False
     url: str = ""
     note: PageNote | None = None
+    skip_reason: SkipReason | None = None
 
 
 class FoundAddress(NamedTuple):
-    """An address of a round, with what became of it; `twin` is the id of the page that it has the text of."""
+    """An address of a round, with what became of it.
+
+    `failure` is the sentence that says why it failed, empty unless it did; `twin` is the id of the page that it has the
+    text of.
+    """
 
     id: int
     url: str
     source: AddressSource
     state: AddressState
     note: PageNote | None
-    reason: str
+    failure: str
     status: int
     target: str | None
     digest: bytes | None
@@ -187,6 +148,8 @@ _CHUNK = 500
 _EXAMPLES = 5
 _ADOPTS = "adopts"  # in the options of a site, while pages found before are still to be added to the watch list
 _HERE = addresses.c.id == bindparam("this")
+# the values of an address that waits to be fetched again, in place of those of the last round
+_NOTHING_FOUND: dict[str, Any] = {"failure": None, "note": None, "skip_reason": None, "twin": None, "changed": 0}
 
 
 class Sites:
@@ -318,8 +281,8 @@ class Sites:
             }
 
     def record(
-        self, begun: Begun, results: Sequence[Result], met: Sequence[Met], skipped: Mapping[str, Sequence[str]],
-        dated: Sequence[Met] = (),
+        self, begun: Begun, results: Sequence[Result], met: Sequence[Met],
+        skipped: Mapping[SkipReason, Sequence[str]], dated: Sequence[Met] = (),
     ) -> list[FrontierEntry]:  # fmt: skip
         """Store the results of some addresses, and the addresses found there, in one transaction.
 
@@ -359,7 +322,7 @@ class Sites:
         }
         statement = statement.on_conflict_do_update(
             index_elements=[addresses.c.site_id, addresses.c.key],
-            set_=again | {"twin": None, "changed": 0, "reason": None},
+            set_=again | _NOTHING_FOUND,
             where=addresses.c.round < new.round,
         )  # fmt: skip
         number = begun.number
@@ -394,7 +357,7 @@ class Sites:
         other = [one for one in met if one.key in known and before.get(one.key) != one.lastmod]
         if same:
             values = {
-                "state": AddressState.PAGE.value, "reason": PageNote.LASTMOD.value, "good_round": begun.number,
+                "state": AddressState.PAGE.value, "note": PageNote.LASTMOD.value, "good_round": begun.number,
             }  # fmt: skip
             ids = [{"this": known[one.key].id} for one in same]
             connection.execute(update(addresses).where(_HERE).values(values), ids)
@@ -404,43 +367,43 @@ class Sites:
             connection.execute(update(addresses).where(_HERE).values(values), rows)
         return [_entry(one.priority, known[one.key].id, known[one.key].kind) for one in other]
 
-    def _count_skipped(self, connection: Connection, begun: Begun, skipped: Mapping[str, Sequence[str]]) -> None:
+    def _count_skipped(self, connection: Connection, begun: Begun, skipped: Mapping[SkipReason, Sequence[str]]) -> None:
         if not skipped:
             return
         query = select(skips).where(skips.c.site_id == begun.site_id)
         known = {row.reason: row for row in connection.execute(query)}
         for reason, urls in skipped.items():
-            before = known.get(reason)
+            before = known.get(reason.value)
             examples = list(dict.fromkeys([*(before.examples if before else ()), *urls]))[:_EXAMPLES]
             values = {"many": (before.many if before else 0) + len(urls), "examples": examples}
             if before is None:
-                connection.execute(insert(skips).values(site_id=begun.site_id, reason=reason, **values))
+                connection.execute(insert(skips).values(site_id=begun.site_id, reason=reason.value, **values))
             else:
-                this = (skips.c.site_id == begun.site_id) & (skips.c.reason == reason)
+                this = (skips.c.site_id == begun.site_id) & (skips.c.reason == reason.value)
                 connection.execute(update(skips).where(this).values(values))
 
-    def skipped(self, begun: Begun) -> dict[str, tuple[int, list[str]]]:
+    def skipped(self, begun: Begun) -> dict[SkipReason, tuple[int, list[str]]]:
         """Return how many addresses were not followed, and the first few of them, by reason, most first."""
         with self._store.read() as connection:
             rows = connection.execute(select(skips).where(skips.c.site_id == begun.site_id))
-            found = {row.reason: (row.many, list(row.examples)) for row in rows}
+            found = {SkipReason(row.reason): (row.many, list(row.examples)) for row in rows}
         return dict(sorted(found.items(), key=lambda item: -item[1][0]))
 
     def figures(self, begun: Begun) -> Counter[tuple[AddressKind, AddressState, PageNote | None]]:
         """Return how many addresses this round has, by kind, state and note."""
-        columns = (addresses.c.kind, addresses.c.state, addresses.c.reason)
+        columns = (addresses.c.kind, addresses.c.state, addresses.c.note)
         query = select(*columns, func.count()).where(*_of(begun)).group_by(*columns)
         found: Counter[tuple[AddressKind, AddressState, PageNote | None]] = Counter()
         with self._store.read() as connection:
-            for kind, state, reason, many in connection.execute(query):
-                found[AddressKind(kind), AddressState(state), _note(state, reason)] += many
+            for kind, state, note, many in connection.execute(query):
+                found[AddressKind(kind), AddressState(state), _note(note)] += many
         return found
 
     def asked(self, begun: Begun) -> int:
         """Return how many addresses of pages were requested in this round."""
         fetched = (addresses.c.kind == AddressKind.PAGE.value) & (addresses.c.status > 0)
         done = addresses.c.state != AddressState.WAITING.value
-        unlike = addresses.c.reason.is_(None) | (addresses.c.reason != PageNote.LASTMOD.value)
+        unlike = addresses.c.note.is_(None) | (addresses.c.note != PageNote.LASTMOD.value)
         with self._store.read() as connection:
             return connection.scalar(select(func.count()).where(*_of(begun), fetched, done, unlike)) or 0
 
@@ -454,9 +417,9 @@ class Sites:
         with self._store.read() as connection:
             for row in connection.execute(query):
                 yield FoundAddress(
-                    row.id, row.url, AddressSource(row.source), AddressState(row.state), _note(row.state, row.reason),
-                    row.reason or "", row.status, row.target, row.digest, row.twin, bool(row.changed), row.score or 0.0,
-                    row.first_round, row.good_round, row.gone_round,
+                    row.id, row.url, AddressSource(row.source), AddressState(row.state), _note(row.note),
+                    row.failure or "", row.status, row.target, row.digest, row.twin, bool(row.changed),
+                    row.score or 0.0, row.first_round, row.good_round, row.gone_round,
                 )  # fmt: skip
 
     def urls(self, ids: Iterable[int]) -> dict[int, str]:
@@ -475,9 +438,8 @@ def _entry(priority: float, number: int, kind: str) -> FrontierEntry:
     return FrontierEntry(priority, number, AddressKind(kind))
 
 
-def _note(state: str, reason: str | None) -> PageNote | None:
-    """Return the note of a page, which is stored where other addresses have the reason."""
-    return PageNote(reason) if reason and state == AddressState.PAGE.value else None
+def _note(stored: str | None) -> PageNote | None:
+    return None if stored is None else PageNote(stored)
 
 
 def _begin_next(connection: Connection, site_id: int, number: int, now: float) -> None:
@@ -487,8 +449,8 @@ def _begin_next(connection: Connection, site_id: int, number: int, now: float) -
     known = (addresses.c.site_id == site_id) & (addresses.c.good_round > 0) & (addresses.c.gone_round == 0)
     again = {
         "round": number, "state": AddressState.WAITING.value, "source": AddressSource.KNOWN.value, "hops": 0,
-        "reason": None, "twin": None, "changed": 0, "priority": KNOWN + addresses.c.depth,
-    }  # fmt: skip
+        "priority": KNOWN + addresses.c.depth,
+    } | _NOTHING_FOUND  # fmt: skip
     connection.execute(update(addresses).where(known).values(again))
 
 
@@ -505,13 +467,17 @@ def _some(connection: Connection, query: Select[Any], column: ColumnElement[Any]
 
 
 def _row(result: Result, number: int) -> dict[str, Any]:
-    values = {f"new_{name}": value for name, value in result._asdict().items() if name != "note"}
-    stored = {"new_state": result.state.value, "new_reason": result.note.value if result.note else result.reason}
+    values = {f"new_{name}": value for name, value in result._asdict().items()}
+    stored = {
+        "new_state": result.state.value, "new_note": result.note and result.note.value,
+        "new_skip_reason": result.skip_reason and result.skip_reason.value,
+    }  # fmt: skip
     return values | stored | {"this": result.id, "of": number}
 
 
 _SETTLED: dict[str, Any] = {
-    "state": bindparam("new_state"), "reason": bindparam("new_reason"), "status": bindparam("new_status"),
+    "state": bindparam("new_state"), "failure": bindparam("new_failure"), "note": bindparam("new_note"),
+    "skip_reason": bindparam("new_skip_reason"), "status": bindparam("new_status"),
     "target": bindparam("new_target"), "fetched_at": bindparam("new_at"),
 }  # fmt: skip
 _GOOD = update(addresses).where(_HERE).values(

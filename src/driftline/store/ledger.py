@@ -387,8 +387,8 @@ def _insert_found(store: Store, connection: Connection, outcomes: Sequence[Outco
             link.page_id, version.number, link.sequence, at, version.body, version.text, version.size, version.title,
             version.content_type, version.charset, as_sent(document.final_url), document.headers, examined.reading,
         ))  # fmt: skip
-        if document.screenshot is not None:
-            pictures.append((link.page_id, version.number, document.screenshot))
+        if document.rendered:  # without a picture too: the row says that a browser was used
+            pictures.append((link.page_id, version.number, document.screenshot or b""))
         if change is not None:
             changes.append((
                 link.page_id, link.sequence, version.number - 1, version.number, at, change.kind._value_, change.score,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Text, cast, func, or_, select
@@ -139,7 +140,8 @@ def _access(settings: str) -> Access | None:
 
 def _with_access_of_tags(link: Link, tags: str, by_tag: dict[str, Access]) -> Link:
     """Return the link with the credentials of its page's tags added to those of the page, which take precedence."""
+    access = link.access
     for tag in json.loads(tags):
         if tag in by_tag:
-            link.access = by_tag[tag] if link.access is None else link.access.before(by_tag[tag])
-    return link
+            access = by_tag[tag] if access is None else access.before(by_tag[tag])
+    return link if access is link.access else replace(link, access=access)

@@ -32,7 +32,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> tu
     return captured.out, captured.err
 
 
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+def crawled(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     return json.loads(said(capsys, *words, "--json")[0])
 
 
@@ -80,7 +80,7 @@ def test_what_is_gone_is_named_once(site: Site, capsys: pytest.CaptureFixture[st
         assert [line.split() for line in out.splitlines() if "gone, reported" in line] == [
             ["gone,", "reported", "before", "1"]
         ]
-    assert (told(capsys, front)["failed"], told(capsys, front)["gone_before"]) == ([], 1)
+    assert (crawled(capsys, front)["failed"], crawled(capsys, front)["gone_before"]) == ([], 1)
 
 
 def test_a_site_that_is_gone_is_an_error_each_time(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -97,11 +97,32 @@ def test_json_is_one_document(site: Site, capsys: pytest.CaptureFixture[str]) ->
     """With every figure of the table; without seeds, a list with one for each site."""
     front = put(site, "/", "/a")
     put(site, "/a")
-    found = told(capsys, front, "--watch", "--tag", "mine")
+    found = crawled(capsys, front, "--watch", "--tag", "mine")
     assert (found["pages"], found["fetched"], found["new"]) == (2, 2, [front, site.url("/a")])
     assert found["tag"] == "mine"
     assert found["pages_per_s"] > 0
-    assert [one["seeds"] for one in told(capsys)] == [[front]]
+    assert [one["seeds"] for one in crawled(capsys)] == [[front]]
+
+
+def test_json_has_what_was_skipped_by_the_words_of_the_table(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """So that a script that reads them does not depend on how the reasons are stored."""
+    front = put(site, "/", "/logo.png", "/a/a/a/a")
+    out, _ = said(capsys, front)
+    skipped = crawled(capsys, front)["skipped"]
+    assert skipped == {
+        "not a page": {"count": 1, "examples": [site.url("/logo.png")]},
+        "trap: repeating path": {"count": 1, "examples": [site.url("/a/a/a/a")]},
+    }
+    assert all(f"skipped, {why} " in out for why in skipped)
+
+
+def test_a_site_that_robots_txt_forbids_is_an_error_that_says_so(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    front = put(site, "/")
+    site.pages["/robots.txt"] = b"User-agent: *\nDisallow: /\n"
+    _, err = said(capsys, front, "--robots", "obey", status=1)
+    assert "robots.txt does not allow fetching" in err
 
 
 def test_lists_that_cannot_be_read_are_named(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,7 +132,7 @@ def test_lists_that_cannot_be_read_are_named(site: Site, capsys: pytest.CaptureF
     site.pages["/sitemap.xml"] = f"<sitemapindex><sitemap><loc>{lost}</loc></sitemap></sitemapindex>".encode()
     out, _ = said(capsys, front)
     assert any(line.startswith(f"unread  {lost}  ") and "404" in line for line in out.splitlines())
-    [unread] = told(capsys, front)["unread_lists"]
+    [unread] = crawled(capsys, front)["unread_lists"]
     assert unread["url"] == lost
     assert "404" in unread["reason"]
 

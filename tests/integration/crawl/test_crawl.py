@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import logging
 import math
 import random
 import time
@@ -22,6 +23,7 @@ from driftline.crawl import crawl_options
 from driftline.errors import StoreBusy, UsageError
 from driftline.http.credentials import read_access
 from driftline.lab.bench.crawl_bench import measure
+from driftline.model.page import SkipReason
 from driftline.store.engine import Store
 from driftline.store.host_records import HostRecords
 from support.making import settings
@@ -92,13 +94,14 @@ def test_a_site_with_traps_is_crawled_to_its_end_and_no_page_twice() -> None:
     assert {one.url.rpartition("/")[0].rpartition("/")[2] for one in report.duplicates} >= {"print"}
     assert [one.url for one in report.near if "/calendar/" not in one.url] == []
     assert len(report.soft) == 2
-    assert {"robots.txt", "noindex", "nofollow", "out of scope", "not a page", "trap: repeating path"} <= set(
-        report.skipped
-    )
+    assert {
+        SkipReason.ROBOTS, SkipReason.NO_INDEX, SkipReason.NO_FOLLOW, SkipReason.OUT_OF_SCOPE, SkipReason.NOT_A_PAGE,
+        SkipReason.TRAP_REPEATING,
+    } <= report.skipped.keys()  # fmt: skip
 
 
 def test_the_same_crawl_works_on_every_store(small: SmallSite, where: str) -> None:
-    """What is found, kept and told does not depend on the database."""
+    """What is found, kept and reported does not depend on the database."""
     small.put("/", "/a", "/b?x=1&y=2", "/b?y=2&x=1", "/r")
     small.put("/a", "/")
     small.put("/b?x=1&y=2")
@@ -164,8 +167,8 @@ def test_a_watched_page_that_a_crawl_finds_changed_is_checked(small: SmallSite, 
     assert "something new" in pages.diff(small.url("/a"))
 
 
-def test_a_change_that_is_noise_is_not_told(small: SmallSite, pages: Driftline) -> None:
-    """Nor one that a check told before; and it is not told by the next crawl either."""
+def test_a_change_that_is_noise_is_not_reported(small: SmallSite, pages: Driftline) -> None:
+    """Nor one that a check reported before; and the next crawl does not report it either."""
     small.put("/", "/clock", "/checked", "/news")
     small.put("/clock", words=text("/clock") + "</p><p>Updated 3 minutes ago")
     small.put("/checked")
@@ -181,7 +184,7 @@ def test_a_change_that_is_noise_is_not_told(small: SmallSite, pages: Driftline) 
     assert pages.crawl(small.url()).changed == []
 
 
-def test_what_a_crawl_found_is_told_though_another_process_has_its_turn_by_then(
+def test_what_a_crawl_found_is_reported_though_another_process_has_its_turn_by_then(
     small: SmallSite, pages: Driftline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The changed pages are left to whoever checks meanwhile."""
@@ -228,7 +231,7 @@ def test_the_next_crawl_tells_what_is_new_gone_moved_and_changed(small: SmallSit
     small.put("/", "/stays", "/edited", "/new-place", "/redirected")
     again = pages.crawl(small.url())
     assert again.number == 2
-    assert again.new == [], "where a page moved to is told with it"
+    assert again.new == [], "where a page moved to is reported with it"
     assert again.gone == [small.url("/goes")]
     assert sorted((one.url, one.to) for one in again.moved) == [
         (small.url("/elsewhere"), small.url("/new-place")), (small.url("/redirected"), small.url("/target")),
@@ -276,7 +279,7 @@ def test_a_page_that_the_sitemap_calls_unmodified_is_not_fetched_again(small: Sm
 
 
 def test_a_new_date_counts_until_the_page_was_read(small: SmallSite, pages: Driftline) -> None:
-    """What changed is found by a later crawl if it could not be fetched by the first that was told of it."""
+    """What changed is found by a later crawl if it could not be fetched by the first whose sitemap named it."""
     small.put("/")
     small.sitemap(page="2026-01-01")
     small.put("/page")
@@ -343,7 +346,7 @@ def test_no_more_addresses_wait_than_there_is_room_for(
         small.put(f"/{name}")
     first = pages.crawl(small.url(), most=2)
     assert (first.found, first.left, first.limit) == (22, 20, 2)
-    assert first.skipped["more than may wait"].count == 20
+    assert first.skipped[SkipReason.QUEUE_FULL].count == 20
     pages.crawl(small.url())
     assert pages.crawl(small.url()).pages == 42
 
@@ -355,7 +358,7 @@ def test_no_more_sitemaps_are_read_than_the_pages_to_fetch_are_worth(small: Smal
     small.pages["/sitemap.xml"] = answer(index.encode(), "200 OK", "Content-Type: text/xml")
     report = pages.crawl(small.url(), most=1)
     assert sum(path.endswith(".xml") for path in small.asked()) == 10
-    assert report.skipped["more sitemaps, or hosts with some, than are read"].count == 11
+    assert report.skipped[SkipReason.TOO_MANY_SITEMAPS].count == 11
 
 
 class Stopping:
@@ -365,7 +368,7 @@ class Stopping:
         self.stop = Stop()
         self._after = after
 
-    def told(self, done: int, waiting: int) -> None:
+    def on_progress(self, done: int, waiting: int) -> None:
         if done >= self._after:
             self.stop.request()
 
@@ -378,10 +381,10 @@ def chain(small: SmallSite, length: int) -> None:
 
 
 def test_a_crawl_that_was_stopped_goes_on_where_it_was(small: SmallSite, pages: Driftline) -> None:
-    """Nothing is asked for twice, and all is told in the end as if it had never stopped."""
+    """Nothing is asked for twice, and all is reported in the end as if it had never stopped."""
     chain(small, 30)
     first = Stopping(10)
-    cut = pages.crawl(small.url(), stop=first.stop, progress=first.told)
+    cut = pages.crawl(small.url(), stop=first.stop, progress=first.on_progress)
     assert cut.left > 0
     rest = pages.crawl(small.url())
     assert rest.continued
@@ -395,9 +398,24 @@ def test_fresh_starts_over(small: SmallSite, pages: Driftline) -> None:
     """A crawl that was cut short is forgotten for a new round."""
     chain(small, 10)
     first = Stopping(3)
-    pages.crawl(small.url(), stop=first.stop, progress=first.told)
+    pages.crawl(small.url(), stop=first.stop, progress=first.on_progress)
     again = pages.crawl(small.url(), fresh=True)
     assert (again.continued, again.number, again.pages) == (False, 2, 12)
+
+
+def test_the_rounds_of_a_crawl_are_logged(
+    small: SmallSite, pages: Driftline, caplog: pytest.LogCaptureFixture
+) -> None:  # fmt: skip
+    chain(small, 4)
+    with caplog.at_level(logging.INFO, "driftline.crawl"):
+        pages.crawl(small.url(), most=2)
+        pages.crawl(small.url())
+        pages.crawl(small.url())
+    rounds = [(record.getMessage(), vars(record)["round"]) for record in caplog.records]
+    assert rounds == [
+        ("round begun", 1), ("round left open", 1), ("round continued", 1), ("round ended", 1), ("round begun", 2),
+        ("round ended", 2),
+    ]  # fmt: skip
 
 
 def test_no_more_pages_are_fetched_than_was_asked_for_and_the_next_crawl_goes_on(
@@ -418,7 +436,7 @@ def test_links_further_away_than_allowed_are_counted(small: SmallSite, pages: Dr
     chain(small, 5)
     report = pages.crawl(small.url(), depth=2)
     assert report.pages == 3
-    assert report.skipped["deeper than --depth"].examples == [small.url("/2")]
+    assert report.skipped[SkipReason.TOO_DEEP].examples == [small.url("/2")]
 
 
 def test_keywords_decide_what_comes_first(small: SmallSite, pages: Driftline) -> None:
@@ -448,7 +466,7 @@ def test_robots_txt_is_obeyed_and_its_sitemaps_are_read(small: SmallSite, tmp_pa
         report = opened.crawl(small.url())
     asked = small.asked()
     assert (asked["/robots.txt"], asked["/private/a"], asked["/listed"], asked["/sitemap.xml"]) == (1, 0, 1, 0)
-    assert report.skipped["robots.txt"].count == 1
+    assert report.skipped[SkipReason.ROBOTS].count == 1
     assert sorted(report.new) == [small.url("/"), small.url("/listed"), small.url("/open")]
 
 
@@ -479,7 +497,7 @@ def test_lists_that_cannot_be_read_are_named_with_the_reason(small: SmallSite, p
 
 
 @pytest.mark.parametrize(
-    ("found", "told"),
+    ("found", "reported"),
     [
         (None, False),
         (answer(b"<!doctype html><title>Our shop</title>"), False),
@@ -489,14 +507,14 @@ def test_lists_that_cannot_be_read_are_named_with_the_reason(small: SmallSite, p
     ],
 )
 def test_a_sitemap_that_nothing_names_may_be_missing(
-    small: SmallSite, pages: Driftline, found: Answer | None, told: bool
+    small: SmallSite, pages: Driftline, found: Answer | None, reported: bool
 ) -> None:
-    """It is only guessed where it could be; one that is there and cannot be read is told."""
+    """It is only guessed where it could be; one that is there and cannot be read is reported."""
     small.put("/")
     if found is not None:
         small.pages["/sitemap.xml"] = found
     report = pages.crawl(small.url())
-    assert [url for url, _ in report.unread_lists] == ([small.url("/sitemap.xml")] if told else [])
+    assert [url for url, _ in report.unread_lists] == ([small.url("/sitemap.xml")] if reported else [])
 
 
 def test_the_access_of_a_tag_is_used_at_the_origins_of_the_seeds_only(pages: Driftline) -> None:
@@ -543,7 +561,7 @@ def test_a_site_cannot_lead_a_crawl_into_a_private_network(small: SmallSite, pag
     report = pages.crawl(small.url(), scope="domain")
     assert (report.pages, report.sitemaps, report.left) == (1, 0, 0)
     assert report.failed == [(small.url("/file"), "It redirects to nowhere.")]
-    assert report.skipped["out of scope"].examples == ["http://192.168.0.1/admin"]
+    assert report.skipped[SkipReason.OUT_OF_SCOPE].examples == ["http://192.168.0.1/admin"]
 
 
 def test_a_host_that_wants_to_be_left_alone_is_and_the_crawl_goes_on_later(small: SmallSite, pages: Driftline) -> None:
@@ -611,5 +629,5 @@ def test_pages_that_are_blocked_as_unsafe_are_not_asked_for(small: SmallSite, pa
     pages.safety.report(small.url("/bad"))
     report = pages.crawl(small.url())
     assert small.asked()["/bad"] == 0
-    assert report.skipped["blocked as unsafe"].count == 1
+    assert report.skipped[SkipReason.UNSAFE].count == 1
     assert report.pages == 2

@@ -94,9 +94,9 @@ def test_a_picture_that_is_another_at_every_fetch_is_noise_and_a_link_beside_it_
     found = site.check(lambda: f"<img src=/{next(numbers)}.jpg>{link('/a')}")
     assert (found.verdict, found.proof, found.version) == (Verdict.UNCHANGED, Proof.NOISE, None)
     assert found.reason == "What differed was different again when the page was fetched once more."
-    told = site.check(lambda: f"<img src=/{next(numbers)}.jpg>{link('/b')}")
-    assert told.change is not None
-    assert (told.verdict, told.change.kind) == (Verdict.CHANGED, "links")
+    outcome = site.check(lambda: f"<img src=/{next(numbers)}.jpg>{link('/b')}")
+    assert outcome.change is not None
+    assert (outcome.verdict, outcome.change.kind) == (Verdict.CHANGED, "links")
 
 
 def test_a_wall_before_a_page_of_which_more_counts_is_still_a_failure(site: Site) -> None:

@@ -272,9 +272,9 @@ def test_what_the_user_calls_noise_is_noise_from_then_on(site: Site) -> None:
     site.parts["news"] = "<p>News: a choir sings in the old town hall tonight.</p>"
     change = site.pages.check().changes[0]
     assert site.pages.history.feedback(change.id, Matter.NOISE) == url
-    told = site.pages.history.checks(url)[0].change
-    assert told is not None
-    assert (told.verdict, told.said, told.reason) == (Matter.NOISE, Matter.NOISE, change.reason)
+    judged = site.pages.history.checks(url)[0].change
+    assert judged is not None
+    assert (judged.verdict, judged.said, judged.reason) == (Matter.NOISE, Matter.NOISE, change.reason)
     assert [(said.change, said.verdict, said.found) for said in site.pages.history.all_feedback()] == [
         (change.id, Matter.NOISE, Matter.MEANINGFUL)
     ]

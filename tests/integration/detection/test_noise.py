@@ -33,5 +33,5 @@ def test_noise_raises_no_alarm_but_is_kept_and_explained(tmp_path: Path) -> None
         assert (newest.change.verdict, newest.change.reason) == (Matter.NOISE, "Only the copyright year changed.")
         assert "waived" in pages.diff(watched.url), "the newest change that matters, not the newest version"
         assert "2026" in pages.diff(watched.url, 2, 3)
-        assert pages.check().noisy == 0, "what was noise once is not told again"
+        assert pages.check().noisy == 0, "what was noise once is not reported again"
         assert pages.maintenance.doctor() == []

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import logging
 import os
 import signal
 import subprocess
@@ -140,6 +141,26 @@ def test_a_page_that_takes_too_long_fails_with_the_deadline_and_leaves_no_proces
     assert [failure_kind(one) for one in found] == [FailureKind.HOSTILE] * 2
     assert why_failed(found[0]) == "Reading the page took longer than 0.001 seconds."
     assert children() == before
+
+
+def test_a_worker_that_is_ended_because_of_its_page_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    worker = Worker(deadline=0.001, memory=MEMORY)
+    page = GOOD[0]._replace(url="http://me:sesame@page.example/slow")
+    with caplog.at_level(logging.INFO, "driftline.detection"):
+        worker.examine([page])
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "worker process ended at http://me:***@page.example/slow: Reading the page took longer than 0.001 seconds."
+    )
+    assert vars(record)["pid"] > 0
+
+
+def test_a_pool_and_its_workers_show_their_state() -> None:
+    pool = WorkerPool(most=2, deadline=20.0, memory=MEMORY)
+    assert repr(pool) == "<WorkerPool workers=2 idle=2 stopped=False>"
+    pool.stop()
+    assert repr(pool) == "<WorkerPool workers=2 idle=2 stopped=True>"
+    assert repr(Worker(deadline=20.0, memory=MEMORY)) == "<Worker pid=None deadline=20.0 killed=False>"
 
 
 def test_a_worker_that_was_killed_reads_nothing_more_and_leaves_no_process() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,7 @@ def other() -> Iterator[Server]:
 
 def fetch(url: str, access: Access = SECRETS, before: Known | None = None, **given: object) -> Document:
     transfers = Transfers(settings(**given))
-    one = link(url, known=before)
-    one.access = access
+    one = replace(link(url, known=before), access=access)
     try:
         return fetch_following_redirects(one, transfers)
     finally:
@@ -99,8 +99,7 @@ def test_validators_go_to_the_page_itself_only(other: Server) -> None:
 def test_the_next_page_gets_nothing_of_it() -> None:
     with Server(lambda _: answer(b"welcome")) as server:
         transfers = Transfers(settings())
-        with_access = link(server.url("/one"))
-        with_access.access = SECRETS
+        with_access = replace(link(server.url("/one")), access=SECRETS)
         for one in (with_access, link(server.url("/two"))):
             fetch_following_redirects(one, transfers)
         transfers.close()

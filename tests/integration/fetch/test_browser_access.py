@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -28,9 +29,7 @@ def renderer() -> Iterator[Renderer]:
 
 
 def render(renderer: Renderer, url: str, access: Access = SECRETS) -> Document:
-    link = rendered(url)
-    link.access = access
-    return renderer.render(link)
+    return renderer.render(replace(rendered(url), access=access))
 
 
 def secrets_of(request: Request) -> list[str | None]:
@@ -40,8 +39,8 @@ def secrets_of(request: Request) -> list[str | None]:
 def shown(document: Document) -> str:
     """Return the text of a document, which must contain no secret."""
     assert document.failure is None, document.failure
-    told = [document.body, document.headers, document.screenshot or b"", repr(document).encode()]
-    assert not [one for one in told if b"open-sesame" in one or _LOGIN.encode() in one]
+    exposed = [document.body, document.headers, document.screenshot or b"", repr(document).encode()]
+    assert not [one for one in exposed if b"open-sesame" in one or _LOGIN.encode() in one]
     return document.body.decode()
 
 

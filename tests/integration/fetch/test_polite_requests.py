@@ -125,7 +125,7 @@ def test_what_is_due_and_was_not_checked_is_left_whether_or_not_it_was_offered(t
         scheduler = workspace_of(pages).runs.scheduler()
         with workspace_of(pages).runs.keep_checking(lambda _: None, stop=stop) as running:
             planner = workspace_of(pages).runs.planner(
-                scheduler, running.feed, stop, pytest.fail, slow=lambda *told: slow.append(told)
+                scheduler, running.feed, stop, pytest.fail, slow=lambda *host: slow.append(host)
             )
             planner.offer(256)
             while len(running.feed):
@@ -141,21 +141,21 @@ def test_what_is_due_and_was_not_checked_is_left_whether_or_not_it_was_offered(t
 
 
 def test_the_pages_of_a_host_that_take_long_are_reported_in_a_run_that_is_fed(tmp_path: Path) -> None:
-    stop, told = Stop(), threading.Event()
+    stop, reported = Stop(), threading.Event()
     slow: list[tuple[str, int, float]] = []
 
-    def tell(*of: Any) -> None:
+    def report(*of: Any) -> None:
         slow.append(of)
-        told.set()
+        reported.set()
 
     with (
         Server(Site()) as server,
         driftline.open(settings=settings(store=str(tmp_path / "pages.db"), host_delay=50.0)) as pages,
     ):
         pages.add(*[server.url(f"/{number}") for number in range(10)])
-        with workspace_of(pages).runs.keep_checking(lambda _: None, stop=stop, slow=tell) as running:
+        with workspace_of(pages).runs.keep_checking(lambda _: None, stop=stop, slow=report) as running:
             running.feed.offer([page.id for page in pages.pages()])
-            assert told.wait(60)
+            assert reported.wait(60)
             stop.request()
     assert slow == [(f"127.0.0.1:{server.port}", 10, 50.0)]
 
@@ -213,17 +213,19 @@ def test_no_more_pages_of_a_host_are_picked_than_it_may_be_contacted_for(tmp_pat
 def test_a_run_without_an_end_puts_off_pages_of_a_host_that_sent_a_retry_after(tmp_path: Path) -> None:
     site = Site()
     site.refuses_after = 2
-    told = threading.Semaphore(0)
+    checked = threading.Semaphore(0)
     with (
         Server(site) as server,
         driftline.open(settings=settings(store=str(tmp_path / "pages.db"), **OBEYING)) as pages,
     ):
         pages.add(*[server.url(f"/{number}") for number in range(6)])
         ids = [page.id for page in pages.pages()]
-        with workspace_of(pages).runs.keep_checking(lambda recorded: told.release(len(recorded.outcomes))) as keeping:
+        with workspace_of(pages).runs.keep_checking(
+            lambda recorded: checked.release(len(recorded.outcomes))
+        ) as keeping:
             keeping.feed.offer(ids)
             for _ in range(3):
-                told.acquire()
+                checked.acquire()
             pages_held = keeping.feed.held()
         assert len(pages_held) >= 3
         assert (keeping.put_off, keeping.left) == (3, 0)

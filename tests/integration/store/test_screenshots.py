@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import driftline
@@ -25,8 +27,7 @@ def test_pictures_are_kept_with_versions_and_go_with_them(where: str) -> None:
         run, _ = ledger.begin(None)
         (link,) = ledger.links([page.id])
         assert link.render == Render(steps=("scroll",), wait_for="#a")
-        found = document(link)
-        found.screenshot = b"picture"
+        found = replace(document(link), rendered=True, screenshot=b"picture")
         ledger.record(run, [outcome_of(found)])
 
         rendered = RenderedVersions(store, lambda: 1.0)
@@ -38,6 +39,22 @@ def test_pictures_are_kept_with_versions_and_go_with_them(where: str) -> None:
             watch_list.history.screenshot(URL, 2)
         watch_list.remove(URL)
         assert not rendered.was_used(page.id, 1)
+        store.close()
+
+
+def test_a_version_of_which_no_picture_could_be_taken_is_known_to_be_rendered(where: str) -> None:
+    with driftline.open(where, settings(store=where)) as watch_list:
+        for url in (URL, f"{URL}plain"):
+            watch_list.add(url)
+        store = Store.open(where)
+        ledger = Ledger(store)
+        run, _ = ledger.begin(None)
+        drawn, plain = ledger.links([workspace_of(watch_list).catalog.find(url).id for url in (URL, f"{URL}plain")])
+        ledger.record(run, [outcome_of(replace(document(drawn), rendered=True)), outcome_of(document(plain))])
+
+        rendered = RenderedVersions(store, lambda: 1.0)
+        assert (rendered.was_used(drawn.page_id, 1), rendered.was_used(plain.page_id, 1)) == (True, False)
+        assert workspace_of(watch_list).screenshots.numbers(workspace_of(watch_list).catalog.find(URL)) == set()
         store.close()
 
 

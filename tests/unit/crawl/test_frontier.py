@@ -27,6 +27,7 @@ def test_what_has_the_lowest_priority_comes_first() -> None:
     frontier = Frontier(links)
     frontier.settle((), [*places(3, 1), *places(2, priority=0.5)])
     assert taken(frontier, 2) == [2, 1]
+    assert repr(frontier).startswith("<Frontier pages=1 lists=0 in_flight=2 ")
     assert taken(frontier) == [3]
 
 

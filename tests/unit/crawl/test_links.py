@@ -48,7 +48,7 @@ def test_links_to_pages_come_from_more_than_anchors() -> None:
     assert set(urls(markup)) == {f"https://site.example/{one}" for one in ("2", "de", "moved", "area", "frame")}
 
 
-def test_feeds_and_the_address_of_its_own_are_told() -> None:
+def test_feeds_and_the_address_of_its_own_are_found() -> None:
     """Neither is a link."""
     found = read(
         '<link rel="alternate" type="application/rss+xml" href="/feed"><link rel="canonical" href="/real">'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -202,7 +203,7 @@ def test_a_store_that_is_away_until_the_turn_ends_leaves_the_site_to_the_next_tu
 
 
 @pytest.mark.parametrize("error", OUTAGES)
-def test_who_stops_the_run_while_the_store_is_away_is_told_so(error: Exception) -> None:
+def test_a_stop_while_the_store_is_away_raises_the_error_of_the_store(error: Exception) -> None:
     world = World(site(started=0.0, ended=None))
 
     def stopped(_site: Site, _turn: Stop) -> CrawlReport:
@@ -219,3 +220,21 @@ def test_another_process_that_checks_pages_is_no_outage() -> None:
     world.finds = StoreBusy("Another run is checking.")
     with pytest.raises(StoreBusy):
         world.rounds.go(3_600.0)
+
+
+def test_what_becomes_of_a_watched_site_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    world = World(site(started=0.0))
+    assert repr(world.rounds) == "<Rounds every=86400.0 crawling=0 postponed=0>"
+    with caplog.at_level(logging.INFO, "driftline.crawl"):
+        world.finds = report(new=[FRONT])
+        world.go_at(DAY)
+        world.finds = UsageError("Its options make no sense.")
+        world.go_at(2 * DAY)
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("INFO", "watched site is due: crawling it"),
+        ("INFO", "round ended"),
+        ("INFO", "watched site is due: crawling it"),
+        ("WARNING", "watched site is not crawled again: Its options make no sense."),
+    ]
+    ended = vars(caplog.records[1])
+    assert (ended["seed"], ended["round"], ended["pages"], ended["new"], ended["gone"]) == (FRONT, 2, 1, 1, 0)

@@ -1,11 +1,12 @@
-"""Which pages moved: those that redirect, and those of which the very text is at one new address."""
+"""Which pages moved: those that redirect, and those with the very text of one new page; and words for the reasons."""
 
 from __future__ import annotations
 
 import pytest
 
-from driftline.crawl.report import MovedPage, _moved
-from driftline.store.crawls import AddressSource, AddressState, FoundAddress
+from driftline.crawl.report import _WORDS, MovedPage, _moved
+from driftline.model.page import AddressSource, AddressState, SkipReason
+from driftline.store.crawls import FoundAddress
 
 
 def row(
@@ -39,7 +40,12 @@ def test_a_page_moved_to_where_it_redirects_whatever_is_there() -> None:
     ],
     ids=["two that went", "two that came", "one that stayed", "another text", "texts too short to tell"],
 )
-def test_a_page_is_not_told_as_moved_unless_it_is_clear_which_became_which(
+def test_a_page_is_not_reported_as_moved_unless_it_is_clear_which_became_which(
     was: list[FoundAddress], new: list[FoundAddress], others: list[FoundAddress]
 ) -> None:
     assert _moved(was, new, new + others) == []
+
+
+def test_every_reason_to_skip_an_address_has_words_of_its_own() -> None:
+    assert set(_WORDS) == set(SkipReason)
+    assert len(set(_WORDS.values())) == len(SkipReason)

@@ -32,7 +32,7 @@ def test_a_text_that_is_too_short_says_nothing() -> None:
 
 
 def test_the_first_page_that_said_the_same_or_nearly_is_named() -> None:
-    """Exact copies are told apart from those that are nearly the same."""
+    """Exact copies are distinguished from those that are nearly the same."""
     alike = Lookalikes()
     page = text(1)
     edited = page.replace(page.split()[150], "another", 1)

@@ -4,14 +4,14 @@ import gzip
 
 import pytest
 
-from driftline.detection.compare import compare, recall
+from driftline.detection.compare import compare, confirm, job_of, recall
 from driftline.detection.examine import examine
 from driftline.detection.jobs import Finding, Job
 from driftline.errors import FailureKind
-from driftline.model.outcome import Blob, Failed, Old, Proof, Verdict
+from driftline.model.outcome import Blob, Changed, Failed, Old, Pair, Proof, Verdict
 from driftline.model.page import Failure
 from driftline.store.blobs import digest, unpack
-from support.making import document, failure_kind, job, known, link, why_failed
+from support.making import change_of, document, failure_kind, job, known, link, why_failed
 
 ONE = b"<title>One</title><p>one page with a few words</p>"
 
@@ -27,7 +27,7 @@ class NoVersions:
 
 
 class Scripted:
-    """Finds what it was told to, and remembers the jobs."""
+    """Returns prepared findings, and remembers the jobs."""
 
     def __init__(self, *findings: Finding) -> None:
         self.findings = list(findings)
@@ -128,3 +128,29 @@ def test_a_wall_is_known_whatever_filters_leave_of_a_page(one: list[str]) -> Non
     page = f"<title>Prices</title><main>{LONG}</main><footer>Last updated today</footer>".encode()
     found = examine(job(WALL, after=examine(job(page, filters=[one])), filters=[one]))
     assert why_failed(found).startswith("The site shows a block page")
+
+
+def test_bodies_are_released_once_they_are_compared_but_for_a_change_that_is_fetched_again() -> None:
+    change = Finding(body=b"2", text=b"2", change=change_of())
+    for twice, left in ((False, [b"", b""]), (True, [b"", b"changed"])):
+        pages = [document(link(page_id=1), b"new"), document(link(page_id=2, known=known()), b"changed")]
+        outcomes = compare([Pair(page, b"") for page in pages], Scripted(Finding(body=b"1"), change), 100, twice=twice)
+        assert [one.document.body for one in outcomes] == left
+
+
+def test_a_change_is_released_when_it_is_confirmed() -> None:
+    page = document(link(known=known()), b"changed")
+    change = Finding(body=b"2", text=b"2", change=change_of())
+    (found,) = compare([Pair(page, b"")], Scripted(change), 100, twice=True)
+    assert isinstance(found, Changed)
+    (final,) = confirm([(found, document(page.link, b"other"))], Scripted(change), 100)
+    assert isinstance(final, Changed)
+    assert (final.pair, final.document.body, final.document.size) == (None, b"", 7)
+
+
+def test_a_body_that_was_released_is_never_taken_for_an_empty_page() -> None:
+    """That would be reported as a change of everything."""
+    page = document(link(known=known()), b"body")
+    page.release_body()
+    with pytest.raises(ValueError, match="was released"):
+        job_of(Pair(page, b""), 100)

@@ -368,11 +368,11 @@ def test_what_waits_for_a_robots_txt_can_be_given_back_and_come_again(asked: boo
 
 def test_the_delays_of_hosts_are_written_at_the_end_once_the_store_is_back() -> None:
     class Away(Records):
-        def keep(self, told: Mapping[str, Robots], quiet: Mapping[str, float], now: float) -> None:
+        def keep(self, robots: Mapping[str, Robots], quiet: Mapping[str, float], now: float) -> None:
             tries.append(now)
             if len(tries) == 1:
                 raise StoreUnavailable("The database is away.")
-            super().keep(told, quiet, now)
+            super().keep(robots, quiet, now)
 
     tries: list[float] = []
     run = Run(["http://a/1"], records=Away(), given={"robots": "ignore"})

@@ -16,7 +16,7 @@ OPEN = {"robots": "ignore"}
 FORBIDS = b"User-agent: *\nDisallow: /no/\n"
 
 
-def told(documents: list[Document]) -> list[tuple[int, str, str, int]]:
+def summaries(documents: list[Document]) -> list[tuple[int, str, str, int]]:
     """Of which pages these are, where they were found, and after how many redirects."""
     return [(one.link.page_id, one.link.url, one.final_url, one.redirects) for one in documents]
 
@@ -31,7 +31,7 @@ def test_a_redirect_to_another_host_waits_for_a_permit_there() -> None:
     run.answer("http://b/1")
     assert run.later(0.9) == []
     assert run.later(0.1) == ["http://b/x"], "what was begun is finished first"
-    assert told(run.answer("http://b/x")) == [(2, "http://a/1", "http://b/x", 1)]
+    assert summaries(run.answer("http://b/x")) == [(2, "http://a/1", "http://b/x", 1)]
     assert run.later(0.9) == []
     assert run.later(0.1) == ["http://b/2"]
 
@@ -66,7 +66,7 @@ def test_a_redirect_within_the_host_is_followed_at_once_and_counts() -> None:
     assert run.redirect("http://a/1", "/there") == []
     assert run.take() == ["http://a/there"], "and nothing else of the host"
     run.now += 5.0
-    assert told(run.answer("http://a/there")) == [(1, "http://a/1", "http://a/there", 1)]
+    assert summaries(run.answer("http://a/there")) == [(1, "http://a/1", "http://a/there", 1)]
     assert run.later(0.9) == [], "the delay counts from the last answer"
     assert run.later(0.1) == ["http://a/2"]
 
@@ -95,7 +95,7 @@ def test_the_robots_txt_of_the_other_host_is_fetched_first_and_obeyed() -> None:
     assert forbidden.failure is not None
     assert forbidden.failure.kind is FailureKind.ROBOTS
     assert forbidden.failure.sentence.startswith("The page redirects to http://b/no/x: the robots.txt of b asks not")
-    assert told([forbidden.document]) == [(1, "http://a/1", "http://b/no/x", 1)]
+    assert summaries([forbidden.document]) == [(1, "http://a/1", "http://b/no/x", 1)]
     assert run.later(1.0) == ["http://a/2"]
     run.redirect("http://a/2", "http://b/yes")
     assert run.later(1.0) == ["http://b/yes"]
@@ -120,7 +120,7 @@ def test_robots_txt_holds_within_the_host_too() -> None:
     run.answer("http://a/robots.txt", FORBIDS)
     assert run.later(1.0) == ["http://a/1"]
     run.redirect("http://a/1", "/no/x")
-    assert [told([outcome.document]) for outcome in run.outcomes] == [[(1, "http://a/1", "http://a/no/x", 1)]]
+    assert [summaries([outcome.document]) for outcome in run.outcomes] == [[(1, "http://a/1", "http://a/no/x", 1)]]
     assert run.take() == []
     assert run.later(1.0) == ["http://a/2"], "after its delay"
 
@@ -170,6 +170,27 @@ def test_a_robots_txt_that_redirects_to_that_of_another_host_counts_for_both() -
     assert [outcome.document.link.page_id for outcome in run.outcomes] == [2]
 
 
+@pytest.mark.parametrize(
+    ("headers", "kind", "origins"),
+    [
+        ("Content-Encoding: gzip\r\n", None, {"http://a"}),
+        ("", FailureKind.TOO_LARGE, {"http://a", "http://www.a"}),
+        ("", FailureKind.CONNECTION, {"http://a"}),
+    ],
+    ids=["not decodable", "too large", "cut off"],
+)
+def test_a_robots_txt_of_another_host_counts_for_that_one_only_if_it_could_be_read(
+    headers: str, kind: FailureKind | None, origins: set[str]
+) -> None:
+    run = Run(["http://a/1"])
+    run.take()
+    run.redirect("http://a/robots.txt", "http://www.a/robots.txt")
+    run.take()
+    run.answer("http://www.a/robots.txt", FORBIDS, headers=headers, kind=kind)
+    run.links.flush()
+    assert run.records.robots.keys() == origins
+
+
 def test_pages_that_are_given_back_ask_anew_for_a_robots_txt_that_waited_elsewhere() -> None:
     run = Run(["http://b/1", "http://a/1"], given={"hosts": {"b": {"robots": "ignore"}}})
     assert sorted(run.take()) == ["http://a/robots.txt", "http://b/1"]
@@ -217,7 +238,7 @@ def test_a_retry_after_of_a_redirect_target_counts_for_its_host() -> None:
     run.redirect("http://a/1", "http://b/x")
     assert run.take(1) == ["http://b/x"]
     (refused,) = run.answer("http://b/x", status=503, headers="Retry-After: 3600\r\n")
-    assert told([refused]) == [(1, "http://a/1", "http://b/x", 1)]
+    assert summaries([refused]) == [(1, "http://a/1", "http://b/x", 1)]
     assert run.later(1.0) == ["http://a/2"], "it sent no Retry-After"
     assert [*run.source.later] == [2]
     run.links.flush()
@@ -252,7 +273,7 @@ def test_the_second_fetch_takes_its_redirects_as_priority_requests() -> None:
     run.answer("http://b/1")
     assert run.later(1.0) == []
     run.taken = {link.url: link for link in run.links.granted(requests, 9)}
-    assert told(run.answer("http://b/x")) == [(2, "http://a/1", "http://b/x", 2)]
+    assert summaries(run.answer("http://b/x")) == [(2, "http://a/1", "http://b/x", 2)]
     assert run.links.exhausted
 
 

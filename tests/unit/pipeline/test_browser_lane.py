@@ -63,19 +63,20 @@ class Doors:
 
     def __init__(self) -> None:
         self.quiet = False
-        self.told: list[str] = []
+        self.calls: list[str] = []
         self.open: list[Link] = []
         self.given_back: list[int] = []
 
     def done(self, documents: list[Document]) -> list[Document]:
-        self.told += ["done" for _ in documents]
+        self.calls += ["done" for _ in documents]
         return documents
 
     def priority_requests(self, wake: Callable[[], None]) -> PriorityRequests[Any]:
-        return PriorityRequests(wake)
+        self.requests = PriorityRequests[Any](wake)
+        return self.requests
 
     def request_first(self, link: Link, requests: PriorityRequests[Any]) -> None:
-        self.told.append("asked")
+        self.calls.append("asked")
         if self.quiet:
             requests.refused.append(link)
         else:
@@ -95,7 +96,7 @@ class Doors:
 class Lane:
     """The lane with a painter for a browser."""
 
-    def __init__(self, painter: Painter, past: Past) -> None:
+    def __init__(self, painter: Painter, past: Past, make: Callable[[], Painter] | None = None) -> None:
         self.painter = painter
         self.doors = Doors()
         self.past = past
@@ -106,7 +107,7 @@ class Lane:
         polite = PoliteLinks(LinkQueue(iter([])), self.given, Records(), links=lambda _: [], record=self.recorder.add)
         confirmer = Confirmer(steps, self.recorder, self.given, polite)
         self.rendering = BrowserLane(
-            steps, self.recorder, confirmer, self.doors, self.given, self.stop, painter, lambda: painter
+            steps, self.recorder, confirmer, self.doors, self.given, self.stop, painter, make or (lambda: painter)
         )
 
     def finish(self) -> list[Outcome]:
@@ -185,7 +186,7 @@ def test_each_time_the_host_is_asked_with_its_permission(pages: dict[str, bytes]
     lane = Lane(Painter(pages), Past(BEFORE))
     lane.rendering.divert([page(ALWAYS, known=Known(1, None, None, fingerprint(BEFORE)))])
     lane.finish()
-    assert lane.doors.told == ["done", "asked", "done"], "a link comes with its first permission"
+    assert lane.doors.calls == ["done", "asked", "done"], "a link comes with its first permission"
 
 
 def test_a_change_at_a_host_that_wants_to_be_left_alone_is_recorded_as_it_was_found(pages: dict[str, bytes]) -> None:
@@ -260,3 +261,57 @@ def test_an_error_of_the_store_is_kept_for_the_run_to_end_with(pages: dict[str, 
     lane.rendering.divert([page(ALWAYS, known=Known(1, None, None, b""))])
     assert lane.finish() == []
     assert lane.rendering.error is past.error
+
+
+def test_a_browser_that_takes_long_to_load_delays_no_other_thread(pages: dict[str, bytes]) -> None:
+    """Producers wake the lane when a host gives its permission: they must not wait for a disk."""
+    pages[URL] = BEFORE
+    painter = Painter(pages)
+    woken: list[bool] = []
+
+    def load() -> Painter:
+        waking = threading.Thread(target=lane.doors.requests.wake, daemon=True)
+        waking.start()
+        waking.join(20.0)
+        woken.append(not waking.is_alive())
+        return painter
+
+    lane = Lane(painter, Past(), load)
+    lane.rendering.divert([page(ALWAYS)])
+    assert woken == [True]
+    assert len(lane.finish()) == 1
+
+
+def test_two_threads_that_need_the_first_browser_use_one_and_close_the_other(pages: dict[str, bytes]) -> None:
+    pages[URL] = BEFORE
+    pages[f"{URL}2"] = AFTER
+    both = threading.Barrier(2, timeout=20.0)
+    made: list[Painter] = []
+
+    def load() -> Painter:
+        both.wait()
+        made.append(Painter(pages))
+        return made[-1]
+
+    lane = Lane(Painter(pages), Past(), load)
+    threads = [threading.Thread(target=lane.rendering.divert, args=([page(ALWAYS, number)],)) for number in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20.0)
+    assert len(lane.finish()) == 2
+    assert sorted(len(one.drawn) for one in made) == [0, 2]
+    assert [one.closed for one in made] == [True, True]
+
+
+def test_a_page_is_freed_if_there_is_no_browser(pages: dict[str, bytes]) -> None:
+    def fail() -> Painter:
+        raise StoreError("There is none.")
+
+    lane = Lane(Painter(pages), Past(), fail)
+    with pytest.raises(StoreError):
+        lane.rendering.divert([page(ALWAYS)])
+    assert lane.doors.given_back == [1]
+    assert lane.rendering.statistics().in_use == 0
+    assert "open=0 threads=0" in repr(lane.rendering)
+    assert lane.finish() == []

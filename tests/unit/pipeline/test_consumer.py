@@ -69,8 +69,8 @@ def test_what_the_link_proves_is_settled_and_the_rest_is_left_as_it_came() -> No
     other = document(link(page_id=2, known=known(body=b"old")), b"new")
     new = document(link(page_id=3), b"first")
     not_modified = document(link(page_id=4, known=known(body=b"x")), b"", status=304)
-    broken = document(link(page_id=5, known=known(body=b"")), b"")
-    broken.failure = Failure(kind=FailureKind.REFUSED, sentence="Nobody is there.")
+    refused = Failure(kind=FailureKind.REFUSED, sentence="Nobody is there.")
+    broken = document(link(page_id=5, known=known(body=b"")), b"", failure=refused)
     outcomes, left = steps.prove_unchanged([same, other, new, not_modified, broken])
     assert [(one.document, one.proof) for one in outcomes if isinstance(one, Unchanged)] == [
         (same, Proof.WIRE),

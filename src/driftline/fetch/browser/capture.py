@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from driftline.errors import FailureKind
+from driftline.errors import DriftlineError, FailureKind
 from driftline.fetch.browser.steps import StepFailed, prepare, read
 from driftline.fetch.failures import carries_page, status_failure
 from driftline.model.page import Failure, Render
@@ -116,6 +116,15 @@ _TOO_LARGE = Failure(kind=FailureKind.TOO_LARGE, sentence="The body is larger th
 _NOT_HTTP = Failure(kind=FailureKind.REDIRECTS, sentence="The page leads to an address that is not on the web.")
 
 
+_ENDLESS = Failure(
+    kind=FailureKind.REDIRECTS, sentence="Scripts of the page open another page again and again: it cannot be captured."
+)
+
+
+class EndlessNavigation(DriftlineError):
+    """The scripts of a page navigate to another page each time that its document is read."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Captured:
     """What a browser captured of a page; `failure` is why it cannot be used."""
@@ -125,7 +134,7 @@ class Captured:
     body: bytes = b""
     final_url: str = ""
     redirects: int = 0
-    screenshot: bytes = b""
+    screenshot: bytes | None = None
     failure: Failure | None = None
 
 
@@ -140,7 +149,10 @@ async def capture(page: Page, link: Link, settings: Settings) -> Captured:
         await prepare(page, link.render or Render(), traffic, settings)
     except StepFailed as failed:
         return replace(found, failure=failed.failure)
-    body = (await _written(page, traffic)).encode("utf-8", "replace")
+    try:
+        body = (await _written(page, traffic)).encode("utf-8", "replace")
+    except EndlessNavigation:
+        return replace(found, failure=_ENDLESS)
     found, _ = await _answered(traffic)  # a script may have navigated to another page
     if found.failure is not None:
         return found
@@ -152,7 +164,7 @@ async def capture(page: Page, link: Link, settings: Settings) -> Captured:
     if len(body) > settings.max_body:
         return replace(found, failure=_TOO_LARGE)
     same = link.known is not None and fingerprint(body) == link.known.wire
-    return replace(found, body=body, screenshot=b"" if same else await _screenshot(page))
+    return replace(found, body=body, screenshot=None if same else await _screenshot(page))
 
 
 async def _navigate(page: Page, url: str) -> None:
@@ -181,7 +193,10 @@ async def _answered(traffic: Traffic) -> tuple[Captured, str]:
 
 
 async def _written(page: Page, traffic: Traffic) -> str:
-    """Return the current document as HTML, or that of the next page if a script is navigating to it."""
+    """Return the current document as HTML, or that of the next page if a script is navigating to it.
+
+    Raises EndlessNavigation if scripts do so again and again.
+    """
     from playwright.async_api import Error
 
     for _ in range(_HOPS):
@@ -194,11 +209,11 @@ async def _written(page: Page, traffic: Traffic) -> str:
             await traffic.wait_until_idle()
         else:
             return html
-    raise Error("ERR_TOO_MANY_REDIRECTS")
+    raise EndlessNavigation(f"The scripts of {as_sent(page.url)} navigate to another page again and again.")
 
 
-async def _screenshot(page: Page) -> bytes:
-    """Return a screenshot of the whole page, or nothing if it fails: a check does not depend on it."""
+async def _screenshot(page: Page) -> bytes | None:
+    """Return a screenshot of the whole page; None if it fails: a check does not depend on it."""
     from playwright.async_api import Error
 
     try:
@@ -206,7 +221,7 @@ async def _screenshot(page: Page) -> bytes:
             "() => document.body && [innerWidth, Math.max(innerHeight, document.documentElement.scrollHeight)]"
         )
         if size is None:
-            return b""
+            return None
         width, height = size
         return await page.screenshot(
             full_page=True, animations="disabled", timeout=_SCREENSHOT_LIMIT * 1000,
@@ -215,7 +230,7 @@ async def _screenshot(page: Page) -> bytes:
     except Error:
         if page.is_closed():
             raise
-        return b""
+        return None
 
 
 async def _headers(response: Response, kind: str | None) -> bytes:

@@ -223,7 +223,7 @@ class Renderer:
         return Document(
             link, captured.status, captured.headers, captured.body, len(captured.body),
             captured.final_url or link.url, captured.redirects, self._clock(), time.monotonic() - began,
-            captured.failure, screenshot=captured.screenshot,
+            captured.failure, rendered=True, screenshot=captured.screenshot,
         )  # fmt: skip
 
     async def _running(self) -> Chromium:

@@ -268,7 +268,7 @@ def _check(url: str, at: str, deadlines: list[float], options: dict[str, Any]) -
     found: list[Outcome | CrawlOutcome] = []
     workers: list[float] = []
 
-    def told(outcomes: Sequence[Outcome | CrawlOutcome]) -> None:
+    def keep_outcomes(outcomes: Sequence[Outcome | CrawlOutcome]) -> None:
         found.extend(one for one in outcomes if at != SITEMAP or one.document.link.url.endswith(at))
         at_work = children_of(os.getpid())  # they end with the run
         workers.extend([peak_mb(child) for child in at_work] or [_largest_ended_mb()])
@@ -277,7 +277,7 @@ def _check(url: str, at: str, deadlines: list[float], options: dict[str, Any]) -
     for deadline in deadlines:
         with open_local(**options, worker_deadline=deadline) as watch_list:
             watch_list.add(url)
-            seconds += visit(watch_list, url, at, told)
+            seconds += visit(watch_list, url, at, keep_outcomes)
     outcome, reason = outcome_of(found[-1])
     own = peak_mb("self")
     return {"outcome": outcome, "reason": reason, "seconds": seconds, "peak_mb": own + max(workers)}

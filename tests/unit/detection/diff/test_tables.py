@@ -12,7 +12,7 @@ PRICES = (
 )
 
 
-def told(old: str, new: str) -> list[str]:
+def differences(old: str, new: str) -> list[str]:
     return [str(cell) for cell in changed_cells(old, new)]
 
 
@@ -48,18 +48,18 @@ def test_rows_and_columns_that_moved_or_came_are_still_the_same() -> None:
     old = "<table><tr><th>m<th>p<th>q<tr><td>A<td>1<td>2<tr><td>B<td>3<td>4</table>"
     rows = ("<tr><td>C<td>0<td>0<td>0", "<tr><td>B<td>0<td>5<td>3", "<tr><td>A<td>0<td>2<td>1")
     new = f"<table><tr><th>m<th>new<th>q<th>p{''.join(rows)}</table>"
-    assert told(old, new) == ["q / B: 4 → 5"]
+    assert differences(old, new) == ["q / B: 4 → 5"]
 
 
 def test_each_table_is_held_against_the_one_of_the_same_columns() -> None:
     sizes = "<table><tr><th>size<th>cm<tr><td>S<td>40</table>"
-    assert told(sizes + PRICES.format(12), PRICES.format(13) + sizes) == ["price / Model B: 12 → 13"]
+    assert differences(sizes + PRICES.format(12), PRICES.format(13) + sizes) == ["price / Model B: 12 → 13"]
 
 
 def test_tables_that_are_there_for_the_layout_are_passed_over() -> None:
     layout = "<table><tr><td>menu<td>{}</table>"
-    assert told(layout.format(PRICES.format(1)), layout.format(PRICES.format(2))) == ["price / Model B: 1 → 2"]
-    assert told("<table><tr><td>a<td>b</table>", "<table><tr><td>a<td>c</table>") == []
+    assert differences(layout.format(PRICES.format(1)), layout.format(PRICES.format(2))) == ["price / Model B: 1 → 2"]
+    assert differences("<table><tr><td>a<td>b</table>", "<table><tr><td>a<td>c</table>") == []
 
 
 def test_a_hostile_table_is_cut_short() -> None:

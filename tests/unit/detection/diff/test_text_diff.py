@@ -127,8 +127,8 @@ def test_a_line_end_of_another_kind_is_a_difference() -> None:
 
 
 def test_a_place_of_a_unified_difference_may_have_a_head() -> None:
-    told = unified("a\nb\nc", "a\nd\nc", "o", "n", headed=lambda lost, gained: f"{lost} {gained}")
-    assert told.splitlines()[2] == "@@ -1,3 +1,3 @@ ['b'] ['d']"
+    printed = unified("a\nb\nc", "a\nd\nc", "o", "n", headed=lambda lost, gained: f"{lost} {gained}")
+    assert printed.splitlines()[2] == "@@ -1,3 +1,3 @@ ['b'] ['d']"
 
 
 def test_a_place_of_very_many_words_is_shown_whole() -> None:

@@ -22,9 +22,9 @@ BODY = f"<html><body>{PAGE}</body></html>".encode()
     ],
 )
 def test_a_response_that_is_not_the_page_is_reported(title: str, text: str, reason: str) -> None:
-    told = why_broken(title, text, b"<html></html>", PAGE, BODY)
-    assert told is not None
-    assert reason in told
+    sentence = why_broken(title, text, b"<html></html>", PAGE, BODY)
+    assert sentence is not None
+    assert reason in sentence
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,8 @@ CONCERT = "\n".join(f"Band {number} plays in the town hall, and everybody may co
     ],
 )
 def test_an_error_in_the_place_of_a_short_page_is_reported(title: str, text: str) -> None:
-    told = why_broken(title, text, b"<html></html>", CONCERT, b"<html></html>")
-    assert told == "The response is an error page, although its status says that all is well."
+    sentence = why_broken(title, text, b"<html></html>", CONCERT, b"<html></html>")
+    assert sentence == "The response is an error page, although its status says that all is well."
 
 
 def test_a_page_that_is_still_there_may_speak_of_walls_and_errors() -> None:
@@ -74,8 +74,8 @@ LOGIN = b"<form><input name=user><input name=word type='password'></form>"
 
 def test_a_login_in_the_place_of_the_page_is_reported() -> None:
     words = "Welcome to Example, the place for examples of all kinds and sizes. Sign in to go on. Forgot your password?"
-    told = why_broken("Example", words, LOGIN, PAGE, BODY)
-    assert told == "The site asks to log in instead of showing the page."
+    sentence = why_broken("Example", words, LOGIN, PAGE, BODY)
+    assert sentence == "The site asks to log in instead of showing the page."
     assert why_broken("Example", words, b"<form></form>", PAGE, BODY) is None, "there is no login"
     assert why_broken("Example", words, LOGIN, PAGE, BODY + LOGIN) is None, "there always was one"
     assert why_broken("Example", PAGE, LOGIN, PAGE, BODY) is None, "the page is still there"
@@ -85,9 +85,9 @@ def test_a_login_in_the_place_of_the_page_is_reported() -> None:
 
 def test_a_page_without_any_text_is_reported_unless_it_never_had_any() -> None:
     for old in (None, "A few words."):
-        told = why_broken("Example", "", b"<div id=app></div>", old)
-        assert told is not None
-        assert told.startswith("The page shows no text")
+        sentence = why_broken("Example", "", b"<div id=app></div>", old)
+        assert sentence is not None
+        assert sentence.startswith("The page shows no text")
     assert why_broken("Example", "", b"<div id=app></div>", "") is None
 
 

@@ -260,9 +260,9 @@ def test_without_the_extra_the_error_explains_how_to_read_a_pdf(tmp_path: Path) 
         "from driftline.detection.extract.document import Extraction\n"
         "print(Extraction(b'%PDF-1.4', 'application/pdf').text())"
     )
-    told = run([executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert told.startswith("This document is not text: 8 bytes of application/pdf, digest ")
-    assert told.endswith("Reading the text of a PDF needs the 'pdf' extra: pip install 'driftline[pdf]'.\n")
+    printed = run([executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert printed.startswith("This document is not text: 8 bytes of application/pdf, digest ")
+    assert printed.endswith("Reading the text of a PDF needs the 'pdf' extra: pip install 'driftline[pdf]'.\n")
 
 
 @pytest.mark.parametrize("broken", ["<:", "<a:1 b:2='3'>x</a:1>", "<rss><:/><a:/><1:2/><item a:='1' :b='2'/></rss>"])

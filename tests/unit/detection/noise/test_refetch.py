@@ -24,7 +24,7 @@ def judged(old: str, new: str, again: str, around: str = FILLER) -> Judgement:
     return judge(read(around + old), read(around + new), Experience(again=read(around + again).text))
 
 
-def told(found: Judgement) -> tuple[Matter, bool]:
+def verdict_of(found: Judgement) -> tuple[Matter, bool]:
     return found.verdict, found.differs_at_every_fetch
 
 
@@ -41,22 +41,22 @@ def told(found: Judgement) -> tuple[Matter, bool]:
     ],
 )
 def test_what_a_second_fetch_undoes_or_makes_another_of_is_no_change(old: str, new: str, again: str) -> None:
-    assert told(judged(old, new, new)) == CHANGED
-    assert told(judged(old, new, again)) == BY_ITSELF
+    assert verdict_of(judged(old, new, new)) == CHANGED
+    assert verdict_of(judged(old, new, again)) == BY_ITSELF
 
 
 def test_what_went_beside_a_line_that_is_another_at_every_fetch_is_a_change() -> None:
     fee = "<p>Fees are paid back.</p>"
     tips = "<p>Nothing like the other.</p>", "<p>Quite another tip today!</p>", "<p>Yet something else here.</p>"
-    assert told(judged(tips[0] + fee, tips[1], tips[2])) == CHANGED
-    assert told(judged(tips[0] + fee, tips[1] + fee, tips[2] + fee)) == BY_ITSELF
+    assert verdict_of(judged(tips[0] + fee, tips[1], tips[2])) == CHANGED
+    assert verdict_of(judged(tips[0] + fee, tips[1] + fee, tips[2] + fee)) == BY_ITSELF
 
 
 def test_another_order_that_stays_is_a_change_whatever_else_comes_and_goes() -> None:
     ranks = "<ol><li>Ann<li>Bert<li>Carl</ol>", "<ol><li>Carl<li>Ann<li>Bert</ol>"
     tips = "<p>The tip of today is amber.</p>", "<p>The tip of today is birch.</p>", "<p>The tip of today is cedar.</p>"
-    assert told(judged(ranks[0] + tips[0], ranks[1] + tips[1], ranks[1] + tips[2])) == CHANGED
+    assert verdict_of(judged(ranks[0] + tips[0], ranks[1] + tips[1], ranks[1] + tips[2])) == CHANGED
 
 
 def test_a_page_of_which_nothing_stays_looks_like_a_block_page_and_its_change_stands() -> None:
-    assert told(judged("<p>amber 1</p>", "<p>birch 2</p>", "<p>cedar 3</p>", around="")) == CHANGED
+    assert verdict_of(judged("<p>amber 1</p>", "<p>birch 2</p>", "<p>cedar 3</p>", around="")) == CHANGED
