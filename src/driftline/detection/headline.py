@@ -8,13 +8,14 @@ Added lines that stand together are one entry, as a job with its place is.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from driftline.detection.extract.annotations import is_note
 from driftline.detection.noise.edits import kind_of
 from driftline.detection.noise.volatile import names_money, names_stock
-from driftline.model.change import ChangeKind
+from driftline.model.change import ChangeKind, NoiseKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,14 +66,36 @@ def headline_of(
     real = [edit for edit in edits if edit.noise is None]
     if not real:
         return ""
+    real = _replacements(real)
     writer = _Writer(old, new, feed, _cell_labels(real, cells))
-    rewritten = [edit for edit in real if edit.old and edit.new]
-    items = [writer.rewritten(edit.old, edit.new, edit) for edit in rewritten if edit.old and edit.new]
-    items += writer.added([edit.new for edit in real if edit.new and not edit.old])
+    items = [writer.rewritten(edit.old, edit.new, edit) for edit in real if edit.old and edit.new]
+    items += writer.added([*(edit.new for edit in real if edit.new and not edit.old), *_links_of_entries(real, edits)])
     items += writer.removed([edit.old for edit in real if edit.old and not edit.new])
     items.sort(key=lambda item: item.rank)
     distinct = list(dict.fromkeys(item.text for item in items))
     return _counted(distinct[0], len(distinct) - 1)
+
+
+def _replacements(real: Sequence[LineEdit]) -> list[LineEdit]:
+    """Return the edits, a line that is the only one added and the only one removed in its place as rewritten."""
+    there: dict[bytes, list[LineEdit]] = defaultdict(list)
+    for edit in real:
+        if (edit.old is None or edit.new is None) and (line := edit.old or edit.new) and line.place:
+            there[line.place].append(edit)
+    pairs = [two for two in there.values() if len(two) == 2 and (two[0].old is None) != (two[1].old is None)]
+    joined = {id(edit) for two in pairs for edit in two}
+    kept = [edit for edit in real if id(edit) not in joined]
+    for one, other in pairs:
+        kept.append(replace(one, old=one.old or other.old, new=one.new or other.new))
+    return kept
+
+
+def _links_of_entries(real: Sequence[LineEdit], edits: Sequence[LineEdit]) -> list[Line]:
+    """Return added links that count for nothing by themselves, and begin entries of which other lines matter."""
+    places = {edit.new.place for edit in real if edit.new and not edit.old}
+    return [
+        edit.new for edit in edits if edit.noise is NoiseKind.LINKS and edit.new and not edit.old and edit.new.place in places
+    ]  # fmt: skip
 
 
 def where_of(edit: LineEdit, old: JudgedDocument, new: JudgedDocument) -> str:
@@ -120,6 +143,8 @@ class _Writer:
     def _replaced_words(self, before: str, after: str, line: Line, kind: ChangeKind) -> _Item:
         prefix, gone, come, suffix = _difference(before, after)
         few = max(len(gone), len(come)) <= _MANY_WORDS and gone and come
+        if not few and not prefix and not suffix:
+            return _Item(rank=3, text=f"{'New entry' if self._feed else 'New'}: {_cut(after, _LONGEST_ENTRY)}")
         if not few:
             heading = self._label_of_heading(line)
             lead = f"{heading}: " if heading else ""

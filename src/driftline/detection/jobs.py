@@ -165,25 +165,28 @@ def _plain_blob(blob: Blob) -> tuple[Any, ...]:
 
 def _plain_change(change: ChangeSummary) -> tuple[Any, ...]:
     edits = [
-        (edit.before, edit.after, edit.region and edit.region.value, edit.kind.value, edit.noise and edit.noise.value)
+        (
+            edit.before, edit.after, edit.region and edit.region.value, edit.kind.value,
+            edit.noise and edit.noise.value, edit.heading,
+        )
         for edit in change.edits
-    ]
+    ]  # fmt: skip
     return (
         change.kind.value, change.verdict.value, change.score, change.reason, change.words_added, change.words_removed,
-        change.cause, edits,
+        change.cause, edits, change.headline,
     )  # fmt: skip
 
 
 def _change(plain: Sequence[Any]) -> ChangeSummary:
-    kind, verdict, score, reason, added, removed, cause, edits = plain
+    kind, verdict, score, reason, added, removed, cause, edits, headline = plain
     return ChangeSummary(
         kind=ChangeKind(kind), verdict=Matter(verdict), score=score, reason=reason, words_added=added,
-        words_removed=removed, cause=cause, edits=tuple([_edit(*edit) for edit in edits]),
+        words_removed=removed, cause=cause, edits=tuple([_edit(*edit) for edit in edits]), headline=headline,
     )  # fmt: skip
 
 
-def _edit(before: str, after: str, region: str | None, kind: str, noise: str | None) -> Edit:
+def _edit(before: str, after: str, region: str | None, kind: str, noise: str | None, heading: str) -> Edit:
     return Edit(
         before=before, after=after, region=None if region is None else Region(region), kind=ChangeKind(kind),
-        noise=None if noise is None else NoiseKind(noise),
+        noise=None if noise is None else NoiseKind(noise), heading=heading,
     )  # fmt: skip

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from driftline.model.event import change_headline
 from driftline.urls import host_of
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ class Edit:
     """One difference between two versions: a line that was rewritten, added (`before` is empty) or removed.
 
     Long lines are cut to the part that differs. `region` is None where it is not known, and `noise` where nothing
-    explains the edit, so that it matters.
+    explains the edit, so that it matters. `heading` is the nearest one above, and empty if there is none.
     """
 
     before: str
@@ -124,12 +123,14 @@ class Edit:
     region: Region | None
     kind: ChangeKind
     noise: NoiseKind | None
+    heading: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeSummary:
     """What differs between two versions, in a few figures, one sentence and the most important edits.
 
+    The `headline` says what changed in one line; it is empty for noise.
     `cause` is the same for the same edits on another page, and empty if nothing was edited but what changes by itself.
     """
 
@@ -141,12 +142,14 @@ class ChangeSummary:
     words_removed: int
     cause: bytes = b""
     edits: tuple[Edit, ...] = ()
+    headline: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """Two versions of a page that differ, in a way that matters or, by its verdict, in noise only.
 
+    `headline` is what changed in one line, and `reason` how it was judged.
     `said` is the user's own verdict, if there is one, which then is the verdict; the reason stays that of the other.
     `id` is what people name it by. `cause` is the same for the same edit on other pages, and empty where there is none.
     """
@@ -159,6 +162,7 @@ class Change:
     kind: ChangeKind
     verdict: Matter
     score: float
+    headline: str
     reason: str
     cause: bytes = b""
     said: Matter | None = None
@@ -168,11 +172,6 @@ class Change:
     def host(self) -> str:
         """The host of the page."""
         return host_of(self.url)
-
-    @property
-    def headline(self) -> str:
-        """What changed in one line: the first edit that matters and how many more there are, or else the reason."""
-        return change_headline(self.edits, self.reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -128,7 +128,6 @@ class Event:
     source: EventSource | None = None
 
 
-_LONGEST_SIDE = 50  # characters of what stood before and after
 _NAMED = 3  # addresses that a sentence names
 _OR_ACCEPT = " If it is the page from now on, 'driftline check URL --accept' takes it so."
 
@@ -155,16 +154,6 @@ _FAILURES = {
     FailureKind.BROKEN: f"Error pages or broken ones came instead of the pages.{_OR_ACCEPT}",
     FailureKind.INTERNAL: "Driftline could not handle the pages.",
 }
-
-
-def change_headline(edits: Sequence[Edit], reason: str) -> str:
-    """Return what changed in one line: the first edit and how many more there are, or the reason without edits."""
-    if not edits:
-        return reason
-    first = edits[0]
-    before, after = (_shortened(text, _LONGEST_SIDE) for text in (first.before, first.after))
-    what = f"{before} → {after}" if before and after else f"New: {after}" if after else f"Removed: {before}"
-    return what if len(edits) == 1 else f"{what} (and {len(edits) - 1} more)"
 
 
 def failing_reason(failure: Failure, failures: int) -> str:
@@ -204,11 +193,3 @@ def _named_status(status: int) -> str:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
         return str(status)
-
-
-def _shortened(text: str, most: int) -> str:
-    """Return a text on one line, cut at a word to at most so many characters."""
-    line = " ".join(text.split())
-    if len(line) <= most:
-        return line
-    return line[: most - 1].rsplit(" ", 1)[0] + "…"

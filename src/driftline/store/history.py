@@ -119,6 +119,7 @@ class Repository:
                 changes.c.verdict.label("matter"),
                 changes.c.cause,
                 changes.c.edits,
+                changes.c.headline,
                 feedback.c.verdict.label("said"),
                 turns.c.turn,
                 turns.c.reason.label("turned"),
@@ -228,7 +229,8 @@ def _change(url: str, row: Row[Any]) -> Change:
     return Change(
         id=change_id(row.page_id, row.sequence), url=url, at=utc(row.at),
         from_version=row.from_version, to_version=row.from_version + 1, kind=ChangeKind(row.kind),
-        verdict=Matter(row.said or row.matter), score=row.score, reason=row.reason, cause=row.cause or b"",
+        verdict=Matter(row.said or row.matter), score=row.score,
+        headline=row.headline or row.reason, reason=row.reason, cause=row.cause or b"",
         said=Matter(row.said) if row.said else None, edits=edits_of(row.edits),
     )  # fmt: skip
 

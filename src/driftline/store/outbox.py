@@ -113,15 +113,19 @@ def stored_edits(change: ChangeSummary) -> str | None:
     """Return the edits of a change as they are stored; None for noise, which is not reported."""
     if change.verdict is not Matter.MEANINGFUL or not change.edits:
         return None
-    return json.dumps([[edit.before, edit.after, edit.region, edit.kind] for edit in change.edits if not edit.noise])
+    kept = [edit for edit in change.edits if not edit.noise]
+    return json.dumps([[edit.before, edit.after, edit.region, edit.kind, edit.heading] for edit in kept])
 
 
 def edits_of(stored: str | None) -> tuple[Edit, ...]:
     """Return the edits that matter of a stored change."""
     return tuple(
-        Edit(before=before, after=after, region=Region(region) if region else None, kind=ChangeKind(kind), noise=None)
-        for before, after, region, kind in json.loads(stored or "[]")
-    )
+        Edit(
+            before=before, after=after, region=Region(region) if region else None, kind=ChangeKind(kind), noise=None,
+            heading=heading,
+        )
+        for before, after, region, kind, heading in json.loads(stored or "[]")
+    )  # fmt: skip
 
 
 def is_empty(connection: Connection) -> bool:
@@ -200,5 +204,5 @@ def _change(row: Row[Any]) -> Change:
     return Change(
         id=change_id(row.page_id, row.sequence), url=row.url, at=utc(row.at), from_version=row.from_version,
         to_version=row.to_version, kind=ChangeKind(row.kind), verdict=Matter(row.verdict), score=row.score,
-        reason=row.reason, cause=row.cause or b"", edits=edits_of(row.edits),
+        headline=row.headline or row.reason, reason=row.reason, cause=row.cause or b"", edits=edits_of(row.edits),
     )  # fmt: skip

@@ -13,7 +13,8 @@ Pages and checks
 - `runs`, `checks`: every run, and every check that one recorded.
 - `versions`: the past states of pages. `reading` as in `states`; `unread` is a reading that the version could not be
   given, `reread_at` when another reading changed its text.
-- `changes`: two versions that differ. `edits` is a JSON list, for meaningful changes: before, after, region, kind.
+- `changes`: two versions that differ. `edits` is a JSON list, for meaningful changes: before, after, region, kind and
+  heading. `headline` is what changed in one line, null for noise.
 - `feedback`: the user's verdicts on changes, with their keys in the memories; a change keeps its own verdict.
 - `turns`: the checks by which a page began to fail or recovered. `warnings`: dangerous content that checks found.
 - `blobs`: the contents of versions, by page and digest, so that they are removed with their page, and those of a page
@@ -245,6 +246,7 @@ changes = Table(
     Column("verdict", Text, nullable=False, server_default="meaningful"),
     Column("cause", LargeBinary),
     Column("edits", Text),
+    Column("headline", Text),
     Index("ix_changes_at", "at"),
     sqlite_with_rowid=False,
 )

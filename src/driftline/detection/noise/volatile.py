@@ -128,7 +128,7 @@ _VERSION = re.compile(r"\d+(?:\.\d+){2,}|\b(?:v|version|release|build|rev|revisi
 _HEAD = 1_000  # characters that are searched: a line may be as long as a book
 _COUNT = re.compile(r"\d{1,3}(?:[.,'\u202f\xa0 ]\d{3})+|\d+")
 _NO_DIGIT = re.compile(r"\D")
-_LARGE = 100
+_LARGE, _VERY_LARGE = 100, 10_000
 _FEW_WORDS, _SOME_WORDS = 6, 8
 _LONG_TOKEN = 10
 _LONGEST_DATE = 40  # characters
@@ -285,12 +285,12 @@ def _noise_of_tokens(
 
 
 def is_creeping(old: str, new: str) -> bool:
-    """Return whether both texts are nothing but a count that rose by a hundredth at most."""
+    """Return whether both texts are nothing but a count that rose a little: by a hundredth, a large one by a tenth."""
     before, after = (_COUNT.fullmatch(text) for text in (old, new))
     if before is None or after is None:
         return False
     one, other = (int(_NO_DIGIT.sub("", text)) for text in (old, new))
-    return _LARGE <= one < other <= one + max(1, one // 100)
+    return _LARGE <= one < other <= one + max(1, one // (10 if one >= _VERY_LARGE else 100))
 
 
 def _changing(text: str) -> list[str]:

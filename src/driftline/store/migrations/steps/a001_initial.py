@@ -245,6 +245,7 @@ def upgrade() -> None:
         sa.Column("verdict", sa.Text, nullable=False, server_default="meaningful"),
         sa.Column("cause", sa.LargeBinary),
         sa.Column("edits", sa.Text),
+        sa.Column("headline", sa.Text),
         sa.PrimaryKeyConstraint("page_id", "sequence", name="pk_changes"),
         _belongs_to_page("changes"),
         sqlite_with_rowid=False,
