@@ -146,6 +146,14 @@ class Store:
 
     @contextmanager
     def _one_writer(self) -> Iterator[None]:
+        """Let one thread at a time into the block, which is a whole transaction.
+
+        This is the one lock of ours that is held across I/O. SQLite has one writer at a time, and would make the others
+        poll for it. PostgreSQL could let several in; they take turns there too, because they mostly want the same rows
+        (states, the event log, the counter of `locks.count_revision`): a thread that waits here takes no connection,
+        `locks.lock_events` never refuses a thread of the same process, and `hurry` ends the wait. Whoever must not
+        wait for the others, such as the renewal of a lease, uses `write_aside`.
+        """
         while not self._writing.acquire(timeout=_LAST_WAIT):
             if self._hurried:
                 raise StoreLocked(f"The store '{self.where}' cannot be written: another thread still waits for it.")
