@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import HealthCheck, settings
 
 from command import HURRIED, LOCAL, Command
 from driftline.store.engine import Store
-from driftline.store.locks import WAITS
+from driftline.store.locks import WAITS, Waits
+from driftline.store.statements import BATCHES, Batches
 from support.postgres import postgres, postgres_server
 from support.schedules import schedule
 from support.servers import Site
@@ -52,10 +54,27 @@ def store(where: str) -> Iterator[Store]:
 
 
 @pytest.fixture
-def impatient_store(monkeypatch: pytest.MonkeyPatch) -> None:
+def waits() -> Iterator[Waits]:
+    """How long the stores of this process wait: a test may set it, and it is as before afterwards."""
+    before = asdict(WAITS)
+    yield WAITS
+    for name, value in before.items():
+        setattr(WAITS, name, value)
+
+
+@pytest.fixture
+def batches() -> Iterator[Batches]:
+    """How many rows the stores of this process read at once: a test may set it, and it is as before afterwards."""
+    before = asdict(BATCHES)
+    yield BATCHES
+    for name, value in before.items():
+        setattr(BATCHES, name, value)
+
+
+@pytest.fixture
+def impatient_store(waits: Waits) -> None:
     """Stores that are opened from now on wait for no other program that has them locked."""
-    monkeypatch.setattr(WAITS, "lock", 0.0)
-    monkeypatch.setattr(WAITS, "locked", 0.0)
+    waits.lock = waits.locked = 0.0
 
 
 @pytest.fixture
