@@ -27,7 +27,7 @@ DriftlineError            something the user can read and act on; its text is on
 ├── BrowserGone           Chromium has ended, or was ended because it did not answer (fetch/browser/chromium)
 ├── StepFailed            a step of a rendered page could not be carried out (fetch/browser/steps)
 ├── ProxyRefused          a proxy was reached and does not connect to the host (fetch/browser/upstream_proxy)
-└── LabError              a measurement went wrong (lab/bench/bare_client)
+└── LabError              a measurement went wrong (lab/bench/local_watch_lists)
     └── NoPostgres        no PostgreSQL server can be run here (lab/servers/postgres_server)
 
 A page that cannot be fetched or read raises nothing: it is a `Failure` in an outcome (see `model`). An exception whose

@@ -1,14 +1,20 @@
-"""`run`: keep checking pages, the most urgent first, and report what changed."""
+"""`run`: keep checking pages, the most urgent first, and report what changed. `schedule`: which are next, and why."""
 
 from __future__ import annotations
 
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
 import typer
 
+from driftline.api import workspace_of
 from driftline.cli.options import (
     BudgetOption,
     ExecOption,
     HostConnectionsOption,
     HostDelayOption,
+    JsonOption,
     NetworksOption,
     OnceOption,
     PolicyOption,
@@ -19,6 +25,21 @@ from driftline.cli.options import (
     VerboseOption,
     opened,
 )
+from driftline.cli.output import NOTHING_YET, local_time, print_json, say
+from driftline.cli.text_tables import Column, print_table
+from driftline.plurals import count
+
+if TYPE_CHECKING:
+    from driftline.schedule.forecast import ScheduledCheck
+
+_COLUMNS = (
+    Column(name="url", least=26, keep=1, middle=True),
+    Column(name="next check"),
+    Column(name="why", least=22, keep=2),
+    Column(name="likely changed", right=True, optional=True),
+)
+_SOON = 60.0  # seconds: a forecast is not more exact than that
+_BY_BUDGET = ("new", "value", "age")  # what the budget is spent on until then may change, so the time is a guess
 
 
 def run(
@@ -52,3 +73,47 @@ def run(
         complete = watch(watch_list, options, command, verbose=verbose)
     if not complete:
         raise typer.Exit(1)
+
+
+def schedule(
+    limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="Show at most N pages.")] = 20,
+    every: UsualOption = "1h",
+    budget: BudgetOption = None,
+    policy: PolicyOption = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show which pages 'driftline run' checks next, and why."""
+    with opened(store, make=False) as watch_list:
+        scheduler = workspace_of(watch_list).runs.scheduler(every=every, budget=budget, policy=policy, to_look=True)
+        scheduler.refresh()
+        checks = scheduler.upcoming(limit)
+    if as_json:
+        print_json([asdict(one) for one in checks])
+        return
+    if not checks:
+        say(NOTHING_YET, to_stderr=True)
+        return
+    print_table(_COLUMNS, [_row(one) for one in checks])
+    left = len(scheduler) - len(checks)
+    more = f"; {count(left, 'more page')} not shown" if left else ""
+    say(f"{scheduler.describe()}{more}.", to_stderr=True)
+
+
+def _row(one: ScheduledCheck) -> list[str]:
+    now = time.time()
+    when = _likely(one.due_at, now) if one.lane in _BY_BUDGET else _when(one.due_at, now)
+    if one.lane == "unsafe":
+        when = "never"
+    return [one.url, when, one.why(now), "" if one.days is None else f"{one.chance:.0%}"]
+
+
+def _when(at: float | None, now: float) -> str:
+    if at is None:
+        return "when other pages leave budget"
+    return "now" if at <= now else local_time(at)
+
+
+def _likely(at: float | None, now: float) -> str:
+    """Return the time of a check that depends on what the budget is spent on until then."""
+    return f"about {local_time(at)}" if at is not None and at > now + _SOON else _when(at and at - _SOON, now)

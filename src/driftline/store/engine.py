@@ -6,6 +6,7 @@ import logging
 import sqlite3
 import threading
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from sqlalchemy import inspect, text
@@ -14,6 +15,7 @@ from sqlalchemy.exc import DatabaseError, DBAPIError, IntegrityError
 from driftline.errors import NoTextSearch, StoreError, StoreLocked, StoreUnavailable, UnsupportedStore
 from driftline.store.drivers import (
     SHRINKS_IN_STEPS,
+    ServerWatch,
     file_identity,
     first_line,
     is_writable,
@@ -26,7 +28,6 @@ from driftline.store.drivers import (
     read_only_url,
     waited_for_lock,
 )
-from driftline.store.hung_server import ServerWatch
 from driftline.store.locks import revision
 from driftline.store.process_locks import (
     TO_BE_NEXT,
@@ -40,7 +41,6 @@ from driftline.store.statements import Statements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from sqlalchemy import Connection, Engine
 
@@ -369,12 +369,24 @@ class Store:
                 f"The store '{self.where}' was made by an older Driftline, and is read-only: copy it to a place where "
                 "you may write, to bring it up to date."
             )
-        # imported only here because it is slow, and most commands find the schema up to date
-        from driftline.store.migrations import upgrade
-
         with self._writing, self._writer.begin() as connection:
             if self.path is None:
                 # another process may be upgrading it, which takes long
                 connection.execute(text("SET LOCAL lock_timeout = 0"))
-            upgrade(connection)
+            _run_steps(connection)
         _LOG.debug("brought the schema of '%s' from %s to %s", self.where, found or "nothing", NEWEST)
+
+
+def _run_steps(connection: Connection) -> None:
+    """Run the missing steps of `migrations`, inside the caller's transaction."""
+    # imported only here because it is slow, and most commands find the schema up to date
+    from alembic import command
+    from alembic.config import Config
+
+    here = Path(__file__).parent / "migrations"
+    config = Config()
+    config.set_main_option("script_location", str(here).replace("%", "%%"))
+    config.set_main_option("version_locations", str(here / "steps").replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

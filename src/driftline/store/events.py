@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from driftline.model.change import Change
     from driftline.model.event import Danger, Turned
     from driftline.store.engine import Store
-    from driftline.store.outbox import Found
+    from driftline.store.outbox import Unreported
 
 #: makes events of changes, pages that began to fail or recovered, and warnings
 Group: TypeAlias = Callable[["list[Change]", "list[Turned]", "list[Danger]"], "list[Event]"]
@@ -252,7 +252,7 @@ def insert_events(
     return published
 
 
-def _lock_pages(connection: Connection, found: Iterable[Found]) -> None:
+def _lock_pages(connection: Connection, found: Iterable[Unreported]) -> None:
     """Keep the pages of these findings from being removed until this is committed, locked in order of their ids."""
     page_ids = sorted({int(one.id.partition("-")[0]) for some in found for kind in some for one in kind})
     for some in in_batches(page_ids):

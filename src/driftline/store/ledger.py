@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from driftline.model.page import PageWarning
     from driftline.store.engine import Store
     from driftline.store.events import Group
-    from driftline.store.outbox import Found
+    from driftline.store.outbox import Unreported
 
 _LOG = logging.getLogger(__name__)
 
@@ -104,10 +104,10 @@ class Ledger:
                 return last.id, True
         return _insert_run(connection, scope, now, unreported_since=now), False
 
-    def found_before(self) -> Found:
+    def found_before(self) -> Unreported:
         """Return what earlier runs over the same pages recorded that ended before they could report it."""
 
-        def read() -> Found:
+        def read() -> Unreported:
             with self._store.read() as connection:
                 return found_by(connection, self._unreported)
 

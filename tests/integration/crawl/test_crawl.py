@@ -23,7 +23,7 @@ from driftline.crawl.crawl import Crawl
 from driftline.crawl.crawl_options import Limits, Options
 from driftline.errors import UsageError
 from driftline.http.credentials import read_access
-from driftline.lab.bench.crawl_bench import measure
+from driftline.lab.bench.server_log_bench import measure_crawl
 from driftline.store.engine import Store
 from driftline.store.host_records import HostRecords
 from support.making import settings
@@ -106,7 +106,7 @@ def pages(tmp_path: Path) -> Iterator[Driftline]:
 
 def test_a_site_with_traps_is_crawled_to_its_end_and_no_page_twice() -> None:
     """As the log of its server says: 200 pages in every place, and calendars, sessions and loops that never end."""
-    found = measure(200)
+    found = measure_crawl(200)
     assert (found.found, found.missed, found.twice) == (200, [], [])
     assert (found.repeated, found.forbidden, found.report.left) == (0, 0, 0)
     assert found.others < 300

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, get_args
 
-from driftline.lab.bench import open_local
 from driftline.lab.bench.contenders import Heat, Pass, Time, enter
+from driftline.lab.bench.local_watch_lists import open_local
 from driftline.lab.servers.postgres_server import temporary_database
 from driftline.lab.simweb import nginx
 from driftline.lab.simweb.simweb_client import RunningWeb, serve

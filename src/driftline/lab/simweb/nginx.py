@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from isal import igzip
 
-from driftline.lab.bench.bare_client import LabError
+from driftline.lab.bench.local_watch_lists import LabError
 from driftline.lab.simweb.world import ROBOTS_TXT
 
 if TYPE_CHECKING:

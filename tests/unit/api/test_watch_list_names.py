@@ -17,7 +17,6 @@ from driftline.cli import (
     history_commands,
     rank_command,
     run,
-    schedule_command,
     search_command,
     visit_command,
 )
@@ -47,7 +46,7 @@ WITHIN = {
         (Driftline.search, search_command.search, {"page": "url", "words": "query"}),
         (Driftline.visit, visit_command.visit, {"unavailable": "available"}),
         (Driftline.rank, rank_command.rank, {}),
-        (Schedule.upcoming, schedule_command.schedule, {}),
+        (Schedule.upcoming, run.schedule, {}),
         (PageHistory.checks, history_commands.history, {"every_check": "news_only"}),
         (PageHistory.version, history_commands.show, {}),
         (PageHistory.screenshot, history_commands.screenshot, {}),
