@@ -12,6 +12,7 @@ from command import HURRIED, LOCAL, Command
 from driftline.store.engine import Store
 from driftline.store.locks import WAITS, Waits
 from driftline.store.statements import BATCHES, Batches
+from support.names import duplicate_modules, duplicate_types, modules
 from support.postgres import postgres, postgres_server
 from support.schedules import schedule
 from support.servers import Site
@@ -28,6 +29,14 @@ settings.register_profile(
 )
 settings.register_profile("fuzz", settings.get_profile("steady"), derandomize=False, max_examples=3_000)
 settings.load_profile("steady")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show how many modules there are, and that their names are unique: `tests/unit/test_names.py` fails otherwise."""
+    terminalreporter.write_line(
+        f"modules: {len(modules())}, duplicate module names: {len(duplicate_modules())}, "
+        f"duplicate public class names: {len(duplicate_types())}"
+    )
 
 
 @pytest.fixture
