@@ -15,7 +15,7 @@ TESTS = Path(__file__).parent.parent
 MOST_MODULES = 230
 _MIRRORED = ("unit", "integration")
 #: tests of the package as a whole, which no single module owns
-_OF_ALL = {"test_names.py", "test_regressions.py"}
+_OF_ALL = {"test_names.py"}
 
 
 @cache
